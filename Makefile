@@ -1,0 +1,27 @@
+# Everything happens in a local .venv, made on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint clean
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+demo: .venv/ready
+	$(BIN)/invariance train --name demo
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The shape checks that the first run switches on cannot be compiled, hence the second.
+test: lint
+	$(BIN)/pytest
+	$(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/compiled
+
+clean:
+	rm -rf .venv runs

@@ -1,0 +1,83 @@
+"""invariance: contrastive representation learning that fits small machines.
+
+>>> import torch
+>>> import invariance as inv
+>>> u = torch.randn(64, 128, requires_grad=True)
+>>> v = torch.randn(64, 128)
+>>> inv.dcl(u, v).backward()
+
+Importing this package imports no torch; the first use of a name does.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .diagnostics import *
+    from .errors import InvarianceError
+    from .objectives import *
+    from .partition import *
+
+__version__ = "0.1.0"
+
+# Where each public name lives.
+_HOMES = {
+    "errors": ("InvarianceError",),
+    "partition": ("log_partition",),
+    "objectives": (
+        "OBJECTIVES",
+        "AlignUniform",
+        "BYOL",
+        "BarlowTwins",
+        "DCL",
+        "DHEL",
+        "Debiased",
+        "FlatNCE",
+        "InfoNCE",
+        "KCL",
+        "MultiView",
+        "NTXent",
+        "SigLIP",
+        "SimSiam",
+        "SupCon",
+        "SwAV",
+        "VICReg",
+        "align_uniform",
+        "barlow_twins",
+        "byol",
+        "dcl",
+        "debiased",
+        "dhel",
+        "flat_nce",
+        "info_nce",
+        "kcl",
+        "multi_view",
+        "nt_xent",
+        "sig_lip",
+        "sim_siam",
+        "sup_con",
+        "swav",
+        "vicreg",
+    ),
+    "diagnostics": (
+        "alignment",
+        "effective_rank",
+        "effective_sample_size",
+        "tolerance",
+        "uniformity",
+        "wasserstein_to_uniform",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'invariance' has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,74 @@
+"""One file or array in, one square uint8 picture out, whatever the picture was.
+
+* turned upright as its EXIF orientation says; the first frame of an animation;
+* transparent pixels on white; palettes, CMYK and the like as RGB;
+* 16 bits to 8 by v * 255 / 65535, the whole range, not the picture's own;
+* the shorter side resized to ``size`` (bilinear, antialiased), the centre cut out.
+"""
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import Image, ImageOps
+from torch import Tensor
+
+WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+CLEAR = ("RGBA", "LA", "PA", "RGBa", "La")
+
+
+def decode(path: Path, size: int, channels: int) -> UInt8[Tensor, "c h w"]:
+    """The picture in a file; raises whatever Pillow raises when it cannot be read."""
+    with Image.open(path) as image:
+        # A JPEG far larger than asked for is decoded at 1/2, 1/4 or 1/8 of its size.
+        short = min(image.size)
+        image.draft(
+            None, (image.width * 2 * size // short, image.height * 2 * size // short)
+        )
+        upright: Image.Image = image
+        with contextlib.suppress(KeyError, TypeError, SyntaxError, ValueError):
+            upright = ImageOps.exif_transpose(image)  # nonsense EXIF is no bad picture
+        upright.load()
+        return square(upright, size, channels)
+
+
+def square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "c h w"]:
+    """The centre of a picture, ``size`` on each side, grey (1) or RGB (3)."""
+    image = to_8_bits(image)
+    if image.mode in CLEAR or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    image = image.convert("L" if channels == 1 else "RGB")
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    if image.size != (side, side):
+        image = image.crop((left, top, left + side, top + side))
+    if side != size:
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    pixels = np.array(image).reshape(size, size, channels)
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+
+
+def to_8_bits(image: Image.Image) -> Image.Image:
+    """Wide integers and floats as grey bytes; everything else as it is."""
+    if image.mode in WIDE:
+        wide = np.asarray(image).astype(np.float64).clip(0, 65535)
+        return Image.fromarray(np.rint(wide * 255 / 65535).astype(np.uint8))
+    if image.mode == "F":
+        real = np.nan_to_num(np.asarray(image).astype(np.float64))
+        real = real * 255 if real.max() <= 1 else real
+        return Image.fromarray(np.rint(real.clip(0, 255)).astype(np.uint8))
+    return image
+
+
+def as_picture(pixels: UInt8[np.ndarray, "h w c"]) -> Image.Image:
+    """Bytes in Pillow's hands: 1 channel grey, 3 RGB, 4 RGB and alpha."""
+    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+
+def shorter_side(path: Path) -> int:
+    """From the file's header alone; raises when it is not a picture."""
+    with Image.open(path) as image:
+        return min(image.size)

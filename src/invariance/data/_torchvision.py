@@ -1,0 +1,118 @@
+"""torchvision's sets by name, with their own train and test parts.
+
+Files are looked for in ``root`` (else $INVARIANCE_DATA, else ~/.cache/invariance) and
+downloaded when they are not there, except ImageNet's, which its owners hand out.
+``stl10`` trains on the 5,000 labelled images, ``stl10_unlabelled`` on the 100,000
+without labels; both test on the same 8,000.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from invariance.data._arrays import Pixels
+from invariance.data._folder import LARGEST_AUTOMATIC_SIZE, Files
+from invariance.data._rows import Joined
+from invariance.data._source import Items, Read
+from invariance.errors import DataError
+
+SETS: dict[str, Callable[[Any, Path, bool, bool], Any]] = {
+    "cifar10": lambda tv, root, test, get: tv.CIFAR10(root, not test, download=get),
+    "cifar100": lambda tv, root, test, get: tv.CIFAR100(root, not test, download=get),
+    "fashion_mnist": lambda tv, root, test, get: tv.FashionMNIST(
+        root, not test, download=get
+    ),
+    "imagenet": lambda tv, root, test, get: tv.ImageNet(
+        root / "imagenet", "val" if test else "train"
+    ),
+    "imagenette": lambda tv, root, test, get: tv.Imagenette(
+        root, "val" if test else "train", "320px", download=get
+    ),
+    "mnist": lambda tv, root, test, get: tv.MNIST(root, not test, download=get),
+    "stl10": lambda tv, root, test, get: tv.STL10(
+        root, "test" if test else "train", download=get
+    ),
+    "stl10_unlabelled": lambda tv, root, test, get: tv.STL10(
+        root, "test" if test else "unlabeled", download=get
+    ),
+    "svhn": lambda tv, root, test, get: tv.SVHN(
+        root / "svhn", "test" if test else "train", download=get
+    ),
+}
+
+
+def read_torchvision(
+    name: str,
+    *,
+    split: str,
+    image_size: int | None,
+    channels: int | None,
+    root: str | Path | None,
+) -> Read:
+    """One part of a set, or both for split 'all', downloaded first where need be."""
+    place = Path(root or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance"))
+    place = place.expanduser()
+    tests = {"train": [False], "test": [True], "all": [False, True]}[split]
+    lots = [as_items(opened(name, place, test), image_size, channels) for test in tests]
+    return Read(name, lots[0] if len(lots) == 1 else Joined(lots))
+
+
+def opened(name: str, root: Path, test: bool) -> Any:
+    """The set as torchvision reads it; downloads only what is not there."""
+    import torchvision.datasets
+
+    make = SETS[name]
+    try:
+        return make(torchvision.datasets, root, test, False)
+    except (RuntimeError, OSError):
+        pass
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        return make(torchvision.datasets, root, test, True)
+    except Exception as error:
+        why = " ".join(str(error).split())[:200]
+        if name == "imagenet":
+            raise DataError(
+                "imagenet cannot be downloaded: place ILSVRC2012_devkit_t12.tar.gz, "
+                "ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar in "
+                f"{str(root / 'imagenet')!r} by hand ({why})."
+            ) from error
+        raise DataError(
+            f"{name} is not in {str(root)!r} and could not be downloaded ({why}): "
+            "connect to the network once, copy the files there, or set root or "
+            "INVARIANCE_DATA to where they are."
+        ) from error
+
+
+def as_items(dataset: Any, image_size: int | None, channels: int | None) -> Items:
+    """The pixels torchvision has loaded, or the files it has listed."""
+    names = tuple(plain(k) for k in getattr(dataset, "classes", ()))
+    files = getattr(dataset, "samples", getattr(dataset, "_samples", None))
+    if files is not None:
+        root = Path(dataset.root)
+        return Files(
+            root,
+            [Path(path).relative_to(root).as_posix() for path, _ in files],
+            [label for _, label in files],
+            names,
+            image_size=image_size or LARGEST_AUTOMATIC_SIZE,
+            channels=channels or 3,
+        )
+    labels = np.asarray(getattr(dataset, "targets", getattr(dataset, "labels", None)))
+    known = bool((labels >= 0).all())  # STL-10 marks the unlabelled part with -1
+    return Pixels(
+        dataset.data,
+        labels if known else None,
+        image_size=image_size,
+        channels=channels,
+        class_names=names if known else (),
+        name=type(dataset).__name__,
+    )
+
+
+def plain(name: str | tuple[str, ...]) -> str:
+    """ImageNet's classes have several names each; the first will do."""
+    return name if isinstance(name, str) else name[0]

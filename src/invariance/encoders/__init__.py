@@ -1,0 +1,26 @@
+"""Encoders: pictures in, features out; heads and the predictor that sit on them.
+
+>>> import torch
+>>> from invariance.encoders import build_encoder, build_head
+>>> encoder = build_encoder("tiny", image_size=32)
+>>> head = build_head("mlp2", encoder.width, 512, 128)
+>>> head(encoder(torch.zeros(4, 3, 32, 32))).shape
+torch.Size([4, 128])
+"""
+
+from invariance.encoders._build import ENCODERS, build_encoder
+from invariance.encoders._encoder import Encoder
+from invariance.encoders._head import HEADS, Head, build_head
+from invariance.encoders._predictor import Predictor
+from invariance.encoders._tiny import Tiny
+
+__all__ = [
+    "ENCODERS",
+    "HEADS",
+    "Encoder",
+    "Head",
+    "Predictor",
+    "Tiny",
+    "build_encoder",
+    "build_head",
+]

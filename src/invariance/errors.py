@@ -1,0 +1,49 @@
+"""What goes wrong, in words: what was expected, what came, and what to do."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class InvarianceError(ValueError):
+    """Any mistake the caller can mend; the message says how."""
+
+
+class ShapeError(InvarianceError):
+    """A tensor has the wrong number of axes, rows or columns."""
+
+
+class SettingError(InvarianceError):
+    """A setting has a value that cannot work, or a name nobody knows."""
+
+
+class DataError(InvarianceError):
+    """The data are missing, unreadable or not what their kind promises."""
+
+
+class TrainingError(InvarianceError):
+    """Training cannot start, go on or be resumed."""
+
+
+def choose(catalogue: Mapping[str, T], name: str, kind: str) -> T:
+    """The entry called ``name``, or an error that suggests the nearest one.
+
+    >>> choose({"info_nce": 1, "dcl": 2}, "dcl", "objective")
+    2
+    >>> choose({"info_nce": 1, "dcl": 2}, "dlc", "objective")
+    Traceback (most recent call last):
+    invariance.errors.SettingError: Unknown objective 'dlc'. Did you mean 'dcl'?
+    """
+    if name not in catalogue:
+        raise SettingError(unknown(kind, name, catalogue))
+    return catalogue[name]
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> str:
+    """The sentence for a name that is not in a list of names."""
+    known = sorted(known)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
+    return f"Unknown {kind} {name!r}. {hint}"

@@ -1,0 +1,201 @@
+r"""The linear probe: how well a linear classifier reads the frozen embeddings.
+
+$$\min_{W,b}\ \frac1n\sum_i -\log\operatorname{softmax}(W^\top x_i + b)_{y_i}
+  + \frac\lambda2\lVert W\rVert^2$$
+
+on features standardised with the training rows' mean and deviation. The problem is
+convex and L-BFGS solves it to convergence, so the score has no learning rate, no
+schedule and no lucky epoch. lambda is ``l2`` (scikit-learn's C is 1 / (n lambda)); it
+is chosen on a stratified part of the training rows held out for that, then everything
+is refitted. The test rows are touched once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Integer
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from ..diagnostics._rows import above_zero
+from ..errors import SettingError
+from ._labelled import Labelled
+from ._score import Score, Setting
+
+L2_GRID = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+GRADIENT_TOLERANCE = 1e-5  # largest entry; scikit-learn stops at 1e-4
+
+
+def linear_probe(
+    train_h: Float[Tensor, "n e"],
+    train_labels: Integer[Tensor, " n"],
+    test_h: Float[Tensor, "m e"],
+    test_labels: Integer[Tensor, " m"],
+    *,
+    seed: int = 0,
+    l2: float | int | None = None,
+    grid: Sequence[float | int] = L2_GRID,
+    validation_share: float = 0.2,
+    max_steps: int = 1000,
+) -> Score:
+    """Test accuracy of a multinomial logistic regression on frozen embeddings.
+
+    Args:
+        train_h: training embeddings; only these choose and fit the classifier.
+        train_labels: their classes, any integers.
+        test_h: test embeddings, of the same encoder.
+        test_labels: their classes.
+        seed: of the split that chooses ``l2``.
+        l2: strength of the penalty; None chooses it from ``grid``.
+        grid: the strengths tried.
+        validation_share: part of each class held out to choose ``l2``.
+        max_steps: most L-BFGS iterations of one fit; a note says if they ran out.
+
+    >>> import torch
+    >>> h, labels = torch.eye(4).repeat(5, 1), torch.arange(4).repeat(5)
+    >>> linear_probe(h, labels, h, labels).accuracy
+    1.0
+    """
+    if not 0 < validation_share < 1:
+        raise SettingError(
+            f"validation_share must lie between 0 and 1: got {validation_share}."
+        )
+    if max_steps < 1:
+        raise SettingError(f"max_steps must be at least 1: got {max_steps}.")
+    if l2 is None and len(grid) == 0:
+        raise SettingError("grid needs at least one strength, or pass l2.")
+    # from strong to weak, so that each fit starts at the one before
+    path = sorted(
+        {above_zero(strength, "l2") for strength in (grid if l2 is None else [l2])},
+        reverse=True,
+    )
+    data = Labelled.of(train_h, train_labels, test_h, test_labels)
+    notes = data.notes
+    settings: dict[str, Setting] = {"n_train": len(data.train_h), "seed": seed}
+    strength = path[len(path) // 2]
+    if len(path) > 1:
+        held_out = _stratified(data.train_y, validation_share, seed)
+        if held_out.any():
+            strength, accuracy = _choose(data, held_out, path, max_steps)
+            settings["validation_accuracy"] = accuracy
+        else:
+            notes += (
+                f"No class has two training rows to choose l2 by: {strength:g} is "
+                "the middle of the grid.",
+            )
+    scaler = Scaler.of(data.train_h)
+    x = scaler(data.train_h)
+    fit = _fit(x, data.train_y, data.n_classes, strength, max_steps)
+    if fit.slope > 10 * GRADIENT_TOLERANCE:
+        notes += (
+            f"The fit stopped short of its minimum (a slope of {fit.slope:.1g} is "
+            "left): raise max_steps, or l2.",
+        )
+    correct = fit.logits(scaler(data.test_h)).argmax(1) == data.test_y
+    return Score.of("linear probe", correct, {"l2": strength, **settings}, notes)
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """Standardises features; one that never changes is only centred."""
+
+    mean: Float[Tensor, " e"]
+    deviation: Float[Tensor, " e"]
+
+    @classmethod
+    def of(cls, h: Float[Tensor, "n e"]) -> "Scaler":
+        h = _precise(h)
+        deviation, mean = torch.std_mean(h, 0, correction=0)
+        constant = deviation <= 1e-7 * mean.abs().clamp_min(1e-30)
+        return cls(mean, deviation.masked_fill(constant, 1.0))
+
+    def __call__(self, h: Float[Tensor, "k e"]) -> Float[Tensor, "k e"]:
+        return (_precise(h) - self.mean) / self.deviation
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted classifier, in standardised features."""
+
+    weight: Float[Tensor, "e c"]
+    bias: Float[Tensor, " c"]
+    slope: float  # largest entry of the gradient where the solver stopped
+
+    def logits(self, x: Float[Tensor, "k e"]) -> Float[Tensor, "k c"]:
+        return torch.addmm(self.bias, x, self.weight)
+
+
+def _precise(h: Float[Tensor, "k e"]) -> Float[Tensor, "k e"]:
+    """Float64, in which a line search does not stall, where the device has it."""
+    return h if h.device.type == "mps" else h.double()
+
+
+def _fit(
+    x: Float[Tensor, "n e"],
+    y: Integer[Tensor, " n"],
+    n_classes: int,
+    l2: float,
+    max_steps: int,
+    start: Fit | None = None,
+) -> Fit:
+    if start is None:
+        start = Fit(x.new_zeros(x.shape[1], n_classes), x.new_zeros(n_classes), 0.0)
+    weight, bias = (p.clone().requires_grad_() for p in (start.weight, start.bias))
+    solver = torch.optim.LBFGS(
+        [weight, bias],
+        max_iter=max_steps,
+        max_eval=2 * max_steps,
+        tolerance_grad=GRADIENT_TOLERANCE,
+        tolerance_change=1e-12,
+        history_size=20,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure() -> float:
+        solver.zero_grad()
+        loss = cross_entropy(torch.addmm(bias, x, weight), y)
+        loss = loss + l2 / 2 * weight.square().sum()
+        loss.backward()
+        return loss.item()
+
+    with torch.enable_grad(), torch.autocast(x.device.type, enabled=False):
+        solver.step(closure)
+        closure()
+    slopes = [float(p.grad.abs().max()) for p in (weight, bias) if p.grad is not None]
+    return Fit(weight.detach(), bias.detach(), max(slopes))
+
+
+def _choose(
+    data: Labelled,
+    held_out: Bool[Tensor, " n"],
+    path: Sequence[float],
+    max_steps: int,
+) -> tuple[float, float]:
+    """The strength of highest held-out accuracy, then of lowest cross-entropy."""
+    scaler = Scaler.of(data.train_h[~held_out])
+    x, y = scaler(data.train_h[~held_out]), data.train_y[~held_out]
+    x_held, y_held = scaler(data.train_h[held_out]), data.train_y[held_out]
+    fit, tried = None, []
+    for l2 in path:
+        fit = _fit(x, y, data.n_classes, l2, max_steps, fit)
+        logits = fit.logits(x_held)
+        accuracy = (logits.argmax(1) == y_held).double().mean().item()
+        tried.append((accuracy, -cross_entropy(logits, y_held).item(), l2))
+    accuracy, _, l2 = max(tried)
+    return l2, accuracy
+
+
+def _stratified(
+    y: Integer[Tensor, " n"], share: float, seed: int
+) -> Bool[Tensor, " n"]:
+    """Which rows are held out: ``share`` of each class, and at least one row stays."""
+    generator = torch.Generator().manual_seed(seed)
+    shuffled = torch.randperm(len(y), generator=generator)
+    labels = y.cpu()[shuffled]
+    order = shuffled[labels.argsort(stable=True)]
+    held = torch.zeros(len(y), dtype=torch.bool)
+    for rows in order.split(labels.bincount().tolist()):
+        n_held = min(max(round(share * len(rows)), 1), len(rows) - 1)
+        held[rows[:n_held]] = True
+    return held.to(y.device)

@@ -1,0 +1,79 @@
+"""The objectives: each a pure function, and a class that holds its settings.
+
+``OBJECTIVES`` names them all.
+"""
+
+from ._align_uniform import AlignUniform, align_uniform
+from ._barlow_twins import BarlowTwins, barlow_twins
+from ._byol import BYOL, byol
+from ._dcl import DCL, dcl
+from ._debiased import Debiased, debiased
+from ._dhel import DHEL, dhel
+from ._flat_nce import FlatNCE, flat_nce
+from ._info_nce import InfoNCE, info_nce
+from ._kcl import KCL, kcl
+from ._multi_view import MultiView, multi_view
+from ._nt_xent import NTXent, nt_xent
+from ._objective import Objective
+from ._sig_lip import SigLIP, sig_lip
+from ._sim_siam import SimSiam, sim_siam
+from ._sup_con import SupCon, sup_con
+from ._swav import SwAV, sinkhorn, swav
+from ._vicreg import VICReg, vicreg
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "info_nce": InfoNCE,
+    "nt_xent": NTXent,
+    "dcl": DCL,
+    "dhel": DHEL,
+    "flat_nce": FlatNCE,
+    "kcl": KCL,
+    "debiased": Debiased,
+    "multi_view": MultiView,
+    "sup_con": SupCon,
+    "sig_lip": SigLIP,
+    "align_uniform": AlignUniform,
+    "byol": BYOL,
+    "sim_siam": SimSiam,
+    "barlow_twins": BarlowTwins,
+    "vicreg": VICReg,
+    "swav": SwAV,
+}
+
+__all__ = [
+    "BYOL",
+    "DCL",
+    "DHEL",
+    "KCL",
+    "OBJECTIVES",
+    "AlignUniform",
+    "BarlowTwins",
+    "Debiased",
+    "FlatNCE",
+    "InfoNCE",
+    "MultiView",
+    "NTXent",
+    "Objective",
+    "SigLIP",
+    "SimSiam",
+    "SupCon",
+    "SwAV",
+    "VICReg",
+    "align_uniform",
+    "barlow_twins",
+    "byol",
+    "dcl",
+    "debiased",
+    "dhel",
+    "flat_nce",
+    "info_nce",
+    "kcl",
+    "multi_view",
+    "nt_xent",
+    "sig_lip",
+    "sim_siam",
+    "sinkhorn",
+    "sup_con",
+    "swav",
+    "vicreg",
+]

@@ -1,0 +1,57 @@
+r"""BYOL: predict the target network's view from the online network's other view.
+
+$$L = \frac1n\sum_i \big(2 - 2\cos(u_i, \mathrm{sg}\,v'_i)\big)
++ \big(2 - 2\cos(v_i, \mathrm{sg}\,u'_i)\big)$$
+
+u, v are the online predictions, u', v' the target network's projections, without
+gradient. 0 <= L <= 8. There are no negatives: nothing in the loss itself forbids
+collapse, only the moving target and the predictor do.
+"""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ._objective import Objective
+from ._rows import paired_rows
+
+
+def byol(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    target_u: Float[Tensor, "n d"] | None = None,
+    target_v: Float[Tensor, "n d"] | None = None,
+) -> Float[Tensor, ""]:
+    """Squared distance of unit predictions to the other view's unit targets.
+
+    Without targets the rows themselves, detached, are the targets.
+
+    >>> import torch
+    >>> byol(torch.eye(2), torch.eye(2).flip(0))  # orthogonal: 2 + 2
+    tensor(4.)
+    """
+    return 4 - 2 * cosines(u, v, target_u, target_v).mean()
+
+
+def cosines(
+    u: Tensor, v: Tensor, target_u: Tensor | None, target_v: Tensor | None
+) -> Float[Tensor, " n"]:
+    """cos(u, sg v') + cos(v, sg u'), row by row."""
+    target_u = (u if target_u is None else target_u).detach()
+    target_v = (v if target_v is None else target_v).detach()
+    u, target_v = paired_rows(u, target_v)
+    v, target_u = paired_rows(v, target_u)
+    return (u * target_v).sum(1) + (v * target_u).sum(1)
+
+
+class BYOL(Objective):
+    """``byol``; it has no settings."""
+
+    def forward(
+        self,
+        u: Tensor,
+        v: Tensor,
+        target_u: Tensor | None = None,
+        target_v: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of a batch."""
+        return byol(u, v, target_u, target_v)

@@ -1,0 +1,110 @@
+r"""Debiased contrast, and with ``hardness`` the hard-negative loss.
+
+Some negatives are secretly of the anchor's class. With p the share of them (``prior``),
+N = 2n - 2 negatives of mean exponential $\bar e$ and the positive's $e^{s}$,
+
+$$L = \mathrm{mean}\,\log\Big(1 + \frac{G}{e^{s}}\Big),\qquad
+G = \max\Big(N\frac{\bar e - p\,e^{s}}{1 - p},\; N e^{-1/\tau}\Big)$$
+
+With hardness $\beta > 0$ the mean weighs a negative by its own exponential to the power
+$\beta$: $\bar e = \sum_k e^{(1+\beta)s_k}\big/\sum_k e^{\beta s_k}$, gradient through
+the weights. All in logarithms, so a low temperature overflows nothing. L > 0.
+
+This "DCL" is Chuang et al.'s debiased loss, not Yeh et al.'s decoupled one (``dcl``).
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from ..errors import SettingError
+from ._contrast import contrast
+from ._objective import Objective, loss_and_softmax
+from ._rows import Number, check_number, check_positive, paired_rows
+
+
+def debiased(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    temperature: Number = 0.5,
+    prior: float | int = 0.1,
+    hardness: float | int = 0.0,
+    normalize: bool = True,
+) -> Float[Tensor, ""]:
+    """NT-Xent with the expected false negatives taken out of the denominator.
+
+    >>> import torch
+    >>> z = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    >>> u, v = z, z.roll(1, 1)
+    >>> from invariance.objectives import nt_xent
+    >>> bool(torch.isclose(debiased(u, v, prior=0.0), nt_xent(u, v)))
+    True
+    """
+    _check(temperature, prior, hardness)
+    u, v = paired_rows(u, v, normalize=normalize)
+    powers = (1 + hardness, hardness) if hardness else (1.0,)
+    logits = contrast(u, v, temperature=temperature, negatives="all", powers=powers)
+    count = math.log(logits.n_negatives)
+    total = logits.negative[0]
+    if hardness:
+        total = total - logits.negative[1] + count
+    # log of G / e^s: subtract the false negatives' share, but not below the floor
+    gap = total - logits.positive
+    if prior:
+        share = math.log(prior) + count - gap
+        room = share < 0
+        share = share.where(room, -1.0)  # log1p stays finite where it is not used
+        gap = (gap + torch.log1p(-share.exp()) - math.log1p(-prior)).where(
+            room, -torch.inf
+        )
+    floor = count - 1 / temperature - logits.positive
+    return softplus(torch.maximum(gap, floor)).mean()
+
+
+def _check(temperature: Number, prior: float | int, hardness: float | int) -> None:
+    check_positive("temperature", temperature)
+    check_number("prior", prior)
+    check_number("hardness", hardness)
+    if not 0 <= prior < 1:
+        raise SettingError(
+            "prior is the share of negatives of the anchor's own class, from 0 to "
+            f"below 1 (1 / number of classes if they are balanced): got {prior}."
+        )
+    if hardness < 0:
+        raise SettingError(f"hardness must be 0 or more: got {hardness}.")
+
+
+class Debiased(Objective):
+    """``debiased`` with its settings."""
+
+    def __init__(
+        self,
+        temperature: float | int = 0.5,
+        *,
+        prior: float | int = 0.1,
+        hardness: float | int = 0.0,
+        normalize: bool = True,
+    ) -> None:
+        super().__init__()
+        _check(temperature, prior, hardness)
+        self.temperature = temperature
+        self.prior = prior
+        self.hardness = hardness
+        self.normalize = normalize
+
+    def forward(self, u: Tensor, v: Tensor) -> Tensor:
+        """The loss of a batch."""
+        return debiased(
+            u,
+            v,
+            temperature=self.temperature,
+            prior=self.prior,
+            hardness=self.hardness,
+            normalize=self.normalize,
+        )
+
+    readings = loss_and_softmax

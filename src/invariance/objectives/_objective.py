@@ -1,0 +1,62 @@
+"""What the class of an objective offers beside its value."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from ..partition import log_partitions
+from ._rows import Number, paired_rows, sample_ids
+
+
+class Objective(nn.Module):
+    """Settings checked once, ``forward`` calling the function, and what to log."""
+
+    def readings(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """Numbers worth logging for a batch, by name; takes what ``forward`` takes."""
+        with torch.no_grad():
+            return {"loss": float(self(*args, **kwargs))}
+
+    def extra_repr(self) -> str:
+        """The settings, for ``print``."""
+        plain = {k: v for k, v in vars(self).items() if k[0] != "_" and k != "training"}
+        return ", ".join(f"{name}={value!r}" for name, value in plain.items())
+
+
+@torch.no_grad()
+def softmax_readings(
+    u: Tensor, v: Tensor, *, temperature: Number, normalize: bool = True
+) -> dict[str, float]:
+    """What a softmax over the other view says of a batch, for any objective.
+
+    ``info_nce`` is the loss of picking u's partner out of the n rows of v; ``mi_nats``
+    is log n - info_nce, a certified lower bound of the mutual information of the two
+    views that cannot pass ``mi_ceiling`` = log n; ``ess`` is the effective share of the
+    negatives, from 1/(n - 1) (one negative holds all the weight) to 1 (all equal).
+    """
+    u, v = paired_rows(u, v, normalize=normalize)
+    n, ids, scale = len(u), sample_ids(u), 1 / float(temperature)
+    once, twice = log_partitions(
+        u, v, scales=[scale, 2 * scale], row_ids=ids, column_ids=ids
+    )
+    loss = float(softplus(once - scale * (u * v).sum(1)).mean())
+    return {
+        "info_nce": loss,
+        "mi_nats": math.log(n) - loss,
+        "mi_ceiling": math.log(n),
+        "ess": float((2 * once - twice).exp().mean()) / (n - 1),
+    }
+
+
+def loss_and_softmax(self: Any, u: Tensor, v: Tensor) -> dict[str, float]:
+    """The loss, the certified information with its ceiling, and the ESS.
+
+    The ``readings`` of two-view softmax objectives, which have a ``temperature`` and
+    ``normalize``.
+    """
+    softmax = softmax_readings(
+        u, v, temperature=self.temperature, normalize=self.normalize
+    )
+    return Objective.readings(self, u, v) | softmax

@@ -1,0 +1,126 @@
+"""What every objective asks of its embeddings, and the unit rows it computes with."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..errors import InvarianceError, SettingError, ShapeError, unknown
+
+Number = float | int | Tensor  # a tensor where it is learned
+ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
+
+
+def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
+    """Rows of length one in at least float32; a zero row stays zero.
+
+    >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    x = at_least_float32(x)
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
+    return x / length.where(length > ZERO_LENGTH, 1.0)
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Half precision is raised to float32; float32 and float64 are kept."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def paired_rows(
+    u: Tensor, v: Tensor, *, normalize: bool = True
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    """Two views checked, raised to float32 and, unless told not to, of unit length."""
+    if u.shape != v.shape:
+        raise ShapeError(
+            f"u and v need one row per sample: got {tuple(u.shape)} and "
+            f"{tuple(v.shape)}. If the last batch is short, load with drop_last=True."
+        )
+    check_rows(u, "u")
+    check_rows(v, "v")
+    if u.device != v.device:
+        raise ShapeError(
+            f"u and v must be on one device: got {u.device} and {v.device}."
+        )
+    ready = unit_rows if normalize else at_least_float32
+    return ready(u), ready(v)
+
+
+def view_stack(z: Tensor, *, normalize: bool = True) -> Float[Tensor, "v n d"]:
+    """Several views of every sample, checked as ``paired_rows`` checks two."""
+    if z.ndim != 3 or z.shape[0] < 2:
+        raise ShapeError(
+            "z needs the shape (views, n, d) with at least two views: got "
+            f"{tuple(z.shape)}. Stack them with torch.stack([u, v, ...])."
+        )
+    check_rows(z.flatten(0, 1), "z", least=2 * z.shape[0])
+    return unit_rows(z) if normalize else at_least_float32(z)
+
+
+def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
+    """Raise unless x is a finite floating-point matrix with enough rows.
+
+    On an accelerator, and inside a compiled graph, looking for NaN would stall the
+    queue; there a NaN comes out as a NaN loss instead.
+    """
+    if x.ndim != 2:
+        raise ShapeError(
+            f"{name} needs the shape (n, d), one row a sample: got {tuple(x.shape)}."
+        )
+    if not x.is_floating_point():
+        raise ShapeError(
+            f"{name} must be floating point, not {x.dtype}: pass embeddings, or "
+            "convert with .float()."
+        )
+    if x.shape[0] < least or x.shape[1] < 1:
+        raise ShapeError(
+            f"{name} needs at least {least} rows of at least one number, since a "
+            f"sample is contrasted with the others: got {tuple(x.shape)}. If the last "
+            "batch is short, load with drop_last=True."
+        )
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    bad = int((~torch.isfinite(x.detach())).any(1).sum())
+    if bad:
+        raise InvarianceError(
+            f"{name} has NaN or infinite numbers in {bad} of {len(x)} rows. The "
+            "network has diverged or its input is broken: lower the learning rate, "
+            "clip the gradient, or check the data."
+        )
+
+
+def check_positive(name: str, value: Number) -> None:
+    """Raise unless the setting is a positive, finite number."""
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise SettingError(
+                f"{name} must be one number: got shape {tuple(value.shape)}."
+            )
+        if value.device.type != "cpu" or torch.compiler.is_compiling():
+            return
+        value = float(value.detach())
+    check_number(name, value)
+    if value <= 0:
+        raise SettingError(f"{name} must be a positive number: got {value}.")
+
+
+def check_number(name: str, value: float | int) -> None:
+    """Raise unless the setting is a finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SettingError(f"{name} must be a number: got {value!r}.")
+    if not math.isfinite(value):
+        raise SettingError(f"{name} must be finite: got {value}.")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise, naming the nearest choice, unless the value is one of them."""
+    if value not in choices:
+        raise SettingError(unknown(name, value, choices))
+
+
+def sample_ids(x: Float[Tensor, "n d"]) -> Int[Tensor, " n"]:
+    """0, 1, 2, ...: equal ids mark rows of one sample, never each other's negatives."""
+    return torch.arange(len(x), device=x.device)

@@ -1,0 +1,44 @@
+r"""SimSiam: BYOL with the online network as its own target.
+
+$$L = -\frac1{2n}\sum_i \cos(u_i, \mathrm{sg}\,v'_i) + \cos(v_i, \mathrm{sg}\,u'_i)$$
+
+u, v are predictions, u', v' the projections they predict, without gradient.
+-1 <= L <= 1; L near -1 from the start is a sign of collapse, not of success.
+"""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from ._byol import cosines
+from ._objective import Objective
+
+
+def sim_siam(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    target_u: Float[Tensor, "n d"] | None = None,
+    target_v: Float[Tensor, "n d"] | None = None,
+) -> Float[Tensor, ""]:
+    """Mean negative cosine of predictions with the other view's projections.
+
+    Without targets the rows themselves, detached, are the targets.
+
+    >>> import torch
+    >>> sim_siam(torch.eye(2), torch.eye(2))
+    tensor(-1.)
+    """
+    return -cosines(u, v, target_u, target_v).mean() / 2
+
+
+class SimSiam(Objective):
+    """``sim_siam``; it has no settings."""
+
+    def forward(
+        self,
+        u: Tensor,
+        v: Tensor,
+        target_u: Tensor | None = None,
+        target_v: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of a batch."""
+        return sim_siam(u, v, target_u, target_v)

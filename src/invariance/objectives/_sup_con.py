@@ -1,0 +1,83 @@
+r"""SupCon: every row of the anchor's class is its positive (the L_out form).
+
+$$L = \frac1n\sum_i\Big(\log\sum_{k\ne i} e^{z_i\cdot z_k/\tau}
+- \frac1{|P(i)|}\sum_{p\in P(i)} z_i\cdot z_p/\tau\Big)$$
+
+P(i) is the other rows with i's label; an anchor without any counts 0, yet the mean
+divides by all n. For two views pass ``torch.cat([u, v])`` and ``labels.repeat(2)``. The
+mean over P(i) is a product with a class sum, O(n d). The original code multiplies by
+tau / 0.07; this does not.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..errors import ShapeError
+from ..partition import log_partition
+from ._objective import Objective
+from ._rows import (
+    Number,
+    at_least_float32,
+    check_positive,
+    check_rows,
+    sample_ids,
+    unit_rows,
+)
+
+
+def sup_con(
+    z: Float[Tensor, "n d"],
+    labels: Int[Tensor, " m"],
+    *,
+    temperature: Number = 0.1,
+    normalize: bool = True,
+) -> Float[Tensor, ""]:
+    """Log-partition over all other rows minus the mean logit of the same class.
+
+    >>> import torch
+    >>> sup_con(torch.ones(6, 8), torch.tensor([0, 0, 1, 1, 2, 2]))  # log 5
+    tensor(1.6094)
+    """
+    check_positive("temperature", temperature)
+    check_rows(z, "z")
+    if labels.shape != z.shape[:1] or labels.is_floating_point():
+        raise ShapeError(
+            f"labels need one integer a row of z: expected ({len(z)},), got "
+            f"{tuple(labels.shape)} of {labels.dtype}."
+        )
+    z = unit_rows(z) if normalize else at_least_float32(z)
+    scale, ids = 1 / temperature, sample_ids(z)
+    groups = _group_numbers(labels)
+    sums = torch.zeros_like(z).index_add(0, groups, z)[groups]
+    sizes = torch.zeros_like(groups).index_add(0, groups, torch.ones_like(groups))
+    n_positives = sizes[groups] - 1
+    towards = (z * (sums - z)).sum(1) / n_positives.clamp_min(1)
+    spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
+    return ((spread - scale * towards) * (n_positives > 0)).mean()
+
+
+def _group_numbers(labels: Tensor) -> Tensor:
+    """Labels as 0, 1, 2, ... without asking how many there are, so that it compiles."""
+    ordered, order = labels.sort(stable=True)
+    starts = torch.ones_like(ordered)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    return torch.empty_like(order).scatter(0, order, starts.cumsum(0) - 1)
+
+
+class SupCon(Objective):
+    """``sup_con`` with its settings."""
+
+    def __init__(
+        self, temperature: float | int = 0.1, *, normalize: bool = True
+    ) -> None:
+        super().__init__()
+        check_positive("temperature", temperature)
+        self.temperature = temperature
+        self.normalize = normalize
+
+    def forward(self, z: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a batch."""
+        return sup_con(
+            z, labels, temperature=self.temperature, normalize=self.normalize
+        )

@@ -1,0 +1,17 @@
+"""The log-partition, on which every softmax objective is a few lines of algebra."""
+
+from ._log_partition import (
+    log_partition,
+    log_partitions,
+    row_sums,
+    two_sided_log_partition,
+)
+from ._planner import BACKENDS
+
+__all__ = [
+    "BACKENDS",
+    "log_partition",
+    "log_partitions",
+    "row_sums",
+    "two_sided_log_partition",
+]

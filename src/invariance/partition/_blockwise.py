@@ -1,0 +1,140 @@
+r"""The log-partition tile by tile: forward and backward, memory linear in the batch.
+
+The backward pass computes each tile again instead of keeping it. With
+$P_i = \log\sum_j e^{a s_{ij}}$ and an incoming gradient $g_i$ the tile's weights are
+$G_{ij} = g_i e^{a s_{ij} - P_i}$, and dx += a G y, dy += a G^T x.
+
+Columns of the same matrix (CLIP's second direction) and the mirror half of a symmetric
+matrix (NT-Xent) come from the same tile: one product and, where the logits are known
+to be moderate, one exponential for both.
+"""
+
+import torch
+from torch import Tensor
+
+from ._tiles import Pairs, Tile, tiles
+
+# Logits within this need no maximum subtracted: e^50 times a million columns, and
+# e^-50 times a gradient of a millionth, are ordinary float32 numbers.
+MODERATE = 50.0
+
+
+def forward(pairs: Pairs, scales: Tensor, columns: bool) -> tuple[Tensor, Tensor]:
+    """Log-partitions of the rows (k, n), and of the columns (k, m) or (k, 0)."""
+    moderate = _logits_are_moderate(pairs, scales)
+    x, y, k = pairs.x, pairs.y, len(scales)
+    start = 0.0 if moderate else -torch.inf
+    row_sums = x.new_full((k, len(x)), start)
+    column_sums = y.new_full((k, len(y) if columns else 0), start)
+    mirror = row_sums if pairs.symmetric else column_sums
+    for tile in tiles(pairs):
+        mirrored = columns or (pairs.symmetric and not tile.on_diagonal)
+        for a, logits in enumerate(tile.logits(scales)):
+            row, column = row_sums[a, tile.rows], mirror[a, tile.columns]
+            if moderate:
+                terms = logits.exp_()
+                row += terms.sum(1)
+                if mirrored:
+                    column += terms.sum(0)
+            else:
+                torch.logaddexp(row, logits.logsumexp(1), out=row)
+                if mirrored:
+                    torch.logaddexp(column, logits.logsumexp(0), out=column)
+    if moderate:
+        row_sums.log_()
+        column_sums.log_()
+    return row_sums, column_sums
+
+
+def backward(
+    pairs: Pairs,
+    scales: Tensor,
+    outputs: tuple[Tensor, Tensor],
+    gradients: tuple[Tensor, Tensor],
+    wanted: tuple[bool, bool, bool],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of x, y and the scales; an empty tensor for one that is not wanted.
+
+    For a symmetric matrix x's gradient is the whole of it and y's is empty.
+    """
+    x, y = pairs.x, pairs.y
+    want_x, want_y, want_scales = wanted
+    dx = torch.zeros_like(x) if want_x else x.new_empty(0)
+    dy = torch.zeros_like(y) if want_y and not pairs.symmetric else y.new_empty(0)
+    d_scales = torch.zeros_like(scales) if want_scales else scales.new_empty(0)
+    weights = _Weights(pairs, scales, outputs, gradients)
+    for tile in tiles(pairs):
+        total = None
+        for a, weight in enumerate(weights.of(tile)):
+            if want_scales:
+                share = (weight * tile.scores).sum()
+                d_scales[a] += share / 2 if tile.on_diagonal else share
+            if not pairs.scaled:
+                weight *= scales[a]
+            total = weight if total is None else total.add_(weight)
+        assert total is not None
+        if want_x:
+            dx[tile.rows].addmm_(total, y[tile.columns])
+            if pairs.symmetric and not tile.on_diagonal:
+                dx[tile.columns].addmm_(total.T, x[tile.rows])
+        if dy.numel():
+            dy[tile.columns].addmm_(total.T, x[tile.rows])
+    return dx, dy, d_scales
+
+
+class _Weights:
+    """d(loss)/d(logit) of a tile, from what the forward pass left behind."""
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        scales: Tensor,
+        outputs: tuple[Tensor, Tensor],
+        gradients: tuple[Tensor, Tensor],
+    ) -> None:
+        self.scales = scales
+        self.moderate = _logits_are_moderate(pairs, scales)
+        rows, columns = (_finite(p, g) for p, g in zip(outputs, gradients, strict=True))
+        if pairs.symmetric:
+            columns = rows
+        self.two_sided = columns[0].shape[1] > 0
+        if self.moderate:
+            rows, columns = ((p, g * (-p).exp()) for p, g in (rows, columns))
+        (self.row_p, self.row_g), (self.column_p, self.column_g) = rows, columns
+
+    def of(self, tile: Tile) -> list[Tensor]:
+        """One tensor of weights a scale."""
+        return [self._of(tile, a, lg) for a, lg in enumerate(tile.logits(self.scales))]
+
+    def _of(self, tile: Tile, a: int, logits: Tensor) -> Tensor:
+        row_p, row_g = self.row_p[a, tile.rows, None], self.row_g[a, tile.rows, None]
+        if not self.two_sided:
+            exponent = logits if self.moderate else logits.sub_(row_p)
+            return exponent.exp_().mul_(row_g)
+        column_p, column_g = (
+            side[a, tile.columns] for side in (self.column_p, self.column_g)
+        )
+        if self.moderate:
+            return logits.exp_().mul_(row_g + column_g)
+        by_column = (logits - column_p).exp_().mul_(column_g)
+        return logits.sub_(row_p).exp_().mul_(row_g).add_(by_column)
+
+
+def _finite(partition: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """An empty row (-inf) has no terms to weigh: any finite value and gradient 0."""
+    empty = partition == -torch.inf
+    return partition.masked_fill(empty, 0.0), gradient.masked_fill(empty, 0.0)
+
+
+def _logits_are_moderate(pairs: Pairs, scales: Tensor) -> bool:
+    """Whether every logit is known to fit the exponent range with room to spare.
+
+    By Cauchy-Schwarz none exceeds |scale| max|x| max|y|. If that is moderate, terms
+    can be summed as they are, and rows and columns share their exponentials. Otherwise
+    (very low temperature, long vectors) each row and column follows its own maximum.
+    Asking costs a wait for the device, so only a CPU is asked.
+    """
+    if pairs.x.device.type != "cpu" or not len(pairs.x) or not len(pairs.y):
+        return False
+    longest = pairs.x.norm(dim=1).max() * pairs.y.norm(dim=1).max()
+    return bool((scales.abs() * longest <= MODERATE).all())

@@ -1,0 +1,28 @@
+"""The log-partition as its equation says it: the reference for every other backend.
+
+Holds the whole n x m matrix. Autograd differentiates it, twice if asked.
+"""
+
+import torch
+from torch import Tensor
+
+from ._tiles import Pairs
+
+
+def log_partitions(pairs: Pairs, scales: Tensor) -> Tensor:
+    """Row log-partitions, one line a scale: (k, n)."""
+    scores = pairs.x @ pairs.y.T
+    logits = scales[:, None, None] * scores
+    excluded = torch.zeros_like(scores, dtype=torch.bool)
+    if pairs.row_ids is not None and pairs.column_ids is not None:
+        excluded = excluded | (pairs.row_ids[:, None] == pairs.column_ids)
+    if pairs.low is not None:
+        excluded = excluded | (scores < pairs.low[:, None])
+    if pairs.high is not None:
+        excluded = excluded | (scores > pairs.high[:, None])
+    logits = logits.masked_fill(excluded, -torch.inf)
+    # A row with nothing left: its value is -inf, and the gradient of a constant is 0,
+    # while that of a log-sum-exp over -inf alone would be NaN.
+    empty = excluded.all(1)
+    safe = logits.masked_fill(empty[:, None], 0.0)
+    return safe.logsumexp(2).masked_fill(empty, -torch.inf)

@@ -1,0 +1,115 @@
+r"""Sums of an elementwise function of the scores, over the same tiles.
+
+$S_i = \sum_{j\text{ allowed}} \varphi(x_i\cdot y_j)$: what the objectives need
+that are no softmax (SigLIP's softplus, the kernels of KCL). The backward pass
+computes each tile again and weighs it with $\varphi'$.
+
+Kernels are functions of the squared distance D^2 = -2 score. For unit rows D^2 is
+2 - 2 x.y, so an offset of 1 is taken off the score; for others the rows are extended so
+that their score is -D^2/2 already.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from ._tiles import Pairs, tiles
+
+# The square of a distance under which two rows count as the same point: a kernel with
+# a cusp there has no gradient, so it is given none.
+SAME_POINT = 1e-12
+
+Function = Callable[[Tensor, float], Tensor]
+
+
+def _squared_distance(score: Tensor) -> Tensor:
+    return (-2 * score).clamp_min(SAME_POINT)
+
+
+def _slope_in_score(score: Tensor, slope_in_square: Tensor) -> Tensor:
+    return torch.where(-2 * score > SAME_POINT, -2 * slope_in_square, 0.0)
+
+
+def log_kernel(score: Tensor, t: float) -> Tensor:
+    """-(1/2) log(1 + t D^2)."""
+    return -0.5 * torch.log1p(t * _squared_distance(score))
+
+
+def log_slope(score: Tensor, t: float) -> Tensor:
+    square = _squared_distance(score)
+    return _slope_in_score(score, -0.5 * t / (1 + t * square))
+
+
+def imq_kernel(score: Tensor, c: float) -> Tensor:
+    """C / sqrt(c^2 + D^2), the inverse multiquadric."""
+    return c * (c**2 + _squared_distance(score)).rsqrt()
+
+
+def imq_slope(score: Tensor, c: float) -> Tensor:
+    square = _squared_distance(score)
+    return _slope_in_score(score, -0.5 * c * (c**2 + square) ** -1.5)
+
+
+def riesz_kernel(score: Tensor, s: float) -> Tensor:
+    """sign(s) D^(-s)."""
+    sign = 1.0 if s > 0 else -1.0
+    return sign * _squared_distance(score) ** (-s / 2)
+
+
+def riesz_slope(score: Tensor, s: float) -> Tensor:
+    sign = 1.0 if s > 0 else -1.0
+    square = _squared_distance(score)
+    return _slope_in_score(score, sign * (-s / 2) * square ** (-s / 2 - 1))
+
+
+# name -> the function and its derivative, both of (score, parameter)
+FUNCTIONS: dict[str, tuple[Function, Function]] = {
+    "softplus": (lambda score, _: softplus(score), lambda score, _: score.sigmoid()),
+    "log": (log_kernel, log_slope),
+    "imq": (imq_kernel, imq_slope),
+    "riesz": (riesz_kernel, riesz_slope),
+}
+
+
+def forward(pairs: Pairs, function: str, parameter: float, offset: float) -> Tensor:
+    """Row sums of the function over the allowed pairs: (n,)."""
+    value, _ = FUNCTIONS[function]
+    sums = pairs.x.new_zeros(len(pairs.x))
+    for tile in tiles(pairs):
+        terms = value(tile.scores - offset, parameter)
+        if tile.excluded is not None:
+            terms = terms.masked_fill(tile.excluded, 0.0)
+        sums[tile.rows] += terms.sum(1)
+        if pairs.symmetric and not tile.on_diagonal:
+            sums[tile.columns] += terms.sum(0)
+    return sums
+
+
+def backward(
+    pairs: Pairs,
+    function: str,
+    parameter: float,
+    offset: float,
+    gradient: Tensor,
+    want_y: bool,
+) -> tuple[Tensor, Tensor]:
+    """Gradients of x and y; for a symmetric matrix all of it is in x's."""
+    _, slope = FUNCTIONS[function]
+    x, y = pairs.x, pairs.y
+    dx = torch.zeros_like(x)
+    dy = torch.zeros_like(y) if want_y and not pairs.symmetric else y.new_empty(0)
+    for tile in tiles(pairs):
+        weight = gradient[tile.rows, None]
+        if pairs.symmetric:
+            weight = weight + gradient[tile.columns]
+        weight = weight * slope(tile.scores - offset, parameter)
+        if tile.excluded is not None:
+            weight.masked_fill_(tile.excluded, 0.0)
+        dx[tile.rows].addmm_(weight, y[tile.columns])
+        if pairs.symmetric and not tile.on_diagonal:
+            dx[tile.columns].addmm_(weight.T, x[tile.rows])
+        if dy.numel():
+            dy[tile.columns].addmm_(weight.T, x[tile.rows])
+    return dx, dy

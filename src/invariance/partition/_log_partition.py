@@ -1,0 +1,235 @@
+r"""The one primitive: the log-partition of each row over its allowed columns.
+
+$$P_i = \log\sum_{j\text{ allowed for }i} e^{a\,x_i\cdot y_j}$$
+
+A pair is allowed when its ids differ and its score lies in the row's band. A row with
+nothing left has P = -inf and gradient zero. Differentiable in x, y and the scale.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..errors import SettingError, ShapeError, choose
+from . import _dense, _operators
+from ._elementwise import FUNCTIONS
+from ._planner import BACKENDS, pick_backend
+from ._tiles import Pairs
+
+Number = float | int | Tensor
+Band = float | int | Float[Tensor, " n"] | None
+
+
+def log_partition(
+    x: Float[Tensor, "n d"],
+    y: Float[Tensor, "m d"],
+    *,
+    scale: Number,
+    row_ids: Int[Tensor, " n"] | None = None,
+    column_ids: Int[Tensor, " m"] | None = None,
+    low: Band = None,
+    high: Band = None,
+    backend: str = "auto",
+) -> Float[Tensor, " n"]:
+    """Log of each row's sum of exp(scale * score) over the columns allowed to it.
+
+    Args:
+        x: Anchors. Half precision is raised to float32, float64 is kept.
+        y: Candidates. Passing the same tensor as ``x`` halves the work.
+        scale: Inverse temperature, a number or a 0-d tensor to be learned.
+        row_ids: With ``column_ids``: pairs of equal ids are left out.
+        column_ids: See ``row_ids``.
+        low: Scores ``x_i . y_j`` (before scaling) below this are left out; a number
+            or one a row.
+        high: Scores above this are left out.
+        backend: "auto", or one of ``invariance.partition.BACKENDS``.
+
+    >>> x = torch.eye(3)
+    >>> ids = torch.arange(3)
+    >>> log_partition(x, x, scale=1.0, row_ids=ids, column_ids=ids)  # log 2
+    tensor([0.6931, 0.6931, 0.6931])
+    """
+    return log_partitions(
+        x,
+        y,
+        scales=[scale],
+        row_ids=row_ids,
+        column_ids=column_ids,
+        low=low,
+        high=high,
+        backend=backend,
+    )[0]
+
+
+def log_partitions(
+    x: Float[Tensor, "n d"],
+    y: Float[Tensor, "m d"],
+    *,
+    scales: Sequence[Number] | Float[Tensor, " k"],
+    row_ids: Int[Tensor, " n"] | None = None,
+    column_ids: Int[Tensor, " m"] | None = None,
+    low: Band = None,
+    high: Band = None,
+    backend: str = "auto",
+) -> Float[Tensor, "k n"]:
+    """``log_partition`` at several scales from one pass over the scores."""
+    symmetric = x is y and row_ids is column_ids and low is None and high is None
+    pairs = _pairs(x, y, row_ids, column_ids, low, high, symmetric)
+    if _backend(backend, pairs) == "dense":
+        return _dense.log_partitions(pairs, _scales(scales, pairs.x))
+    rows, _ = _stream(pairs, scales, columns=False)
+    return rows
+
+
+def two_sided_log_partition(
+    x: Float[Tensor, "n d"],
+    y: Float[Tensor, "m d"],
+    *,
+    scale: Number,
+    row_ids: Int[Tensor, " n"] | None = None,
+    column_ids: Int[Tensor, " m"] | None = None,
+    backend: str = "auto",
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " m"]]:
+    """Log-partitions of the rows and of the columns of one score matrix.
+
+    Both directions of a symmetric InfoNCE or CLIP loss for one set of products.
+    """
+    pairs = _pairs(x, y, row_ids, column_ids, None, None, False)
+    if _backend(backend, pairs) == "dense":
+        factors = _scales([scale], pairs.x)
+        turned = Pairs(pairs.y, pairs.x, pairs.column_ids, pairs.row_ids)
+        both = (_dense.log_partitions(p, factors)[0] for p in (pairs, turned))
+        return next(both), next(both)
+    rows, columns = _stream(pairs, [scale], columns=True)
+    return rows[0], columns[0]
+
+
+def row_sums(
+    x: Float[Tensor, "n d"],
+    y: Float[Tensor, "m d"],
+    function: str,
+    parameter: float = 0.0,
+    *,
+    offset: float = 0.0,
+    row_ids: Int[Tensor, " n"] | None = None,
+    column_ids: Int[Tensor, " m"] | None = None,
+) -> Float[Tensor, " n"]:
+    """Each row's sum of an elementwise function of its scores, tile by tile.
+
+    Args:
+        x: Anchors.
+        y: Candidates.
+        function: "softplus", or a kernel "log", "imq", "riesz" of scores -D^2/2.
+        parameter: The kernel's t, c or s.
+        offset: Taken off every score first.
+        row_ids: With ``column_ids``: pairs of equal ids are left out.
+        column_ids: See ``row_ids``.
+    """
+    choose(FUNCTIONS, function, "function")
+    symmetric = x is y and row_ids is column_ids
+    pairs = _pairs(x, y, row_ids, column_ids, None, None, symmetric)
+    tensors = (pairs.x, pairs.y, pairs.row_ids, pairs.column_ids)
+    return _operators.row_sums(*tensors, symmetric, function, parameter, offset)
+
+
+def _stream(
+    pairs: Pairs, scales: Sequence[Number] | Tensor, columns: bool
+) -> tuple[Tensor, Tensor]:
+    """Call the operator; a single known scale goes into the rows beforehand.
+
+    Scaling n rows is cheaper than scaling n x m scores, tile after tile. Bands speak
+    of unscaled scores, and a learned scale may have either sign: those stay outside.
+    """
+    x, y, scaled = pairs.x, pairs.y, False
+    factors = _scales(scales, x)
+    if len(scales) == 1 and isinstance(scales[0], int | float):
+        scale = float(scales[0])
+        if pairs.symmetric and scale > 0:
+            x = y = x * math.sqrt(scale)
+            scaled = True
+        elif not pairs.symmetric and pairs.low is None and pairs.high is None:
+            x, scaled = x * scale, True
+    if scaled:
+        factors = torch.ones_like(factors)
+    ids = (pairs.row_ids, pairs.column_ids)
+    modes = (pairs.low, pairs.high, pairs.symmetric, scaled)
+    return _operators.log_partitions(x, y, *ids, *modes, factors, columns)
+
+
+def _backend(name: str, pairs: Pairs) -> str:
+    if name == "auto":
+        return pick_backend(len(pairs.x), len(pairs.y), pairs.x.device)
+    choose(BACKENDS, name, "backend")
+    return name
+
+
+def _scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
+    """One tensor of the computation's dtype and device, differentiable if asked."""
+    if isinstance(scales, Tensor):
+        return scales.to(like)
+    # full, not tensor: no copy from the host, so a CUDA graph can hold it
+    parts = [
+        s.to(like).reshape(1) if isinstance(s, Tensor) else like.new_full((1,), s)
+        for s in scales
+    ]
+    return torch.cat(parts)
+
+
+def _pairs(
+    x: Tensor,
+    y: Tensor,
+    row_ids: Tensor | None,
+    column_ids: Tensor | None,
+    low: Band,
+    high: Band,
+    symmetric: bool,
+) -> Pairs:
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
+        raise ShapeError(
+            "A log-partition takes rows x (n, d) and columns y (m, d) of one width: "
+            f"got {tuple(x.shape)} and {tuple(y.shape)}."
+        )
+    if not (x.is_floating_point() and y.is_floating_point()):
+        raise ShapeError(
+            f"Rows must be floating point: got {x.dtype} and {y.dtype}. "
+            "Convert with .float()."
+        )
+    if x.device != y.device:
+        raise ShapeError(
+            f"Rows and columns must be on one device: got {x.device} and {y.device}."
+        )
+    if (row_ids is None) != (column_ids is None):
+        raise SettingError(
+            "Pairs are left out by equal ids: give both row_ids and column_ids, or "
+            "neither."
+        )
+    _check_length("row_ids", row_ids, "row", x)
+    _check_length("column_ids", column_ids, "column", y)
+    dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+    rows = x.to(dtype).contiguous()
+    columns = rows if symmetric else y.to(dtype).contiguous()
+    low, high = (_band(name, b, rows) for name, b in (("low", low), ("high", high)))
+    return Pairs(rows, columns, row_ids, column_ids, low, high, symmetric)
+
+
+def _band(name: str, bound: Band, rows: Tensor) -> Tensor | None:
+    if bound is None:
+        return None
+    if not isinstance(bound, Tensor):
+        return rows.new_full((len(rows),), float(bound))
+    bound = bound.detach().to(rows)
+    if bound.ndim == 0:
+        bound = bound.expand(len(rows))
+    _check_length(name, bound, "row", rows)
+    return bound.contiguous()
+
+
+def _check_length(name: str, vector: Tensor | None, side: str, matrix: Tensor) -> None:
+    if vector is not None and vector.shape != matrix.shape[:1]:
+        raise ShapeError(
+            f"{name} needs one entry a {side}: expected ({len(matrix)},), "
+            f"got {tuple(vector.shape)}."
+        )

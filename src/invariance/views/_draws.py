@@ -1,0 +1,138 @@
+r"""Random numbers that are a function of their keys, not of a moving state.
+
+$$x_{ij} = \mathrm{mix}\big(\mathrm{mix}(\text{sample}_i\,\varphi) + j\,\varphi +
+\mathrm{key}(\text{seed}, \text{epoch}, \text{view}, \text{stream})\big) \bmod 2^{64}$$
+
+A row belongs to one sample and never sees its neighbours, so a batch may be shuffled,
+split over workers or devices, or started again in the middle of an epoch, and each
+image meets the same augmentation. `mix` is the finaliser of the splitmix64 generator,
+an exact integer map: a CPU and a GPU give the same bits.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from invariance.errors import ShapeError
+
+WORD = 1 << 64
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads counters over all bits
+FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+# Each kind of number has its own key, so a coin says nothing about a uniform.
+UNIFORM, NORMAL, PERMUTATION, COIN, CHILD = range(1, 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """A source of random numbers, one row a sample, keyed by what the sample is.
+
+    Methods are pure: asked twice, they answer twice the same. An operation that needs
+    several numbers asks for them at once, or takes a `substream`.
+
+    >>> draws = Draws(seed=0, epoch=3, samples=torch.tensor([7, 8, 9]), view=1)
+    >>> draws.uniform(2).shape
+    torch.Size([3, 2])
+    >>> alone = Draws(seed=0, epoch=3, samples=torch.tensor([9]), view=1)
+    >>> bool((draws.uniform(2)[2] == alone.uniform(2)[0]).all())
+    True
+    """
+
+    seed: int
+    epoch: int
+    samples: Int[Tensor, "..."]  # one id an image
+    view: int
+    stream: int = 0
+    hashed: Int[Tensor, " n"] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.samples.ndim != 1 or self.samples.is_floating_point():
+            raise ShapeError(
+                "samples needs one whole number per image: got "
+                f"{self.samples.dtype} of shape {tuple(self.samples.shape)}."
+            )
+        if self.hashed is None:  # once for all streams of these samples
+            hashed = _mix(self.samples.long() * _signed(GOLDEN))
+            object.__setattr__(self, "hashed", hashed)
+
+    def substream(self, i: int) -> "Draws":
+        """An independent source for the i-th part of an operation or a list."""
+        return replace(self, stream=_mix_int(self.stream + CHILD + GOLDEN * (i + 1)))
+
+    def rows(self, index: Int[Tensor, " k"] | slice) -> "Draws":
+        """The same source for some of the samples."""
+        hashed = None if self.hashed is None else self.hashed[index]
+        return replace(self, samples=self.samples[index], hashed=hashed)
+
+    def to(self, device: torch.device | str) -> "Draws":
+        """The same source with its numbers made on another device."""
+        if self.samples.device == torch.device(device):
+            return self
+        samples = self.samples.to(device, non_blocking=True)
+        return replace(self, samples=samples, hashed=None)
+
+    def uniform(self, k: int) -> Float[Tensor, "n {k}"]:
+        """Multiples of 2^-24 in [0, 1)."""
+        return (_shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
+
+    def normal(self, k: int) -> Float[Tensor, "n {k}"]:
+        """Standard normals (Box-Muller, two a word).
+
+        Logarithm and cosine are taken in float64 and rounded once, so that devices
+        agree although their mathematical functions differ in the last bit.
+        """
+        words = self._words((k + 1) // 2, NORMAL)
+        high = (_shift(words, 32) + 1).double() * 2.0**-32
+        angle = (words & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32)
+        radius = high.log().mul_(-2).sqrt_()
+        pair = torch.cat([radius * angle.cos(), radius * angle.sin()], 1)
+        return pair[:, :k].float()
+
+    def image_noise(self, shape: Sequence[int]) -> Float[Tensor, "n ..."]:
+        """Standard normals, one array of `shape` a sample."""
+        return self.normal(math.prod(shape)).reshape(len(self.samples), *shape)
+
+    def permutation(self, k: int) -> Int[Tensor, "n {k}"]:
+        """The numbers 0 to k - 1 in an order of each sample's own."""
+        return self._words(k, PERMUTATION).argsort(1)
+
+    def coin(self, p: float | int) -> Bool[Tensor, " n"]:
+        """True with probability p."""
+        return _shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
+
+    def _words(self, k: int, kind: int) -> Int[Tensor, "n {k}"]:
+        key = 0
+        for part in (self.seed, self.epoch, self.view, self.stream, kind):
+            key = _mix_int((key ^ part) + GOLDEN)
+        assert self.hashed is not None
+        counters = torch.arange(1, k + 1, device=self.samples.device)
+        counters = counters * _signed(GOLDEN) + _signed(key)
+        return _mix(self.hashed[:, None] + counters)
+
+
+def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """A bijection of 64-bit words in which each bit moves half of the others."""
+    x = (x ^ _shift(x, 30)) * _signed(FIRST)
+    x = (x ^ _shift(x, 27)) * _signed(SECOND)
+    return x ^ _shift(x, 31)
+
+
+def _mix_int(x: int) -> int:
+    x %= WORD
+    x = (x ^ (x >> 30)) * FIRST % WORD
+    x = (x ^ (x >> 27)) * SECOND % WORD
+    return x ^ (x >> 31)
+
+
+def _shift(x: Int[Tensor, "..."], bits: int) -> Int[Tensor, "..."]:
+    """A logical shift to the right: int64 shifts copy the sign, the mask drops it."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _signed(x: int) -> int:
+    x %= WORD
+    return x - WORD if x >= WORD // 2 else x

@@ -1,0 +1,188 @@
+"""Named recipes: for each view a plain list of operations, to use or to edit.
+
+A recipe is a function of the size of the views and the number of channels. Colour
+operations are left out where colour has no meaning (neither 1 nor 3 channels), those
+that need three channels where there is one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from invariance.errors import SettingError
+from invariance.views._blur import GaussianBlur
+from invariance.views._color_jitter import ColorJitter
+from invariance.views._crop import RandomResizedCrop, Resize
+from invariance.views._flip import RandomHorizontalFlip
+from invariance.views._grayscale import RandomGrayscale
+from invariance.views._normalize import Normalize
+from invariance.views._operation import Number, Range
+from invariance.views._solarize import RandomSolarize
+from invariance.views._sometimes import Sometimes
+
+SMALL = 64
+"""Images up to this many pixels are small: weaker colours, no blur."""
+
+Operations = list[Callable[..., Any]]
+
+
+def simclr(
+    size: int,
+    channels: int = 3,
+    *,
+    n_views: int = 2,
+    scale: Range = (0.08, 1.0),
+    strength: Number | None = None,
+    blur: Number | None = None,
+    normalize: Normalize | None = None,
+) -> list[Operations]:
+    """SimCLR: crop, flip, strong colours, grey, and blur for large images.
+
+    Up to 64 pixels the paper's CIFAR settings hold: colour strength 0.5 and no blur;
+    above, strength 1 and a blur with probability 0.5.
+
+    >>> [len(view) for view in simclr(32)], [len(view) for view in simclr(224)]
+    ([4, 4], [5, 5])
+    """
+    small = size <= SMALL
+    s = (0.5 if small else 1.0) if strength is None else strength
+    blur = (0.0 if small else 0.5) if blur is None else blur
+    return [
+        [
+            *_crop_and_flip(size, scale),
+            *_colour(channels, (0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)),
+            *([Sometimes(blur, GaussianBlur())] if blur else []),
+            *_last(normalize),
+        ]
+        for _ in range(_at_least_one(n_views))
+    ]
+
+
+def byol(
+    size: int,
+    channels: int = 3,
+    *,
+    scale: Range = (0.08, 1.0),
+    normalize: Normalize | None = None,
+) -> list[Operations]:
+    """BYOL: two unlike views, one always blurred, the other sometimes solarised.
+
+    >>> first, second = byol(224)
+    >>> first[4].p, second[4].p, second[5].p
+    (1.0, 0.1, 0.2)
+    """
+
+    def view(blur: Number, solarize: Number) -> Operations:
+        return [
+            *_crop_and_flip(size, scale),
+            *_colour(channels, (0.4, 0.4, 0.2, 0.1)),
+            Sometimes(blur, GaussianBlur()),
+            *([RandomSolarize(0.5, p=solarize)] if solarize else []),
+            *_last(normalize),
+        ]
+
+    return [view(1.0, 0.0), view(0.1, 0.2)]
+
+
+def weak(
+    size: int,
+    channels: int = 3,
+    *,
+    n_views: int = 2,
+    scale: Range = (0.5, 1.0),
+    normalize: Normalize | None = None,
+) -> list[Operations]:
+    """Weak views: a generous crop and a flip, colours untouched.
+
+    >>> weak(32)[0]
+    [RandomResizedCrop(size=32, scale=(0.5, 1.0), ratio=(0.75, 1.3333333333333333)), \
+RandomHorizontalFlip(p=0.5)]
+    """
+    return [
+        [*_crop_and_flip(size, scale), *_last(normalize)]
+        for _ in range(_at_least_one(n_views))
+    ]
+
+
+def multi_crop(
+    size: int,
+    channels: int = 3,
+    *,
+    n_global: int = 2,
+    n_local: int = 4,
+    local_size: int | None = None,
+    split: Number = 0.4,
+    strength: Number | None = None,
+    blur: Number | None = None,
+    normalize: Normalize | None = None,
+) -> list[Operations]:
+    """Multi-crop: a few large crops, and many small ones at a lower resolution.
+
+    Global crops cover from `split` to all of the image, local ones from 0.05 to
+    `split`; a local view is 3/7 of the size unless said (96 for 224).
+
+    >>> [view[0].size for view in multi_crop(224)]
+    [224, 224, 96, 96, 96, 96]
+    """
+    local_size = max(8, round(size * 3 / 7)) if local_size is None else local_size
+    small = size <= SMALL  # a local crop keeps the colours and blur of its image
+    settings: dict[str, Any] = {
+        "strength": (0.5 if small else 1.0) if strength is None else strength,
+        "blur": (0.0 if small else 0.5) if blur is None else blur,
+        "normalize": normalize,
+    }
+    views = simclr(size, channels, n_views=n_global, scale=(split, 1.0), **settings)
+    if n_local:
+        views += simclr(
+            local_size, channels, n_views=n_local, scale=(0.05, split), **settings
+        )
+    return views
+
+
+def evaluation(
+    size: int,
+    channels: int = 3,
+    *,
+    n_views: int = 1,
+    normalize: Normalize | None = None,
+) -> list[Operations]:
+    """Nothing random: the centre of the image at this size.
+
+    >>> evaluation(32)
+    [[Resize(size=32)]]
+    """
+    return [[Resize(size), *_last(normalize)] for _ in range(_at_least_one(n_views))]
+
+
+RECIPES: dict[str, Callable[..., list[Operations]]] = {
+    "simclr": simclr,
+    "byol": byol,
+    "weak": weak,
+    "multi_crop": multi_crop,
+    "evaluation": evaluation,
+    "identity": evaluation,
+}
+"""Recipes by name: a function of (size, channels) to a list of operations a view."""
+
+
+def _crop_and_flip(size: int, scale: Range) -> Operations:
+    return [RandomResizedCrop(size, scale=scale), RandomHorizontalFlip()]
+
+
+def _colour(
+    channels: int, strengths: tuple[Number, Number, Number, Number]
+) -> Operations:
+    if channels == 1:
+        return [Sometimes(0.8, ColorJitter(*strengths[:2]))]
+    if channels == 3:
+        return [Sometimes(0.8, ColorJitter(*strengths)), RandomGrayscale(0.2)]
+    return []
+
+
+def _last(normalize: Normalize | None) -> Operations:
+    return [] if normalize is None else [normalize]
+
+
+def _at_least_one(n_views: int) -> int:
+    if n_views < 1:
+        raise SettingError(f"n_views is at least 1: got {n_views}.")
+    return n_views

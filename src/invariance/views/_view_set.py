@@ -1,0 +1,138 @@
+"""Several views of one batch: a list of operations for each view.
+
+The numbers behind view v of sample s in epoch e depend on (seed, e, s, v) and on the
+operation's place in the list, and on nothing else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from invariance.errors import SettingError, ShapeError
+from invariance.views._draws import Draws
+from invariance.views._operation import Operation
+from invariance.views._sometimes import Sometimes, Step, as_step
+
+# On a CPU a batch is worked on in pieces whose temporaries stay in the cache.
+PIECE_BYTES = 1 << 21
+
+
+@dataclass(frozen=True)
+class ViewSet:
+    """One view of the images for each list of operations.
+
+    An item of a list is an operation of this package, a function of images, or a
+    function of images and draws. Images go in as uint8, or as floats in [0, 1]; views
+    come out as float32, one tensor a view, of sizes that may differ.
+
+    With `samples` on the CPU and images on a GPU, parameters are drawn on the CPU and
+    nothing waits for the GPU.
+
+    >>> from invariance.views import RandomHorizontalFlip, RandomResizedCrop, ViewSet
+    >>> crop = [RandomResizedCrop(24), RandomHorizontalFlip()]
+    >>> views = ViewSet([crop, crop, [lambda images: 1 - images]])
+    >>> images = torch.randint(256, (4, 3, 32, 32), dtype=torch.uint8)
+    >>> u, v, w = views(images, samples=torch.arange(4), seed=0, epoch=0)
+    >>> u.shape, w.shape
+    (torch.Size([4, 3, 24, 24]), torch.Size([4, 3, 32, 32]))
+    """
+
+    pipelines: Sequence[Any]
+    steps: list[list[Step]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.pipelines or not all(
+            isinstance(pipeline, Sequence) for pipeline in self.pipelines
+        ):
+            raise SettingError(
+                "ViewSet needs a list of views, each a list of operations: got "
+                f"{self.pipelines!r}. For a single view write ViewSet([[...]])."
+            )
+        steps = [[as_step(operation) for operation in p] for p in self.pipelines]
+        object.__setattr__(self, "steps", steps)
+
+    def __len__(self) -> int:
+        return len(self.pipelines)
+
+    def __call__(
+        self,
+        images: Shaped[Tensor, "..."],
+        *,
+        samples: Int[Tensor, "..."],
+        seed: int,
+        epoch: int,
+    ) -> list[Float[Tensor, "_ _ _ _"]]:
+        """The views of these images; `samples` says which of the set they are."""
+        _check(images, samples)
+        views: list[list[Tensor]] = [[] for _ in self.pipelines]
+        for start in range(0, len(images), rows := self._rows(images)):
+            piece = unit_interval(images[start : start + rows])
+            ids = samples[start : start + rows]
+            for view in range(len(self)):
+                draws = Draws(seed, epoch, ids, view)
+                views[view].append(self._run(view, piece, draws))
+        return [torch.cat(v) if len(v) > 1 else v[0] for v in views]
+
+    def _run(self, view: int, images: Tensor, draws: Draws) -> Tensor:
+        n = len(images)
+        for i, step in enumerate(self.steps[view]):
+            images = step(images, draws.substream(i))
+            if not isinstance(images, Tensor) or images.shape[:1] != (n,):
+                got = tuple(images.shape) if isinstance(images, Tensor) else images
+                raise ShapeError(
+                    f"Operation {i} of view {view}, {self.pipelines[view][i]!r}, must "
+                    f"return one image for each of the {n} it was given: got {got!r}."
+                )
+        return images
+
+    def _rows(self, images: Tensor) -> int:
+        """How many images at once; a user's function sees the whole batch."""
+        if not images.is_cpu or torch.compiler.is_compiling():
+            return len(images)
+        if not all(_is_ours(item) for pipeline in self.pipelines for item in pipeline):
+            return len(images)
+        return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
+
+
+def unit_interval(images: Shaped[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+    """Images as float32; bytes are divided by 255.
+
+    >>> unit_interval(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)).item()
+    1.0
+    """
+    return images.float().div_(255) if images.dtype == torch.uint8 else images.float()
+
+
+def _is_ours(item: object) -> bool:
+    if isinstance(item, Sometimes):
+        return _is_ours(item.operation)
+    return isinstance(item, Operation)
+
+
+def _check(images: Tensor, samples: Tensor) -> None:
+    if images.ndim != 4:
+        raise ShapeError(
+            "images needs four axes, n c h w (images, channels, height, width): got "
+            f"{tuple(images.shape)}. One image alone is images[None]."
+        )
+    if 0 in images.shape:
+        raise ShapeError(f"images is empty: got {tuple(images.shape)}.")
+    if images.dtype != torch.uint8 and not images.is_floating_point():
+        raise ShapeError(
+            "images must be uint8 (0 to 255) or float (0 to 1): got "
+            f"{images.dtype}. Convert with images.to(torch.uint8)."
+        )
+    if images.shape[1] > 4 and images.shape[3] in (1, 3, 4):
+        raise ShapeError(
+            f"images of shape {tuple(images.shape)} seem to have their channels last. "
+            "Hand over images.permute(0, 3, 1, 2)."
+        )
+    if samples.shape != images.shape[:1] or samples.is_floating_point():
+        raise ShapeError(
+            f"samples needs one whole number for each of the {len(images)} images: got "
+            f"{samples.dtype} of shape {tuple(samples.shape)}."
+        )

@@ -1,0 +1,52 @@
+"""torch.compile takes every objective whole.
+
+Run without the shape checks of the other tests, which cannot be compiled (see the
+Makefile).
+"""
+
+import pytest
+import torch
+from tests.contracts.cases import CASES
+from torch.autograd import grad
+
+
+def value_and_gradients(function, inputs):
+    inputs = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
+    value = function(*inputs)
+    rows = [x for x in inputs if x.requires_grad]
+    gradients = grad(value, rows, allow_unused=True)
+    return [value.detach(), *(g for g in gradients if g is not None)]
+
+
+def assert_compiles(case, backend):
+    torch._dynamo.reset()
+    inputs = case.inputs(6, 4, dtype=torch.float32)
+    compiled = torch.compile(case.function(), fullgraph=True, backend=backend)
+    expected = value_and_gradients(case.function(), inputs)
+    for got, want in zip(value_and_gradients(compiled, inputs), expected, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_one_graph_forward_and_backward(case):
+    assert_compiles(case, "aot_eager")
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "sup_con", "sig_lip"])
+def test_generated_code(name):
+    assert_compiles(next(c for c in CASES if c.name == name), "inductor")
+
+
+def test_operators_pass_pytorchs_own_checks():
+    from invariance.partition import _operators
+
+    x = torch.randn(5, 3, requires_grad=True)
+    y = torch.randn(4, 3, requires_grad=True)
+    ids = (torch.arange(5), torch.arange(4))
+    scales = torch.tensor([1.0, 2.0])
+    torch.library.opcheck(
+        _operators.log_partitions, (x, y, *ids, None, None, False, False, scales, True)
+    )
+    torch.library.opcheck(
+        _operators.row_sums, (x, y, *ids, False, "softplus", 0.0, 0.0)
+    )

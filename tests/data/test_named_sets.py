@@ -1,0 +1,193 @@
+import gzip
+import pickle
+import struct
+
+import numpy as np
+import pytest
+import torch
+import torchvision.datasets as tv
+from PIL import Image
+from scipy.io import savemat
+
+from invariance.data import DATA_SETS, load
+from invariance.data import _memory as memory
+from invariance.errors import DataError
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch):
+    """Tiny copies have other checksums, and nothing may reach the network."""
+
+    def refuse(*_, **__):
+        raise OSError("no network")
+
+    for module in ("cifar", "svhn", "stl10"):
+        monkeypatch.setattr(
+            f"torchvision.datasets.{module}.check_integrity",
+            lambda path, md5=None: tv.utils.check_integrity(path),
+        )
+    monkeypatch.setattr("torchvision.datasets.utils.urllib.request.urlopen", refuse)
+
+
+def write_cifar(root, kind):
+    folder = root / kind.base_folder
+    folder.mkdir(parents=True)
+    key = "labels" if kind is tv.CIFAR10 else "fine_labels"
+    for name, _ in [*kind.train_list, *kind.test_list]:
+        data = RNG.integers(0, 256, (4, 3072), np.uint8)
+        (folder / name).write_bytes(pickle.dumps({"data": data, key: [0, 1, 2, 3]}))
+    meta = {kind.meta["key"]: [f"class {k}" for k in range(10)]}
+    (folder / kind.meta["filename"]).write_bytes(pickle.dumps(meta))
+
+
+def write_mnist(root, kind):
+    folder = root / kind.__name__ / "raw"
+    folder.mkdir(parents=True)
+    for part, n in (("train", 6), ("t10k", 3)):
+        images = RNG.integers(0, 256, (n, 28, 28), np.uint8)
+        head = struct.pack(">IIII", 0x803, n, 28, 28)
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(head + images.tobytes())
+        labels = np.arange(n, dtype=np.uint8)
+        head = struct.pack(">II", 0x801, n)
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(head + labels.tobytes())
+
+
+def write_svhn(root):
+    (root / "svhn").mkdir(parents=True)
+    for part in ("train", "test"):
+        pixels = RNG.integers(0, 256, (32, 32, 3, 5), np.uint8)
+        labels = np.array([[1], [2], [3], [10], [9]], np.uint8)
+        savemat(root / "svhn" / f"{part}_32x32.mat", {"X": pixels, "y": labels})
+
+
+def write_stl10(root):
+    folder = root / "stl10_binary"
+    folder.mkdir(parents=True)
+    for part, n in (("train", 2), ("test", 3), ("unlabeled", 4)):
+        RNG.integers(0, 256, (n, 3, 96, 96), np.uint8).tofile(folder / f"{part}_X.bin")
+        if part != "unlabeled":
+            np.arange(1, n + 1, dtype=np.uint8).tofile(folder / f"{part}_y.bin")
+    (folder / "class_names.txt").write_text("airplane\nbird\ncar\n")
+    (folder / "fold_indices.txt").write_text("0 1\n")
+
+
+def write_imagenette(root):
+    for part in ("train", "val"):
+        for name in ("n01440764", "n02102040"):
+            folder = root / "imagenette2-320" / part / name
+            folder.mkdir(parents=True)
+            for k in range(2):
+                pixels = RNG.integers(0, 256, (40, 50, 3), np.uint8)
+                Image.fromarray(pixels).save(folder / f"{k}.JPEG".lower())
+
+
+def write_imagenet(root):
+    names = {"n01440764": ("tench", "Tinca tinca"), "n02102040": ("springer",)}
+    for part in ("train", "val"):
+        for name in names:
+            folder = root / "imagenet" / part / name
+            folder.mkdir(parents=True)
+            Image.new("RGB", (40, 50)).save(folder / "0.JPEG")
+    torch.save((names, ["n01440764"]), root / "imagenet" / "meta.bin")
+
+
+WRITERS = {
+    "cifar10": (lambda r: write_cifar(r, tv.CIFAR10), 20, 4, (3, 32, 32)),
+    "cifar100": (lambda r: write_cifar(r, tv.CIFAR100), 4, 4, (3, 32, 32)),
+    "mnist": (lambda r: write_mnist(r, tv.MNIST), 6, 3, (1, 28, 28)),
+    "fashion_mnist": (lambda r: write_mnist(r, tv.FashionMNIST), 6, 3, (1, 28, 28)),
+    "svhn": (write_svhn, 5, 5, (3, 32, 32)),
+    "stl10": (write_stl10, 2, 3, (3, 96, 96)),
+    "stl10_unlabelled": (write_stl10, 4, 3, (3, 96, 96)),
+    "imagenette": (write_imagenette, 4, 4, (3, 128, 128)),
+    "imagenet": (write_imagenet, 2, 2, (3, 128, 128)),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_copy_on_disk_is_read(tmp_path, name):
+    write, n_train, n_test, shape = WRITERS[name]
+    write(tmp_path)
+    train = load(name, root=tmp_path)
+    test = load(name, root=tmp_path, split="test")
+    both = load(name, root=tmp_path, split="all")
+    assert (len(train), len(test)) == (n_train, n_test)
+    assert len(both) == n_train + n_test
+    assert train.shape == test.shape == shape and train.name == name
+    assert (train.labels is None) == (name == "stl10_unlabelled")
+    assert test.labels is not None and len(test.labels) == n_test
+    assert test.labels.max() < len(test.class_names)
+    (images,) = train.batches([torch.arange(n_train)])
+    streamed = load(name, root=tmp_path, storage="streamed", workers=0)
+    assert torch.equal(images, next(streamed.batches([torch.arange(n_train)])))
+
+
+def test_pixels_are_torchvisions(tmp_path):
+    write_cifar(tmp_path, tv.CIFAR10)
+    theirs = np.array(tv.CIFAR10(tmp_path, train=False)[2][0])
+    (ours,) = load("cifar10", root=tmp_path, split="test").batches([torch.tensor([2])])
+    assert torch.equal(ours[0].permute(1, 2, 0), torch.tensor(theirs))
+
+
+def test_the_root_comes_from_the_environment(tmp_path, monkeypatch):
+    write_mnist(tmp_path, tv.MNIST)
+    monkeypatch.setenv("INVARIANCE_DATA", str(tmp_path))
+    assert len(load("mnist")) == 6
+    assert load("mnist", image_size=32, channels=3).shape == (3, 32, 32)
+
+
+@pytest.mark.parametrize("name", ["cifar10", "mnist", "svhn", "stl10", "imagenette"])
+def test_without_a_network_the_message_says_what_to_do(tmp_path, name):
+    message = f"{name} is not in .* could not be downloaded .*: connect to the network"
+    with pytest.raises(DataError, match=message):
+        load(name, root=tmp_path / "none")
+
+
+def test_imagenet_is_placed_by_hand(tmp_path):
+    with pytest.raises(DataError, match="place ILSVRC2012_devkit_t12"):
+        load("imagenet", root=tmp_path)
+
+
+def test_the_catalogue_lists_every_set():
+    assert set(DATA_SETS) == {"shapes", *WRITERS}
+
+
+def test_a_name_nobody_knows():
+    with pytest.raises(DataError, match=r"Did you mean 'cifar10'.*no folder 'cifr10'"):
+        load("cifr10")
+
+
+def test_a_path_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match=r"There is no folder or file '.*nowhere'"):
+        load(str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="no folder or file"):
+        load(tmp_path / "nowhere")
+
+
+def test_a_file_that_is_no_array(tmp_path):
+    with gzip.open(tmp_path / "a.gz", "wb") as file:
+        file.write(b"words")
+    with pytest.raises(DataError, match="is a file: expected a folder"):
+        load(tmp_path / "a.gz")
+
+
+def test_storage_is_chosen_by_memory_and_told(monkeypatch):
+    small = load("shapes", n=10)
+    assert "resident on cpu (" in small.notes[-1]
+    monkeypatch.setattr(memory, "free_host_bytes", lambda: 4 * 10 * 3072)
+    assert type(load("shapes", n=10)).__name__ == "ResidentImages"
+    large = load("shapes", n=11)
+    assert type(large).__name__ == "StreamedImages"
+    assert "streamed: more than" in large.notes[-1]
+    forced = load("shapes", n=11, storage="resident")
+    assert type(forced).__name__ == "ResidentImages"
+
+
+def test_every_public_name_has_a_docstring():
+    import invariance.data as data
+
+    for name in data.__all__:
+        if not isinstance(getattr(data, name), (dict, tuple)):
+            assert getattr(data, name).__doc__, name

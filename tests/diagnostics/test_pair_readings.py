@@ -1,0 +1,198 @@
+"""Readings of two views: closed forms, and slow loops in float64."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from invariance.diagnostics import (
+    _rows,
+    alignment,
+    contrastive_accuracy,
+    effective_sample_size,
+    mutual_information_bound,
+)
+
+shapes = {"n": st.integers(2, 9), "d": st.integers(1, 6), "seed": st.integers(0, 99)}
+few = settings(max_examples=20, deadline=None)
+
+
+def views(n, d, seed=0, noise=0.5):
+    g = torch.Generator().manual_seed(seed)
+    u = torch.randn(n, d, generator=g, dtype=torch.float64)
+    return u, u + noise * torch.randn(n, d, generator=g, dtype=torch.float64)
+
+
+def unit(z):
+    return [[x / math.hypot(*row) for x in row] for row in z.tolist()]
+
+
+def dot(a, b):
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def slow_alignment(u, v, alpha):
+    pairs = zip(unit(u), unit(v), strict=True)
+    return sum(math.dist(a, b) ** alpha for a, b in pairs) / len(u)
+
+
+def slow_ess(u, v, temperature, negatives):
+    total = 0.0
+    for a, b in ((unit(u), unit(v)), (unit(v), unit(u))):
+        for i in range(len(a)):
+            others = [b[j] for j in range(len(b)) if j != i]
+            if negatives == "all":
+                others += [a[j] for j in range(len(a)) if j != i]
+            w = [math.exp(dot(a[i], c) / temperature) for c in others]
+            w = [x / sum(w) for x in w]
+            total += 1 / (len(w) * sum(x * x for x in w))
+    return total / (2 * len(u))
+
+
+def slow_accuracy(u, v):
+    a, b = unit(u), unit(v)
+    hits = 0
+    for i in range(len(a)):
+        scores = [dot(a[i], c) for c in b]
+        hits += all(scores[i] > s for j, s in enumerate(scores) if j != i)
+    return hits / len(a)
+
+
+def slow_bound(u, v, temperature):
+    a, b, total = unit(u), unit(v), 0.0
+    for i in range(len(a)):
+        e = [math.exp(dot(a[i], c) / temperature) for c in b]
+        total += math.log(e[i] / (sum(e) / len(e)))
+    return total / len(a)
+
+
+@few
+@given(**shapes, alpha=st.sampled_from([1, 2, 3.5]))
+def test_alignment_is_the_loop(n, d, seed, alpha):
+    u, v = views(n, d, seed)
+    assert alignment(u, v, alpha) == pytest.approx(slow_alignment(u, v, alpha))
+
+
+def test_alignment_closed_forms():
+    u = torch.eye(3)
+    assert alignment(u, 5 * u) == 0
+    assert alignment(u, -u) == pytest.approx(4)
+    assert alignment(u, u.roll(1, 0)) == pytest.approx(2)
+    assert alignment(u, -u, alpha=1) == pytest.approx(2)
+
+
+@few
+@given(**shapes, tau=st.floats(0.05, 5), negatives=st.sampled_from(["cross", "all"]))
+def test_effective_sample_size_is_the_loop(n, d, seed, tau, negatives):
+    u, v = views(n, d, seed)
+    got = effective_sample_size(u, v, temperature=tau, negatives=negatives)
+    assert got == pytest.approx(slow_ess(u, v, tau, negatives), rel=1e-6)
+
+
+@pytest.mark.parametrize("negatives", ["cross", "all"])
+@pytest.mark.parametrize("tau", [1e-3, 0.01, 1, 1e4])
+def test_effective_sample_size_stays_in_its_range(negatives, tau):
+    u, v = (z.float() for z in views(32, 8))
+    m = 31 * (1 + (negatives == "all"))
+    got = effective_sample_size(u, v, temperature=tau, negatives=negatives)
+    assert 1 / m <= got <= 1
+
+
+def test_effective_sample_size_closed_forms():
+    same = torch.ones(6, 4)
+    assert effective_sample_size(same, same, temperature=0.05) == pytest.approx(1)
+    # one negative at cosine 1, the others at 0, at a low temperature: one of n - 1
+    u, v = torch.eye(6), torch.eye(6).roll(1, 0)
+    got = effective_sample_size(u, v, temperature=0.01)
+    assert got == pytest.approx(1 / 5)
+
+
+def test_effective_sample_size_falls_with_the_temperature():
+    u, v = views(64, 16)
+    sizes = [effective_sample_size(u, v, temperature=t) for t in (2, 1, 0.5, 0.1, 0.05)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@few
+@given(**shapes)
+def test_contrastive_accuracy_is_the_loop(n, d, seed):
+    u, v = views(n, d + 1, seed)  # in one dimension all cosines tie
+    assert contrastive_accuracy(u, v) == pytest.approx(slow_accuracy(u, v))
+
+
+def test_contrastive_accuracy_does_not_depend_on_the_chunks(monkeypatch):
+    u, v = views(50, 6, noise=1.0)
+    whole = contrastive_accuracy(u, v)
+    monkeypatch.setattr(_rows, "CHUNK_ELEMENTS", 7 * 50)
+    assert contrastive_accuracy(u, v) == whole
+    monkeypatch.setattr(_rows, "CHUNK_ELEMENTS", 1)
+    assert contrastive_accuracy(u, v) == whole
+
+
+def test_contrastive_accuracy_of_ties_is_chance():
+    z = torch.ones(10, 3)
+    assert contrastive_accuracy(z, z) == pytest.approx(0.1)
+    # two copies of each row: the point is shared by two
+    z = torch.eye(4).repeat(2, 1)
+    assert contrastive_accuracy(z, z) == pytest.approx(0.5)
+
+
+@few
+@given(**shapes, tau=st.floats(0.05, 5))
+def test_mutual_information_bound_is_the_loop(n, d, seed, tau):
+    u, v = views(n, d, seed)
+    got = mutual_information_bound(u, v, temperature=tau)
+    assert got.nats == pytest.approx(slow_bound(u, v, tau), rel=1e-6, abs=1e-9)
+    assert got.nats <= got.ceiling == math.log(n)
+
+
+def test_mutual_information_bound_knows_its_ceiling():
+    z = torch.eye(16)
+    full = mutual_information_bound(z, z, temperature=0.01)
+    assert full.saturated
+    assert full.nats == pytest.approx(math.log(16))
+    assert "more rows" in str(full)
+
+
+def test_mutual_information_bound_of_collapsed_views_is_zero():
+    z = torch.ones(16, 4)
+    none = mutual_information_bound(z, z, temperature=0.1)
+    assert none.nats == pytest.approx(0, abs=1e-6)
+    assert not none.saturated
+
+
+def test_mutual_information_bound_of_mistaken_views_is_negative():
+    z = torch.eye(16)
+    wrong = mutual_information_bound(z, z.roll(1, 0), temperature=0.1)
+    assert wrong.nats < 0
+    assert wrong.sentence.startswith("No shared information is certified")
+
+
+def test_mutual_information_bound_below_the_truth():
+    # the first axis is a fair sign that both views show: I = log 2
+    g = torch.Generator().manual_seed(0)
+    sign = 2.0 * torch.randint(2, (512, 1), generator=g) - 1
+    got = mutual_information_bound(sign, sign, temperature=0.1)
+    assert got.nats == pytest.approx(math.log(2), abs=0.02)
+    assert not got.saturated
+    assert str(got) == "The views share at least 0.69 nats (of at most log 512 = 6.24)."
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        alignment,
+        contrastive_accuracy,
+        lambda u, v: effective_sample_size(u, v, temperature=0.2),
+        lambda u, v: mutual_information_bound(u, v, temperature=0.2).nats,
+    ],
+)
+def test_half_precision_reads_as_its_float32_values(reading):
+    u, v = (z.bfloat16() for z in views(24, 8))
+    assert reading(u, v) == reading(u.float(), v.float())
+    needs_grad = u.float().requires_grad_()
+    assert isinstance(reading(needs_grad, v), float)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert reading(u, v) == pytest.approx(reading(u.float(), v.float()), rel=1e-5)

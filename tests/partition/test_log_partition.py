@@ -1,0 +1,232 @@
+"""The primitive: blockwise against dense against loops, and what it refuses."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests import reference
+from torch.autograd import grad, gradcheck, gradgradcheck
+
+import invariance as inv
+from invariance.partition import (
+    _planner,
+    log_partition,
+    log_partitions,
+    row_sums,
+    two_sided_log_partition,
+)
+
+
+def rows(n, d, seed=0, **kinds):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, d, generator=generator, dtype=torch.float64).to(**kinds)
+    return x.requires_grad_()
+
+
+def value_and_gradients(function, *leaves):
+    out = function(*leaves)
+    weights = torch.linspace(-1, 2, out.numel(), dtype=out.dtype).reshape(out.shape)
+    total = (out.masked_fill(out == -torch.inf, 0.0) * weights).sum()
+    return out.detach(), *grad(total, leaves)
+
+
+def assert_same(a, b, **tolerance):
+    for x, y in zip(a, b, strict=True):
+        torch.testing.assert_close(x, y, **tolerance)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.sampled_from([1, 2, 3, 17, 40]),
+    m=st.sampled_from([1, 2, 5, 33]),
+    d=st.sampled_from([1, 3, 8]),
+    kinds=st.sets(st.sampled_from(["ids", "low", "high", "far"])),
+    tile=st.sampled_from([200, 4000, 10**6]),
+    scale=st.sampled_from([-2.0, 0.5, 3.0]),
+)
+def test_blockwise_equals_dense(n, m, d, kinds, tile, scale):
+    x, y = rows(n, d), rows(m, d, seed=1)
+    if "far" in kinds:  # logits beyond any shared exponent range
+        x = (x.detach() * 100).requires_grad_()
+    generator = torch.Generator().manual_seed(2)
+    more = {}
+    if "ids" in kinds:
+        more["row_ids"] = torch.randint(0, 4, (n,), generator=generator)
+        more["column_ids"] = torch.randint(0, 4, (m,), generator=generator)
+    if "low" in kinds:
+        more["low"] = torch.randn(n, generator=generator)
+    if "high" in kinds:
+        more["high"] = 0.7
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_planner, "CPU_TILE_BYTES", tile)
+
+        def run(backend):
+            return value_and_gradients(
+                lambda x, y, s: log_partition(x, y, scale=s, backend=backend, **more),
+                x,
+                y,
+                torch.tensor(scale, dtype=torch.float64, requires_grad=True),
+            )
+
+        assert_same(run("blockwise"), run("dense"))
+
+
+@pytest.mark.parametrize("scale", [2.0, -0.5, 300.0])
+@pytest.mark.parametrize("tile", [3000, 10**6])
+def test_the_symmetric_case_equals_dense(scale, tile, monkeypatch):
+    monkeypatch.setattr(_planner, "CPU_TILE_BYTES", tile)
+    x, ids = rows(33, 4), torch.arange(33) // 2
+    for factor in (scale, torch.tensor(scale, dtype=torch.float64)):
+
+        def run(backend, factor=factor):
+            return value_and_gradients(
+                lambda x: log_partition(
+                    x, x, scale=factor, row_ids=ids, column_ids=ids, backend=backend
+                ),
+                x,
+            )
+
+        assert_same(run("blockwise"), run("dense"))
+
+
+@pytest.mark.parametrize("far", [1.0, 100.0])
+def test_rows_and_columns_come_from_one_call(far, monkeypatch):
+    monkeypatch.setattr(_planner, "CPU_TILE_BYTES", 2000)
+    x, y, ids = rows(21, 4), rows(13, 4, seed=1), torch.arange(21)
+    scale = torch.tensor(far, dtype=torch.float64, requires_grad=True)
+
+    def both(x, y, s, backend="blockwise"):
+        sides = two_sided_log_partition(
+            x, y, scale=s, row_ids=ids, column_ids=ids[:13], backend=backend
+        )
+        return torch.cat(sides)
+
+    def apart(x, y, s):
+        row = log_partition(x, y, scale=s, row_ids=ids, column_ids=ids[:13])
+        column = log_partition(y, x, scale=s, row_ids=ids[:13], column_ids=ids)
+        return torch.cat([row, column])
+
+    got = value_and_gradients(both, x, y, scale)
+    assert_same(got, value_and_gradients(apart, x, y, scale))
+    assert_same(
+        got, value_and_gradients(lambda *a: both(*a, backend="dense"), x, y, scale)
+    )
+
+
+def test_several_scales_cost_one_pass_and_change_nothing():
+    x, y = rows(9, 3), rows(7, 3, seed=1)
+    together = log_partitions(x, y, scales=[0.5, 1.0, -2.0])
+    alone = torch.stack([log_partition(x, y, scale=s) for s in (0.5, 1.0, -2.0)])
+    torch.testing.assert_close(together, alone)
+
+
+def test_it_equals_the_loops():
+    x, y = rows(5, 3), rows(6, 3, seed=1)
+    more = {
+        "row_ids": torch.tensor([0, 1, 2, 3, 4]),
+        "column_ids": torch.tensor([0, 0, 1, 5, 6, 7]),
+        "low": torch.full((5,), -1.0, dtype=torch.float64),
+        "high": torch.full((5,), 2.0, dtype=torch.float64),
+    }
+    torch.testing.assert_close(
+        log_partition(x, y, scale=1.5, **more),
+        torch.as_tensor(reference.log_partition(x, y, scale=1.5, **more)),
+    )
+
+
+def test_a_band_includes_both_its_ends():
+    x = torch.tensor([[1.0]])
+    y = torch.tensor([[1.0], [2.0], [3.0]])
+    band = log_partition(x, y, scale=1.0, low=1.0, high=2.0)
+    torch.testing.assert_close(band, torch.tensor([1.0, 2.0]).logsumexp(0)[None])
+
+
+@pytest.mark.parametrize("backend", ["dense", "blockwise"])
+@pytest.mark.parametrize("far", [1.0, 1000.0])
+def test_a_row_with_nothing_left_is_minus_infinity_with_zero_gradient(backend, far):
+    x, y = rows(3, 2), rows(2, 2, seed=1)
+    row_ids, column_ids = torch.tensor([7, 1, 7]), torch.tensor([7, 7])
+    out = log_partition(
+        x * far, y, scale=1.0, row_ids=row_ids, column_ids=column_ids, backend=backend
+    )
+    assert out[0] == out[2] == -math.inf
+    assert out[1].isfinite()
+    dx, dy = grad(out, (x, y), torch.ones(3, dtype=torch.float64))
+    assert (dx[[0, 2]] == 0).all()
+    assert dx.isfinite().all()
+    assert dy.isfinite().all()
+
+
+def test_no_columns_at_all():
+    out = log_partition(rows(3, 2), torch.zeros(0, 2, dtype=torch.float64), scale=1.0)
+    assert (out == -math.inf).all()
+
+
+def test_gradcheck_with_a_learned_scale():
+    ids = torch.arange(4)
+    scale = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(
+        lambda x, y, s: log_partition(x, y, scale=s, row_ids=ids, column_ids=ids),
+        (rows(4, 3), rows(4, 3, seed=1), scale),
+    )
+
+
+def test_a_second_derivative_is_refused_and_dense_has_it():
+    x, y = rows(3, 2), rows(4, 2, seed=1)
+    (dx,) = grad(log_partition(x, y, scale=1.0).sum(), x, create_graph=True)
+    with pytest.raises(inv.InvarianceError, match="backend='dense'"):
+        dx.sum().backward()
+    (dx,) = grad(row_sums(x, y, "softplus").sum(), x, create_graph=True)
+    with pytest.raises(inv.InvarianceError, match="once, not twice"):
+        dx.sum().backward()
+    assert gradgradcheck(
+        lambda x, y: log_partition(x, y, scale=1.0, backend="dense"), (x, y)
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_comes_out_as_float32(dtype):
+    x = rows(8, 4, dtype=dtype)
+    out = log_partition(x, x, scale=2.0)
+    assert out.dtype == torch.float32
+    exact = log_partition(x.double(), x.double(), scale=2.0)
+    torch.testing.assert_close(out.double(), exact, rtol=1e-6, atol=1e-6)
+    assert grad(out.sum(), x)[0].dtype == dtype
+
+
+def test_memory_is_the_tiles(monkeypatch):
+    """No n x m tensor exists at any time: the widest allocation is a tile."""
+    widest = 0
+    whole_mm = torch.Tensor.__matmul__
+
+    def watched(a, b):
+        nonlocal widest
+        out = whole_mm(a, b)
+        widest = max(widest, out.numel())
+        return out
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", watched)
+    x = rows(3000, 8, dtype=torch.float32)
+    log_partition(x, x, scale=1.0).sum().backward()
+    assert 0 < widest * 4 * _planner.LIVE_TILES <= _planner.CPU_TILE_BYTES
+
+
+@pytest.mark.usefixtures("our_errors")
+def test_what_it_refuses():
+    x = torch.randn(4, 3)
+    with pytest.raises(inv.InvarianceError, match="of one width"):
+        log_partition(x, torch.randn(4, 2), scale=1.0)
+    with pytest.raises(inv.InvarianceError, match="floating point"):
+        log_partition(x.long(), x, scale=1.0)
+    with pytest.raises(inv.InvarianceError, match="both row_ids and column_ids"):
+        log_partition(x, x, scale=1.0, row_ids=torch.arange(4))
+    with pytest.raises(inv.InvarianceError, match="one entry a column"):
+        log_partition(
+            x, x, scale=1.0, row_ids=torch.arange(4), column_ids=torch.arange(5)
+        )
+    with pytest.raises(inv.InvarianceError, match="Did you mean 'blockwise'"):
+        log_partition(x, x, scale=1.0, backend="blockwize")
+    with pytest.raises(inv.InvarianceError, match="Unknown function"):
+        row_sums(x, x, "tanh")
