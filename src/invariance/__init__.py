@@ -13,10 +13,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .diagnostics import *
-    from .errors import InvarianceError
-    from .objectives import *
-    from .partition import *
+    from .diagnostics import *  # noqa: F403
+    from .errors import InvarianceError  # noqa: F401
+    from .methods import METHODS  # noqa: F401
+    from .objectives import *  # noqa: F403
+    from .partition import *  # noqa: F403
+    from .training import Run, Train, load, train  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -59,6 +61,8 @@ _HOMES = {
         "swav",
         "vicreg",
     ),
+    "methods": ("METHODS",),
+    "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
     "diagnostics": (
         "alignment",
         "effective_rank",
@@ -70,7 +74,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

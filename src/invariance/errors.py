@@ -19,6 +19,10 @@ class SettingError(InvarianceError):
     """A setting has a value that cannot work, or a name nobody knows."""
 
 
+class NotFinite(InvarianceError):
+    """Embeddings hold NaN or infinite numbers."""
+
+
 class DataError(InvarianceError):
     """The data are missing, unreadable or not what their kind promises."""
 

@@ -21,6 +21,7 @@ class Case:
     labelled: bool = False  # takes rows and labels
     prototypes: bool = False  # takes prototypes beside the views
     softmax: bool = True  # has a temperature
+    own_products: bool = False  # multiplies matrices outside the log-partition
 
     @property
     def stops_gradients(self) -> bool:
@@ -98,10 +99,10 @@ CASES = [
     Case("debiased"),
     Case("debiased", {"hardness": 1.0}),
     Case("debiased", {"prior": 0.0}),
-    Case("multi_view", stack=True),
-    Case("multi_view", {"aggregate": "poly"}, stack=True),
-    Case("multi_view", {"aggregate": "mv_info_nce"}, stack=True),
-    Case("multi_view", {"aggregate": "mv_dhel"}, stack=True),
+    Case("multi_view", stack=True, own_products=True),
+    Case("multi_view", {"aggregate": "poly"}, stack=True, own_products=True),
+    Case("multi_view", {"aggregate": "mv_info_nce"}, stack=True, own_products=True),
+    Case("multi_view", {"aggregate": "mv_dhel"}, stack=True, own_products=True),
     Case("sup_con", labelled=True),
     Case("sig_lip", softmax=False),
     Case("sig_lip", {"scale": 3.0, "bias": 1.0, "normalize": False}, softmax=False),
@@ -109,7 +110,7 @@ CASES = [
     Case("align_uniform", {"alpha": 1.0, "uniform_weight": 0.5}, softmax=False),
     Case("byol", softmax=False),
     Case("sim_siam", softmax=False),
-    Case("barlow_twins", softmax=False),
-    Case("vicreg", softmax=False),
-    Case("swav", prototypes=True),
+    Case("barlow_twins", softmax=False, own_products=True),
+    Case("vicreg", softmax=False, own_products=True),
+    Case("swav", prototypes=True, own_products=True),
 ]

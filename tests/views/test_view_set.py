@@ -177,3 +177,21 @@ for a, b in zip(eager, compiled):
     torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_gpu_makes_the_same_views_and_is_never_waited_for(recipe):
+    normalize = Normalize((0.5,) * 3, (0.2,) * 3)
+    view_set = ViewSet(RECIPES[recipe](72, normalize=normalize))
+    images, ids = batch(size=80), torch.arange(10)
+    here = view_set(images, samples=ids, seed=0, epoch=0)
+    there = images.cuda()
+    for samples in (ids, ids.cuda()):
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            views = view_set(there, samples=samples, seed=0, epoch=0)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        for a, b in zip(here, views, strict=True):
+            torch.testing.assert_close(b.cpu(), a, rtol=0, atol=1 / 255)

@@ -11,7 +11,9 @@ torch.Size([4, 128])
 from invariance.encoders._build import ENCODERS, build_encoder
 from invariance.encoders._encoder import Encoder
 from invariance.encoders._head import HEADS, Head, build_head
+from invariance.encoders._momentum_twin import MomentumTwin
 from invariance.encoders._predictor import Predictor
+from invariance.encoders._standardised import Standardise, standardised
 from invariance.encoders._tiny import Tiny
 
 __all__ = [
@@ -19,8 +21,11 @@ __all__ = [
     "HEADS",
     "Encoder",
     "Head",
+    "MomentumTwin",
     "Predictor",
+    "Standardise",
     "Tiny",
     "build_encoder",
     "build_head",
+    "standardised",
 ]

@@ -24,6 +24,7 @@ from invariance.views._operation import (
     Shape,
     between,
     check_range,
+    numbers,
 )
 
 Interpolation = Literal["nearest", "bilinear"]
@@ -101,12 +102,12 @@ class RandomAffine(Operation):
     def draw(self, draws: Draws, shape: Shape) -> Motion:
         """A motion for each image; shifts are whole pixels, as in torchvision."""
         u = draws.uniform(6)
-        most = torch.tensor(self.translate) * torch.tensor([shape[-1], shape[-2]])
+        (x, y), (h, w) = self.translate, shape[-2:]
         return Motion(
             angle=between(u[:, 0], _both_ways(self.degrees)),
-            translate=((2 * u[:, 1:3] - 1) * most.to(u.device)).round(),
+            translate=((2 * u[:, 1:3] - 1) * numbers([x * w, y * h], u)).round(),
             scale=between(u[:, 3], self.scale),
-            shear=(2 * u[:, 4:6] - 1) * torch.tensor(self.shear, device=u.device),
+            shear=(2 * u[:, 4:6] - 1) * numbers(self.shear, u),
         )
 
     def apply(

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from invariance.errors import SettingError
 from invariance.views._draws import Draws
-from invariance.views._operation import Operation, Range, Shape, check_range
+from invariance.views._operation import Operation, Range, Shape, check_range, numbers
 from invariance.views._separable import separable
 
 TRIES = 10
@@ -66,13 +66,13 @@ class RandomResizedCrop(Operation):
         low, high = math.log(self.ratio[0]), math.log(self.ratio[1])
         ratio = (shift * (high - low) + low).exp()
         sides = torch.stack([area / ratio, area * ratio], 2).sqrt().round().long()
-        limit = torch.tensor([h, w], device=sides.device)
+        limit = numbers([h, w], sides)
         fits = ((sides > 0) & (sides <= limit)).all(2)
         first = fits.int().argmax(1)  # the first try that fits
         tried = sides[torch.arange(len(sides), device=sides.device), first]
         offset = (place * (limit - tried + 1)).long()
         boxes = torch.cat([offset, tried], 1)
-        fallback = torch.tensor(centred_box(h, w, self.ratio), device=sides.device)
+        fallback = numbers(centred_box(h, w, self.ratio), boxes)
         return torch.where(fits.any(1, keepdim=True), boxes, fallback)
 
     def apply(
@@ -101,7 +101,7 @@ class Resize(Operation):
         """The same box for every image: nothing is random here."""
         height, width = _height_width(self.size)
         box = centred_box(shape[-2], shape[-1], (width / height, width / height))
-        return torch.tensor(box, device=draws.samples.device).expand(shape[0], 4)
+        return numbers(box, draws.samples.long()).expand(shape[0], 4)
 
     def apply(
         self, images: Float[Tensor, "n c h w"], parameters: Int[Tensor, "n 4"]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from invariance.errors import SettingError, ShapeError
 from invariance.views._draws import Draws
-from invariance.views._operation import Number, Operation, Shape
+from invariance.views._operation import Number, Operation, Shape, numbers
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Normalize(Operation):
                 f"Normalize has {len(self.mean)} channels, the images have "
                 f"{images.shape[1]}: give mean and std one number for each channel."
             )
-        scale = images.new_tensor([1 / s for s in self.std])
-        shift = images.new_tensor(
-            [-m / s for m, s in zip(self.mean, self.std, strict=True)]
+        scale = numbers([1 / s for s in self.std], images)
+        shift = numbers(
+            [-m / s for m, s in zip(self.mean, self.std, strict=True)], images
         )
         return (images * scale.view(-1, 1, 1)).add_(shift.view(-1, 1, 1))

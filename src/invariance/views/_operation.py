@@ -1,6 +1,7 @@
 """What an augmentation is: parameters are drawn, then applied, as two pure steps."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -69,6 +70,12 @@ def between(uniform: Float[Tensor, "*s"], low_high: Range) -> Float[Tensor, "*s"
     """Uniform numbers of [0, 1) spread over a range."""
     low, high = low_high
     return uniform * (high - low) + low
+
+
+def numbers(values: Sequence[Number], like: Tensor) -> Tensor:
+    """A short list on the device of `like`; a GPU is not waited for."""
+    listed = torch.tensor(values, dtype=like.dtype)
+    return listed.to(like.device, non_blocking=True)
 
 
 def per_image(x: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from invariance.errors import SettingError
+from invariance.views._affine import RandomRotation
 from invariance.views._blur import GaussianBlur
 from invariance.views._color_jitter import ColorJitter
 from invariance.views._crop import RandomResizedCrop, Resize
@@ -153,10 +154,34 @@ def evaluation(
     return [[Resize(size), *_last(normalize)] for _ in range(_at_least_one(n_views))]
 
 
+def shapes(
+    size: int,
+    channels: int = 3,
+    *,
+    n_views: int = 2,
+    scale: Range = (0.3, 1.0),
+    normalize: Normalize | None = None,
+) -> list[Operations]:
+    """For the generated shapes: what may change without changing the shape.
+
+    Any rotation, generous crops, strong colours and often none, so that two views of an
+    image have little but the shape in common.
+
+    >>> type(shapes(32)[0][0]).__name__
+    'RandomRotation'
+    """
+    views = simclr(
+        size, channels, n_views=n_views, scale=scale, strength=1.0, normalize=normalize
+    )
+    grey = [RandomGrayscale(0.5)] if channels == 3 else []
+    return [[RandomRotation(180.0), *view, *grey] for view in views]
+
+
 RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "simclr": simclr,
     "byol": byol,
     "weak": weak,
+    "shapes": shapes,
     "multi_crop": multi_crop,
     "evaluation": evaluation,
     "identity": evaluation,

@@ -1,0 +1,64 @@
+"""``invariance COMMAND``: reads the flags, runs the command, turns errors to words.
+
+Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and saved.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from ..errors import InvarianceError
+from ..training import Train
+from ._config_file import split_config_file
+from ._list import List, show
+
+DESCRIPTION = """\
+Contrastive representation learning that fits small machines.
+
+invariance train              learn the generated shapes, in about a minute
+invariance train my_photos    learn from a folder of images
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        rest, start = split_config_file(given)
+        command = parse(rest, start)
+        if isinstance(command, List):
+            show(command)
+            return 0
+        return train(command)
+    except InvarianceError as error:
+        print(f"invariance: {error}", file=sys.stderr)
+        return 2
+
+
+def parse(arguments: list[str], start: Train) -> Train | List:
+    """The command and its settings; flags override what ``start`` holds."""
+    commands: Any = (
+        Annotated[Train, tyro.conf.subcommand("train", default=start)]
+        | Annotated[List, tyro.conf.subcommand("list")]
+    )
+    return tyro.cli(
+        commands,
+        prog="invariance",
+        description=DESCRIPTION,
+        args=arguments,
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
+
+
+def train(settings: Train) -> int:
+    """Train; torch is imported only now."""
+    from ..training import Stopped
+    from ..training import train as start
+
+    try:
+        start(settings)
+    except Stopped:
+        return 130
+    return 0

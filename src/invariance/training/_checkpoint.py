@@ -1,0 +1,106 @@
+"""Checkpoints: all of a run's state, on disk whole or not at all.
+
+A file is written under a temporary name, forced to disk and renamed, so a run killed at
+any moment leaves the last good checkpoint. Loading one executes no code from it.
+"""
+
+import contextlib
+import errno
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import TrainingError
+
+KEPT = 2  # the newest, and one before it in case a disk lies about the newest
+
+
+def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
+    """Write a checkpoint, then drop all but the newest few."""
+    path = folder / f"step-{step:08}.pt"
+    write_whole(path, lambda file: torch.save(state, file))
+    for old in checkpoints(folder)[:-KEPT]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def write_whole(path: Path, write: Any) -> None:
+    """Give ``write`` a file that appears under its name only when complete."""
+    temporary = path.with_name(path.name + ".part")
+    try:
+        with temporary.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except (OSError, RuntimeError) as cause:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        if isinstance(cause, RuntimeError) and "write" not in str(cause):
+            raise
+        full = getattr(cause, "errno", None) == errno.ENOSPC or _is_full(path.parent)
+        why = "the disk is full" if full else str(cause)
+        raise TrainingError(
+            f"Could not write {path.name}: {why}. What was saved before is intact; make "
+            f"room or mend the disk, then go on with: invariance train --resume "
+            f"{path.parent.parent if path.parent.name == 'checkpoints' else path.parent}"
+        ) from None
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Whole checkpoints, oldest first."""
+    return sorted(folder.glob("step-*.pt"))
+
+
+def newest(folder: Path, *, map_location: Any = "cpu") -> dict[str, Any] | None:
+    """The newest readable checkpoint's state, or None if there is none."""
+    for path in reversed(checkpoints(folder)):
+        try:
+            return torch.load(path, map_location=map_location, weights_only=True)
+        except (OSError, EOFError, RuntimeError, ValueError):
+            continue
+    return None
+
+
+def random_states() -> dict[str, Any]:
+    """Where every random generator stands."""
+    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    version, numbers, gauss = random.getstate()
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "numpy": [kind, torch.from_numpy(np.array(keys)), position, has_gauss, cached],
+        "python": [version, list(numbers), gauss],
+    }
+
+
+def set_random_states(states: dict[str, Any]) -> None:
+    """Put every random generator back."""
+    torch.set_rng_state(states["torch"].cpu())
+    if states["cuda"] and len(states["cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([s.cpu() for s in states["cuda"]])
+    kind, keys, position, has_gauss, cached = states["numpy"]
+    np.random.set_state((kind, keys.cpu().numpy(), position, has_gauss, cached))
+    version, numbers, gauss = states["python"]
+    random.setstate((version, tuple(numbers), gauss))
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every system lets one open a folder
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _is_full(folder: Path) -> bool:
+    with contextlib.suppress(OSError, AttributeError):
+        room = os.statvfs(folder)
+        return room.f_bavail * room.f_frsize < 1 << 20
+    return False

@@ -1,0 +1,123 @@
+"""Devices, precision and processes, through Lightning Fabric."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies import FSDPStrategy
+from torch import nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_state_dict,
+)
+
+from ..errors import SettingError, TrainingError
+from . import _checkpoint
+from ._optimizers import build_optimizer
+from ._plan import Plan
+from ._readings import Health
+from ._settings import Machine
+
+PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
+
+
+def make_fabric(machine: Machine) -> Fabric:
+    """The machine asked for, or a sentence that says why not."""
+    device = machine.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SettingError("There is no CUDA GPU here: use --machine.device cpu.")
+    precision = machine.precision
+    if precision == "auto":
+        fast = device == "cuda" and torch.cuda.is_bf16_supported()
+        precision = "bf16" if fast else "32"
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return Fabric(
+                accelerator=device,
+                devices=machine.devices,
+                num_nodes=machine.nodes,
+                strategy=machine.strategy,
+                precision=PRECISIONS[precision],  # type: ignore[arg-type]
+            )
+    except (ValueError, RuntimeError) as cause:
+        raise SettingError(f"Cannot set up {machine}: {cause}") from None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A learner and its optimiser, wrapped for their device and processes."""
+
+    fabric: Fabric
+    wrapped: Any
+    optimizer: Any
+
+    def state(self, plan: Plan, health: Health) -> dict[str, Any]:
+        """All that the next step depends on."""
+        learner, optimizer = self._weights()
+        shape = plan.learner.encoder.input_shape
+        return {
+            "learner": learner,
+            "optimizer": optimizer,
+            "encoder": {"name": plan.learner.encoder.name, "shape": list(shape)},
+            "scaler": self.fabric._precision.state_dict(),
+            "controller": plan.controller and plan.controller.state_dict(),
+            "said": health.state_dict(),
+            "random": _checkpoint.random_states(),
+        }
+
+    def load(self, state: dict[str, Any], plan: Plan, health: Health) -> None:
+        """Be what ``state`` was."""
+        try:
+            if self._sharded:
+                set_state_dict(
+                    self.wrapped,
+                    self.optimizer,
+                    model_state_dict=state["learner"],
+                    optim_state_dict=state["optimizer"],
+                    options=StateDictOptions(full_state_dict=True),
+                )
+            else:
+                plan.learner.load_state_dict(state["learner"])
+                self.optimizer.load_state_dict(state["optimizer"])
+        except (RuntimeError, KeyError, ValueError) as cause:
+            raise TrainingError(
+                f"The checkpoint does not fit what is being trained: {cause}"
+            ) from None
+        self.fabric._precision.load_state_dict(state["scaler"])
+        if plan.controller is not None:
+            plan.controller.load_state_dict(state["controller"])
+        health.said |= set(state["said"])
+        _checkpoint.set_random_states(state["random"])
+
+    @property
+    def _sharded(self) -> bool:
+        return isinstance(self.fabric.strategy, FSDPStrategy)
+
+    def _weights(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self._sharded:
+            options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+            return get_state_dict(self.wrapped, self.optimizer, options=options)
+        return self.wrapped.module.state_dict(), self.optimizer.state_dict()
+
+
+def prepare(fabric: Fabric, plan: Plan) -> tuple[Prepared, Any]:
+    """Move the learner to its device and wrap it for precision and processes."""
+    learner: nn.Module = plan.learner
+    if fabric.device.type == "cuda":
+        learner = learner.to(memory_format=torch.channels_last)
+        if fabric.world_size > 1:  # batch statistics of the whole batch, as on one GPU
+            learner = nn.SyncBatchNorm.convert_sync_batchnorm(learner)
+    if plan.settings.machine.compile:
+        plan.learner.encoder.network.compile()
+    optimizer = build_optimizer(learner, plan.settings.optim, plan.peak)
+    wrapped, wrapped_optimizer = fabric.setup(learner, optimizer)
+    return Prepared(fabric, wrapped, wrapped_optimizer), wrapped_optimizer

@@ -1,0 +1,104 @@
+r"""Optimisers over a learner's parameters; weight decay spares biases and norms.
+
+LARS scales each weight's step by $\eta\,|w| / (|g| + \lambda|w|)$, which lets one learning
+rate serve layers of very different gradients at large batches. Biases and norms move by
+plain momentum. All norms stay on the device: no step waits for them.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ._settings import Optim
+
+
+def build_optimizer(
+    module: nn.Module, optim: Optim, lr: float
+) -> torch.optim.Optimizer:
+    """The optimiser asked for, over all parameters that learn."""
+    learning = [p for p in module.parameters() if p.requires_grad]
+    groups: list[dict[str, Any]] = [
+        {
+            "params": [p for p in learning if p.ndim > 1],
+            "weight_decay": optim.weight_decay,
+            "adapt": True,
+        },
+        {
+            "params": [p for p in learning if p.ndim <= 1],
+            "weight_decay": 0.0,
+            "adapt": False,
+        },
+    ]
+    groups = [group for group in groups if group["params"]]
+    if optim.name == "lars":
+        return LARS(groups, lr=lr, momentum=optim.momentum)
+    for group in groups:
+        del group["adapt"]
+    if optim.name == "sgd":
+        return torch.optim.SGD(groups, lr=lr, momentum=optim.momentum)
+    return torch.optim.AdamW(groups, lr=lr)
+
+
+class LARS(torch.optim.Optimizer):
+    """Momentum SGD with a trust ratio for every weight matrix.
+
+    >>> weight = nn.Parameter(torch.ones(2, 2))
+    >>> weight.sum().backward()
+    >>> LARS([weight], lr=1.0, trust=0.1).step()
+    >>> weight  # the step is a tenth of the weight's norm
+    Parameter containing:
+    tensor([[0.9000, 0.9000],
+            [0.9000, 0.9000]], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        *,
+        lr: float,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        trust: float = 0.001,
+        adapt: bool = True,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "trust": trust,
+            "adapt": adapt,
+        }
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        assert closure is None
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if params:
+                self._step_group(group, params)
+
+    def _step_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        decay = group["weight_decay"]
+        plain = [p.grad for p in params if p.grad is not None]
+        grads = torch._foreach_add(plain, params, alpha=decay)
+        if group["adapt"]:
+            weights, lengths = torch._foreach_norm(params), torch._foreach_norm(plain)
+            divisors = torch._foreach_add(lengths, weights, alpha=decay)
+            ratios = [
+                torch.where((w > 0) & (g > 0), group["trust"] * w / g, 1.0)
+                for w, g in zip(weights, divisors, strict=True)
+            ]
+            torch._foreach_mul_(grads, ratios)
+        buffers = []
+        for p in params:
+            state = self.state[p]
+            if "momentum_buffer" not in state:
+                state["momentum_buffer"] = torch.zeros_like(p)
+            buffers.append(state["momentum_buffer"])
+        torch._foreach_mul_(buffers, group["momentum"])
+        torch._foreach_add_(buffers, grads)
+        torch._foreach_add_(params, buffers, alpha=-group["lr"])

@@ -1,0 +1,72 @@
+"""Out of memory, explained: which batch would have fitted."""
+
+import contextlib
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+from ..errors import TrainingError
+from ._plan import Plan
+
+
+@contextlib.contextmanager
+def explained(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
+    """Turn an allocation failure into a sentence with a batch size that fits."""
+    try:
+        yield
+    except RuntimeError as cause:
+        if not is_out_of_memory(cause):
+            raise
+        module.zero_grad(set_to_none=True)
+    else:
+        return
+    free()
+    batch = plan.settings.batch_size
+    fitting = largest_that_fits(fabric, plan, module)
+    advice = (
+        f"--batch-size {fitting * plan.processes} fits"
+        if fitting
+        else "not even two samples fit: use a smaller --encoder or --image-size"
+    )
+    raise TrainingError(
+        f"Out of memory with batches of {batch}: {advice}. What was saved is intact."
+    )
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether this is any device's way of saying that memory ran out."""
+    text = str(error).lower()
+    wordings = ("out of memory", "can't allocate memory", "not enough memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(w in text for w in wordings)
+
+
+def largest_that_fits(fabric: Fabric, plan: Plan, module: Any) -> int | None:
+    """Halve the batch until a forward and backward go through."""
+    size = plan.local_batch // 2
+    while size >= 2:
+        rows = torch.arange(size)
+        try:
+            (images,) = plan.source.batches([rows], device=fabric.device)
+            views = plan.views(images, samples=rows, seed=0, epoch=0)
+            labels = None if plan.source.labels is None else plan.source.labels[rows]
+            own = None if labels is None else labels.to(fabric.device)
+            fabric.backward(module(views, own).loss)
+            module.zero_grad(set_to_none=True)
+            return size
+        except RuntimeError as cause:
+            if not is_out_of_memory(cause):
+                raise
+            module.zero_grad(set_to_none=True)
+        free()
+        size //= 2
+    return None
+
+
+def free() -> None:
+    """Give back what the failed attempt still holds."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

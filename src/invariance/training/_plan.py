@@ -1,0 +1,232 @@
+"""From settings to everything a run needs, decided before anything is written."""
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from ..data import ImageSource, load
+from ..encoders import Encoder, build_encoder, standardised
+from ..errors import DataError, SettingError, choose
+from ..methods import METHODS, Learner, Method, build, customised
+from ..views import RECIPES, ViewSet
+from ._encoder_file import load as load_encoder
+from ._ess_controller import EssController
+from ._schedule import peak_rate
+from ._settings import Train
+
+IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run, resolved: data, views, learner, and how many steps of what."""
+
+    settings: Train
+    data: Any
+    method: Method
+    source: ImageSource
+    views: ViewSet
+    learner: Learner
+    untrained: Encoder
+    controller: EssController | None
+    processes: int
+    steps_per_epoch: int
+    n_steps: int
+    peak: float
+
+    @property
+    def local_batch(self) -> int:
+        """Samples of one contrast on one process."""
+        return self.settings.batch_size // self.processes
+
+    @cached_property
+    def test(self) -> ImageSource | None:
+        """Labelled images that are never trained on, or None if there are none."""
+        if self.source.labels is None:
+            return None
+        channels, size, _ = self.source.shape
+        try:
+            test = load(
+                self.data,
+                split="test",
+                image_size=size,
+                channels=channels if channels in (1, 3) else None,
+                root=self.settings.data_root,
+            )
+        except DataError:
+            return None
+        return None if test.labels is None else test
+
+    def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
+        """Which samples each step of an epoch takes: a function of the seed and epoch."""
+        size, parts = self.settings.batch_size, self.settings.optim.accumulate
+        generator = torch.Generator().manual_seed(self.settings.seed * 100_003 + epoch)
+        order = torch.randperm(len(self.source), generator=generator)
+        order = order[: self.steps_per_epoch * parts * size]
+        order = order.view(
+            self.steps_per_epoch, parts, self.processes, self.local_batch
+        )
+        return order[:, :, rank]
+
+    def facts(self) -> Iterator[str]:
+        """What was decided, in sentences."""
+        c, h, w = self.source.shape
+        yield f"data: {self.source.name}, {len(self.source):,} images of {c}x{h}x{w}"
+        yield from self.source.notes
+        n = sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
+        yield (
+            f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
+            f"features; {n:,} parameters with the head"
+        )
+        yield (
+            f"method: {self.settings.method} ({len(self.views)} views, "
+            f"{self.learner.objective}); defaults: {self.method.source}"
+        )
+        yield (
+            f"steps: {self.n_steps:,} of {self.settings.batch_size} samples, "
+            f"{self.steps_per_epoch} an epoch, learning rate up to {self.peak:.2g}"
+        )
+
+
+def make_plan(
+    settings: Train,
+    *,
+    data: Any = None,
+    encoder: nn.Module | None = None,
+    method: Method | None = None,
+    views: ViewSet | None = None,
+    processes: int = 1,
+    device: torch.device | str = "cpu",
+) -> Plan:
+    """Resolve settings; objects of one's own stand in for what settings can only name."""
+    check(settings, processes)
+    four = method or choose(METHODS, settings.method, "method")
+    four = customised(
+        four,
+        n_views=settings.n_views,
+        head=settings.head,
+        hidden=settings.hidden,
+        width=settings.width,
+    )
+    data = settings.data if data is None else data
+    source = load(
+        data,
+        image_size=settings.image_size,
+        n=settings.limit,
+        storage=settings.storage,
+        workers=settings.workers,
+        root=settings.data_root,
+        device=device,
+    )
+    per_step = settings.batch_size * settings.optim.accumulate
+    steps_per_epoch = len(source) // per_step
+    if len(source) < 2 or not steps_per_epoch:
+        most = 2 ** int(math.log2(max(len(source), 1)))
+        advice = (
+            f"use --batch-size {most} or less, or more images"
+            if most > 1
+            else "contrast needs at least two images"
+        )
+        raise DataError(
+            f"{source.name} has {len(source)} image{'s' * (len(source) != 1)} to train "
+            f"on, fewer than one step of {per_step}: {advice}."
+        )
+    if four.labelled and source.labels is None:
+        raise DataError(
+            f"{settings.method} learns from labels and {source.name} has none: use "
+            "class folders, or a method that needs no labels, such as simclr."
+        )
+    torch.manual_seed(settings.seed)
+    network = make_encoder(settings, source, encoder)
+    if settings.start_from:
+        start = load_encoder(settings.start_from)
+        network.load_state_dict(start.state_dict())
+    options: dict[str, Any] = dict(settings.options)
+    if settings.temperature is not None:
+        options["temperature"] = settings.temperature
+    learner = build(four, network, **options)
+    controller = None
+    if settings.ess.target is not None:
+        controller = EssController(learner.objective, settings.ess)
+    return Plan(
+        settings=settings,
+        data=data,
+        method=four,
+        source=source,
+        views=views or make_views(settings, four, source),
+        learner=learner,
+        untrained=copy.deepcopy(network),
+        controller=controller,
+        processes=processes,
+        steps_per_epoch=steps_per_epoch,
+        n_steps=steps_per_epoch * settings.epochs,
+        peak=peak_rate(settings.optim, per_step),
+    )
+
+
+def make_encoder(
+    settings: Train, source: ImageSource, own: nn.Module | None
+) -> Encoder:
+    """The encoder asked for, standardising its images itself."""
+    channels, size, _ = source.shape
+    name = settings.encoder
+    if name == "auto":
+        name = "tiny" if size <= 64 else "resnet18"
+    encoder = build_encoder(
+        own if own is not None else name,
+        channels=channels,
+        image_size=size,
+        pretrained=settings.pretrained,
+    )
+    if settings.pretrained and channels == 3:
+        return standardised(encoder, IMAGENET_MEAN, IMAGENET_STD)
+    some = torch.linspace(0, len(source) - 1, min(len(source), 1000)).long()
+    pixels = next(iter(source.batches([some]))).double() / 255
+    mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
+    return standardised(
+        encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std]
+    )
+
+
+def make_views(settings: Train, method: Method, source: ImageSource) -> ViewSet:
+    """The recipe asked for, or the one that suits data and method."""
+    name = method.views if settings.views == "auto" else settings.views
+    if name == "auto":
+        name = "shapes" if settings.data == "shapes" else "simclr"
+    recipe = choose(RECIPES, name, "views")
+    channels, size, _ = source.shape
+    if name in ("byol", "multi_crop"):
+        return ViewSet(recipe(size, channels))
+    return ViewSet(recipe(size, channels, n_views=method.n_views))
+
+
+def check(settings: Train, processes: int) -> None:
+    """Refuse numbers that cannot work before time is spent on them."""
+    for name, value, least in (
+        ("epochs", settings.epochs, 1),
+        ("batch_size", settings.batch_size, 2),
+        ("optim.accumulate", settings.optim.accumulate, 1),
+        ("n_views", settings.n_views or 2, 2),
+        ("log_every", settings.log_every, 0),
+        ("checkpoint_seconds", settings.checkpoint_seconds, 0),
+    ):
+        if value < least:
+            raise SettingError(f"{name} must be at least {least}: got {value}.")
+    if settings.optim.lr is not None and not settings.optim.lr > 0:
+        raise SettingError(f"optim.lr must be positive: got {settings.optim.lr}.")
+    if not 0 <= settings.optim.warmup < 1:
+        raise SettingError(
+            f"optim.warmup is a share of training, 0 to 1: got {settings.optim.warmup}."
+        )
+    if settings.batch_size % processes:
+        raise SettingError(
+            f"batch_size {settings.batch_size} is shared by {processes} processes: "
+            f"choose a multiple of {processes}."
+        )

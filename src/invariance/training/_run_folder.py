@@ -1,0 +1,120 @@
+"""The folder of a run: settings, environment, metrics, checkpoints, the encoder.
+
+    runs/<name>/config.yaml         resolved settings, reloadable
+                env.json            versions, machine, command
+                metrics.jsonl       one reading a line; "time/..." is wall-clock
+                train.log           what was said
+                checkpoints/        step-00000123.pt, the newest two
+                encoder.safetensors the result, with what is needed to rebuild it
+                evaluation.json     the final table
+
+A name is never used twice.
+"""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ..errors import TrainingError
+
+PACKAGES = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
+
+
+def new_folder(out: str | Path, name: str) -> Path:
+    """Make and return ``out/name``, or ``out/name-2``, ... if it is taken."""
+    out = Path(out)
+    bad = set('/\\:*?"<>|') & set(name)
+    if bad or name in ("", ".", ".."):
+        raise TrainingError(f"A run cannot be called {name!r}: choose a plain name.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for k in range(1, 10_000):
+            folder = out / (name if k == 1 else f"{name}-{k}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            (folder / "checkpoints").mkdir()
+            return folder
+    except OSError as cause:
+        raise TrainingError(f"Cannot make a run folder in {out}: {cause}.") from None
+    raise TrainingError(f"Ten thousand runs are called {name!r}: choose another name.")
+
+
+def environment(device: str) -> dict[str, Any]:
+    """What this run ran on."""
+    from .. import __version__
+
+    return {
+        "invariance": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "device": device,
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Pretty, and with every letter as itself."""
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+
+
+class Metrics:
+    """An append-only file of readings that knows how long it is.
+
+    A checkpoint keeps ``position``; going on from there cuts off what was written
+    after it, so that an interrupted run ends up with the file of an uninterrupted one.
+    """
+
+    def __init__(self, path: Path, position: int = 0) -> None:
+        self.file = path.open("ab")
+        self.file.truncate(position)
+        self.file.seek(position)
+
+    @property
+    def position(self) -> int:
+        """Length in bytes of all that is safely written."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        return self.file.tell()
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """One line."""
+        self.file.write(json.dumps(record).encode() + b"\n")
+        self.file.flush()
+
+    def close(self) -> None:
+        """No more lines."""
+        self.file.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """All whole lines; a run killed while writing leaves half a line, which is no loss.
+
+    >>> read_metrics(Path("no such file"))
+    []
+    """
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return records
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,137 @@
+"""All settings of a training run: one source for Python, flags, YAML and the report.
+
+The text under a field is its help. Nothing here imports torch, so that help is quick.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from tyro import conf
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Precision = Literal["auto", "32", "bf16", "fp16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optim:
+    """How the weights move."""
+
+    name: Literal["sgd", "adamw", "lars"] = "adamw"
+    """adamw needs least tuning; sgd with momentum; lars for batches above about 1,000."""
+    lr: float | None = None
+    """Peak learning rate for 256 samples. Default: adamw 0.002, sgd 0.12, lars 0.3."""
+    lr_scaling: Literal["linear", "sqrt", "none"] = "sqrt"
+    """How the learning rate grows with the samples of one step (relative to 256)."""
+    weight_decay: float = 1e-4
+    """Spares biases and norms."""
+    momentum: float = 0.9
+    """Of sgd and lars."""
+    warmup: float = 0.05
+    """Share of training in which the learning rate rises to its peak."""
+    clip_norm: float | None = None
+    """Scale the gradient down to this norm when it is longer."""
+    accumulate: int = 1
+    """Batches whose gradients are added before a step. Each is contrasted by itself:
+    more accumulation steadies the gradient, it does not add negatives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ess:
+    """Let the temperature follow an effective sample size of the negatives."""
+
+    target: float | None = None
+    """Share of the negatives that should carry the weight, 0 to 1; 0.15 to 0.4 is a good
+    range. Unset: the temperature stays as it is."""
+    end: float | None = None
+    """Where the target has moved to, linearly, by the end. Unset: constant."""
+    rate: float = 0.01
+    """Relative change of the inverse temperature at each step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where it runs."""
+
+    device: Device = "auto"
+    """"auto" takes a GPU if there is one."""
+    devices: int = 1
+    """Processes on each machine, one a device."""
+    nodes: int = 1
+    """Machines."""
+    strategy: str = "auto"
+    """How processes share the work: "auto" (ddp when there are several), "ddp", "fsdp",
+    or another of Lightning Fabric's."""
+    precision: Precision = "auto"
+    """"auto" is bf16 on a GPU that has it, 32 otherwise."""
+    compile: bool = False
+    """Compile the encoder with torch.compile."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Train an encoder on images that need no labels."""
+
+    data: Annotated[str, conf.Positional] = "shapes"
+    """A folder of images, an .npy or .npz file, or a named set (shapes, cifar10, ...)."""
+    method: str = "simclr"
+    """How to learn: see 'invariance list methods'."""
+    encoder: str = "auto"
+    """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME"; auto is
+    tiny up to 64 pixels and resnet18 above."""
+    pretrained: bool = False
+    """Start from timm's weights."""
+    start_from: str | None = None
+    """Start from the encoder of another run or .safetensors file (weights only)."""
+    epochs: int = 20
+    """Passes over the data."""
+    batch_size: int = 256
+    """Samples in one contrast, over all processes."""
+    temperature: float | None = None
+    """Of the objective. Default: the method's."""
+    options: dict[str, float] = field(default_factory=dict)
+    """Further settings of the method's objective, as 'prior 0.05 hardness 1'."""
+    views: str = "auto"
+    """Augmentation recipe: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
+    n_views: int | None = None
+    """Views of each sample. Default: the method's."""
+    head: Literal["none", "linear", "mlp2", "mlp3"] | None = None
+    """Projection head. Default: the method's."""
+    hidden: int | None = None
+    """Width of the head's hidden layers. Default: the method's."""
+    width: int | None = None
+    """Width of the projections. Default: the method's."""
+    image_size: int | None = None
+    """Side of the images in pixels. Default: that of the data, at most 128 for folders."""
+    limit: int | None = None
+    """Use at most so many images."""
+    storage: Literal["auto", "resident", "streamed"] = "auto"
+    """Keep all images on the device, or decode them as training goes."""
+    workers: int | None = None
+    """Decoding processes of streamed images."""
+    data_root: str | None = None
+    """Where named sets are kept."""
+    seed: int = 0
+    """Of weights, order and views."""
+    optim: Optim = field(default_factory=Optim)
+    ess: Ess = field(default_factory=Ess)
+    machine: Machine = field(default_factory=Machine)
+    out: str = "runs"
+    """Folder of run folders."""
+    name: str | None = None
+    """Of the run folder. Default: data and method. A taken name gets a number."""
+    log_every: int = 0
+    """Steps between lines of metrics.jsonl; 0 is about ten an epoch."""
+    knn_every: int = 5
+    """Epochs between kNN readings where there are labels; 0 is never."""
+    checkpoint_seconds: float = 60.0
+    """At most this much work is lost; 0 saves at every step."""
+    evaluate: bool = True
+    """Evaluate at the end, beside raw pixels and the untrained encoder."""
+    resume: str | None = None
+    """Go on with this run exactly where it stopped; its own settings hold."""
+    dry_run: bool = False
+    """Say what would happen, try one batch, write nothing."""
+    quiet: bool = False
+    """Print warnings and the result only."""
+    json: bool = False
+    """Print every reading as a line of JSON."""

@@ -1,0 +1,215 @@
+"""``train``: settings in, a finished run folder out, and nothing lost on the way."""
+
+import contextlib
+import dataclasses
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import nn
+
+from ..errors import TrainingError
+from ..methods import Method
+from ..views import ViewSet
+from . import _checkpoint, _encoder_file
+from ._config import read_yaml, write_yaml
+from ._fabric import make_fabric, prepare
+from ._final import Result, evaluate_run, knn_reading, table
+from ._loop import Stopped, run_steps
+from ._out_of_memory import explained
+from ._plan import Plan, make_plan
+from ._readings import Health
+from ._run_folder import Metrics, environment, new_folder, read_metrics, write_json
+from ._settings import Train
+from ._watch import Watch
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk."""
+
+    folder: Path
+    results: tuple[Result, ...] = ()
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """Every reading, oldest first."""
+        return read_metrics(self.folder / "metrics.jsonl")
+
+    def encoder(self, network: nn.Module | None = None) -> nn.Module:
+        """The trained encoder, ready to use."""
+        return _encoder_file.load(self.folder, network=network)
+
+
+def train(
+    settings: Train | None = None,
+    *,
+    data: Any = None,
+    encoder: nn.Module | None = None,
+    method: Method | None = None,
+    views: ViewSet | None = None,
+) -> Run:
+    """Train as the settings say; objects of one's own replace what they only name.
+
+    Args:
+        settings: As on the command line, ``Train(data="photos", method="dcl")``.
+        data: An array, (images, labels) or a torch Dataset, instead of a name or path.
+        encoder: Any module that maps images to features.
+        method: Four choices of your own.
+        views: A ``ViewSet`` of your own.
+    """
+    settings = settings or Train()
+    objects = {"data": data, "encoder": encoder, "method": method, "views": views}
+    watch = Watch(quiet=settings.quiet, as_json=settings.json)
+    if settings.dry_run:
+        from ._dry_run import dry_run
+
+        dry_run(settings, watch, **objects)
+        return Run(Path())
+    folder = None
+    if settings.resume:
+        folder = Path(settings.resume)
+        settings = resumed_settings(settings)
+    fabric = make_fabric(settings.machine)
+    fabric.launch()
+    plan = make_plan(
+        settings, processes=fabric.world_size, device=fabric.device, **objects
+    )
+    return execute(fabric, plan, watch, folder)
+
+
+def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Run:
+    """Run a plan in a new folder, or go on in an old one."""
+    settings, first = plan.settings, fabric.is_global_zero
+    name = settings.name or f"{Path(settings.data).stem}-{settings.method}"
+    resumes = folder is not None
+    if folder is None:
+        folder = new_folder(settings.out, name) if first else Path()
+        folder = Path(fabric.broadcast(str(folder)))
+    if first:
+        watch.log = folder / "train.log"
+        if not resumes:
+            write_yaml(settings, folder / "config.yaml")
+            write_json(folder / "env.json", environment(str(fabric.device)))
+        for fact in plan.facts():
+            watch.say(fact)
+    module, optimizer = prepare(fabric, plan)
+    health, done, position = Health(), 0, 0
+    state = _checkpoint.newest(folder / "checkpoints", map_location=fabric.device)
+    if state is not None:
+        done, position = state["step"], state["metrics"]
+        module.load(state, plan, health)
+        if first:
+            watch.say(f"resuming {folder} after step {done} of {plan.n_steps}")
+    metrics = Metrics(folder / "metrics.jsonl", position) if first else None
+
+    def save(step: int) -> None:
+        kept = module.state(plan, health)  # every process takes part in gathering it
+        if metrics is not None:
+            kept |= {"step": step, "metrics": metrics.position}
+            _checkpoint.save(folder / "checkpoints", step, kept)
+
+    def record(reading: dict[str, Any]) -> None:
+        if metrics is not None:
+            metrics.write(reading)
+
+    if first:
+        watch.begin(plan.n_steps, done)
+    try:
+        with asked_to_stop() as stop_asked, explained(fabric, plan, module.wrapped):
+            run_steps(
+                fabric,
+                plan,
+                module.wrapped,
+                optimizer,
+                done=done,
+                health=health,
+                watch=watch,
+                record=record,
+                save=save,
+                knn=lambda: knn_reading(plan, fabric.device) if first else None,
+                stop_asked=lambda: fabric_any(fabric, stop_asked()),
+            )
+    except Stopped:
+        watch.end()
+        if first:
+            again = f"invariance train --resume {folder}"
+            watch.say(f"Stopped and saved. Go on with: {again}", important=True)
+        raise
+    finally:
+        watch.end()
+        if metrics is not None:
+            metrics.close()
+    results = finish(plan, folder, watch, fabric) if first else ()
+    fabric.barrier()
+    return Run(folder, tuple(results))
+
+
+def finish(plan: Plan, folder: Path, watch: Watch, fabric: Fabric) -> list[Result]:
+    """Write the encoder, evaluate it beside its baselines, say where things are."""
+    _encoder_file.write(plan.learner.encoder, folder / _encoder_file.NAME)
+    results: list[Result] = []
+    if plan.settings.evaluate:
+        results, remarks = evaluate_run(plan, fabric.device)
+        write_json(
+            folder / "evaluation.json", [dataclasses.asdict(row) for row in results]
+        )
+        for line in (*table(results), *remarks):
+            watch.say(line, important=True)
+    watch.say(f"run folder: {folder}", important=True)
+    watch.say(f"use it:     import invariance; encoder = invariance.load('{folder}')")
+    return results
+
+
+def resumed_settings(asked: Train) -> Train:
+    """The run's own settings; only how it is shown may change."""
+    folder = Path(asked.resume or "")
+    if not (folder / "config.yaml").exists():
+        raise TrainingError(f"There is no run to go on with at {str(folder)!r}.")
+    if (folder / _encoder_file.NAME).exists():
+        raise TrainingError(
+            f"{folder} is finished. To train further, start a new run from it: "
+            f"invariance train --start-from {folder}"
+        )
+    alone = Train(resume=asked.resume, quiet=asked.quiet, json=asked.json)
+    if asked != alone:
+        raise TrainingError(
+            "A resumed run keeps its own settings exactly, so --resume goes alone. To "
+            "change something, start a new run: --start-from takes the weights along."
+        )
+    own = read_yaml(Train, folder / "config.yaml")
+    return dataclasses.replace(own, quiet=asked.quiet, json=asked.json, resume=None)
+
+
+@contextlib.contextmanager
+def asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """Turn the first interrupt or termination into a polite request; a second kills."""
+    asked: list[int] = []
+    before: dict[int, Any] = {}
+
+    def ask(number: int, frame: Any) -> None:
+        asked.append(number)
+        signal.signal(number, before[number])
+
+    with contextlib.suppress(ValueError):  # signals belong to the main thread
+        for number in (int(signal.SIGINT), int(signal.SIGTERM)):
+            before[number] = signal.signal(number, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        with contextlib.suppress(ValueError):
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def fabric_any(fabric: Fabric, mine: bool) -> bool:
+    """Whether any process says yes; all processes must stop at the same step."""
+    if fabric.world_size == 1:
+        return mine
+    told = torch.tensor(float(mine), device=fabric.device)
+    torch.distributed.all_reduce(told)
+    return bool(told > 0)

@@ -1,0 +1,227 @@
+"""The package as a whole: what it exports, what it loads, and which way imports go."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import invariance as inv
+from invariance import objectives
+from invariance.objectives import Objective
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "invariance"
+PACKAGES = [m.name for m in pkgutil.iter_modules(inv.__path__) if m.ispkg]
+README = ROOT / "README.md"
+
+# Which parts of the package each part may import. "invariance" is the package itself,
+# whose __init__ finds every public name, so only what nothing imports may use it.
+ARROWS: dict[str, set[str]] = {
+    "errors": set(),
+    "partition": {"errors"},
+    "objectives": {"errors", "partition"},
+    "negatives": {"errors", "partition"},
+    "views": {"errors"},
+    "encoders": {"errors"},
+    "data": {"errors"},
+    "diagnostics": {"errors", "partition"},
+    "evaluation": {"errors", "partition", "diagnostics"},
+    "critics": {"errors", "partition"},
+    "estimators": {"errors", "partition", "critics"},
+    "report": {"errors"},
+    "methods": {
+        *("errors", "partition", "objectives", "negatives"),
+        *("views", "encoders", "data"),
+    },
+    "training": {
+        *("errors", "partition", "objectives", "negatives"),
+        *("views", "encoders", "data", "methods"),
+        *("diagnostics", "evaluation", "report"),
+    },
+    "invariance": {
+        *("errors", "partition", "objectives", "negatives"),
+        *("views", "encoders", "data", "methods", "training"),
+        *("diagnostics", "evaluation", "critics", "estimators", "report"),
+    },
+    "papers": {
+        *("invariance", "errors", "partition", "objectives", "negatives"),
+        *("views", "encoders", "data", "methods", "training"),
+        *("diagnostics", "evaluation", "critics", "estimators", "report"),
+    },
+    "cli": {
+        *("invariance", "errors", "partition", "objectives", "negatives"),
+        *("views", "encoders", "data", "methods", "training"),
+        *("diagnostics", "evaluation", "critics", "estimators", "report", "papers"),
+    },
+    "__main__": {"cli"},
+}
+
+
+def test_importing_and_listing_the_package_loads_no_torch():
+    program = (
+        "import sys, invariance; dir(invariance); invariance.__version__; "
+        "print('invariance' in sys.modules, 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "False"]
+
+
+@pytest.mark.parametrize("name", inv.__all__)
+def test_every_public_name_resolves(name):
+    assert getattr(inv, name) is not None
+    assert name in dir(inv)
+
+
+def test_a_misspelt_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="info_nec"):
+        _ = inv.info_nec
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_class_and_function_has_a_docstring(package):
+    module = importlib.import_module(f"invariance.{package}")
+    assert module.__doc__
+    bare = [name for name in module.__all__ if not documented(getattr(module, name))]
+    assert bare == []
+
+
+def documented(thing):
+    """Whether a class or function has a docstring of its own; other values need none.
+
+    The signature that a dataclass writes for itself is none.
+    """
+    if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+        return True
+    doc = thing.__doc__ or ""
+    return bool(doc) and not doc.startswith(f"{thing.__name__}(")
+
+
+def test_a_missing_docstring_is_noticed():
+    class Parent:
+        """A docstring that a child does not inherit."""
+
+    class Child(Parent):
+        pass
+
+    assert documented(Parent)
+    assert not documented(Child)
+
+
+def test_every_public_objective_is_in_the_catalogue():
+    found = set()
+    for info in pkgutil.iter_modules(objectives.__path__):
+        module = importlib.import_module(f"invariance.objectives.{info.name}")
+        found |= {
+            thing
+            for name, thing in vars(module).items()
+            if inspect.isclass(thing) and issubclass(thing, Objective)
+            if name[0] != "_" and thing is not Objective
+        }
+    assert found == set(inv.OBJECTIVES.values())
+    assert {c.__name__ for c in found} <= set(objectives.__all__) & set(inv.__all__)
+
+
+# ---------------------------------------------------------------- arrows
+
+
+def part_of(module: str) -> str:
+    """The part a dotted module name belongs to; the package itself is a part too."""
+    return [*module.split("."), ""][1] or "invariance"
+
+
+def imported_parts(source: str, package: str) -> set[str]:
+    """The parts that a file imports, wherever in the file; ``package`` is its own."""
+    parts = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            home = package.split(".")[: -(node.level - 1) or None] if node.level else []
+            base = ".".join([*home, *([node.module] if node.module else [])])
+            # what comes from the package itself may be one of its parts
+            names = [
+                f"{base}.{alias.name}" if alias.name in ARROWS else base
+                for alias in node.names
+                if base != "invariance" or alias.name != "__version__"
+            ]
+        else:
+            continue
+        parts |= {part_of(n) for n in names if n.split(".")[0] == "invariance"}
+    return parts
+
+
+def back_arrows(source: str, package: str, own: str = "") -> set[str]:
+    """The parts that a file imports and should not; ``own`` is what it belongs to."""
+    own = own or part_of(package)
+    assert own in ARROWS, f"say in ARROWS what invariance.{own} may import"
+    return imported_parts(source, package) - ARROWS[own] - {own}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE))
+)
+def test_no_import_points_back(path):
+    package = ".".join(path.relative_to(SOURCE.parent).parent.parts)
+    alone = package == "invariance" and path.stem != "__init__"  # as errors.py is
+    own = path.stem if alone else part_of(package)
+    assert back_arrows(path.read_text(encoding="utf-8"), package, own) == set()
+
+
+def test_the_table_of_arrows_has_no_circle():
+    order = list(TopologicalSorter(ARROWS).static_order())
+    assert order[0] == "errors"
+    assert order[-2:] == ["cli", "__main__"]
+
+
+@pytest.mark.parametrize(
+    ("source", "package", "back"),
+    [
+        ("from ..methods import SimCLR", "invariance.objectives", {"methods"}),
+        ("from .. import training", "invariance.methods", {"training"}),
+        ("from invariance.cli._run import f", "invariance.training", {"cli"}),
+        ("import invariance.objectives as o", "invariance.partition", {"objectives"}),
+        ("import invariance as inv", "invariance.training", {"invariance"}),
+        ("from .. import nt_xent", "invariance.training", {"invariance"}),
+        ("def f():\n    from ..methods import x", "invariance.evaluation", {"methods"}),
+        ("from ...data import load", "invariance.views.deep", {"data"}),
+        ("from ..objectives import dcl", "invariance.diagnostics", {"objectives"}),
+        ("from ..errors import InvarianceError", "invariance.partition", set()),
+        ("from ._rows import unit_rows", "invariance.objectives", set()),
+        ("from . import _dense", "invariance.partition", set()),
+        ("import torch\nfrom torch import nn", "invariance.errors", set()),
+        ("from .. import __version__", "invariance.training", set()),
+        ("from .data import load", "invariance", set()),
+        ("from .methods import x", "invariance.methods", set()),
+    ],
+)
+def test_the_walker_finds_what_points_back(source, package, back):
+    assert back_arrows(source, package) == back
+
+
+# ---------------------------------------------------------------- README
+
+
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+
+
+def test_only_python_blocks_are_run():
+    text = "```console\n$ rm x\n```\n```python\na = 1\n```\n\n```python\nb = a\n```\n"
+    assert python_blocks(text) == ["a = 1\n", "b = a\n"]
+
+
+@pytest.mark.skipif(not README.exists(), reason="there is no README yet")
+def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "readme"}
+    for number, block in enumerate(python_blocks(README.read_text(encoding="utf-8"))):
+        exec(compile(block, f"README.md, python block {number + 1}", "exec"), namespace)
