@@ -19,7 +19,7 @@ class SettingError(InvarianceError):
     """A setting has a value that cannot work, or a name nobody knows."""
 
 
-class NotFinite(InvarianceError):
+class NotFiniteError(InvarianceError):
     """Embeddings hold NaN or infinite numbers."""
 
 

@@ -1,7 +1,7 @@
 """Pixels to zero mean and unit variance, as the first layer of an encoder.
 
-Inside the encoder, so that whoever loads it hands over images in [0, 1] and nothing else
-needs to be remembered.
+Inside the encoder, so that whoever loads it hands over images in [0, 1] and need
+remember nothing else.
 """
 
 import torch
@@ -30,7 +30,8 @@ class Standardise(nn.Module):
 def standardised(encoder: Encoder, mean: list[float], std: list[float]) -> Encoder:
     """The same encoder for images in [0, 1] whose channels have this mean and spread.
 
-    >>> encoder = standardised(Encoder(nn.Identity(), input_shape=(1, 2, 2)), [0.5], [2])
+    >>> encoder = Encoder(nn.Identity(), input_shape=(1, 2, 2))
+    >>> encoder = standardised(encoder, [0.5], [2.0])
     >>> encoder(torch.ones(1, 1, 2, 2))
     tensor([[0.2500]])
     """

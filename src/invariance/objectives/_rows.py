@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..errors import NotFinite, SettingError, ShapeError, unknown
+from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 
 Number = float | int | Tensor  # a tensor where it is learned
 ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
@@ -85,7 +85,7 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
         return
     bad = int((~torch.isfinite(x.detach())).any(1).sum())
     if bad:
-        raise NotFinite(
+        raise NotFiniteError(
             f"{name} has NaN or infinite numbers in {bad} of {len(x)} rows. The "
             "network has diverged or its input is broken: lower the learning rate, "
             "clip the gradient, or check the data."

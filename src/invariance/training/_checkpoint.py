@@ -45,10 +45,12 @@ def write_whole(path: Path, write: Any) -> None:
             raise
         full = getattr(cause, "errno", None) == errno.ENOSPC or _is_full(path.parent)
         why = "the disk is full" if full else str(cause)
+        inside = path.parent.name == "checkpoints"
+        run = path.parent.parent if inside else path.parent
         raise TrainingError(
-            f"Could not write {path.name}: {why}. What was saved before is intact; make "
-            f"room or mend the disk, then go on with: invariance train --resume "
-            f"{path.parent.parent if path.parent.name == 'checkpoints' else path.parent}"
+            f"Could not write {path.name}: {why}. What was saved before is intact; "
+            "make room or mend the disk, then go on with: "
+            f"invariance train --resume {run}"
         ) from None
 
 

@@ -17,7 +17,7 @@ from ._watch import Watch
 
 
 def dry_run(settings: Train, watch: Watch, **objects: Any) -> None:
-    """Print settings, shapes, memory and time of the run; raise if it could not work."""
+    """Print settings, shapes, memory and time; raise if the run could not work."""
     changed = differences(settings, Train())
     changed.pop("dry_run", None)
     watch.say("settings that differ from the defaults:" if changed else "all defaults")
@@ -62,9 +62,7 @@ def one_batch(
         start = time.perf_counter()
         (images,) = plan.source.batches([samples], device=fabric.device)
         views = plan.views(images, samples=samples, seed=0, epoch=0)
-        labels = plan.source.labels
-        own = None if labels is None else labels[samples].to(fabric.device)
-        step = module(views, own)
+        step = module(views, plan.labels(samples, fabric.device))
         fabric.backward(step.loss)
         module.zero_grad(set_to_none=True)
         loss = float(step.loss.detach())

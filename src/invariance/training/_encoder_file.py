@@ -11,8 +11,6 @@ from torch import nn
 from ..encoders import ENCODERS, Encoder, build_encoder, standardised
 from ..errors import DataError
 from . import _checkpoint
-from ._config import read_yaml
-from ._settings import Train
 
 NAME = "encoder.safetensors"
 
@@ -57,9 +55,8 @@ def load(run_or_file: str | Path, *, network: nn.Module | None = None) -> Encode
 
 def _from_checkpoint(folder: Path, network: nn.Module | None) -> Encoder:
     state = _checkpoint.newest(folder / "checkpoints")
-    if state is None or not (folder / "config.yaml").exists():
+    if state is None:
         raise DataError(f"{folder} holds no encoder and no checkpoint.")
-    read_yaml(Train, folder / "config.yaml")
     encoder = _blank(
         state["encoder"]["name"], tuple(state["encoder"]["shape"]), network
     )

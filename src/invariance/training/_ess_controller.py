@@ -1,11 +1,11 @@
 r"""The temperature follows a target effective sample size of the negatives.
 
-$$\mathrm{ESS}_i = \frac{1}{n_-\sum_j w_{ij}^2},\qquad w_{ij} = \mathrm{softmax}_{j\ne i}
-(\beta\,s_{ij})$$
+$$\mathrm{ESS}_i = \frac{1}{n_-\sum_j w_{ij}^2},\qquad
+w_{ij} = \mathrm{softmax}_{j\ne i}(\beta\,s_{ij})$$
 
-ESS falls as the inverse temperature $\beta$ rises, so: above the target $\beta$ grows by
-(1 + rate), otherwise it shrinks by (1 - rate). The paper prints the comparison the other
-way round (Algorithm S2), which runs away to $\beta = 0$; a test shows both.
+ESS falls as the inverse temperature $\beta$ rises, so: above the target $\beta$ grows
+by (1 + rate), otherwise it shrinks by (1 - rate). The paper prints the comparison the
+other way round (Algorithm S2), which runs away to $\beta = 0$; a test shows both.
 """
 
 from typing import Any

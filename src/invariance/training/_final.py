@@ -30,8 +30,8 @@ def evaluate_run(plan: Plan, device: Any) -> tuple[list[Result], list[str]]:
     train, test = plan.source, plan.test
     if test is None:
         remark = (
-            "no labels in these data, so nothing to score: the readings above (accuracy, "
-            "nats, rank) say whether it learned."
+            "no labels in these data, so nothing to score: the readings above "
+            "(accuracy, nats, rank) say whether it learned."
         )
         return [], [remark]
     few = rows_of(train, ROWS)

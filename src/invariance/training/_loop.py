@@ -2,13 +2,16 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from lightning_fabric import Fabric
+from torch import Tensor
 
-from ..errors import NotFinite, TrainingError
+from ..errors import NotFiniteError, TrainingError
+from ..methods import Step
 from ._plan import Plan
 from ._readings import Health, read
 from ._schedule import rate_at
@@ -19,111 +22,140 @@ class Stopped(Exception):  # noqa: N818 - nothing went wrong
     """The run was asked to stop and has saved itself."""
 
 
-def run_steps(
-    fabric: Fabric,
-    plan: Plan,
-    module: Any,
-    optimizer: Any,
-    *,
-    done: int,
-    health: Health,
-    watch: Watch,
-    record: Callable[[dict[str, Any]], None],
-    save: Callable[[int], None],
-    knn: Callable[[], float | None],
-    stop_asked: Callable[[], bool],
-) -> None:
-    """Go from step ``done`` to the last; ``save(step)`` keeps the state after a step."""
-    settings, optim, device = plan.settings, plan.settings.optim, fabric.device
-    log_every = settings.log_every or max(plan.steps_per_epoch // 10, 1)
-    labels = None if plan.source.labels is None else plan.source.labels.to(device)
-    saved_at, clock, since = time.monotonic(), time.monotonic(), done
-    waited = 0.0
-    for epoch in range(done // plan.steps_per_epoch, settings.epochs):
-        steps = plan.steps(epoch, fabric.global_rank)[done % plan.steps_per_epoch :]
-        images = plan.source.batches(steps.flatten(0, 1), device=device)
-        for rows in steps:
-            lr = rate_at(done, plan.n_steps, plan.peak, optim.warmup)
-            for group in optimizer.param_groups:
-                group["lr"] = lr
-            for part, samples in enumerate(rows, start=1):
-                before = time.monotonic()
-                batch = next(images)
-                waited += time.monotonic() - before
-                views = plan.views(
-                    batch, samples=samples, seed=settings.seed, epoch=epoch
-                )
-                own = None if labels is None else labels[samples.to(device)]
-                last = part == len(rows)
-                quiet = contextlib.nullcontext() if last else no_sync(fabric, module)
-                try:
-                    with quiet:
-                        step = module(views, own)
-                        fabric.backward(step.loss / len(rows))
-                except NotFinite as cause:
-                    raise diverged(done, str(cause)) from None
-            if optim.clip_norm is not None:
-                fabric.clip_gradients(module, optimizer, max_norm=optim.clip_norm)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            progress = (done + 1) / plan.n_steps
-            plan.learner.after_step(progress)
-            if plan.controller is not None:
-                plan.controller.update(step.u.float(), step.v.float(), progress)
-            done += 1
-            ends_epoch = done % plan.steps_per_epoch == 0
-            logs = done % log_every == 0 or ends_epoch
-            stop = stop_asked()
-            late = time.monotonic() - saved_at >= settings.checkpoint_seconds
-            saves = stop or late or done == plan.n_steps
-            # asking a GPU for a number makes it wait, so it is asked when one is needed
-            if device.type == "cpu" or logs or saves:
-                check_finite(step.loss, done)
-            if logs:
-                seconds = time.monotonic() - clock
-                reading = {
-                    "step": done,
-                    "epoch": done / plan.steps_per_epoch,
-                    **read(step, plan.learner.objective),
-                    "lr": lr,
-                }
-                if ends_epoch and due(epoch, settings.knn_every, settings.epochs):
-                    accuracy = knn()
-                    reading |= {} if accuracy is None else {"knn": accuracy}
-                count = (done - since) * settings.batch_size * optim.accumulate
-                reading["time/images_per_second"] = count / max(seconds, 1e-9)
-                reading["time/data_wait"] = waited / max(seconds, 1e-9)
-                record(reading)
-                if fabric.is_global_zero:
-                    watch.reading(reading, done)
-                    for remark in health.remarks(reading, first=epoch == 0):
-                        watch.say(remark, important=True)
-                    if ends_epoch:
-                        watch.epoch(
-                            reading | {"epoch": f"{epoch + 1}/{settings.epochs}"}
-                        )
-                clock, since, waited = time.monotonic(), done, 0.0
-            if saves:
-                save(done)
-                saved_at = time.monotonic()
-            if stop and done < plan.n_steps:
-                raise Stopped
+@dataclass
+class Loop:
+    """Steps over a plan; what it reports to, and where it keeps its state."""
+
+    fabric: Fabric
+    plan: Plan
+    module: Any
+    optimizer: Any
+    health: Health
+    watch: Watch
+    record: Callable[[dict[str, Any]], None]
+    save: Callable[[int], None]
+    knn: Callable[[], float | None]
+    stop_asked: Callable[[], bool]
+
+    def run(self, done: int) -> None:
+        """Go from step ``done`` to the last."""
+        plan, settings = self.plan, self.plan.settings
+        self.saved_at = time.monotonic()
+        self.start_clock()
+        for epoch in range(done // plan.steps_per_epoch, settings.epochs):
+            steps = plan.steps(epoch, self.fabric.global_rank)
+            steps = steps[done % plan.steps_per_epoch :]
+            images = plan.source.batches(steps.flatten(0, 1), device=self.fabric.device)
+            for rows in steps:
+                lr = rate_at(done, plan.n_steps, plan.peak, settings.optim.warmup)
+                step = self.learn(rows, images, epoch, lr, done)
+                done += 1
+                self.look(step, epoch, lr, done)
+
+    def learn(
+        self, rows: Tensor, images: Iterator[Tensor], epoch: int, lr: float, done: int
+    ) -> Step:
+        """One step of the optimiser, from one or more batches."""
+        plan, optim = self.plan, self.plan.settings.optim
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        for part, samples in enumerate(rows, start=1):
+            before = time.monotonic()
+            batch = next(images)
+            self.waited += time.monotonic() - before
+            seed = plan.settings.seed
+            views = plan.views(batch, samples=samples, seed=seed, epoch=epoch)
+            labels = plan.labels(samples, self.fabric.device)
+            try:
+                with self.exchange(part == len(rows)):
+                    step = self.module(views, labels)
+                    self.fabric.backward(step.loss / len(rows))
+            except NotFiniteError as cause:
+                raise diverged(done, str(cause)) from None
+        if optim.clip_norm is not None:
+            self.fabric.clip_gradients(
+                self.module, self.optimizer, max_norm=optim.clip_norm
+            )
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        progress = (done + 1) / plan.n_steps
+        plan.learner.after_step(progress)
+        if plan.controller is not None:
+            plan.controller.update(step.u.float(), step.v.float(), progress)
+        return step
+
+    def look(self, step: Step, epoch: int, lr: float, done: int) -> None:
+        """After a step: read it, save it, stop if asked, each where it is due."""
+        plan, settings = self.plan, self.plan.settings
+        ends_epoch = done % plan.steps_per_epoch == 0
+        every = settings.log_every or max(plan.steps_per_epoch // 10, 1)
+        logs = done % every == 0 or ends_epoch
+        stop = late = False
+        # asking other processes or a GPU makes them wait: not at every step
+        if self.fabric.world_size == 1 or logs:
+            waiting = time.monotonic() - self.saved_at
+            stop, late = self.agreed(
+                self.stop_asked(), waiting >= settings.checkpoint_seconds
+            )
+        saves = stop or late or done == plan.n_steps
+        if self.fabric.device.type == "cpu" or logs or saves:
+            check_finite(step.loss, done)
+        if logs:
+            self.tell(step, epoch, lr, done, ends_epoch)
+        if saves:
+            self.save(done)
+            self.saved_at = time.monotonic()
+        if stop and done < plan.n_steps:
+            raise Stopped
+
+    def tell(
+        self, step: Step, epoch: int, lr: float, done: int, ends_epoch: bool
+    ) -> None:
+        """Write a reading, show it, and say what is wrong with it."""
+        settings, seconds = self.plan.settings, time.monotonic() - self.clock
+        images = (done - (self.since or done)) * settings.batch_size
+        reading = {"step": done, "epoch": done / self.plan.steps_per_epoch}
+        reading |= read(step, self.plan.learner.objective) | {"lr": lr}
+        due = settings.knn_every and (epoch + 1) % settings.knn_every == 0
+        if ends_epoch and (due or epoch + 1 == settings.epochs):
+            accuracy = self.knn()
+            reading |= {} if accuracy is None else {"knn": accuracy}
+        if self.since is not None:
+            rate = images * settings.optim.accumulate / max(seconds, 1e-9)
+            reading["time/images_per_second"] = rate
+            reading["time/data_wait"] = self.waited / max(seconds, 1e-9)
+        self.record(reading)
+        if self.fabric.is_global_zero:
+            self.watch.reading(reading, done)
+            for remark in self.health.remarks(reading, first=epoch == 0):
+                self.watch.say(remark, important=True)
+            if ends_epoch:
+                shown = {"epoch": f"{epoch + 1}/{settings.epochs}"}
+                self.watch.epoch(reading | shown)
+        self.start_clock(done)
+
+    def start_clock(self, done: int | None = None) -> None:
+        """Time from here on; the first stretch warms up and is not counted."""
+        self.clock, self.since, self.waited = time.monotonic(), done, 0.0
+
+    def exchange(self, last: bool) -> contextlib.AbstractContextManager[Any]:
+        """Exchange gradients between processes only when all are added up."""
+        several = self.fabric.world_size > 1
+        return self.fabric.no_backward_sync(self.module, enabled=several and not last)
+
+    def agreed(self, *mine: bool) -> list[bool]:
+        """Each question, answered yes by every process if any says yes."""
+        if self.fabric.world_size == 1:
+            return list(mine)
+        told = torch.tensor(mine, dtype=torch.float32, device=self.fabric.device)
+        torch.distributed.all_reduce(told)
+        return [bool(x > 0) for x in told]
 
 
-def due(epoch: int, every: int, epochs: int) -> bool:
-    """Whether a reading that is taken every so many epochs is due after this one."""
-    return every > 0 and ((epoch + 1) % every == 0 or epoch + 1 == epochs)
-
-
-def no_sync(fabric: Fabric, module: Any) -> contextlib.AbstractContextManager[None]:
-    """Do not exchange gradients yet: more are to be added first."""
-    return fabric.no_backward_sync(module, enabled=fabric.world_size > 1)
-
-
-def check_finite(loss: torch.Tensor, step: int) -> None:
+def check_finite(loss: Tensor, step: int) -> None:
     """Stop before a NaN reaches a checkpoint."""
     if not bool(torch.isfinite(loss.detach())):
-        raise diverged(step, f"the loss is {float(loss.detach())}")
+        raise diverged(step, f"the loss is {float(loss.detach())}.")
 
 
 def diverged(step: int, what: str) -> TrainingError:

@@ -1,8 +1,8 @@
 r"""Optimisers over a learner's parameters; weight decay spares biases and norms.
 
-LARS scales each weight's step by $\eta\,|w| / (|g| + \lambda|w|)$, which lets one learning
-rate serve layers of very different gradients at large batches. Biases and norms move by
-plain momentum. All norms stay on the device: no step waits for them.
+LARS scales each weight's step by $\eta\,|w| / (|g| + \lambda|w|)$, which lets one
+learning rate serve layers of very different gradients at large batches. Biases and
+norms move by plain momentum. All norms stay on the device: no step waits for them.
 """
 
 from collections.abc import Iterable

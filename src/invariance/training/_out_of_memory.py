@@ -51,9 +51,8 @@ def largest_that_fits(fabric: Fabric, plan: Plan, module: Any) -> int | None:
         try:
             (images,) = plan.source.batches([rows], device=fabric.device)
             views = plan.views(images, samples=rows, seed=0, epoch=0)
-            labels = None if plan.source.labels is None else plan.source.labels[rows]
-            own = None if labels is None else labels.to(fabric.device)
-            fabric.backward(module(views, own).loss)
+            labels = plan.labels(rows, fabric.device)
+            fabric.backward(module(views, labels).loss)
             module.zero_grad(set_to_none=True)
             return size
         except RuntimeError as cause:

@@ -65,7 +65,7 @@ class Plan:
         return None if test.labels is None else test
 
     def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
-        """Which samples each step of an epoch takes: a function of the seed and epoch."""
+        """Which samples each step of an epoch takes, by seed and epoch alone."""
         size, parts = self.settings.batch_size, self.settings.optim.accumulate
         generator = torch.Generator().manual_seed(self.settings.seed * 100_003 + epoch)
         order = torch.randperm(len(self.source), generator=generator)
@@ -74,6 +74,12 @@ class Plan:
             self.steps_per_epoch, parts, self.processes, self.local_batch
         )
         return order[:, :, rank]
+
+    def labels(self, samples: Tensor, device: torch.device) -> Tensor | None:
+        """Labels for a method that learns from them; None for all others."""
+        if not self.method.labelled or self.source.labels is None:
+            return None
+        return self.source.labels[samples.to(self.source.labels.device)].to(device)
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -105,7 +111,7 @@ def make_plan(
     processes: int = 1,
     device: torch.device | str = "cpu",
 ) -> Plan:
-    """Resolve settings; objects of one's own stand in for what settings can only name."""
+    """Resolve settings; objects given stand in for what settings can only name."""
     check(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
     four = customised(

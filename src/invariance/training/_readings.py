@@ -74,9 +74,10 @@ negatives.
             )
         elif record["mi_ceiling"] - record["mi_nats"] < 0.2:
             found["saturated"] = (
-                f"Saturated: the information bound ({record['mi_nats']:.2f} nats) is at "
-                f"its ceiling log n = {record['mi_ceiling']:.2f}; it cannot show more "
-                "with this batch. Stronger views or a larger batch leave more to learn."
+                f"Saturated: the information bound ({record['mi_nats']:.2f} nats) is "
+                f"at its ceiling log n = {record['mi_ceiling']:.2f}; it cannot show "
+                "more with this batch. Stronger views or a larger batch leave more "
+                "to learn."
             )
         fresh = [text for name, text in found.items() if name not in self.said]
         self.said |= set(found)

@@ -17,7 +17,7 @@ class Optim:
     """How the weights move."""
 
     name: Literal["sgd", "adamw", "lars"] = "adamw"
-    """adamw needs least tuning; sgd with momentum; lars for batches above about 1,000."""
+    """adamw needs least tuning; sgd has momentum; lars is for batches above 1,000."""
     lr: float | None = None
     """Peak learning rate for 256 samples. Default: adamw 0.002, sgd 0.12, lars 0.3."""
     lr_scaling: Literal["linear", "sqrt", "none"] = "sqrt"
@@ -40,8 +40,8 @@ class Ess:
     """Let the temperature follow an effective sample size of the negatives."""
 
     target: float | None = None
-    """Share of the negatives that should carry the weight, 0 to 1; 0.15 to 0.4 is a good
-    range. Unset: the temperature stays as it is."""
+    """Share of the negatives that should carry the weight, 0 to 1; 0.15 to 0.4 is a
+    good range. Unset: the temperature stays as it is."""
     end: float | None = None
     """Where the target has moved to, linearly, by the end. Unset: constant."""
     rate: float = 0.01
@@ -72,12 +72,12 @@ class Train:
     """Train an encoder on images that need no labels."""
 
     data: Annotated[str, conf.Positional] = "shapes"
-    """A folder of images, an .npy or .npz file, or a named set (shapes, cifar10, ...)."""
+    """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
     encoder: str = "auto"
-    """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME"; auto is
-    tiny up to 64 pixels and resnet18 above."""
+    """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME"; auto
+    is tiny up to 64 pixels and resnet18 above."""
     pretrained: bool = False
     """Start from timm's weights."""
     start_from: str | None = None
@@ -91,7 +91,7 @@ class Train:
     options: dict[str, float] = field(default_factory=dict)
     """Further settings of the method's objective, as 'prior 0.05 hardness 1'."""
     views: str = "auto"
-    """Augmentation recipe: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
+    """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
     n_views: int | None = None
     """Views of each sample. Default: the method's."""
     head: Literal["none", "linear", "mlp2", "mlp3"] | None = None
@@ -101,7 +101,7 @@ class Train:
     width: int | None = None
     """Width of the projections. Default: the method's."""
     image_size: int | None = None
-    """Side of the images in pixels. Default: that of the data, at most 128 for folders."""
+    """Side of the images in pixels. Default: the data's, at most 128 for folders."""
     limit: int | None = None
     """Use at most so many images."""
     storage: Literal["auto", "resident", "streamed"] = "auto"

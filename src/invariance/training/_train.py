@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning_fabric import Fabric
 from torch import nn
 
@@ -19,7 +18,7 @@ from . import _checkpoint, _encoder_file
 from ._config import read_yaml, write_yaml
 from ._fabric import make_fabric, prepare
 from ._final import Result, evaluate_run, knn_reading, table
-from ._loop import Stopped, run_steps
+from ._loop import Loop, Stopped
 from ._out_of_memory import explained
 from ._plan import Plan, make_plan
 from ._readings import Health
@@ -121,19 +120,18 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         watch.begin(plan.n_steps, done)
     try:
         with asked_to_stop() as stop_asked, explained(fabric, plan, module.wrapped):
-            run_steps(
-                fabric,
-                plan,
-                module.wrapped,
-                optimizer,
-                done=done,
+            Loop(
+                fabric=fabric,
+                plan=plan,
+                module=module.wrapped,
+                optimizer=optimizer,
                 health=health,
                 watch=watch,
                 record=record,
                 save=save,
                 knn=lambda: knn_reading(plan, fabric.device) if first else None,
-                stop_asked=lambda: fabric_any(fabric, stop_asked()),
-            )
+                stop_asked=stop_asked,
+            ).run(done)
     except Stopped:
         watch.end()
         if first:
@@ -204,12 +202,3 @@ def asked_to_stop() -> Iterator[Callable[[], bool]]:
         with contextlib.suppress(ValueError):
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def fabric_any(fabric: Fabric, mine: bool) -> bool:
-    """Whether any process says yes; all processes must stop at the same step."""
-    if fabric.world_size == 1:
-        return mine
-    told = torch.tensor(float(mine), device=fabric.device)
-    torch.distributed.all_reduce(told)
-    return bool(told > 0)
