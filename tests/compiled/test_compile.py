@@ -34,7 +34,9 @@ def test_one_graph_forward_and_backward(case):
 
 @pytest.mark.parametrize("name", ["nt_xent", "sup_con", "sig_lip"])
 def test_generated_code(name):
-    assert_compiles(next(c for c in CASES if c.name == name), "inductor")
+    # a cache on disk may hold code for an operator that has changed since
+    with torch._inductor.config.patch(force_disable_caches=True):
+        assert_compiles(next(c for c in CASES if c.name == name), "inductor")
 
 
 def test_operators_pass_pytorchs_own_checks():

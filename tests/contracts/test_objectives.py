@@ -115,6 +115,7 @@ def test_the_size_of_a_tile_changes_nothing(case: Case, n, d, monkeypatch):
     inputs = case.inputs(n, d)
     whole = value_and_gradients(case.function(), inputs)
     monkeypatch.setattr(_planner, "CPU_TILE_BYTES", 30_000)
+    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", 0)
     tiled = value_and_gradients(case.function(), inputs)
     assert_same(tiled, whole, rtol=1e-9, atol=1e-9)
 

@@ -44,9 +44,11 @@ def assert_same(a, b, **tolerance):
     d=st.sampled_from([1, 3, 8]),
     kinds=st.sets(st.sampled_from(["ids", "low", "high", "far"])),
     tile=st.sampled_from([200, 4000, 10**6]),
+    kept=st.sampled_from([0, 10**6]),
     scale=st.sampled_from([-2.0, 0.5, 3.0]),
+    learned=st.booleans(),
 )
-def test_blockwise_equals_dense(n, m, d, kinds, tile, scale):
+def test_blockwise_equals_dense(n, m, d, kinds, tile, kept, scale, learned):
     x, y = rows(n, d), rows(m, d, seed=1)
     if "far" in kinds:  # logits beyond any shared exponent range
         x = (x.detach() * 100).requires_grad_()
@@ -61,10 +63,16 @@ def test_blockwise_equals_dense(n, m, d, kinds, tile, scale):
         more["high"] = 0.7
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_planner, "CPU_TILE_BYTES", tile)
+        patch.setattr(_planner, "CPU_KEPT_BYTES", kept)
 
         def run(backend):
+            settings = {"backend": backend, **more}
+            if not learned:
+                return value_and_gradients(
+                    lambda x, y: log_partition(x, y, scale=scale, **settings), x, y
+                )
             return value_and_gradients(
-                lambda x, y, s: log_partition(x, y, scale=s, backend=backend, **more),
+                lambda x, y, s: log_partition(x, y, scale=s, **settings),
                 x,
                 y,
                 torch.tensor(scale, dtype=torch.float64, requires_grad=True),
@@ -75,8 +83,10 @@ def test_blockwise_equals_dense(n, m, d, kinds, tile, scale):
 
 @pytest.mark.parametrize("scale", [2.0, -0.5, 300.0])
 @pytest.mark.parametrize("tile", [3000, 10**6])
-def test_the_symmetric_case_equals_dense(scale, tile, monkeypatch):
+@pytest.mark.parametrize("kept", [0, 10**6])
+def test_the_symmetric_case_equals_dense(scale, tile, kept, monkeypatch):
     monkeypatch.setattr(_planner, "CPU_TILE_BYTES", tile)
+    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", kept)
     x, ids = rows(33, 4), torch.arange(33) // 2
     for factor in (scale, torch.tensor(scale, dtype=torch.float64)):
 
@@ -92,8 +102,10 @@ def test_the_symmetric_case_equals_dense(scale, tile, monkeypatch):
 
 
 @pytest.mark.parametrize("far", [1.0, 100.0])
-def test_rows_and_columns_come_from_one_call(far, monkeypatch):
+@pytest.mark.parametrize("kept", [0, 10**6])
+def test_rows_and_columns_come_from_one_call(far, kept, monkeypatch):
     monkeypatch.setattr(_planner, "CPU_TILE_BYTES", 2000)
+    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", kept)
     x, y, ids = rows(21, 4), rows(13, 4, seed=1), torch.arange(21)
     scale = torch.tensor(far, dtype=torch.float64, requires_grad=True)
 
@@ -108,7 +120,11 @@ def test_rows_and_columns_come_from_one_call(far, monkeypatch):
         column = log_partition(y, x, scale=s, row_ids=ids[:13], column_ids=ids)
         return torch.cat([row, column])
 
+    def known(x, y):
+        return both(x, y, far)
+
     got = value_and_gradients(both, x, y, scale)
+    assert_same(value_and_gradients(known, x, y), got[:3])
     assert_same(got, value_and_gradients(apart, x, y, scale))
     assert_same(
         got, value_and_gradients(lambda *a: both(*a, backend="dense"), x, y, scale)

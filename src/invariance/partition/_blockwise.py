@@ -21,7 +21,7 @@ MODERATE = 50.0
 
 def forward(pairs: Pairs, scales: Tensor, columns: bool) -> tuple[Tensor, Tensor]:
     """Log-partitions of the rows (k, n), and of the columns (k, m) or (k, 0)."""
-    moderate = _logits_are_moderate(pairs, scales)
+    moderate = logits_are_moderate(pairs, scales)
     x, y, k = pairs.x, pairs.y, len(scales)
     start = 0.0 if moderate else -torch.inf
     row_sums = x.new_full((k, len(x)), start)
@@ -93,8 +93,10 @@ class _Weights:
         gradients: tuple[Tensor, Tensor],
     ) -> None:
         self.scales = scales
-        self.moderate = _logits_are_moderate(pairs, scales)
-        rows, columns = (_finite(p, g) for p, g in zip(outputs, gradients, strict=True))
+        self.moderate = logits_are_moderate(pairs, scales)
+        rows, columns = (
+            finite_part(p, g) for p, g in zip(outputs, gradients, strict=True)
+        )
         if pairs.symmetric:
             columns = rows
         self.two_sided = columns[0].shape[1] > 0
@@ -120,13 +122,13 @@ class _Weights:
         return logits.sub_(row_p).exp_().mul_(row_g).add_(by_column)
 
 
-def _finite(partition: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+def finite_part(partition: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
     """An empty row (-inf) has no terms to weigh: any finite value and gradient 0."""
     empty = partition == -torch.inf
     return partition.masked_fill(empty, 0.0), gradient.masked_fill(empty, 0.0)
 
 
-def _logits_are_moderate(pairs: Pairs, scales: Tensor) -> bool:
+def logits_are_moderate(pairs: Pairs, scales: Tensor | None = None) -> bool:
     """Whether every logit is known to fit the exponent range with room to spare.
 
     By Cauchy-Schwarz none exceeds |scale| max|x| max|y|. If that is moderate, terms
@@ -137,4 +139,5 @@ def _logits_are_moderate(pairs: Pairs, scales: Tensor) -> bool:
     if pairs.x.device.type != "cpu" or not len(pairs.x) or not len(pairs.y):
         return False
     longest = pairs.x.norm(dim=1).max() * pairs.y.norm(dim=1).max()
-    return bool((scales.abs() * longest <= MODERATE).all())
+    largest = 1.0 if scales is None else scales.abs().max()
+    return bool(largest * longest <= MODERATE)

@@ -156,7 +156,8 @@ def _stream(
         factors = torch.ones_like(factors)
     ids = (pairs.row_ids, pairs.column_ids)
     modes = (pairs.low, pairs.high, pairs.symmetric, scaled)
-    return _operators.log_partitions(x, y, *ids, *modes, factors, columns)
+    rows, sides, _ = _operators.log_partitions(x, y, *ids, *modes, factors, columns)
+    return rows, sides
 
 
 def _backend(name: str, pairs: Pairs) -> str:

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.library import custom_op, register_autograd, register_fake
 
 from ..errors import InvarianceError
-from . import _blockwise, _elementwise
+from . import _blockwise, _elementwise, _whole
+from ._planner import keeps_scores
 from ._tiles import Pairs
 
 _PAIRS = "Tensor x, Tensor y, Tensor? row_ids, Tensor? column_ids"
@@ -26,51 +27,58 @@ def _without_autocast(x: Tensor) -> Any:
 # ---------------------------------------------------------------- log-partitions
 
 
+def _keeps(x: Tensor, y: Tensor, scaled: bool) -> bool:
+    """Whether scores are kept: small ones, with their single scale already inside."""
+    return scaled and keeps_scores(len(x), len(y), x.element_size(), x.device)
+
+
 @custom_op(
     "invariance::log_partitions",
     mutates_args=(),
-    schema=f"({_BANDED}, Tensor scales, bool columns) -> (Tensor, Tensor)",
+    schema=f"({_BANDED}, Tensor scales, bool columns) -> (Tensor, Tensor, Tensor)",
 )
 def log_partitions(
     x, y, row_ids, column_ids, low, high, symmetric, scaled, scales, columns
 ):
     pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, scaled)
     with _without_autocast(x):
-        return _blockwise.forward(pairs, scales, columns)
+        if _keeps(x, y, scaled):
+            return _whole.forward(pairs, columns)
+        return *_blockwise.forward(pairs, scales, columns), x.new_empty(0)
 
 
 @register_fake("invariance::log_partitions")
 def _(x, y, row_ids, column_ids, low, high, symmetric, scaled, scales, columns):
-    k = scales.shape[0]
-    return (
-        x.new_empty(k, x.shape[0]),
-        x.new_empty(k, y.shape[0] if columns else 0),
-    )
+    k, n, m = scales.shape[0], x.shape[0], y.shape[0]
+    kept = x.new_empty(n, m) if _keeps(x, y, scaled) else x.new_empty(0)
+    return x.new_empty(k, n), x.new_empty(k, m if columns else 0), kept
 
 
 @custom_op(
     "invariance::log_partitions_backward",
     mutates_args=(),
-    schema=f"({_BANDED}, Tensor scales, Tensor rows, Tensor columns, Tensor d_rows, "
-    "Tensor d_columns, bool want_x, bool want_y, bool want_scales) "
+    schema=f"({_BANDED}, Tensor scales, Tensor rows, Tensor columns, Tensor kept, "
+    "Tensor d_rows, Tensor d_columns, bool want_x, bool want_y, bool want_scales) "
     "-> (Tensor, Tensor, Tensor)",
 )
 def log_partitions_backward(
     x, y, row_ids, column_ids, low, high, symmetric, scaled,
-    scales, rows, columns, d_rows, d_columns, want_x, want_y, want_scales,
+    scales, rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
     pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, scaled)
+    outputs, gradients = (rows, columns), (d_rows, d_columns)
     with _without_autocast(x):
-        return _blockwise.backward(
-            pairs, scales, (rows, columns), (d_rows, d_columns),
-            (want_x, want_y, want_scales),
-        )  # fmt: skip
+        if _keeps(x, y, scaled):
+            dx, dy = _whole.backward(pairs, kept, outputs, gradients, want_y)
+            return dx if want_x else x.new_empty(0), dy, scales.new_empty(0)
+        wanted = (want_x, want_y, want_scales)
+        return _blockwise.backward(pairs, scales, outputs, gradients, wanted)
 
 
 @register_fake("invariance::log_partitions_backward")
 def _(
     x, y, row_ids, column_ids, low, high, symmetric, scaled,
-    scales, rows, columns, d_rows, d_columns, want_x, want_y, want_scales,
+    scales, rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
     return (
         torch.empty_like(x) if want_x else x.new_empty(0),
@@ -84,12 +92,14 @@ def _keep_partitions(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.save_for_backward(*tensors, scales, *output)
 
 
-def _partitions_gradient(ctx: Any, d_rows: Tensor, d_columns: Tensor) -> tuple:
-    *pairs, scales, rows, columns = ctx.saved_tensors
+def _partitions_gradient(
+    ctx: Any, d_rows: Tensor, d_columns: Tensor, d_kept: Tensor
+) -> tuple:
+    *pairs, scales, rows, columns, kept = ctx.saved_tensors
     want_x, want_y, want_scales = (ctx.needs_input_grad[i] for i in (0, 1, 8))
     dx, dy, d_scales = log_partitions_backward(
-        *pairs, ctx.symmetric, ctx.scaled, scales, rows, columns, d_rows, d_columns,
-        want_x, want_y, want_scales,
+        *pairs, ctx.symmetric, ctx.scaled, scales, rows, columns, kept,
+        d_rows, d_columns, want_x, want_y, want_scales,
     )  # fmt: skip
     return (
         dx if want_x else None,

@@ -12,6 +12,8 @@ import torch
 
 CPU_TILE_BYTES = 2**20
 DEVICE_TILE_BYTES = 256 * 2**20
+CPU_KEPT_BYTES = 4 * 2**20
+DEVICE_KEPT_BYTES = 64 * 2**20
 LIVE_TILES = 3  # scores, exponentials and a mask or temporary exist at one time
 ALIGN = 16  # matrix products like sides that are multiples of a vector register
 
@@ -28,6 +30,12 @@ def pick_backend(n: int, m: int, device: torch.device) -> str:
     reference would be the better choice.
     """
     return "blockwise"
+
+
+def keeps_scores(n: int, m: int, itemsize: int, device: torch.device) -> bool:
+    """Whether the score matrix is small enough to be kept for the backward pass."""
+    most = CPU_KEPT_BYTES if device.type == "cpu" else DEVICE_KEPT_BYTES
+    return n * m * itemsize <= most
 
 
 def tile_sides(n: int, m: int, itemsize: int, device: torch.device) -> tuple[int, int]:

@@ -66,14 +66,15 @@ def tiles(pairs: Pairs) -> Iterator[Tile]:
             if pairs.symmetric and c < r:
                 continue
             scores = x[rows] @ y[columns].T
-            excluded = _excluded(pairs, rows, columns, scores, may_meet[r][c])
+            excluded = excluded_pairs(pairs, rows, columns, scores, may_meet[r][c])
             on_diagonal = pairs.symmetric and r == c
             yield Tile(rows, columns, scores, excluded, pairs.scaled, on_diagonal)
 
 
-def _excluded(
-    pairs: Pairs, rows: slice, columns: slice, scores: Tensor, may_meet: bool
+def excluded_pairs(
+    pairs: Pairs, rows: slice, columns: slice, scores: Tensor, may_meet: bool = True
 ) -> Tensor | None:
+    """Which pairs of a block are left out, or None if none can be."""
     excluded = None
     if may_meet and pairs.row_ids is not None and pairs.column_ids is not None:
         excluded = pairs.row_ids[rows, None] == pairs.column_ids[columns]
