@@ -1,6 +1,6 @@
 """Every method on the generated shapes with one budget, beside the untrained encoder.
 
-    python benchmarks/methods.py                   # writes benchmarks/results/methods_cpu
+    python benchmarks/methods.py               # writes benchmarks/results/methods_cpu
     python benchmarks/methods.py --seeds 3 --methods simclr byol
 
 All methods get the same images, views, encoder, batch, epochs and optimiser, and their
@@ -135,8 +135,8 @@ def spread(rows: list[dict], kind: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--limit", type=int, default=3000)
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--methods", nargs="+", default=list(inv.METHODS))
     parser.add_argument("--out", type=Path, default=RESULTS / "methods_cpu")

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and saved.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -13,12 +14,14 @@ from ..errors import InvarianceError
 from ..training import Train
 from ._config_file import split_config_file
 from ._list import List, show
+from ._report import Report, write
 
 DESCRIPTION = """\
 Contrastive representation learning that fits small machines.
 
 invariance train              learn the generated shapes, in about a minute
 invariance train my_photos    learn from a folder of images
+invariance report runs/NAME   what came of it, on one page
 """
 
 
@@ -31,17 +34,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(command, List):
             show(command)
             return 0
+        if isinstance(command, Report):
+            write(command)
+            return 0
         return train(command)
     except InvarianceError as error:
-        print(f"invariance: {error}", file=sys.stderr)
+        if os.environ.get("LOCAL_RANK", "0") == "0":  # of several processes, one speaks
+            print(f"invariance: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("invariance: interrupted.", file=sys.stderr)
+        return 130
 
 
-def parse(arguments: list[str], start: Train) -> Train | List:
+def parse(arguments: list[str], start: Train) -> Train | List | Report:
     """The command and its settings; flags override what ``start`` holds."""
     commands: Any = (
         Annotated[Train, tyro.conf.subcommand("train", default=start)]
         | Annotated[List, tyro.conf.subcommand("list")]
+        | Annotated[Report, tyro.conf.subcommand("report")]
     )
     return tyro.cli(
         commands,

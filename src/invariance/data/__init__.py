@@ -12,12 +12,12 @@ of one square size, asked for by number. Its ``notes`` say what was left out and
 and where the pictures live. Labels, where there are any, are for evaluation only.
 """
 
-from invariance.data._load import DATA_SETS, load
-from invariance.data._resident import ResidentImages
-from invariance.data._shapes import CLASSES as SHAPE_CLASSES
-from invariance.data._shapes import shapes
-from invariance.data._source import ImageSource
-from invariance.data._streamed import StreamedImages
+from ._load import DATA_SETS, load
+from ._resident import ResidentImages
+from ._shapes import CLASSES as SHAPE_CLASSES
+from ._shapes import shapes
+from ._source import ImageSource
+from ._streamed import StreamedImages
 
 __all__ = [
     "DATA_SETS",

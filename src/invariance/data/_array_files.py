@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from invariance.data._arrays import Pixels, read_arrays
-from invariance.data._rows import Joined
-from invariance.data._source import Items, Read
-from invariance.errors import DataError
+from ..errors import DataError
+from ._arrays import Pixels, read_arrays
+from ._rows import Joined
+from ._source import Items, Read
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "targets", "arr_1")

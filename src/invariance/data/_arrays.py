@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from invariance.data._decode import as_picture, square
-from invariance.data._rows import Chosen
-from invariance.data._source import NO_LABEL, Items, Read
-from invariance.data._split import held_out
-from invariance.errors import DataError
+from ..errors import DataError
+from ._decode import as_picture, square
+from ._rows import Chosen
+from ._source import NO_LABEL, Items, Read
+from ._split import held_out
 
 CHANNELS = (1, 3, 4)
 ROWS_AT_ONCE = 1024

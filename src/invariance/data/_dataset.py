@@ -13,12 +13,12 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import IterableDataset
 
-from invariance.data._arrays import arranged, checked_labels, factor
-from invariance.data._decode import as_picture, square
-from invariance.data._rows import Chosen
-from invariance.data._source import NO_LABEL, Items, Read
-from invariance.data._split import held_out
-from invariance.errors import DataError
+from ..errors import DataError
+from ._arrays import arranged, checked_labels, factor
+from ._decode import as_picture, square
+from ._rows import Chosen
+from ._source import NO_LABEL, Items, Read
+from ._split import held_out
 
 
 class FromDataset:

@@ -15,12 +15,12 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from invariance.data._decode import decode
-from invariance.data._source import NO_LABEL, Read
-from invariance.data._split import held_out
-from invariance.data._unreadable import check_share
-from invariance.data._walk import check_headers, left_out, walk
-from invariance.errors import DataError
+from ..errors import DataError
+from ._decode import decode
+from ._source import NO_LABEL, Read
+from ._split import held_out
+from ._unreadable import check_share
+from ._walk import check_headers, left_out, walk
 
 TEST_NAMES = ("test", "val", "valid", "validation")
 LARGEST_AUTOMATIC_SIZE = 128

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
-from invariance.data._silhouettes import Plane
+from ._silhouettes import Plane
 
 Grid = Float32[np.ndarray, "1 h w"]
 

@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from invariance.data._array_files import read_array_file
-from invariance.data._arrays import read_arrays
-from invariance.data._dataset import read_dataset
-from invariance.data._folder import read_folder
-from invariance.data._memory import choose_storage
-from invariance.data._resident import read_all
-from invariance.data._rows import Chosen, spread
-from invariance.data._shapes import read_shapes
-from invariance.data._source import ImageSource, Read
-from invariance.data._split import check_split
-from invariance.data._streamed import StreamedImages
-from invariance.data._torchvision import read_torchvision
-from invariance.errors import DataError, SettingError, unknown
+from ..errors import DataError, SettingError, unknown
+from ._array_files import read_array_file
+from ._arrays import read_arrays
+from ._dataset import read_dataset
+from ._folder import read_folder
+from ._memory import choose_storage
+from ._resident import read_all
+from ._rows import Chosen, spread
+from ._shapes import read_shapes
+from ._source import ImageSource, Read
+from ._split import check_split
+from ._streamed import StreamedImages
+from ._torchvision import read_torchvision
 
 DATA_SETS: dict[str, Callable[..., Read]] = {
     "shapes": read_shapes,

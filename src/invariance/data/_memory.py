@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from invariance.errors import SettingError, unknown
+from ..errors import SettingError, unknown
 
 GIB = 1 << 30
 MOST_RESIDENT = 16 * GIB

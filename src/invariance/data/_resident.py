@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from invariance.data._source import NO_LABEL, Drawn, ImageSource, Items
-from invariance.data._unreadable import ENOUGH, check_share, reason, sentence
-from invariance.errors import DataError
+from ..errors import DataError
+from ._source import NO_LABEL, Drawn, ImageSource, Items
+from ._unreadable import ENOUGH, check_share, reason, sentence
 
 AT_ONCE = 64
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from invariance.data._source import Items
+from ._source import Items
 
 
 class Chosen:

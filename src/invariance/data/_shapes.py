@@ -18,11 +18,11 @@ import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
-from invariance.data._decode import as_picture, square
-from invariance.data._ink import colours, column, texture
-from invariance.data._silhouettes import SILHOUETTES
-from invariance.data._source import Read
-from invariance.errors import DataError
+from ..errors import DataError
+from ._decode import as_picture, square
+from ._ink import colours, column, texture
+from ._silhouettes import SILHOUETTES
+from ._source import Read
 
 CLASSES = tuple(SILHOUETTES)
 OUTLINES = tuple(SILHOUETTES.values())

@@ -10,7 +10,7 @@ import hashlib
 import os
 import unicodedata
 
-from invariance.errors import DataError, SettingError, unknown
+from ..errors import DataError, SettingError, unknown
 
 SPLITS = ("train", "test", "all")
 HELD_OUT = 0.1

@@ -17,9 +17,9 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from invariance.data._source import ImageSource, Items
-from invariance.data._unreadable import ENOUGH, check_share, reason, sentence, shown
-from invariance.errors import DataError
+from ..errors import DataError
+from ._source import ImageSource, Items
+from ._unreadable import ENOUGH, check_share, reason, sentence, shown
 
 log = logging.getLogger("invariance.data")
 
@@ -86,6 +86,7 @@ class StreamedImages(ImageSource):
             collate_fn=as_is,
             pin_memory=on_cuda,
             prefetch_factor=4 if self.workers else None,
+            generator=torch.Generator(),  # or it would draw from the training's own
         )
         for images, bad, failure in loader:
             if failure:

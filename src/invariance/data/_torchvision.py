@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from invariance.data._arrays import Pixels
-from invariance.data._folder import LARGEST_AUTOMATIC_SIZE, Files
-from invariance.data._rows import Joined
-from invariance.data._source import Items, Read
-from invariance.errors import DataError
+from ..errors import DataError
+from ._arrays import Pixels
+from ._folder import LARGEST_AUTOMATIC_SIZE, Files
+from ._rows import Joined
+from ._source import Items, Read
 
 SETS: dict[str, Callable[[Any, Path, bool, bool], Any]] = {
     "cifar10": lambda tv, root, test, get: tv.CIFAR10(root, not test, download=get),

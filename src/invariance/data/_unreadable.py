@@ -2,7 +2,7 @@
 
 import os
 
-from invariance.errors import DataError
+from ..errors import DataError
 
 NAMED = 20
 ENOUGH = 20  # of fewer pictures, a share says little

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from invariance.data._decode import shorter_side
-from invariance.data._unreadable import reason
+from ._decode import shorter_side
+from ._unreadable import reason
 
 SUFFIXES = {
     *(".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".dib"),

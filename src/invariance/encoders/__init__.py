@@ -8,13 +8,13 @@
 torch.Size([4, 128])
 """
 
-from invariance.encoders._build import ENCODERS, build_encoder
-from invariance.encoders._encoder import Encoder
-from invariance.encoders._head import HEADS, Head, build_head
-from invariance.encoders._momentum_twin import MomentumTwin
-from invariance.encoders._predictor import Predictor
-from invariance.encoders._standardised import Standardise, standardised
-from invariance.encoders._tiny import Tiny
+from ._build import ENCODERS, build_encoder
+from ._encoder import Encoder
+from ._head import HEADS, Head, build_head
+from ._momentum_twin import MomentumTwin
+from ._predictor import Predictor
+from ._standardised import Standardise, standardised
+from ._tiny import Tiny
 
 __all__ = [
     "ENCODERS",

@@ -14,10 +14,10 @@ from typing import Any
 
 from torch import nn
 
-from invariance.encoders._encoder import Encoder
-from invariance.encoders._stem import conv_like, fit_stem
-from invariance.encoders._tiny import Tiny
-from invariance.errors import SettingError
+from ..errors import SettingError
+from ._encoder import Encoder
+from ._stem import conv_like, fit_stem
+from ._tiny import Tiny
 
 ENCODERS: dict[str, Callable[..., nn.Module]] = {"tiny": Tiny}
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last

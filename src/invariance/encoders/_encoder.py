@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from invariance.errors import ShapeError
+from ..errors import ShapeError
 
 
 class Encoder(nn.Module):

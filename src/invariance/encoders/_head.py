@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from invariance.errors import SettingError, choose
+from ..errors import SettingError, choose
 
 HEADS = {"none": 0, "linear": 1, "mlp2": 2, "mlp3": 3}  # how many linear layers
 

@@ -14,7 +14,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from invariance.errors import SettingError
+from ..errors import SettingError
 
 
 class MomentumTwin(nn.Module):

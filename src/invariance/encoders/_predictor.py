@@ -8,7 +8,7 @@ narrows in between (2048 -> 512 -> 2048), BYOL widens (256 -> 4096 -> 256).
 
 from torch import nn
 
-from invariance.errors import SettingError
+from ..errors import SettingError
 
 
 class Predictor(nn.Sequential):

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from invariance.encoders._encoder import Encoder
+from ._encoder import Encoder
 
 
 class Standardise(nn.Module):

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from invariance.errors import SettingError, choose
+from ..errors import SettingError, choose
 
 SMALL_IMAGE = 64
 STEMS = {"auto": None, "small": True, "large": False}

@@ -11,7 +11,7 @@ pixel is dear, and the width late, where it is cheap:
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from invariance.errors import SettingError
+from ..errors import SettingError
 
 LAYERS = ((24, 2), (48, 2), (96, 2), (128, 1), (256, 2))  # (channels, stride)
 

@@ -4,11 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from ..encoders import Encoder, build_head
-from ..errors import SettingError, choose
-from ..objectives import OBJECTIVES
+from ..errors import SettingError, choose, unknown
+from ..objectives import BYOL, OBJECTIVES, SimSiam
 from ._catalogue import METHODS
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._method import Method
+
+KINDS = ("one", "predictor", "momentum twin")
 
 
 def build(method: Method | str, encoder: Encoder, **options: Any) -> Learner:
@@ -43,8 +45,15 @@ def build(method: Method | str, encoder: Encoder, **options: Any) -> Learner:
         raise SettingError(
             f"{method.objective} cannot take the settings {settings}: {cause}."
         ) from None
+    if method.encoder not in KINDS:
+        raise SettingError(unknown("kind of encoder", method.encoder, KINDS))
     if method.encoder == "one":
         return JointEmbedding(encoder, head, objective)
+    if not isinstance(objective, BYOL | SimSiam):
+        raise SettingError(
+            f"A {method.encoder} needs an objective with targets, byol or sim_siam: "
+            f"got {method.objective}."
+        )
     momentum = method.momentum if method.encoder == "momentum twin" else None
     hidden = max(method.hidden // 4, 32) if momentum is None else method.hidden
     return SelfPrediction(encoder, head, objective, hidden=hidden, momentum=momentum)

@@ -34,8 +34,9 @@ METHODS: dict[str, Method] = {
     ),
     "kcl": Method(
         objective="kcl",
-        settings={"kernel": "gaussian", "gamma": 16.0, "t": 2.0},
-        source="Koromilas et al. 2024; gamma 16, t 2 of the released code",
+        settings={"kernel": "gaussian", "gamma": 4.0, "t": 2.0},
+        source="Koromilas et al. 2024; t 2, but gamma 4: at the released code's 16 a "
+        "short run only spreads its rows and never aligns them",
     ),
     "debiased": Method(
         objective="debiased",
@@ -68,8 +69,10 @@ METHODS: dict[str, Method] = {
         objective="byol",
         encoder="momentum twin",
         negatives="none",
-        momentum=0.99,
-        source="Grill et al. 2020; momentum 0.99 rising to 1, as on small images",
+        last_batch_norm=True,
+        momentum=0.95,
+        source="Grill et al. 2020; momentum 0.95 rising to 1 and a head that ends in a "
+        "plain batch norm, for runs of a few thousand steps",
     ),
     "simsiam": Method(
         objective="sim_siam",

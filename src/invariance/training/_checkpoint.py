@@ -7,6 +7,7 @@ any moment leaves the last good checkpoint. Loading one executes no code from it
 import contextlib
 import errno
 import os
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,15 @@ import numpy as np
 import torch
 
 from ..errors import TrainingError
+from ._run_folder import resume_command
 
 KEPT = 2  # the newest, and one before it in case a disk lies about the newest
 
 
 def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
     """Write a checkpoint, then drop all but the newest few."""
+    for left in folder.glob("*.part"):  # by a run killed while it saved
+        left.unlink(missing_ok=True)
     path = folder / f"step-{step:08}.pt"
     write_whole(path, lambda file: torch.save(state, file))
     for old in checkpoints(folder)[:-KEPT]:
@@ -38,19 +42,20 @@ def write_whole(path: Path, write: Any) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         _sync_folder(path.parent)
-    except (OSError, RuntimeError) as cause:
+    except BaseException as cause:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        if isinstance(cause, RuntimeError) and "write" not in str(cause):
+        failure = _disk_failure(cause)
+        if failure is None:
             raise
-        full = getattr(cause, "errno", None) == errno.ENOSPC or _is_full(path.parent)
-        why = "the disk is full" if full else str(cause)
+        full = failure.errno == errno.ENOSPC or _is_full(path.parent)
+        why = "the disk is full" if full else failure.strerror or str(failure)
         inside = path.parent.name == "checkpoints"
         run = path.parent.parent if inside else path.parent
         raise TrainingError(
             f"Could not write {path.name}: {why}. What was saved before is intact; "
             "make room or mend the disk, then go on with: "
-            f"invariance train --resume {run}"
+            f"{resume_command(run)}"
         ) from None
 
 
@@ -60,12 +65,18 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def newest(folder: Path, *, map_location: Any = "cpu") -> dict[str, Any] | None:
-    """The newest readable checkpoint's state, or None if there is none."""
-    for path in reversed(checkpoints(folder)):
+    """The newest readable checkpoint's state, or None if there is none at all."""
+    found = checkpoints(folder)
+    for path in reversed(found):
         try:
             return torch.load(path, map_location=map_location, weights_only=True)
-        except (OSError, EOFError, RuntimeError, ValueError):
+        except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
             continue
+    if found:
+        raise TrainingError(
+            f"None of the {len(found)} checkpoints in {folder} can be read: they are "
+            "damaged, or hold more than numbers. Nothing was changed."
+        )
     return None
 
 
@@ -99,6 +110,16 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _disk_failure(cause: BaseException) -> OSError | None:
+    """The disk's own error; torch.save hides it behind one of its own."""
+    error: BaseException | None = cause
+    while error is not None:
+        if isinstance(error, OSError):
+            return error
+        error = error.__context__
+    return None
 
 
 def _is_full(folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """Settings to YAML and back, with every mistake named."""
 
+import contextlib
 import dataclasses
 import types
 import typing
@@ -18,7 +19,7 @@ def to_dict(settings: Any) -> dict[str, Any]:
     return dataclasses.asdict(settings)
 
 
-def from_dict(kind: type[T], values: dict[str, Any], where: str = "settings") -> T:
+def from_dict(kind: type[T], values: Any, where: str = "settings") -> T:
     """Settings from plain values; unknown names and wrong types are refused in words.
 
     >>> from invariance.training import Train
@@ -42,21 +43,22 @@ def from_dict(kind: type[T], values: dict[str, Any], where: str = "settings") ->
 
 
 def read_yaml(kind: type[T], path: str | Path) -> T:
-    """Settings from a file that ``write_yaml`` or a person wrote."""
+    """Settings from a file of what ``to_yaml`` or a person wrote."""
     path = Path(path)
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SettingError(f"There is no settings file {str(path)!r}.") from None
-    except yaml.YAMLError as cause:
+    except OSError as cause:
+        raise SettingError(f"{path} cannot be read: {cause.strerror}.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as cause:
         raise SettingError(f"{path} is not readable as YAML: {cause}") from None
     return from_dict(kind, values or {}, str(path))
 
 
-def write_yaml(settings: Any, path: Path) -> None:
+def to_yaml(settings: Any) -> str:
     """All settings, in their order."""
-    text = yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True)
-    path.write_text(text, encoding="utf-8")
+    return yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True)
 
 
 def differences(settings: Any, other: Any) -> dict[str, tuple[Any, Any]]:
@@ -88,12 +90,19 @@ def _read(hint: Any, value: Any, where: str) -> Any:
         return value
     if dataclasses.is_dataclass(hint):
         return from_dict(typing.cast(type, hint), value, where)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise SettingError(f"{where} must be a list: got {value!r}.")
+        return tuple(_read(typing.get_args(hint)[0], v, where) for v in value)
     if origin is dict:
         if not isinstance(value, dict):
             raise SettingError(f"{where} must be names with values: got {value!r}.")
         return {str(k): _read(float, v, f"{where}.{k}") for k, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if hint is float and isinstance(value, str):  # YAML takes 1e-3 for a word
+        with contextlib.suppress(ValueError):
+            return float(value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise SettingError(f"{where} must be {hint.__name__}: got {value!r}.")
     return value

@@ -18,13 +18,14 @@ from ._watch import Watch
 
 def dry_run(settings: Train, watch: Watch, **objects: Any) -> None:
     """Print settings, shapes, memory and time; raise if the run could not work."""
+    fabric = make_fabric(settings.machine)
+    fabric.launch()
+    watch.silent = not fabric.is_global_zero
     changed = differences(settings, Train())
     changed.pop("dry_run", None)
     watch.say("settings that differ from the defaults:" if changed else "all defaults")
     for name, (value, default) in changed.items():
         watch.say(f"  {name} = {value!r}  (default {default!r})")
-    fabric = make_fabric(settings.machine)
-    fabric.launch()
     plan = make_plan(
         settings, processes=fabric.world_size, device=fabric.device, **objects
     )
@@ -83,8 +84,10 @@ def chance_loss(plan: Plan) -> float | None:
     n, objective = plan.settings.batch_size, plan.learner.objective
     if isinstance(objective, InfoNCE):
         return math.log(n)
-    if isinstance(objective, NTXent | SupCon):
+    if isinstance(objective, NTXent):
         return math.log(2 * n - 1)
+    if isinstance(objective, SupCon):
+        return math.log(len(plan.views) * n - 1)
     if isinstance(objective, MultiView) and objective.aggregate == "poly":
         return math.log((n - 1) * len(plan.views) + 1)
     return None

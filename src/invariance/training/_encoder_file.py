@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import nn
+from torch import Tensor, nn
 
 from ..encoders import ENCODERS, Encoder, build_encoder, standardised
 from ..errors import DataError
@@ -17,12 +18,24 @@ NAME = "encoder.safetensors"
 
 def write(encoder: Encoder, path: Path) -> None:
     """Weights, and the name and input shape they belong to."""
-    about = {"name": encoder.name, "input_shape": encoder.input_shape}
     tensors = {
-        k: v.detach().cpu().contiguous() for k, v in encoder.state_dict().items()
+        k: v.detach().cpu().contiguous().clone()  # tied weights are written twice
+        for k, v in encoder.state_dict().items()
     }
-    data = save(tensors, metadata={"invariance": json.dumps(about)})
+    data = save(tensors, metadata={"invariance": json.dumps(about(encoder))})
     _checkpoint.write_whole(path, lambda file: file.write(data))
+
+
+def about(encoder: Encoder) -> dict[str, Any]:
+    """What is needed to build an encoder like this one."""
+    shape = list(encoder.input_shape)
+    return {"name": encoder.name, "shape": shape, "stem": stem_of(encoder)}
+
+
+def stem_of(encoder: Encoder) -> str:
+    """Whether it begins as made for small images (see ``build_encoder``)."""
+    parts = [getattr(part, "maxpool", None) for part in encoder.network.children()]
+    return "small" if any(isinstance(p, nn.Identity) for p in parts) else "large"
 
 
 def load(run_or_file: str | Path, *, network: nn.Module | None = None) -> Encoder:
@@ -44,35 +57,31 @@ def load(run_or_file: str | Path, *, network: nn.Module | None = None) -> Encode
         )
     try:
         with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {})["invariance"])
+            said = json.loads((file.metadata() or {})["invariance"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, OSError) as cause:
+    except (SafetensorError, KeyError, ValueError, OSError) as cause:
         raise DataError(f"{path} is not an encoder of this package: {cause}.") from None
-    encoder = _blank(about["name"], tuple(about["input_shape"]), network)
-    encoder.load_state_dict(tensors)
-    return encoder.eval()
+    return _rebuilt(said, tensors, network)
 
 
 def _from_checkpoint(folder: Path, network: nn.Module | None) -> Encoder:
     state = _checkpoint.newest(folder / "checkpoints")
     if state is None:
         raise DataError(f"{folder} holds no encoder and no checkpoint.")
-    encoder = _blank(
-        state["encoder"]["name"], tuple(state["encoder"]["shape"]), network
-    )
     prefix = "encoder."
     weights = {
         key.removeprefix(prefix): value
         for key, value in state["learner"].items()
         if key.startswith(prefix)
     }
-    encoder.load_state_dict(weights)
-    return encoder.eval()
+    return _rebuilt(state["encoder"], weights, network)
 
 
-def _blank(name: str, shape: tuple[int, ...], network: nn.Module | None) -> Encoder:
-    """An encoder of this name with weights to be replaced."""
-    channels, size = shape[0], shape[-1]
+def _rebuilt(
+    said: dict[str, Any], weights: dict[str, Tensor], network: nn.Module | None
+) -> Encoder:
+    """The encoder that ``about`` spoke of, with these weights."""
+    name, channels, size = said["name"], said["shape"][0], said["shape"][-1]
     if network is None and name not in ENCODERS:
         import timm
 
@@ -83,6 +92,17 @@ def _blank(name: str, shape: tuple[int, ...], network: nn.Module | None) -> Enco
             )
     with torch.random.fork_rng(devices=[]):
         encoder = build_encoder(
-            network if network is not None else name, channels=channels, image_size=size
+            network if network is not None else name,
+            channels=channels,
+            image_size=size,
+            stem="auto" if network is not None else said["stem"],
         )
-    return standardised(encoder, [0.0] * channels, [1.0] * channels)
+    encoder = standardised(encoder, [0.0] * channels, [1.0] * channels)
+    try:
+        encoder.load_state_dict(weights)
+    except RuntimeError:
+        raise DataError(
+            f"The weights do not fit {encoder.name!r}: pass the module they were "
+            "trained in as inv.load(..., network=module)."
+        ) from None
+    return encoder.eval()

@@ -1,5 +1,6 @@
 """Devices, precision and processes, through Lightning Fabric."""
 
+import copy
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,11 @@ from torch.distributed.checkpoint.state_dict import (
     get_state_dict,
     set_state_dict,
 )
+from torch.distributed.fsdp import MixedPrecision
 
+from ..encoders import Encoder
 from ..errors import SettingError, TrainingError
-from . import _checkpoint
+from . import _checkpoint, _encoder_file
 from ._optimizers import build_optimizer
 from ._plan import Plan
 from ._readings import Health
@@ -45,11 +48,19 @@ def make_fabric(machine: Machine) -> Fabric:
                 accelerator=device,
                 devices=machine.devices,
                 num_nodes=machine.nodes,
-                strategy=machine.strategy,
+                strategy=sharded() if machine.strategy == "fsdp" else machine.strategy,
                 precision=PRECISIONS[precision],  # type: ignore[arg-type]
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
+
+
+def sharded() -> FSDPStrategy:
+    """Weights shared out over the processes; sums and batch statistics in float32."""
+    exact = torch.float32
+    return FSDPStrategy(
+        mixed_precision=MixedPrecision(reduce_dtype=exact, buffer_dtype=exact)
+    )
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,10 @@ class Prepared:
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""
         learner, optimizer = self._weights()
-        shape = plan.learner.encoder.input_shape
         return {
             "learner": learner,
             "optimizer": optimizer,
-            "encoder": {"name": plan.learner.encoder.name, "shape": list(shape)},
+            "encoder": _encoder_file.about(plan.learner.encoder),
             "scaler": self.fabric._precision.state_dict(),
             "controller": plan.controller and plan.controller.state_dict(),
             "said": health.state_dict(),
@@ -79,8 +89,7 @@ class Prepared:
         try:
             if self._sharded:
                 set_state_dict(
-                    self.wrapped,
-                    self.optimizer,
+                    *self._inside,
                     model_state_dict=state["learner"],
                     optim_state_dict=state["optimizer"],
                     options=StateDictOptions(full_state_dict=True),
@@ -98,20 +107,44 @@ class Prepared:
         health.said |= set(state["said"])
         _checkpoint.set_random_states(state["random"])
 
+    def encoder(self, plan: Plan) -> Encoder:
+        """The encoder as it is now, whole; every process takes part in gathering it."""
+        if not self._sharded:
+            return plan.learner.encoder
+        whole = copy.deepcopy(plan.untrained)
+        learner, _ = self._weights()
+        whole.load_state_dict(part_of(learner, "encoder."))
+        return whole.to(self.fabric.device)
+
     @property
     def _sharded(self) -> bool:
         return isinstance(self.fabric.strategy, FSDPStrategy)
 
+    @property
+    def _inside(self) -> tuple[nn.Module, torch.optim.Optimizer]:
+        """PyTorch's own sharded module and optimiser, without Fabric's wrappers."""
+        return self.wrapped._forward_module, self.optimizer.optimizer
+
     def _weights(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if self._sharded:
             options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-            return get_state_dict(self.wrapped, self.optimizer, options=options)
+            return get_state_dict(*self._inside, options=options)
         return self.wrapped.module.state_dict(), self.optimizer.state_dict()
+
+
+def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """The entries below a prefix, without it."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
 def prepare(fabric: Fabric, plan: Plan) -> tuple[Prepared, Any]:
     """Move the learner to its device and wrap it for precision and processes."""
     learner: nn.Module = plan.learner
+    if isinstance(fabric.strategy, FSDPStrategy) and hasattr(learner, "twin"):
+        raise SettingError(
+            f"{plan.settings.method} compares two networks weight by weight, which "
+            "fsdp takes apart: use --machine.strategy ddp."
+        )
     if fabric.device.type == "cuda":
         learner = learner.to(memory_format=torch.channels_last)
         if fabric.world_size > 1:  # batch statistics of the whole batch, as on one GPU

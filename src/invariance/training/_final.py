@@ -25,7 +25,9 @@ class Result:
     linear: Score
 
 
-def evaluate_run(plan: Plan, device: Any) -> tuple[list[Result], list[str]]:
+def evaluate_run(
+    plan: Plan, encoder: nn.Module, device: Any
+) -> tuple[list[Result], list[str]]:
     """Scores of three kinds of features, and what to make of them in words."""
     train, test = plan.source, plan.test
     if test is None:
@@ -40,23 +42,22 @@ def evaluate_run(plan: Plan, device: Any) -> tuple[list[Result], list[str]]:
     kinds: dict[str, nn.Module | None] = {
         "raw pixels": None,
         "untrained encoder": plan.untrained.to(device),
-        "trained encoder": plan.learner.encoder,
+        "trained encoder": encoder,
     }
     results = []
-    for name, encoder in kinds.items():
-        a = features(train, few, encoder, device)
-        b = features(test, torch.arange(len(test)), encoder, device)
+    for name, network in kinds.items():
+        a = features(train, few, network, device)
+        b = features(test, torch.arange(len(test)), network, device)
         scores = [rate(a, truth[0], b, truth[1]) for rate in (knn, linear_probe)]
         results.append(Result(name, *scores))
     return results, [verdict(results, len(train.class_names))]
 
 
-def knn_reading(plan: Plan, device: Any) -> float | None:
+def knn_reading(plan: Plan, encoder: nn.Module, device: Any) -> float | None:
     """KNN accuracy of the encoder as it is; None without labels."""
     train, test = plan.source, plan.test
     if test is None:
         return None
-    encoder = plan.learner.encoder
     learning = encoder.training
     some, others = rows_of(train, MONITOR_ROWS), rows_of(test, MONITOR_ROWS // 2)
     a, b = (features(s, r, encoder, device) for s, r in ((train, some), (test, others)))

@@ -103,6 +103,7 @@ class Loop:
         if logs:
             self.tell(step, epoch, lr, done, ends_epoch)
         if saves:
+            self.check_weights(done)
             self.save(done)
             self.saved_at = time.monotonic()
         if stop and done < plan.n_steps:
@@ -117,7 +118,8 @@ class Loop:
         reading = {"step": done, "epoch": done / self.plan.steps_per_epoch}
         reading |= read(step, self.plan.learner.objective) | {"lr": lr}
         due = settings.knn_every and (epoch + 1) % settings.knn_every == 0
-        if ends_epoch and (due or epoch + 1 == settings.epochs):
+        last = settings.knn_every and epoch + 1 == settings.epochs
+        if ends_epoch and (due or last):
             accuracy = self.knn()
             reading |= {} if accuracy is None else {"knn": accuracy}
         if self.since is not None:
@@ -133,6 +135,14 @@ class Loop:
                 shown = {"epoch": f"{epoch + 1}/{settings.epochs}"}
                 self.watch.epoch(reading | shown)
         self.start_clock(done)
+
+    def check_weights(self, done: int) -> None:
+        """A finite loss may have had a gradient that was not: nothing bad is saved."""
+        tensors = [*self.module.parameters(), *self.module.buffers()]
+        fine = [t.detach().isfinite().all() for t in tensors if t.is_floating_point()]
+        (bad,) = self.agreed(not bool(torch.stack(fine).all()))
+        if bad:
+            raise diverged(done, "the weights are no longer finite.")
 
     def start_clock(self, done: int | None = None) -> None:
         """Time from here on; the first stretch warms up and is not counted."""

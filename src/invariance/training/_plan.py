@@ -2,11 +2,14 @@
 
 import copy
 import math
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
@@ -17,6 +20,7 @@ from ..errors import DataError, SettingError, choose
 from ..methods import METHODS, Learner, Method, build, customised
 from ..views import RECIPES, ViewSet
 from ._encoder_file import load as load_encoder
+from ._encoder_file import stem_of
 from ._ess_controller import EssController
 from ._schedule import peak_rate
 from ._settings import Train
@@ -40,6 +44,18 @@ class Plan:
     steps_per_epoch: int
     n_steps: int
     peak: float
+
+    @property
+    def data_name(self) -> str:
+        """What the data are called in the name of a run."""
+        return Path(self.data).stem if isinstance(self.data, str) else "data"
+
+    @property
+    def method_name(self) -> str:
+        """What the method is called; one of your own goes by its objective."""
+        asked, known = self.settings.method, METHODS.get(self.settings.method)
+        mine = known is None or known.objective != self.method.objective
+        return self.method.objective if mine else asked
 
     @property
     def local_batch(self) -> int:
@@ -92,8 +108,8 @@ class Plan:
             f"features; {n:,} parameters with the head"
         )
         yield (
-            f"method: {self.settings.method} ({len(self.views)} views, "
-            f"{self.learner.objective}); defaults: {self.method.source}"
+            f"method: {self.method_name} ({len(self.views)} views, "
+            f"{self.learner.objective}); defaults: {self.method.source or 'your own'}"
         )
         yield (
             f"steps: {self.n_steps:,} of {self.settings.batch_size} samples, "
@@ -149,11 +165,15 @@ def make_plan(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
-    torch.manual_seed(settings.seed)
+    recipe = settings.views if settings.views != "auto" else four.views
+    is_shapes = isinstance(data, str) and data == "shapes"
+    chosen = views or make_views(recipe, four, source, is_shapes=is_shapes)
+    if len(chosen) < 2:
+        raise SettingError("Contrast needs two views or more: the view set has one.")
+    seed_all(settings.seed)
     network = make_encoder(settings, source, encoder)
     if settings.start_from:
-        start = load_encoder(settings.start_from)
-        network.load_state_dict(start.state_dict())
+        network = begun_from(settings.start_from, network, encoder)
     options: dict[str, Any] = dict(settings.options)
     if settings.temperature is not None:
         options["temperature"] = settings.temperature
@@ -166,7 +186,7 @@ def make_plan(
         data=data,
         method=four,
         source=source,
-        views=views or make_views(settings, four, source),
+        views=chosen,
         learner=learner,
         untrained=copy.deepcopy(network),
         controller=controller,
@@ -201,11 +221,39 @@ def make_encoder(
     )
 
 
-def make_views(settings: Train, method: Method, source: ImageSource) -> ViewSet:
-    """The recipe asked for, or the one that suits data and method."""
-    name = method.views if settings.views == "auto" else settings.views
+def seed_all(seed: int) -> None:
+    """Every global generator, for whatever a network or view of one's own draws."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
+def begun_from(run: str, network: Encoder, own: nn.Module | None) -> Encoder:
+    """The encoder with the weights of another run's."""
+    start = load_encoder(run, network=copy.deepcopy(own))
+    if (
+        own is None
+        and start.name == network.name
+        and stem_of(start) != stem_of(network)
+    ):
+        return start.train()
+    try:
+        network.load_state_dict(start.state_dict())
+    except RuntimeError:
+        raise SettingError(
+            f"The encoder of {run} is {start.name!r} and this run's is "
+            f"{network.name!r}: --start-from needs the same one, for images with the "
+            "same number of channels."
+        ) from None
+    return network
+
+
+def make_views(
+    name: str, method: Method, source: ImageSource, *, is_shapes: bool
+) -> ViewSet:
+    """The recipe asked for, or the one that suits the data."""
     if name == "auto":
-        name = "shapes" if settings.data == "shapes" else "simclr"
+        name = "shapes" if is_shapes else "simclr"
     recipe = choose(RECIPES, name, "views")
     channels, size, _ = source.shape
     if name in ("byol", "multi_crop"):

@@ -1,5 +1,6 @@
 """What is read off a batch while training, and what is said about it in words."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,7 @@ class Health:
 
     said: set[str] = field(default_factory=set)
 
-    def remarks(self, record: dict[str, float], *, first: bool) -> list[str]:
+    def remarks(self, record: Mapping[str, Any], *, first: bool) -> list[str]:
         """Sentences about a reading; empty when all is well.
 
         >>> sick = {"spread": 0.01, "effective_rank": 1.2, "mi_nats": 0.0,

@@ -14,6 +14,7 @@ A name is never used twice.
 import json
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Mapping
 from importlib import metadata
@@ -23,6 +24,15 @@ from typing import Any
 from ..errors import TrainingError
 
 PACKAGES = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
+
+
+def resume_command(folder: Path) -> str:
+    """What to type to go on with a run.
+
+    >>> resume_command(Path("runs/my photos"))
+    "invariance train --resume 'runs/my photos'"
+    """
+    return f"invariance train --resume {shlex.quote(str(folder))}"
 
 
 def new_folder(out: str | Path, name: str) -> Path:
@@ -88,8 +98,15 @@ class Metrics:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """One line."""
-        self.file.write(json.dumps(record).encode() + b"\n")
-        self.file.flush()
+        try:
+            self.file.write(json.dumps(record).encode() + b"\n")
+            self.file.flush()
+        except OSError as cause:
+            raise TrainingError(
+                f"Could not write {self.file.name}: {cause.strerror}. What was saved "
+                "before is intact; make room or mend the disk, then go on with: "
+                f"{resume_command(Path(self.file.name).parent)}"
+            ) from None
 
     def close(self) -> None:
         """No more lines."""

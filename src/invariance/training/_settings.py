@@ -119,6 +119,8 @@ class Train:
     """Folder of run folders."""
     name: str | None = None
     """Of the run folder. Default: data and method. A taken name gets a number."""
+    trackers: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Also show readings in these, if they are installed."""
     log_every: int = 0
     """Steps between lines of metrics.jsonl; 0 is about ten an epoch."""
     knn_every: int = 5

@@ -11,19 +11,29 @@ from typing import Any
 from lightning_fabric import Fabric
 from torch import nn
 
-from ..errors import TrainingError
+from ..encoders import Encoder
+from ..errors import InvarianceError, TrainingError
 from ..methods import Method
+from ..report import write_report
 from ..views import ViewSet
 from . import _checkpoint, _encoder_file
-from ._config import read_yaml, write_yaml
+from ._config import read_yaml, to_dict, to_yaml
 from ._fabric import make_fabric, prepare
 from ._final import Result, evaluate_run, knn_reading, table
 from ._loop import Loop, Stopped
 from ._out_of_memory import explained
 from ._plan import Plan, make_plan
 from ._readings import Health
-from ._run_folder import Metrics, environment, new_folder, read_metrics, write_json
+from ._run_folder import (
+    Metrics,
+    environment,
+    new_folder,
+    read_metrics,
+    resume_command,
+    write_json,
+)
 from ._settings import Train
+from ._trackers import TRACKERS
 from ._watch import Watch
 
 
@@ -84,7 +94,7 @@ def train(
 def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Run:
     """Run a plan in a new folder, or go on in an old one."""
     settings, first = plan.settings, fabric.is_global_zero
-    name = settings.name or f"{Path(settings.data).stem}-{settings.method}"
+    name = settings.name or f"{plan.data_name}-{plan.method_name}"
     resumes = folder is not None
     if folder is None:
         folder = new_folder(settings.out, name) if first else Path()
@@ -92,7 +102,8 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
     if first:
         watch.log = folder / "train.log"
         if not resumes:
-            write_yaml(settings, folder / "config.yaml")
+            text = to_yaml(settings).encode()
+            _checkpoint.write_whole(folder / "config.yaml", lambda f: f.write(text))
             write_json(folder / "env.json", environment(str(fabric.device)))
         for fact in plan.facts():
             watch.say(fact)
@@ -112,9 +123,18 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
             kept |= {"step": step, "metrics": metrics.position}
             _checkpoint.save(folder / "checkpoints", step, kept)
 
+    config = to_dict(settings)
+    trackers = [TRACKERS[t](folder, config, done) for t in settings.trackers if first]
+
     def record(reading: dict[str, Any]) -> None:
         if metrics is not None:
             metrics.write(reading)
+        for track in trackers:
+            track(reading)
+
+    def knn() -> float | None:
+        encoder = module.encoder(plan)
+        return knn_reading(plan, encoder, fabric.device) if first else None
 
     if first:
         watch.begin(plan.n_steps, done)
@@ -129,37 +149,50 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
                 watch=watch,
                 record=record,
                 save=save,
-                knn=lambda: knn_reading(plan, fabric.device) if first else None,
+                knn=knn,
                 stop_asked=stop_asked,
             ).run(done)
     except Stopped:
         watch.end()
         if first:
-            again = f"invariance train --resume {folder}"
+            again = resume_command(folder)
             watch.say(f"Stopped and saved. Go on with: {again}", important=True)
         raise
     finally:
         watch.end()
         if metrics is not None:
             metrics.close()
-    results = finish(plan, folder, watch, fabric) if first else ()
+    encoder = module.encoder(plan)
+    results = finish(plan, encoder, folder, watch, fabric.device) if first else ()
     fabric.barrier()
     return Run(folder, tuple(results))
 
 
-def finish(plan: Plan, folder: Path, watch: Watch, fabric: Fabric) -> list[Result]:
-    """Write the encoder, evaluate it beside its baselines, say where things are."""
-    _encoder_file.write(plan.learner.encoder, folder / _encoder_file.NAME)
+def finish(
+    plan: Plan, encoder: Encoder, folder: Path, watch: Watch, device: Any
+) -> list[Result]:
+    """Evaluate the encoder beside its baselines, write it, say where things are.
+
+    The file comes last: where it is, nothing is left to do.
+    """
     results: list[Result] = []
     if plan.settings.evaluate:
-        results, remarks = evaluate_run(plan, fabric.device)
+        results, remarks = evaluate_run(plan, encoder, device)
         write_json(
             folder / "evaluation.json", [dataclasses.asdict(row) for row in results]
         )
         for line in (*table(results), *remarks):
             watch.say(line, important=True)
+    _encoder_file.write(encoder, folder / _encoder_file.NAME)
     watch.say(f"run folder: {folder}", important=True)
-    watch.say(f"use it:     import invariance; encoder = invariance.load('{folder}')")
+    try:
+        page = write_report(folder, dataclasses.asdict(Train()))
+        watch.say(f"report:     {page}", important=True)
+    except InvarianceError as cause:  # the run is complete without its report
+        watch.say(str(cause), important=True)
+    watch.say(
+        f"use it:     import invariance; encoder = invariance.load({str(folder)!r})"
+    )
     return results
 
 

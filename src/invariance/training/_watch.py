@@ -1,5 +1,6 @@
 """What a person sees while it trains: a live line, and a row an epoch that stays."""
 
+import contextlib
 import json
 import sys
 import time
@@ -38,11 +39,14 @@ class Watch:
     ) -> None:
         self.out = out or sys.stdout
         self.quiet, self.as_json = quiet, as_json
-        self.console = Console(file=self.out, highlight=False, soft_wrap=True)
+        self.console = Console(
+            file=self.out, highlight=False, emoji=False, soft_wrap=True
+        )
         live = self.console.is_terminal and not (quiet or as_json)
         self.progress = _progress(self.console) if live else None
         self.log: Path | None = None
         self.has_header = False
+        self.silent = False
 
     def begin(self, n_steps: int, done: int) -> None:
         """Training starts, or goes on after ``done`` steps."""
@@ -53,7 +57,10 @@ class Watch:
     def say(self, sentence: str, *, important: bool = False) -> None:
         """A sentence for the log, and for the reader unless quiet."""
         if self.log is not None:
-            with self.log.open("a", encoding="utf-8") as file:
+            with (
+                contextlib.suppress(OSError),  # a full disk is said where it matters
+                self.log.open("a", encoding="utf-8") as file,
+            ):
                 file.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
         if self.as_json:
             self._line(json.dumps({"note": sentence}))
@@ -83,6 +90,8 @@ class Watch:
             self.progress.stop()
 
     def _line(self, text: str) -> None:
+        if self.silent:
+            return
         self.console.print(text, markup=False)
         self.out.flush()
 

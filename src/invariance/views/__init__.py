@@ -14,17 +14,17 @@ sample, view): the same whatever the order of the batch and the number of worker
 torch.Size([8, 3, 32, 32])
 """
 
-from invariance.views._affine import Motion, RandomAffine, RandomRotation
-from invariance.views._blur import GaussianBlur
-from invariance.views._color_jitter import ColorJitter, Jitter
-from invariance.views._crop import RandomResizedCrop, Resize
-from invariance.views._draws import Draws
-from invariance.views._flip import RandomHorizontalFlip
-from invariance.views._grayscale import RandomGrayscale
-from invariance.views._noise import GaussianNoise
-from invariance.views._normalize import Normalize
-from invariance.views._operation import Operation
-from invariance.views._recipes import (
+from ._affine import Motion, RandomAffine, RandomRotation
+from ._blur import GaussianBlur
+from ._color_jitter import ColorJitter, Jitter
+from ._crop import RandomResizedCrop, Resize
+from ._draws import Draws
+from ._flip import RandomHorizontalFlip
+from ._grayscale import RandomGrayscale
+from ._noise import GaussianNoise
+from ._normalize import Normalize
+from ._operation import Operation
+from ._recipes import (
     RECIPES,
     byol,
     evaluation,
@@ -32,9 +32,9 @@ from invariance.views._recipes import (
     simclr,
     weak,
 )
-from invariance.views._solarize import RandomSolarize
-from invariance.views._sometimes import Sometimes
-from invariance.views._view_set import ViewSet, unit_interval
+from ._solarize import RandomSolarize
+from ._sometimes import Sometimes
+from ._view_set import ViewSet, unit_interval
 
 __all__ = [
     "RECIPES",

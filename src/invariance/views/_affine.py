@@ -15,9 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from invariance.errors import SettingError
-from invariance.views._draws import Draws
-from invariance.views._operation import (
+from ..errors import SettingError
+from ._draws import Draws
+from ._operation import (
     Number,
     Operation,
     Range,

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from invariance.errors import SettingError, ShapeError
-from invariance.views._draws import Draws
-from invariance.views._operation import Operation, Range, Shape, between, check_range
-from invariance.views._separable import separable
+from ..errors import SettingError, ShapeError
+from ._draws import Draws
+from ._operation import Operation, Range, Shape, between, check_range
+from ._separable import separable
 
 
 @dataclass(frozen=True)

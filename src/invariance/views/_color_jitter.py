@@ -17,10 +17,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from invariance.views._draws import Draws
-from invariance.views._grayscale import luma
-from invariance.views._hue import turn_hue
-from invariance.views._operation import (
+from ._draws import Draws
+from ._grayscale import luma
+from ._hue import turn_hue
+from ._operation import (
     Number,
     Operation,
     Range,

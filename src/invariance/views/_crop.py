@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from invariance.errors import SettingError
-from invariance.views._draws import Draws
-from invariance.views._operation import Operation, Range, Shape, check_range, numbers
-from invariance.views._separable import separable
+from ..errors import SettingError
+from ._draws import Draws
+from ._operation import Operation, Range, Shape, check_range, numbers
+from ._separable import separable
 
 TRIES = 10
 

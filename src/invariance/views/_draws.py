@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from invariance.errors import ShapeError
+from ..errors import ShapeError
 
 WORD = 1 << 64
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads counters over all bits

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from invariance.views._draws import Draws
-from invariance.views._operation import Number, Operation, Shape, check_probability
-from invariance.views._sometimes import on_picked
+from ._draws import Draws
+from ._operation import Number, Operation, Shape, check_probability
+from ._sometimes import on_picked
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from invariance.views._draws import Draws
-from invariance.views._operation import (
+from ._draws import Draws
+from ._operation import (
     Number,
     Operation,
     Shape,
     check_colour,
     check_probability,
 )
-from invariance.views._sometimes import on_picked
+from ._sometimes import on_picked
 
 RED, GREEN, BLUE = 0.2989, 0.587, 0.114
 

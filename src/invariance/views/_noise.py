@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from invariance.views._draws import Draws
-from invariance.views._operation import (
+from ._draws import Draws
+from ._operation import (
     Number,
     Operation,
     Range,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from invariance.errors import SettingError, ShapeError
-from invariance.views._draws import Draws
-from invariance.views._operation import Number, Operation, Shape, numbers
+from ..errors import SettingError, ShapeError
+from ._draws import Draws
+from ._operation import Number, Operation, Shape, numbers
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from invariance.errors import SettingError, ShapeError
-from invariance.views._draws import Draws
+from ..errors import SettingError, ShapeError
+from ._draws import Draws
 
 Shape = torch.Size | tuple[int, ...]
 Number = float | int

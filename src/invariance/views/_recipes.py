@@ -8,17 +8,17 @@ that need three channels where there is one.
 from collections.abc import Callable
 from typing import Any
 
-from invariance.errors import SettingError
-from invariance.views._affine import RandomRotation
-from invariance.views._blur import GaussianBlur
-from invariance.views._color_jitter import ColorJitter
-from invariance.views._crop import RandomResizedCrop, Resize
-from invariance.views._flip import RandomHorizontalFlip
-from invariance.views._grayscale import RandomGrayscale
-from invariance.views._normalize import Normalize
-from invariance.views._operation import Number, Range
-from invariance.views._solarize import RandomSolarize
-from invariance.views._sometimes import Sometimes
+from ..errors import SettingError
+from ._affine import RandomRotation
+from ._blur import GaussianBlur
+from ._color_jitter import ColorJitter
+from ._crop import RandomResizedCrop, Resize
+from ._flip import RandomHorizontalFlip
+from ._grayscale import RandomGrayscale
+from ._normalize import Normalize
+from ._operation import Number, Range
+from ._solarize import RandomSolarize
+from ._sometimes import Sometimes
 
 SMALL = 64
 """Images up to this many pixels are small: weaker colours, no blur."""

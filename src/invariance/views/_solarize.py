@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from invariance.errors import SettingError
-from invariance.views._draws import Draws
-from invariance.views._operation import Number, Operation, Shape, check_probability
-from invariance.views._sometimes import on_picked
+from ..errors import SettingError
+from ._draws import Draws
+from ._operation import Number, Operation, Shape, check_probability
+from ._sometimes import on_picked
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from invariance.errors import SettingError, ShapeError
-from invariance.views._draws import Draws
-from invariance.views._operation import (
+from ..errors import SettingError, ShapeError
+from ._draws import Draws
+from ._operation import (
     Number,
     Operation,
     Shape,

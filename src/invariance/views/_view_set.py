@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from invariance.errors import SettingError, ShapeError
-from invariance.views._draws import Draws
-from invariance.views._operation import Operation
-from invariance.views._sometimes import Sometimes, Step, as_step
+from ..errors import SettingError, ShapeError
+from ._draws import Draws
+from ._operation import Operation
+from ._sometimes import Sometimes, Step, as_step
 
 # On a CPU a batch is worked on in pieces whose temporaries stay in the cache.
 PIECE_BYTES = 1 << 21

@@ -1,0 +1,229 @@
+"""Runs killed with SIGKILL and resumed, against runs that were left alone.
+
+    python benchmarks/resume.py                # 25 kills, writes results/resume.md
+    python benchmarks/resume.py --kills 5 --seed 1
+
+Every run goes through the real command line in a process of its own, saves at every
+step, and is killed once: in turn at a random moment between its first file and its end,
+and while a checkpoint is half written. It is then resumed to its end. Its metrics
+(but for the clock's), its encoder and its last checkpoint (weights, optimiser, momentum
+twin, temperature, random generators) must equal those of a run that was never killed,
+bit for bit. Two methods take turns: simclr with an ESS target, and byol.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+RESULTS = Path(__file__).parent / "results"
+METHODS = {
+    "simclr + ESS": ("--method", "simclr", "--ess.target", "0.3", "--ess.end", "0.2"),
+    "byol": ("--method", "byol"),
+}
+BUDGET = (
+    *("--limit", "600", "--batch-size", "64", "--epochs", "3", "--log-every", "1"),
+    *("--checkpoint-seconds", "0", "--knn-every", "1", "--no-evaluate", "--quiet"),
+)
+PACKAGES = ("torch", "lightning-fabric", "numpy")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One killed run: how it died, and what differs after its resumption."""
+
+    method: str
+    aim: str
+    saved_steps: int
+    inside_save: bool
+    differences: tuple[str, ...]
+
+
+def start(*words: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "invariance", "train", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen) -> None:
+    """Wait for its end, which must be a good one."""
+    _, complaint = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"a run ended with {process.returncode}: {complaint}")
+
+
+def wait_for(condition: Any, process: subprocess.Popen) -> bool:
+    """Look very often; False if the process ended first."""
+    while not condition():
+        if process.poll() is not None:
+            return False
+        time.sleep(0.0002)
+    return True
+
+
+def left_alone(out: Path, method: str) -> tuple[Path, float]:
+    """A whole run, and how long it took from its first file to its end."""
+    folder = out / "whole"
+    process = start("--out", str(out), "--name", "whole", *METHODS[method], *BUDGET)
+    wait_for((folder / "config.yaml").exists, process)
+    begin = time.monotonic()
+    finish(process)
+    return folder, time.monotonic() - begin
+
+
+def killed(
+    out: Path, method: str, aim: str, seconds: float, dice: random.Random
+) -> tuple[Path, int, bool] | None:
+    """A run killed once and resumed to its end; None if it ended before its time."""
+    folder = Path(tempfile.mkdtemp(dir=out)) / "run"
+    name = ("--out", str(folder.parent), "--name", folder.name)
+    process = start(*name, *METHODS[method], *BUDGET)
+    checkpoints = folder / "checkpoints"
+    alive = wait_for((folder / "config.yaml").exists, process)
+    if alive and aim == "any moment":
+        time.sleep(dice.uniform(0, seconds))
+    elif alive:
+        after = f"step-{dice.randrange(0, 26):08}.pt"
+        wait_for(lambda: any(p.name > after for p in checkpoints.iterdir()), process)
+        alive = wait_for(lambda: any(checkpoints.glob("*.part")), process)
+        time.sleep(dice.uniform(0, 0.004))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    if not alive or process.returncode != -signal.SIGKILL:
+        return None
+    steps = [int(p.stem.removeprefix("step-")) for p in checkpoints.glob("*.pt")]
+    inside = any(checkpoints.glob("*.part"))
+    if (folder / "encoder.safetensors").exists():
+        return None
+    finish(start("--resume", str(folder), "--quiet"))
+    return folder, max(steps, default=0), inside
+
+
+def differences(folder: Path, whole: Path) -> tuple[str, ...]:
+    """What is not the same to the bit."""
+    found = []
+    if readings(folder) != readings(whole):
+        found.append("metrics")
+    for name in ("encoder.safetensors",):
+        if (folder / name).read_bytes() != (whole / name).read_bytes():
+            found.append(name)
+    ours, theirs = last_state(folder), last_state(whole)
+    found += [key for key in theirs if not same(ours.get(key), theirs[key])]
+    return tuple(found)
+
+
+def readings(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    return [{k: v for k, v in r.items() if not k.startswith("time/")} for r in records]
+
+
+def last_state(folder: Path) -> dict[str, Any]:
+    path = sorted((folder / "checkpoints").glob("step-*.pt"))[-1]
+    state = torch.load(path, weights_only=True)
+    del state["metrics"]  # a length in bytes, which the clock's readings change
+    return state
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(b, torch.Tensor):
+        return isinstance(a, torch.Tensor) and a.dtype == b.dtype and a.equal(b)
+    if isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in b)
+    if isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def run(n_kills: int, seed: int) -> list[Outcome]:
+    """All outcomes, told as they come."""
+    dice, outcomes = random.Random(seed), []
+    with tempfile.TemporaryDirectory() as place:
+        whole = {}
+        for k, method in enumerate(METHODS):
+            out = Path(place) / str(k)
+            whole[method] = left_alone(out, method)
+            print(f"{method}: left alone, {whole[method][1]:.1f} s", flush=True)
+        while len(outcomes) < n_kills:
+            k = len(outcomes)
+            method = list(METHODS)[k % len(METHODS)]
+            aim = ("any moment", "saving")[k // len(METHODS) % 2]
+            reference, seconds = whole[method]
+            done = killed(reference.parent, method, aim, seconds, dice)
+            if done is None:  # it was quicker than its killer
+                continue
+            folder, steps, inside = done
+            found = differences(folder, reference)
+            outcomes.append(Outcome(method, aim, steps, inside, found))
+            verdict = "the same" if not found else f"DIFFERENT: {', '.join(found)}"
+            where = ", a checkpoint half written" if inside else ""
+            print(
+                f"kill {k + 1:>2}  {method:<12}  aimed at {aim:<10}  "
+                f"step {steps:>2} saved{where}  {verdict}",
+                flush=True,
+            )
+    return outcomes
+
+
+def report(outcomes: list[Outcome], facts: dict[str, Any]) -> str:
+    bad = sum(bool(o.differences) for o in outcomes)
+    inside = sum(o.inside_save for o in outcomes)
+    lines = [
+        f"{len(outcomes)} runs killed and resumed, {inside} of them with a checkpoint "
+        f"half written: {len(outcomes) - bad} equal to the run left alone, bit for "
+        f"bit, {bad} different.",
+        "",
+        "| kill | method | aimed at | steps saved | half-written checkpoint | result |",
+        "| ---: | :--- | :--- | ---: | :--- | :--- |",
+    ]
+    for k, o in enumerate(outcomes, start=1):
+        result = "same" if not o.differences else ", ".join(o.differences)
+        half = "yes" if o.inside_save else ""
+        lines.append(
+            f"| {k} | {o.method} | {o.aim} | {o.saved_steps} | {half} | {result} |"
+        )
+    lines += ["", *(f"- {name}: {value}" for name, value in facts.items())]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS / "resume.md")
+    given = parser.parse_args()
+    outcomes = run(given.kills, given.seed)
+    facts = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": shlex.join(["python", "benchmarks/resume.py", *sys.argv[1:]]),
+        "each run": "27 steps of 64 shapes, a checkpoint at every step",
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in PACKAGES},
+    }
+    text = report(outcomes, facts)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(f"# Killed and resumed\n\n{text}\n")
+    print(text.splitlines()[0])
+    return int(any(o.differences for o in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

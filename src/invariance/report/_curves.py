@@ -1,0 +1,128 @@
+"""Which readings are drawn, and how to read each."""
+
+from dataclasses import dataclass
+
+from ._files import RunFiles, number
+from ._html import Html, lines, table, tag
+from ._svg import Chart, Series, line_chart, told
+
+MOST_POINTS = 400
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One small chart."""
+
+    title: str
+    keys: dict[str, str]
+    """Name of each line, by its key in metrics.jsonl."""
+    about: str
+    percent: bool = False
+    zero: bool = True
+    ceiling: str | None = None
+
+
+CURVES = (
+    Curve("Loss", {"loss": "loss"}, "Of a batch; lower is better.", zero=False),
+    Curve(
+        "Information",
+        {"mi_nats": "nats"},
+        "Lower bound, in nats, of what two views share.",
+        ceiling="mi_ceiling",
+    ),
+    Curve(
+        "Accuracy",
+        {"accuracy": "contrastive", "knn": "kNN"},
+        "How often a view finds its partner in the batch; kNN is on test labels.",
+        percent=True,
+    ),
+    Curve(
+        "Alignment and uniformity",
+        {"alignment": "alignment", "uniformity": "uniformity"},
+        "Lower is better: views close together, images spread out.",
+    ),
+    Curve(
+        "Effective rank",
+        {"effective_rank": "rank"},
+        "Directions in use; near 1 is a collapse.",
+    ),
+    Curve(
+        "Spread",
+        {"spread": "spread"},
+        "Of the projections; 1 is even, below 0.1 is a collapse.",
+    ),
+    Curve(
+        "Effective sample size",
+        {"ess": "ESS"},
+        "Share of the negatives that teach; 15 to 40 % is a good range.",
+        percent=True,
+    ),
+    Curve("Learning rate", {"lr": "rate"}, "As scheduled."),
+    Curve("Speed", {"time/images_per_second": "speed"}, "Images in a second."),
+)
+
+
+def curves(run: RunFiles) -> Html:
+    """All charts that have something to show, then the same as a table."""
+    drawn = [figure for curve in CURVES if (figure := _figure(run, curve))]
+    if not drawn:
+        return tag("p", "There are no readings to draw.")
+    whole = tag("summary", "The readings at the end of each epoch, as a table")
+    return lines(
+        tag("div", lines(*drawn), class_="charts"),
+        tag("details", whole, _as_table(run)),
+    )
+
+
+def _figure(run: RunFiles, curve: Curve) -> Html | None:
+    found = {name: run.points(key) for key, name in curve.keys.items()}
+    series = [Series(name, thin(points)) for name, points in found.items() if points]
+    if not series:
+        return None
+    ceiling = None
+    if curve.ceiling and (known := run.points(curve.ceiling)):
+        ceiling = (f"ceiling: log n = {known[-1][1]:.2f}", known[-1][1])
+    chart = Chart(
+        title=curve.title,
+        series=series,
+        end=max(run.epochs or 1.0, 1.0),
+        ceiling=ceiling,
+        percent=curve.percent,
+        zero=curve.zero,
+    )
+    keys = [tag("span", s.name, class_=f"key s{k}") for k, s in enumerate(series)]
+    legend = tag("p", *keys, class_="keys") if len(curve.keys) > 1 else Html()
+    about = [curve.about]
+    if missing := sum(key in r for r in run.readings for key in curve.keys) - sum(
+        map(len, found.values())
+    ):
+        about.append(f"Left out: {missing} that are not finite numbers.")
+    if any(len(points) > MOST_POINTS for points in found.values()):
+        about.append("Readings between the points are not drawn.")
+    caption = tag("figcaption", tag("h3", curve.title), tag("p", " ".join(about)))
+    return tag("figure", caption, legend, line_chart(chart))
+
+
+def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Evenly chosen, the last among them, so that a long run makes a small file.
+
+    >>> [x for x, _ in thin([(float(k), 0.0) for k in range(1001)])][-2:]
+    [997.0, 1000.0]
+    """
+    return points[::-1][:: -(-len(points) // MOST_POINTS) or 1][::-1]
+
+
+def _as_table(run: RunFiles) -> Html:
+    kinds = [(key, name, c) for c in CURVES for key, name in c.keys.items()]
+    kinds = [kind for kind in kinds if run.points(kind[0])]
+    ends = {-(-r["epoch"] // 1): r for r in run.readings}  # the last of each epoch
+    rows: list[list[object]] = []
+    for reading in ends.values():
+        row: list[object] = [told(reading["epoch"])]
+        for key, _, curve in kinds:
+            value = number(reading.get(key))
+            absent = "not finite" if key in reading else ""
+            row.append(absent if value is None else told(value, curve.percent))
+        rows.append(row)
+    head = ["epoch", *(name for _, name, _ in kinds)]
+    return table(head, rows, label="Readings by epoch", kind="numbers")

@@ -1,0 +1,67 @@
+"""Help is quick because it imports no torch; ``list`` names what there is."""
+
+import pytest
+
+from invariance.data import DATA_SETS
+from invariance.methods import METHODS
+from invariance.objectives import OBJECTIVES
+from invariance.views import RECIPES
+
+HELP = """
+import sys
+from invariance.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as left:
+    print("left with", left.code)
+heavy = [m for m in ("torch", "timm", "numpy", "lightning_fabric") if m in sys.modules]
+print("heavy:", heavy)
+"""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], []])
+def test_help_imports_no_torch(words, python):
+    said = python(HELP, *words)
+    assert "left with 0" in said and said.rstrip().endswith("heavy: []")
+    assert "invariance" in said
+    if words[:1] == ["train"]:
+        assert "--batch-size" in said and "Passes over the data" in said
+
+
+@pytest.mark.parametrize(
+    "what, names",
+    [
+        ("methods", METHODS),
+        ("objectives", OBJECTIVES),
+        ("encoders", ["tiny", "NAME", "torchvision/NAME"]),
+        ("data", [*DATA_SETS, "PATH"]),
+        ("views", RECIPES),
+    ],
+)
+def test_list_names_everything(what, names, command):
+    code, said, _ = command("list", what)
+    assert code == 0
+    lines = [line.split() for line in said.splitlines()]
+    assert [line[0] for line in lines] == list(names)
+    assert all(len(line) > 1 for line in lines)
+
+
+def test_list_runs(command, tmp_path):
+    assert command("list", "runs") == (0, "", "")
+    for name in ("begun", "done"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "config.yaml").write_text("")
+    done = tmp_path / "runs" / "done"
+    (done / "metrics.jsonl").write_text('{"epoch": 1, "knn": 0.5}\n{"epoch": 1.5}\n')
+    (done / "encoder.safetensors").write_text("")
+    code, said, _ = command("list", "runs")
+    assert code == 0
+    assert [line.split("  ") for line in said.splitlines()] == [
+        ["runs/begun", "unfinished, no reading yet"],
+        ["runs/done", " finished, epoch 1.5, kNN 50.0%"],
+    ]
+
+
+def test_an_unknown_kind_is_refused(command):
+    code, _, complained = command("list", "dogs")
+    assert code == 2 and "methods" in complained

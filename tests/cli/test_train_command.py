@@ -1,0 +1,108 @@
+"""``invariance train`` as a person meets it."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+FEW = ("--epochs", "1", "--batch-size", "16", "--hidden", "16", "--width", "8")
+
+
+def test_a_messy_folder_trains(command, photos):
+    code, said, complained = command("train", str(photos), *FEW, "--json")
+    assert code == 0, complained
+    records = [json.loads(line) for line in said.splitlines()]
+    notes = " ".join(r.get("note", "") for r in records)
+    assert "13 unreadable images were left out" in notes
+    assert "empty 0.jpg (an empty file)" in notes and "broken 0.png" in notes
+    assert "images of 3x32x32" in notes
+    assert any("loss" in r for r in records)
+    made = photos.parent / "runs" / "my photos-simclr"
+    assert (made / "encoder.safetensors").exists()
+
+
+def save_image(path):
+    path.parent.mkdir(exist_ok=True)
+    Image.fromarray(np.zeros((40, 40, 3), np.uint8)).save(path)
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["empty"], "The folder 'empty' holds no images"),
+        (["not/there"], "There is no folder or file 'not/there': check the path."),
+        (["shpaes"], "Unknown data set 'shpaes'. Did you mean 'shapes'?"),
+        (["alone"], "has 1 readable image, and contrasting images needs at least 2"),
+        (["--method", "simlcr"], "Unknown method 'simlcr'. Did you mean 'simclr'?"),
+        (
+            ["--limit", "40", "--batch-size", "64"],
+            "shapes has 40 images to train on, fewer than one step of 64: use "
+            "--batch-size 32 or less, or more images.",
+        ),
+        (["--limit", "40", "--ess.target", "2"], "ess.target lies between 0 and 1"),
+        (["--resume", "runs/none"], "There is no run to go on with at 'runs/none'."),
+        (["--config", "none.yaml"], "There is no settings file 'none.yaml'."),
+        (["--config"], "--config needs a file of settings."),
+        (["--name", "a/b", "--limit", "40"], "A run cannot be called 'a/b'"),
+    ],
+)
+def test_a_mistake_ends_in_one_sentence(words, message, command, tmp_path):
+    (tmp_path / "empty").mkdir()
+    save_image(tmp_path / "alone" / "one.png")
+    base = [] if "--batch-size" in words else ["--batch-size", "16"]
+    code, said, complained = command("train", *base, *words)
+    assert code == 2
+    assert complained.startswith("invariance: ") and message in complained
+    assert complained.count("\n") == 1 and "Traceback" not in complained + said
+    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
+
+
+def test_an_unknown_flag_is_answered_with_the_nearest(command):
+    code, _, complained = command("train", "--epoch", "3")
+    assert code == 2
+    assert "--epochs" in complained and "Passes over the data" in complained
+
+
+def test_a_value_of_the_wrong_kind(command):
+    code, _, complained = command("train", "--epochs", "many")
+    assert code == 2 and "many" in complained and "Traceback" not in complained
+
+
+def test_flags_go_on_top_of_a_file(command, tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "epochs: 7\nlimit: 64\nbatch_size: 16\nmethod: dcl\noptim: {lr: 1e-3}\n"
+    )
+    given = ("--config", "mine.yaml", "--epochs", "9", "--dry-run")
+    for words in (["train", *given], ["train", "--config=mine.yaml", *given[2:]]):
+        code, said, _ = command(*words)
+        assert code == 0
+        assert "epochs = 9" in said and "batch_size = 16" in said
+        assert "optim.lr = 0.001" in said and "method = 'dcl'" in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_settings_of_a_run_can_be_used_again(command, tmp_path):
+    words = ("--limit", "32", "--no-evaluate", "--knn-every", "0", "--quiet")
+    code, _, _ = command("train", *FEW, *words, "--options", "prior", "0.2",
+                             "--method", "debiased", "--optim.name", "sgd")  # fmt: skip
+    assert code == 0
+    config = tmp_path / "runs" / "shapes-debiased" / "config.yaml"
+    code, second, _ = command("train", "--config", str(config))
+    assert code == 0 and "shapes-debiased-2" in second
+    again = config.parent.with_name("shapes-debiased-2") / "config.yaml"
+    assert again.read_text() == config.read_text()
+    readings = [
+        [json.loads(line)["loss"] for line in (path.parent / "metrics.jsonl").open()]
+        for path in (config, again)
+    ]
+    assert readings[0] == readings[1]
+
+
+def test_an_interrupt_before_training_is_no_traceback(command, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("invariance.training._train.make_plan", interrupted)
+    code, _, complained = command("train")
+    assert code == 130 and complained == "invariance: interrupted.\n"

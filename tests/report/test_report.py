@@ -1,0 +1,243 @@
+"""One page from whatever a run folder holds: whole, safe, and never failing."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from invariance.errors import InvarianceError
+from invariance.report import write_report
+from invariance.report._curves import CURVES, MOST_POINTS
+
+from .conftest import DEFAULTS, N_READINGS, reading, scores
+
+EVIL = "<img src=x onerror=alert(1)>\"'"
+
+
+class Reader(HTMLParser):
+    """Reads strictly: every element is closed, in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.found, self.words = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.found if name == tag]
+
+    @property
+    def text(self):
+        return " ".join(self.words)
+
+
+def lines_of(read):
+    """Points of each line, by the label of its chart."""
+    counts, label = {}, None
+    for name, attributes in read.found:
+        if name == "svg":
+            label = attributes["aria-label"].split(" by epoch")[0]
+        elif name == "polyline":
+            counts.setdefault(label, []).append(len(attributes["points"].split()))
+    return counts
+
+
+def test_a_complete_run(page):
+    read = Reader(page(DEFAULTS))
+    headings = [name for name, _ in read.found if re.fullmatch("h[1-6]", name)]
+    assert headings[:2] == ["h1", "h2"] and headings.count("h1") == 1
+    for words in ("It learned", "raw pixels", "60.0 %", "57.0 % to 63.0 %", "torch"):
+        assert words in read.text
+    assert "invariance train --config" in read.text
+    assert "invariance train --epochs 4" in read.text
+    assert not any("problem" in p.get("class", "") for p in read.all("p"))
+
+
+def test_a_line_for_each_series_and_a_point_for_each_reading(page):
+    metrics = [reading(k) for k in range(1, N_READINGS + 1)]
+    metrics[9]["knn"], metrics[19]["knn"] = 0.4, 0.5
+    counts = lines_of(Reader(page(metrics=metrics)))
+    titles = {curve.title for curve in CURVES} - {"Speed"}
+    two = {"Accuracy": [20, 2], "Alignment and uniformity": [20, 20]}
+    assert counts == {title: two.get(title, [20]) for title in titles}
+
+
+def test_the_ceiling_is_a_dashed_line(page):
+    read = Reader(page())
+    assert [x["class"] for x in read.all("line")].count("ceiling") == 1
+    assert "ceiling: log n = 4.16" in read.text
+
+
+def test_every_drawing_is_described_and_its_numbers_are_finite(page):
+    text = page()
+    read = Reader(text)
+    assert len(read.all("svg")) == len(CURVES) - 1  # nobody measured the speed
+    for drawing in read.all("svg"):
+        assert drawing["role"] == "img" and "at epoch 4" in drawing["aria-label"]
+    assert not re.search(r'="[^"]*\b(nan|inf)\b', text)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-7, -3.0, 1e30, 5e-324])
+def test_constant_and_extreme_values_are_drawn(page, value):
+    text = page(metrics=[reading(k, loss=value) for k in (1, 2, 3)])
+    assert lines_of(Reader(text))["Loss"] == [3]
+    assert not re.search(r'="[^"]*\b(nan|inf)\b', text)
+
+
+def test_one_reading_is_a_dot(page):
+    assert lines_of(Reader(page(metrics=[reading(1)])))["Loss"] == [1]
+
+
+def test_a_long_run_is_thinned(page):
+    metrics = [reading(1, epoch=k / 1000, loss=float(k)) for k in range(5001)]
+    read = Reader(page(metrics=metrics))
+    (count,) = lines_of(read)["Loss"]
+    assert MOST_POINTS / 2 < count <= MOST_POINTS
+    assert "not drawn" in read.text and "5,000" in read.words
+
+
+def test_numbers_that_are_none_are_left_out_and_said(page):
+    metrics = [reading(k) for k in range(1, 11)]
+    metrics[4]["loss"] = float("nan")
+    metrics[5]["loss"] = float("inf")
+    metrics[6]["loss"] = None
+    metrics[7]["loss"] = 10**400
+    read = Reader(page(metrics=metrics))
+    assert lines_of(read)["Loss"] == [6]
+    assert "Left out: 4 that are not finite numbers." in read.text
+
+
+def test_without_labels(page):
+    read = Reader(page(evaluation=[]))
+    assert "there are no labels in these data" in read.text
+    assert "It learned to tell images apart" in read.text
+
+
+def test_without_evaluation(page):
+    read = Reader(page(evaluation=None, config=DEFAULTS | {"evaluate": False}))
+    assert "evaluation was switched off" in read.text
+
+
+def test_an_unfinished_run_has_no_scores_yet(page):
+    read = Reader(page(evaluation=None, finished=False))
+    assert "No scores: the run is not finished." in read.text
+    assert "evaluation.json" not in read.text
+
+
+def test_half_a_line_of_metrics(page):
+    whole = json.dumps(reading(1)).encode() + b"\n"
+    half = whole + json.dumps(reading(2)).encode() + b'\n{"step": 3, "lo\xc3'
+    read = Reader(page(metrics=half, finished=False))
+    assert lines_of(read)["Loss"] == [2]
+    assert "1 line half written or broken" in read.text
+
+
+@pytest.mark.parametrize("file", ["config", "env", "metrics", "evaluation"])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"{", b"[1, {", b"7", b"\xff\xfe", b'{"a": [}', b"[" * 9999, b'["a"]'],
+)
+def test_any_file_may_be_missing_or_broken(page, file, content):
+    read = Reader(page(DEFAULTS, **{file: content}))
+    assert re.search(rf"{file}\.\w+(:| is) (missing|half|1 line|empty)", read.text)
+
+
+def test_scores_with_holes(page):
+    rows = scores()
+    rows[0]["knn"] = None
+    rows[1]["linear"]["interval"] = ["a", None]
+    del rows[2]["features"]
+    assert "?" in Reader(page(evaluation=rows)).text
+
+
+def test_whatever_is_in_the_files_is_shown_as_text(page):
+    rows = scores()
+    rows[0]["features"] = EVIL
+    rows[0]["knn"]["notes"] = [EVIL]
+    text = page(
+        {"data": EVIL, EVIL: 1},
+        name=EVIL.replace("/", ""),
+        config={"data": EVIL, EVIL: EVIL, "epochs": EVIL, "a": {EVIL: [EVIL]}},
+        env={"command": EVIL, EVIL: EVIL},
+        evaluation=rows,
+        finished=False,
+    )
+    read = Reader(text)
+    assert not read.all("img") and not read.all("script")
+    assert not any("onerror" in attributes for _, attributes in read.found)
+    assert "<img" not in text and read.text.count(EVIL) >= 10
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    address = "https://example.org/x"
+    text = page(config={"data": address}, env={"command": address})
+    read = Reader(text)
+    loads = {"src", "href", "srcset", "data", "action", "xlink:href"}
+    assert not any(loads & set(attributes) for _, attributes in read.found)
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert "url(" not in style and "@import" not in style
+    policies = [m["content"] for m in read.all("meta") if "http-equiv" in m]
+    assert "default-src 'none'" in policies[0]
+
+
+def test_settings_that_differ_are_marked(page):
+    text = page(DEFAULTS, config=DEFAULTS | {"seed": 7, "optim": {"lr": 0.5}})
+    rows = re.findall(r'<th scope="row">([\w.]+)</th><td><span>.*?</td>', text)
+    marked = re.findall(r'"row">([\w.]+)</th><td><span>[^<]*</span><mark>', text)
+    assert marked == ["optim.lr", "seed"] or marked == ["seed", "optim.lr"]
+    assert set(rows) == {"data", "epochs", "seed", "optim.lr"}
+
+
+def test_defaults_that_are_kept_or_not_known(page, made):
+    kept = write_report(made(name="b", config=DEFAULTS), DEFAULTS).read_text()
+    assert "All settings are the defaults." in kept and "<mark>" not in kept
+    assert "<mark>" not in page(config=DEFAULTS | {"seed": 7})
+
+
+def test_settings_cut_short_are_said(page):
+    text = page(DEFAULTS, config=b"data: shapes\nepochs: 4\n")
+    assert "Not in config.yaml: seed, optim." in text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_a_name_that_no_encoding_can_write(made):
+    folder = made(name="caf\udce9")
+    assert b"caf?" in write_report(folder).read_bytes()
+
+
+def test_it_can_be_made_again(made):
+    folder = made()
+    first = write_report(folder)
+    before = first.read_bytes()
+    assert write_report(str(folder)) == first == folder / "report.html"
+    assert first.read_bytes() == before and not list(folder.glob("*.part"))
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(InvarianceError, match=r"no run in .*config\.yaml"):
+        write_report(tmp_path)
+    with pytest.raises(InvarianceError, match="no folder"):
+        write_report(tmp_path / "nowhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written(made):
+    folder = made()
+    (folder / "report.html").mkdir()
+    with pytest.raises(InvarianceError, match="Could not write"):
+        write_report(folder)
+    assert not list(folder.glob("*.part"))

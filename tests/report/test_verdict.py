@@ -1,0 +1,104 @@
+"""The sentence that a number deserves."""
+
+import pytest
+
+from invariance.report._files import read_run
+from invariance.report._verdict import verdict
+
+from .conftest import N_READINGS, reading, scores
+
+
+@pytest.fixture
+def words(made):
+    """What is found about a made-up run: (mood, word) pairs and all the text."""
+
+    def find(**changes):
+        found = verdict(read_run(made(**changes)))
+        text = " ".join(f"{f.text} {f.command}" for f in found)
+        return [(f.mood, f.word) for f in found], text
+
+    return find
+
+
+def ending(**changes):
+    """Metrics of a run whose last reading is another."""
+    rows = [reading(k) for k in range(1, N_READINGS + 1)]
+    return [*rows[:-1], rows[-1] | changes]
+
+
+def test_it_learned(words):
+    found, text = words()
+    assert found == [("good", "It learned")]
+    assert "rose by 30.0 points, from 30.0 % untrained to 60.0 %" in text
+
+
+@pytest.mark.parametrize(
+    ("trained", "word", "text"),
+    [
+        (0.34, "Perhaps it learned", "within the margin"),
+        (0.30, "It did not learn what the labels ask for", "stayed as it was"),
+        (0.25, "It did not learn what the labels ask for", "fell by 5.0 points"),
+    ],
+)
+def test_scores_that_prove_little(words, trained, word, text):
+    found, said = words(evaluation=scores(trained=trained))
+    assert found[0][1] == word and text in said
+
+
+def test_raw_pixels_ahead(words):
+    found, text = words(evaluation=scores(pixels=0.7))
+    assert found == [("good", "It learned"), ("unsure", "Raw pixels are ahead")]
+    assert "kNN (70.0 % against 60.0 %) and the linear probe" in text
+
+
+@pytest.mark.parametrize("sick", [{"spread": 0.02}, {"effective_rank": 1.1}])
+def test_collapse_comes_first(words, sick):
+    found, text = words(metrics=ending(**sick))
+    assert found[0] == ("bad", "Collapsed") and "nearly the same" in text
+
+
+def test_a_collapsed_run_has_learned_nothing(words):
+    found, _ = words(metrics=ending(spread=0.02), evaluation=[])
+    assert found == [("bad", "Collapsed")]
+
+
+def test_the_first_epoch_is_too_early_for_collapse(words):
+    found, _ = words(metrics=[reading(1, spread=0.01)], finished=False)
+    assert ("bad", "Collapsed") not in found
+
+
+def test_saturation(words):
+    found, text = words(metrics=ending(mi_nats=4.1))
+    assert found[-1] == ("unsure", "Saturated") and "log n = 4.16" in text
+
+
+def test_divergence(words):
+    found, _ = words(metrics=ending(loss=float("nan")))
+    assert found[0] == ("bad", "Diverged")
+
+
+def test_an_unfinished_run_says_how_to_go_on(words):
+    metrics = [reading(k) for k in range(1, 8)]
+    found, text = words(name="my run", metrics=metrics, evaluation=None, finished=False)
+    assert found == [
+        ("unsure", "Unfinished"),
+        ("good", "It is learning to tell images apart"),
+    ]
+    assert "epoch 1.4 of 4." in text and "my run'" in text
+
+
+def test_without_labels_the_readings_decide(words):
+    found, text = words(evaluation=[])
+    assert found == [("good", "It learned to tell images apart")]
+    assert "no labels" in text and "chance is 1.6 %" in text
+
+
+def test_readings_that_stay_where_they_were(words):
+    flat = [reading(k, mi_nats=0.05) for k in range(1, 21)]
+    found, _ = words(evaluation=None, metrics=flat)
+    assert found == [("bad", "It did not learn to tell images apart")]
+
+
+def test_nothing_to_go_by(words):
+    found, _ = words(evaluation=None, metrics=None)
+    assert found == [("unsure", "Not known yet")]

@@ -1,0 +1,102 @@
+"""Runs small enough to make dozens of them."""
+
+import contextlib
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from invariance.training import Stopped, Train, _train, train
+
+
+@pytest.fixture(scope="session")
+def pictures():
+    """64 pictures of 16 x 16 with four classes that a glance tells apart."""
+    generator = np.random.default_rng(0)
+    labels = np.arange(72) % 4
+    images = generator.integers(0, 120, (72, 16, 16, 3), dtype=np.uint8)
+    for image, label in zip(images, labels, strict=True):
+        image[8 * (label // 2) :, 8 * (label % 2) :] += 100
+    return images, labels
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Settings of a run of a second, with changes."""
+
+    def make(**changes):
+        settings = {
+            "epochs": 2,
+            "batch_size": 16,
+            "hidden": 16,
+            "width": 8,
+            "encoder": "tiny",
+            "evaluate": False,
+            "knn_every": 0,
+            "log_every": 1,
+            "quiet": True,
+            "out": str(tmp_path / "runs"),
+        }
+        return Train(**settings | changes)
+
+    return make
+
+
+@pytest.fixture
+def stopped_after(monkeypatch):
+    """Train, but be asked to stop after so many steps; gives the run's folder."""
+
+    def run(n_steps, settings, **objects):
+        calls = iter(range(1, 10_000))
+
+        @contextlib.contextmanager
+        def asked():
+            yield lambda: next(calls) == n_steps
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_train, "asked_to_stop", asked)
+            folders = {}
+            new_folder = _train.new_folder
+            patch.setattr(
+                _train,
+                "new_folder",
+                lambda *a: folders.setdefault("run", new_folder(*a)),
+            )
+            with pytest.raises(Stopped):
+                train(settings, **objects)
+        return folders["run"] if folders else None
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def readings():
+    """Every reading of a run but the clock's, as written."""
+
+    def read(folder):
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        records = [json.loads(line) for line in lines]
+        return [
+            {k: v for k, v in r.items() if not k.startswith("time/")} for r in records
+        ]
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def newest():
+    """The state of the newest checkpoint of a run."""
+
+    def load(folder):
+        path = sorted((folder / "checkpoints").glob("step-*.pt"))[-1]
+        return torch.load(path, weights_only=True)
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def one_thread():
+    """The environment of a subprocess that takes one core."""
+    return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}

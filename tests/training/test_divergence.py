@@ -1,0 +1,130 @@
+"""A run that blows up stops in words, and its last good state is kept."""
+
+import pytest
+import torch
+from torch import nn
+
+from invariance.errors import TrainingError
+from invariance.objectives import NTXent
+from invariance.training import Optim, _checkpoint, load, train
+
+
+def all_finite(folder):
+    state = _checkpoint.newest(folder / "checkpoints")
+    tensors = [t for t in state["learner"].values() if t.is_floating_point()]
+    return all(bool(t.isfinite().all()) for t in tensors)
+
+
+def folder_of(settings):
+    return _checkpoint.Path(settings.out) / settings.name
+
+
+def test_a_rate_that_is_far_too_high(small, pictures):
+    optim = Optim(name="sgd", lr=1e30, lr_scaling="none", warmup=0.0)
+    settings = small(optim=optim, checkpoint_seconds=0.0, name="high")
+    with pytest.raises(TrainingError, match="Training diverged at step"):
+        train(settings, data=pictures)
+    kept = list((folder_of(settings) / "checkpoints").iterdir())
+    assert not kept or all_finite(folder_of(settings))
+
+
+def test_a_loss_that_is_not_a_number(small, pictures, monkeypatch):
+    calls = []
+
+    def spoiled(self, u, v, forward=NTXent.forward):
+        calls.append(1)
+        return forward(self, u, v) * (float("nan") if len(calls) == 4 else 1.0)
+
+    monkeypatch.setattr(NTXent, "forward", spoiled)
+    settings = small(checkpoint_seconds=0.0, name="nan")
+    message = r"diverged at step 4: the loss is nan.*last good state is kept.*lower"
+    with pytest.raises(TrainingError, match=message):
+        train(settings, data=pictures)
+    folder = folder_of(settings)
+    assert _checkpoint.newest(folder / "checkpoints")["step"] == 3
+    assert all_finite(folder)
+    features = load(folder)(torch.rand(2, 3, 16, 16))
+    assert bool(features.isfinite().all())
+
+
+class BadGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * float("nan")
+
+
+def test_a_bad_gradient_of_a_good_loss_is_not_saved(small, pictures, monkeypatch):
+    calls = []
+
+    def spoiled(self, u, v, forward=NTXent.forward):
+        calls.append(1)
+        return forward(self, BadGradient.apply(u) if len(calls) == 3 else u, v)
+
+    monkeypatch.setattr(NTXent, "forward", spoiled)
+    settings = small(checkpoint_seconds=0.0, name="gradient")
+    with pytest.raises(TrainingError, match="step 3: the weights are no longer finite"):
+        train(settings, data=pictures)
+    folder = folder_of(settings)
+    assert _checkpoint.newest(folder / "checkpoints")["step"] == 2
+    assert all_finite(folder)
+
+
+def test_embeddings_that_are_not_finite(small, pictures):
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x):
+            return self.layer(x) / (0.0 if self.training else 1.0)
+
+    with pytest.raises(TrainingError, match=r"diverged at step 0: u has NaN"):
+        train(small(head="none"), data=pictures, encoder=Broken())
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    """A learner that runs out of memory above so many samples."""
+    from invariance.methods import JointEmbedding
+
+    def limit(most, error):
+        def forward(self, views, labels=None, real=JointEmbedding.forward):
+            if len(views[0]) > most:
+                raise error
+            return real(self, views, labels)
+
+        monkeypatch.setattr(JointEmbedding, "forward", forward)
+
+    return limit
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+    ],
+    ids=["gpu", "cpu"],
+)
+def test_out_of_memory_names_a_batch_that_fits(error, small, pictures, little_memory):
+    little_memory(5, error)
+    with pytest.raises(TrainingError) as told:
+        train(small(batch_size=32), data=pictures)
+    assert "Out of memory with batches of 32: --batch-size 4 fits." in str(told.value)
+    train(small(batch_size=4, epochs=1), data=pictures)
+
+
+def test_when_nothing_fits(small, pictures, little_memory):
+    little_memory(1, torch.OutOfMemoryError("out of memory"))
+    with pytest.raises(TrainingError, match="not even two samples fit"):
+        train(small(), data=pictures)
+
+
+def test_other_errors_are_not_called_memory(small, pictures, little_memory):
+    little_memory(1, RuntimeError("a bug"))
+    with pytest.raises(RuntimeError, match="a bug"):
+        train(small(), data=pictures)

@@ -1,0 +1,67 @@
+"""A dry run says what would happen and writes nothing."""
+
+import math
+
+import pytest
+
+from invariance.errors import DataError, SettingError
+from invariance.training import Machine, Optim, train
+
+
+def test_it_prints_shapes_and_chance_and_writes_nothing(
+    small, pictures, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    train(small(dry_run=True, quiet=False, out="runs"), data=pictures)
+    said = capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+    assert "batch_size = 16  (default 256)" in said and "dry_run" not in said
+    assert "images (16, 3, 16, 16) uint8 -> views [(16, 3, 16, 16)" in said
+    assert "features (16, 256) a view -> projections (16, 8)" in said
+    assert f"chance is {math.log(31):.3f}" in said
+    assert "parameters" in said and "memory:" in said and "time: about" in said
+    assert said.rstrip().endswith("Nothing was written. Drop --dry-run to start.")
+
+
+@pytest.mark.parametrize(
+    "method, chance",
+    [
+        ("supcon", math.log(31)),
+        ("multi_view", math.log(15 * 4 + 1)),
+        ("byol", None),
+        ("dcl", None),
+    ],
+)
+def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
+    train(small(dry_run=True, quiet=False, method=method), data=pictures)
+    said = capsys.readouterr().out
+    assert ("chance is" in said) == (chance is not None)
+    if chance is not None:
+        assert f"chance is {chance:.3f}" in said
+
+
+@pytest.mark.parametrize(
+    "changes, error, message",
+    [
+        ({"batch_size": 500}, DataError, "fewer than one step of 500: use --batch-"),
+        ({"batch_size": 1}, SettingError, "batch_size must be at least 2: got 1"),
+        ({"epochs": 0}, SettingError, "epochs must be at least 1: got 0"),
+        ({"n_views": 1}, SettingError, "n_views must be at least 2: got 1"),
+        ({"method": "simlcr"}, SettingError, "Did you mean 'simclr'"),
+        ({"views": "week"}, SettingError, "Did you mean 'weak'"),
+        ({"encoder": "resnet81"}, SettingError, "Unknown encoder 'resnet81'"),
+        ({"options": {"prior": 0.1}}, SettingError, "nt_xent cannot take"),
+        ({"temperature": -1.0}, SettingError, "temperature must be a positive"),
+        ({"optim": Optim(lr=-1.0)}, SettingError, "optim.lr must be positive"),
+        ({"optim": Optim(warmup=1.0)}, SettingError, "optim.warmup is a share"),
+        ({"optim": Optim(accumulate=0)}, SettingError, "optim.accumulate must be"),
+        ({"machine": Machine(device="cuda")}, SettingError, "There is no CUDA GPU"),
+        ({"start_from": "nowhere"}, DataError, "There is no run or encoder file"),
+    ],
+)
+def test_what_cannot_work_is_said(
+    changes, error, message, small, pictures, monkeypatch
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(error, match=message):
+        train(small(dry_run=True, **changes), data=pictures)

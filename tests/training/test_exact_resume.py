@@ -1,0 +1,126 @@
+"""A run that is stopped and resumed is the run that was not, bit for bit."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from invariance.training import Ess, Optim, Train, train
+
+RUNS = {
+    "simclr": {},
+    "byol": {"method": "byol"},
+    "swav": {"method": "swav", "options": {"epsilon": 0.05}},
+    "multi_view": {"method": "multi_view"},
+    "supcon": {"method": "supcon"},
+    "ess": {"ess": Ess(target=0.3, end=0.2, rate=0.05)},
+    "ess of flat": {"method": "flatclr", "ess": Ess(target=0.3)},
+    "accumulate": {"optim": Optim(accumulate=2), "batch_size": 8},
+    "clipped": {"optim": Optim(name="sgd", clip_norm=0.1)},
+    "lars": {"optim": Optim(name="lars")},
+    "streamed": {"storage": "streamed", "workers": 0},
+    "knn": {"knn_every": 1},
+    "every other step": {"log_every": 2},
+}
+
+
+def same(a, b):
+    """Equal down to the bit, whatever the nesting."""
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+@pytest.mark.parametrize("changes", RUNS.values(), ids=RUNS)
+def test_stopping_twice_changes_nothing(
+    changes, small, pictures, stopped_after, readings, newest
+):
+    settings = small(**changes)
+    whole = train(settings, data=pictures).folder
+    folder = stopped_after(1, settings, data=pictures)
+    assert len(list((folder / "checkpoints").iterdir())) == 1
+    again = Train(resume=str(folder), quiet=True)
+    stopped_after(4, again, data=pictures)
+    resumed = train(again, data=pictures).folder
+    assert resumed == folder != whole
+    assert readings(resumed) == readings(whole)
+    ours, theirs = (load_file(f / "encoder.safetensors") for f in (resumed, whole))
+    assert same(ours, theirs)
+    ours, theirs = newest(resumed), newest(whole)
+    for state in (ours, theirs):
+        del state["metrics"]  # bytes, and the clock's readings differ
+        del state["random"]["python"]  # the shape checks of the tests draw from it
+    assert same(ours, theirs)
+
+
+class Dropping(nn.Sequential):
+    """A network that needs random numbers of the global generator."""
+
+    def __init__(self):
+        super().__init__(nn.Conv2d(3, 8, 3, 2), nn.ReLU(), nn.Dropout2d(0.5))
+
+
+@pytest.mark.parametrize("storage", ["resident", "streamed"])
+def test_dropout_goes_on_where_it_was(
+    storage, small, pictures, stopped_after, readings, newest
+):
+    settings = small(storage=storage, workers=0)
+    torch.manual_seed(1)
+    weights = Dropping().state_dict()
+
+    def fresh():
+        network = Dropping()
+        network.load_state_dict(weights)
+        return {"data": pictures, "encoder": network}
+
+    whole = train(settings, **fresh()).folder
+    folder = stopped_after(2, settings, **fresh())
+    train(Train(resume=str(folder), quiet=True), **fresh())
+    assert readings(folder) == readings(whole)
+    assert same(newest(folder)["learner"], newest(whole)["learner"])
+    ours, theirs = newest(folder)["random"], newest(whole)["random"]
+    assert same(ours["torch"], theirs["torch"])
+
+
+def test_readings_after_the_last_checkpoint_are_taken_again(
+    small, pictures, stopped_after, readings
+):
+    settings = small()
+    whole = train(settings, data=pictures).folder
+    folder = stopped_after(3, settings, data=pictures)
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "loss": 1.0}\n{"step": 5, "lo')  # killed while writing
+    train(Train(resume=str(folder), quiet=True), data=pictures)
+    assert readings(folder) == readings(whole)
+
+
+def test_killed_before_the_first_checkpoint_starts_over(
+    small, pictures, stopped_after, readings
+):
+    settings = small()
+    whole = train(settings, data=pictures).folder
+    folder = stopped_after(3, settings, data=pictures)
+    for path in (folder / "checkpoints").iterdir():
+        path.unlink()
+    train(Train(resume=str(folder), quiet=True), data=pictures)
+    assert readings(folder) == readings(whole)
+
+
+def test_killed_while_evaluating_evaluates_again(small, pictures, monkeypatch):
+    from invariance.training import _train
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    settings = small(evaluate=True, name="late")
+    with monkeypatch.context() as patch:
+        patch.setattr(_train, "evaluate_run", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(settings, data=pictures)
+    run = train(Train(resume=f"{settings.out}/late", quiet=True), data=pictures)
+    names = [row.features for row in run.results]
+    assert names == ["raw pixels", "untrained encoder", "trained encoder"]

@@ -1,0 +1,221 @@
+"""The same from Python: objects instead of names, encoders loaded back."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+import invariance as inv
+from invariance.errors import DataError, SettingError, TrainingError
+from invariance.methods import Method
+from invariance.training import Optim, Run
+from invariance.views import GaussianNoise, RandomHorizontalFlip, ViewSet
+
+
+class Own(nn.Module):
+    """Somebody's network, with a weight used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 6, 3, 2, 1), nn.Conv2d(6, 6, 3, 1, 1)
+        self.third = nn.Conv2d(6, 6, 3, 1, 1)
+        self.third.weight = self.second.weight
+
+    def forward(self, x):
+        return self.third(self.second(self.first(x).relu()).relu())
+
+
+def outputs(encoder):
+    return encoder(torch.linspace(0, 1, 2 * 3 * 16 * 16).view(2, 3, 16, 16))
+
+
+def test_a_finished_run(small, pictures):
+    run = inv.train(small(), data=pictures)
+    assert isinstance(run, Run) and run.results == ()
+    assert {path.name for path in run.folder.iterdir()} >= {
+        "checkpoints",
+        "config.yaml",
+        "encoder.safetensors",
+        "env.json",
+        "metrics.jsonl",
+        "train.log",
+    }
+    assert [m["step"] for m in run.metrics] == list(range(1, 9))
+    encoder = run.encoder()
+    assert not encoder.training and outputs(encoder).shape == (2, 256)
+    again = inv.load(run.folder / "encoder.safetensors")
+    assert torch.equal(outputs(encoder), outputs(again))
+    with pytest.raises(TrainingError, match=r"is finished.*--start-from"):
+        inv.train(inv.Train(resume=str(run.folder)))
+
+
+def test_an_unfinished_run_has_an_encoder_too(small, pictures, stopped_after):
+    folder = stopped_after(2, small(), data=pictures)
+    encoder = inv.load(folder)
+    assert not (folder / "encoder.safetensors").exists()
+    assert outputs(encoder).shape == (2, 256) and not encoder.training
+
+
+def test_a_module_of_ones_own(small, pictures, stopped_after):
+    run = inv.train(small(), data=pictures, encoder=Own())
+    with pytest.raises(DataError, match=r"module called 'Own': pass it as inv.load"):
+        run.encoder()
+    encoder = run.encoder(network=Own())
+    assert outputs(encoder).shape == (2, 6)
+    other = nn.Conv2d(3, 6, 3)
+    with pytest.raises(DataError, match="weights do not fit 'Conv2d'"):
+        inv.load(run.folder, network=other)
+    folder = stopped_after(2, small(), data=pictures, encoder=Own())
+    assert outputs(inv.load(folder, network=Own())).shape == (2, 6)
+
+
+def test_what_cannot_be_loaded(tmp_path):
+    with pytest.raises(DataError, match=r"no run or encoder file at .*list runs"):
+        inv.load(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="no encoder and no checkpoint"):
+        inv.load(tmp_path)
+    (tmp_path / "x.safetensors").write_bytes(b"not one")
+    with pytest.raises(DataError, match="not an encoder of this package"):
+        inv.load(tmp_path / "x.safetensors")
+
+
+def test_a_pretrained_network_keeps_its_large_stem(tmp_path):
+    """Its weights are for the published stem, also where images are small."""
+    from invariance.encoders import build_encoder, standardised
+    from invariance.training._encoder_file import write
+
+    encoder = build_encoder("resnet10t", image_size=32, stem="large")
+    encoder = standardised(encoder, [0.5] * 3, [0.2] * 3).eval()
+    write(encoder, tmp_path / "encoder.safetensors")
+    images = torch.rand(2, 3, 32, 32)
+    loaded = inv.load(tmp_path / "encoder.safetensors")
+    assert torch.equal(loaded(images), encoder(images))
+
+
+def test_starting_from_another_run(small, pictures):
+    first = inv.train(small(), data=pictures)
+    still = Optim(lr=1e-12, weight_decay=0.0)
+    settings = small(start_from=str(first.folder), optim=still)
+    second = inv.train(settings, data=pictures)
+    assert second.folder != first.folder
+    before, after = first.encoder().state_dict(), second.encoder().state_dict()
+    for name, weight in before.items():
+        if "weight" in name:
+            torch.testing.assert_close(after[name], weight)
+    grey = np.asarray(pictures[0])[..., 0]
+    with pytest.raises(SettingError, match="--start-from needs the same one"):
+        inv.train(settings, data=grey)
+    mine = inv.train(small(), data=pictures, encoder=Own())
+    settings = small(start_from=str(mine.folder), epochs=1)
+    inv.train(settings, data=pictures, encoder=Own())
+    with pytest.raises(DataError, match="do not fit"):
+        inv.train(settings, data=pictures, encoder=nn.Conv2d(3, 6, 3))
+
+
+def test_arrays_pairs_and_data_sets(small, pictures):
+    images, labels = pictures
+    tensors = torch.from_numpy(images).permute(0, 3, 1, 2)
+    kinds = [images, tensors, (images, labels), (tensors, torch.from_numpy(labels))]
+    kinds.append(TensorDataset(tensors, torch.from_numpy(labels)))
+    runs = [inv.train(small(epochs=1), data=data) for data in kinds]
+    losses = [[m["loss"] for m in run.metrics] for run in runs]
+    assert all(loss == losses[0] for loss in losses)
+    assert {run.folder.name.partition("-")[0] for run in runs} == {"data"}
+
+
+def test_own_arrays_are_not_viewed_as_shapes(small, pictures, capsys):
+    """The recipe for shapes turns images by any angle, which others may not bear."""
+    from invariance.training._plan import make_plan
+    from invariance.views import RandomRotation
+
+    views = make_plan(small(), data=pictures).views
+    assert not any(isinstance(op, RandomRotation) for op in views.pipelines[0])
+    views = make_plan(small(limit=40)).views
+    assert any(isinstance(op, RandomRotation) for op in views.pipelines[0])
+
+
+def test_views_of_ones_own(small, pictures):
+    seen = []
+
+    def own(images):
+        seen.append(images.shape)
+        return 1 - images
+
+    views = ViewSet([[RandomHorizontalFlip()], [GaussianNoise(0.1), own], [own]])
+    inv.train(small(epochs=1), data=pictures, views=views)
+    assert len(seen) == 8 and seen[0] == (16, 3, 16, 16)
+    with pytest.raises(SettingError, match="needs two views or more"):
+        inv.train(small(), data=pictures, views=ViewSet([[own]]))
+
+
+def test_a_method_of_ones_own(small, pictures, capsys):
+    mine = Method(objective="info_nce", settings={"temperature": 0.2}, head="linear")
+    run = inv.train(small(quiet=False), data=pictures, method=mine)
+    assert {m["temperature"] for m in run.metrics} == {0.2}
+    assert run.folder.name == "data-info_nce"
+    assert "method: info_nce (2 views, InfoNCE(" in capsys.readouterr().out
+
+
+def test_an_encoder_object_is_not_spoiled_by_a_dry_run(small, pictures):
+    network = Own()
+    before = copy.deepcopy(network.state_dict())
+    inv.train(small(dry_run=True), data=pictures, encoder=network)
+    assert all(torch.equal(before[k], v) for k, v in network.state_dict().items())
+
+
+def test_labels_give_knn_readings_and_a_final_table(small, pictures, capsys):
+    images, labels = pictures
+    settings = small(knn_every=1, evaluate=True)
+    run = inv.train(settings, data=(images, labels))
+    knn = {m["step"]: m["knn"] for m in run.metrics if "knn" in m}
+    assert knn.keys() == {4, 8} and all(0 <= value <= 1 for value in knn.values())
+    assert [row.features for row in run.results] == [
+        "raw pixels",
+        "untrained encoder",
+        "trained encoder",
+    ]
+    written = json.loads((run.folder / "evaluation.json").read_text())
+    assert written[2]["knn"]["accuracy"] == run.results[2].knn.accuracy == knn[8]
+    run = inv.train(settings, data=images)
+    assert not any("knn" in m for m in run.metrics) and run.results == ()
+    assert "no labels in these data" in capsys.readouterr().out
+
+
+def test_json_and_quiet(small, pictures, capsys):
+    inv.train(small(json=True, quiet=False), data=pictures)
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum("loss" in r for r in records) == 8
+    assert any("run folder" in r.get("note", "") for r in records)
+    inv.train(small(quiet=True), data=pictures)
+    quiet = capsys.readouterr().out.splitlines()
+    inv.train(small(quiet=False), data=pictures)
+    plain = capsys.readouterr().out.splitlines()
+    assert len(quiet) <= 3 and quiet[0].startswith("run folder:")
+    assert len(plain) >= 8 and any(line.split()[:1] == ["2/2"] for line in plain)
+
+
+def test_signs_are_printed_as_they_are(capsys):
+    from invariance.training._watch import Watch
+
+    Watch().say("a [bold] :cat: 1.5 in a very " + "long " * 60 + "line")
+    said = capsys.readouterr().out
+    assert said.startswith("a [bold] :cat: 1.5 ") and said.count("\n") == 1
+
+
+def test_resume_goes_alone(small, pictures, stopped_after):
+    folder = stopped_after(2, small(), data=pictures)
+    with pytest.raises(TrainingError, match="--resume goes alone"):
+        inv.train(inv.Train(resume=str(folder), epochs=3), data=pictures)
+    with pytest.raises(TrainingError, match="There is no run to go on with"):
+        inv.train(inv.Train(resume=str(folder / "not")), data=pictures)
+    with pytest.raises(TrainingError, match="does not fit what is being trained"):
+        inv.train(inv.Train(resume=str(folder)), data=pictures, encoder=Own())
+
+
+def test_supcon_needs_labels(small, pictures):
+    with pytest.raises(DataError, match=r"supcon learns from labels.*has none"):
+        inv.train(small(method="supcon"), data=pictures[0])
