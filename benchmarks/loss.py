@@ -186,6 +186,9 @@ def figure(results: Results, path: Path) -> None:
                 if ready:
                     axis.loglog(*points, "o-", label=who)
             axis.set(title=title, xlabel="pairs", ylabel=f"forward + backward, {unit}")
+            ticks = sorted({r["pairs"] for r in rows})
+            axis.set_xticks(ticks, [f"{n:,}" for n in ticks])
+            axis.minorticks_off()
             axis.grid(alpha=0.3)
             if axis.lines:
                 axis.legend(fontsize=8)

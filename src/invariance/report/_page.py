@@ -80,6 +80,8 @@ summary { cursor: pointer; padding: .4rem 0; }
 details { margin-top: 1rem; }
 @media (max-width: 36rem) {
   small { display: block; padding: 0; }
+  th, td { padding-right: .75rem; }
+  tbody th { white-space: normal; min-width: 5rem; }
 }
 @media print {
   body { max-width: none; padding: 0; font-size: .8rem; }
