@@ -16,13 +16,12 @@ from ._config_file import split_config_file
 from ._list import List, show
 from ._report import Report, write
 
-DESCRIPTION = """\
-Contrastive representation learning that fits small machines.
-
-invariance train              learn the generated shapes, in about a minute
-invariance train my_photos    learn from a folder of images
-invariance report runs/NAME   what came of it, on one page
-"""
+DESCRIPTION = (
+    "Contrastive representation learning that fits small machines. Start with "
+    "'invariance train', which learns the generated shapes in a minute or two, or with "
+    "'invariance train FOLDER' on images of your own; 'invariance report RUN' shows what "
+    "came of it."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -66,7 +66,7 @@ def environment(device: str) -> dict[str, Any]:
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "device": device,
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "packages": {name: _version(name) for name in PACKAGES},
     }
 
