@@ -137,6 +137,14 @@ def test_simsiam_has_no_twin_and_its_targets_no_gradient():
     assert all(not p.grad.any() for p in learner.encoder.parameters())
 
 
+def test_counts_may_come_as_floats_from_flags_and_files():
+    encoder = build_encoder("tiny", image_size=16)
+    learner = build("swav", encoder, n_prototypes=6.0, epsilon=1.0)
+    assert learner.objective.prototypes.shape == (6, 128)
+    with pytest.raises(SettingError, match="swav cannot take the settings"):
+        build("swav", encoder, n_prototypes=6.5)
+
+
 def test_sizes_of_one_kind_share_their_statistics():
     """Views of one size go through the network as one batch."""
 

@@ -19,8 +19,8 @@ from ._report import Report, write
 DESCRIPTION = (
     "Contrastive representation learning that fits small machines. Start with "
     "'invariance train', which learns the generated shapes in a minute or two, or with "
-    "'invariance train FOLDER' on images of your own; 'invariance report RUN' shows what "
-    "came of it."
+    "'invariance train FOLDER' on images of your own; 'invariance report RUN' shows "
+    "what came of it."
 )
 
 

@@ -1,5 +1,6 @@
 """From four choices to something that can be trained."""
 
+import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +37,7 @@ def build(method: Method | str, encoder: Encoder, **options: Any) -> Learner:
         last_batch_norm=method.last_batch_norm,
     )
     objective_class = choose(OBJECTIVES, method.objective, "objective")
-    settings = {**method.settings, **options}
+    settings = whole_numbers(objective_class, {**method.settings, **options})
     if method.objective == "swav":
         settings["width"] = head.width
     try:
@@ -57,6 +58,20 @@ def build(method: Method | str, encoder: Encoder, **options: Any) -> Learner:
     momentum = method.momentum if method.encoder == "momentum twin" else None
     hidden = max(method.hidden // 4, 32) if momentum is None else method.hidden
     return SelfPrediction(encoder, head, objective, hidden=hidden, momentum=momentum)
+
+
+def whole_numbers(kind: type, settings: dict[str, Any]) -> dict[str, Any]:
+    """Counts as int: flags and files give every number as a float."""
+    known = inspect.signature(kind).parameters
+    return {
+        name: int(value)
+        if name in known
+        and type(known[name].default) is int
+        and isinstance(value, float)
+        and value.is_integer()
+        else value
+        for name, value in settings.items()
+    }
 
 
 def customised(method: Method | str, **changes: Any) -> Method:

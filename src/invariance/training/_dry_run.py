@@ -96,7 +96,7 @@ def chance_loss(plan: Plan) -> float | None:
 def duration(seconds: float) -> str:
     """In the unit a person would use.
 
-    >>> duration(50), duration(600), duration(9000)
+    >>> duration(50.0), duration(600.0), duration(9000.0)
     ('50 s', '10 min', '2.5 h')
     """
     if seconds < 120:
