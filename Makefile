@@ -19,6 +19,8 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 # The shape checks that the first run switches on cannot be compiled, hence the second.
+# Tensors this small gain nothing from threads.
+test: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/pytest
 	$(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/compiled

@@ -64,6 +64,9 @@ def parse(arguments: list[str], start: Train) -> Train | List | Report:
 
 def train(settings: Train) -> int:
     """Train; torch is imported only now."""
+    # Threads that spin while they wait slow each other down severalfold as soon as
+    # anything else runs on the machine; asleep they cost next to nothing.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from ..training import Stopped
     from ..training import train as start
 
