@@ -7,7 +7,7 @@ import math
 
 from ._settings import Optim
 
-PEAKS = {"adamw": 0.002, "sgd": 0.12, "lars": 0.3}
+PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}
 
 
 def peak_rate(optim: Optim, samples: int) -> float:

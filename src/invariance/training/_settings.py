@@ -19,7 +19,7 @@ class Optim:
     name: Literal["sgd", "adamw", "lars"] = "adamw"
     """adamw needs least tuning; sgd has momentum; lars is for batches above 1,000."""
     lr: float | None = None
-    """Peak learning rate for 256 samples. Default: adamw 0.002, sgd 0.12, lars 0.3."""
+    """Peak learning rate for 256 samples. Default: adamw 0.004, sgd 0.12, lars 0.3."""
     lr_scaling: Literal["linear", "sqrt", "none"] = "sqrt"
     """How the learning rate grows with the samples of one step (relative to 256)."""
     weight_decay: float = 1e-4
