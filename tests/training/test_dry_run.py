@@ -15,7 +15,7 @@ def test_it_prints_shapes_and_chance_and_writes_nothing(
     train(small(dry_run=True, quiet=False, out="runs"), data=pictures)
     said = capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
-    assert "batch_size = 16  (default 256)" in said and "dry_run" not in said
+    assert "batch_size = 16  (default 128)" in said and "dry_run" not in said
     assert "images (16, 3, 16, 16) uint8 -> views [(16, 3, 16, 16)" in said
     assert "features (16, 256) a view -> projections (16, 8)" in said
     assert f"chance is {math.log(31):.3f}" in said

@@ -84,7 +84,7 @@ class Train:
     """Start from the encoder of another run or .safetensors file (weights only)."""
     epochs: int = 20
     """Passes over the data."""
-    batch_size: int = 256
+    batch_size: int = 128
     """Samples in one contrast, over all processes."""
     temperature: float | None = None
     """Of the objective. Default: the method's."""
