@@ -83,7 +83,10 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
         )
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return
-    bad = int((~torch.isfinite(x.detach())).any(1).sum())
+    # one NaN or infinity makes the sum one too; only then are its rows looked for
+    bad = 0
+    if not math.isfinite(float(x.detach().sum())):
+        bad = int((~torch.isfinite(x.detach())).any(1).sum())
     if bad:
         raise NotFiniteError(
             f"{name} has NaN or infinite numbers in {bad} of {len(x)} rows. The "

@@ -138,6 +138,7 @@ def logits_are_moderate(pairs: Pairs, scales: Tensor | None = None) -> bool:
     """
     if pairs.x.device.type != "cpu" or not len(pairs.x) or not len(pairs.y):
         return False
-    longest = pairs.x.norm(dim=1).max() * pairs.y.norm(dim=1).max()
+    longest = pairs.x.norm(dim=1).max()
+    longest = longest * (longest if pairs.symmetric else pairs.y.norm(dim=1).max())
     largest = 1.0 if scales is None else scales.abs().max()
     return bool(largest * longest <= MODERATE)

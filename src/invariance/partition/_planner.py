@@ -12,7 +12,7 @@ import torch
 
 CPU_TILE_BYTES = 2**20
 DEVICE_TILE_BYTES = 256 * 2**20
-CPU_KEPT_BYTES = 16 * 2**20
+CPU_KEPT_BYTES = 4 * 2**20
 DEVICE_KEPT_BYTES = 64 * 2**20
 LIVE_TILES = 3  # scores, exponentials and a mask or temporary exist at one time
 ALIGN = 16  # matrix products like sides that are multiples of a vector register

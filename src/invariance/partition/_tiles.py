@@ -96,7 +96,9 @@ def _id_ranges_meet(
     if pairs.row_ids is None or pairs.column_ids is None or not on_cpu:
         return [[True] * len(column_spans) for _ in row_spans]
     rows = [_range(pairs.row_ids[span]) for span in row_spans]
-    columns = [_range(pairs.column_ids[span]) for span in column_spans]
+    columns = rows
+    if pairs.column_ids is not pairs.row_ids or column_spans != row_spans:
+        columns = [_range(pairs.column_ids[span]) for span in column_spans]
     return [[a <= d and c <= b for c, d in columns] for a, b in rows]
 
 

@@ -48,9 +48,10 @@ def backward(
         column = row
     two_sided = len(column[0]) > 0
     if logits_are_moderate(pairs):
-        by_row = (row[1] * (-row[0]).exp())[:, None]
-        sides = by_row + column[1] * (-column[0]).exp() if two_sided else by_row
-        weight = kept * sides
+        by_row, by_column = (g * (-p).exp() for p, g in (row, column))
+        weight = kept * by_row[:, None]
+        if two_sided:
+            weight.addcmul_(kept, by_column.expand_as(kept))
     else:
         weight = (kept - row[0][:, None]).exp_().mul_(row[1][:, None])
         if two_sided:
