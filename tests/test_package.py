@@ -219,7 +219,6 @@ def test_only_python_blocks_are_run():
     assert python_blocks(text) == ["a = 1\n", "b = a\n"]
 
 
-@pytest.mark.skipif(not README.exists(), reason="there is no README yet")
 def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "readme"}

@@ -42,7 +42,7 @@ def write_whole(path: Path, write: Any) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         _sync_folder(path.parent)
-    except BaseException as cause:
+    except BaseException as cause:  # an interrupt, too, must leave no half file
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         failure = _disk_failure(cause)
