@@ -20,13 +20,13 @@ class List:
     out: str = "runs"
     """Folder of run folders."""
 
-
-def show(command: List) -> None:
-    """Print one line an entry."""
-    rows = list(entries(command))
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, about in rows:
-        print(f"{name:<{width}}  {about}".rstrip())
+    def run(self) -> int:
+        """Print one line an entry."""
+        rows = list(entries(self))
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, about in rows:
+            print(f"{name:<{width}}  {about}".rstrip())
+        return 0
 
 
 def entries(command: List) -> Iterator[tuple[str, str]]:

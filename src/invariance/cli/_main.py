@@ -13,8 +13,8 @@ import tyro
 from ..errors import InvarianceError
 from ..training import Train
 from ._config_file import split_config_file
-from ._list import List, show
-from ._report import Report, write
+from ._list import List
+from ._report import Report
 
 DESCRIPTION = (
     "Contrastive representation learning that fits small machines. Start with "
@@ -30,13 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         rest, start = split_config_file(given)
         command = parse(rest, start)
-        if isinstance(command, List):
-            show(command)
-            return 0
-        if isinstance(command, Report):
-            write(command)
-            return 0
-        return train(command)
+        return train(command) if isinstance(command, Train) else command.run()
     except InvarianceError as error:
         if os.environ.get("LOCAL_RANK", "0") == "0":  # of several processes, one speaks
             print(f"invariance: {error}", file=sys.stderr)

@@ -16,14 +16,14 @@ class Report:
     runs: Annotated[tuple[str, ...], conf.Positional, conf.arg(metavar="RUN ...")]
     """Run folders, such as runs/shapes-simclr."""
 
+    def run(self) -> int:
+        """Write each report and say where it is."""
+        from ..errors import SettingError
+        from ..report import write_report
 
-def write(command: Report) -> None:
-    """Write each report and say where it is."""
-    from ..errors import SettingError
-    from ..report import write_report
-
-    if not command.runs:
-        raise SettingError("Name a run folder; 'invariance list runs' shows them.")
-    defaults = dataclasses.asdict(Train())
-    for folder in command.runs:
-        print(f"report: {write_report(folder, defaults)}", flush=True)
+        if not self.runs:
+            raise SettingError("Name a run folder; 'invariance list runs' shows them.")
+        defaults = dataclasses.asdict(Train())
+        for folder in self.runs:
+            print(f"report: {write_report(folder, defaults)}", flush=True)
+        return 0
