@@ -45,19 +45,24 @@ ARROWS: dict[str, set[str]] = {
         *("views", "encoders", "data", "methods"),
         *("diagnostics", "evaluation", "report"),
     },
-    "invariance": {
+    "runs": {
         *("errors", "partition", "objectives", "negatives"),
         *("views", "encoders", "data", "methods", "training"),
         *("diagnostics", "evaluation", "critics", "estimators", "report"),
     },
+    "invariance": {
+        *("errors", "partition", "objectives", "negatives"),
+        *("views", "encoders", "data", "methods", "training", "runs"),
+        *("diagnostics", "evaluation", "critics", "estimators", "report"),
+    },
     "papers": {
         *("invariance", "errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data", "methods", "training"),
+        *("views", "encoders", "data", "methods", "training", "runs"),
         *("diagnostics", "evaluation", "critics", "estimators", "report"),
     },
     "cli": {
         *("invariance", "errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data", "methods", "training"),
+        *("views", "encoders", "data", "methods", "training", "runs"),
         *("diagnostics", "evaluation", "critics", "estimators", "report", "papers"),
     },
     "__main__": {"cli"},
