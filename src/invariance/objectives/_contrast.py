@@ -1,15 +1,19 @@
 """The two numbers every two-view softmax objective is made of.
 
-For each of the 2n anchors, u's rows first: the logit of its positive, and the
-log-partition over its negatives. The positive stays outside the partition, where its
-precision does not depend on the negatives.
+For each anchor: the logit of its positive, and the log-partition over its negatives.
+The positive stays outside the partition, where its precision does not depend on the
+negatives. Where the negatives come from is not the objective's business: ``contrast``
+takes them from the batch (2n anchors, u's rows first), ``contrast_against`` from a
+source such as a queue or a memory bank (n anchors).
 """
 
-from typing import NamedTuple
+import math
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from ..errors import SettingError
 from ..partition import log_partitions, two_sided_log_partition
@@ -19,11 +23,36 @@ NEGATIVES = ("all", "cross")
 
 
 class Contrast(NamedTuple):
-    """Logits of a batch, anchors of u in row 0 and of v in row 1."""
+    """Logits of a batch of anchors."""
 
-    positive: Float[Tensor, "2 n"]
-    negative: Float[Tensor, "k 2 n"]
-    n_negatives: int
+    positive: Float[Tensor, "*a"]
+    negative: Float[Tensor, "k *a"]
+    log_count: float | Float[Tensor, "*a"]
+    """Log of the number of negatives."""
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Who the anchors are compared with; ``invariance.negatives`` has them."""
+
+    def positive(
+        self,
+        u: Float[Tensor, "n d"],
+        v: Float[Tensor, "n d"] | None,
+        ids: Int[Tensor, " n"],
+        *,
+        scale: Number,
+    ) -> Float[Tensor, " n"]:
+        """Logits of the anchors' positives."""
+
+    def negative(
+        self,
+        u: Float[Tensor, "n d"],
+        ids: Int[Tensor, " n"],
+        *,
+        scales: list[Number],
+    ) -> Float[Tensor, "k n"]:
+        """Log-partitions of the anchors over their negatives; scale 0 counts them."""
 
 
 def contrast(
@@ -50,7 +79,7 @@ def contrast(
     if negatives == "all":
         z, twice = torch.cat([u, v]), ids.repeat(2)
         negative = log_partitions(z, z, scales=scales, row_ids=twice, column_ids=twice)
-        return Contrast(positive, negative.unflatten(1, (2, n)), 2 * n - 2)
+        return Contrast(positive, negative.unflatten(1, (2, n)), math.log(2 * n - 2))
     if negatives == "cross":
         both = [
             torch.stack(
@@ -58,5 +87,38 @@ def contrast(
             )
             for s in scales
         ]
-        return Contrast(positive, torch.stack(both), n - 1)
+        return Contrast(positive, torch.stack(both), math.log(n - 1))
     raise SettingError(f"negatives must be one of {NEGATIVES}: got {negatives!r}.")
+
+
+def contrast_against(
+    source: Source,
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"] | None,
+    ids: Int[Tensor, " n"],
+    *,
+    temperature: Number,
+    powers: tuple[float | int, ...] = (1.0,),
+) -> Contrast:
+    """Like ``contrast``, one-sided, with the negatives (and perhaps positives) of u.
+
+    Args:
+        source: Where negatives come from.
+        u: Anchors, rows ready for use.
+        v: Their positives, for sources that do not hold them themselves.
+        ids: Which sample each anchor is: never its own negative.
+        temperature: Divides every score.
+        powers: Factors on the logits; the power 0 asks for the number of negatives.
+    """
+    scale = 1 / temperature
+    positive = source.positive(u, v, ids, scale=scale)
+    scales = [power * scale for power in powers if power]
+    counted = 0 in powers
+    negative = source.negative(u, ids, scales=[*scales, 0.0] if counted else scales)
+    log_count = negative[-1] if counted else math.nan
+    return Contrast(positive, negative[: len(scales)], log_count)
+
+
+def cross_entropy(logits: Contrast) -> Float[Tensor, ""]:
+    """Of picking the positive out of itself and the negatives, mean over anchors."""
+    return softplus(logits.negative[0] - logits.positive).mean()

@@ -16,7 +16,7 @@ mutual information.
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import NEGATIVES, contrast
+from ._contrast import NEGATIVES, Contrast, contrast
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_choice, check_positive, paired_rows
 
@@ -40,10 +40,17 @@ def dcl(
     _check(temperature, negatives, weight_sigma)
     u, v = paired_rows(u, v, normalize=normalize)
     logits = contrast(u, v, temperature=temperature, negatives=negatives)
+    return _decoupled(logits, temperature, weight_sigma)
+
+
+def _decoupled(
+    logits: Contrast, temperature: Number, weight_sigma: float | int | None
+) -> Tensor:
     positive = logits.positive
     if weight_sigma is not None:
-        nearness = ((u * v).sum(1).detach() / weight_sigma).softmax(0)
-        positive = positive * (2 - len(u) * nearness)
+        cosine = (temperature * positive).detach()
+        nearness = (cosine / weight_sigma).softmax(-1)
+        positive = positive * (2 - positive.shape[-1] * nearness)
     return (logits.negative[0] - positive).mean()
 
 
@@ -84,5 +91,9 @@ class DCL(Objective):
             weight_sigma=self.weight_sigma,
             normalize=self.normalize,
         )
+
+    def of(self, logits: Contrast) -> Tensor:
+        """Log-partition minus the (weighted) positive."""
+        return _decoupled(logits, self.temperature, self.weight_sigma)
 
     readings = loss_and_softmax

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import contrast
+from ._contrast import Contrast, contrast
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_number, check_positive, paired_rows
 
@@ -46,9 +46,22 @@ def debiased(
     """
     _check(temperature, prior, hardness)
     u, v = paired_rows(u, v, normalize=normalize)
-    powers = (1 + hardness, hardness) if hardness else (1.0,)
+    powers = _powers(hardness)
     logits = contrast(u, v, temperature=temperature, negatives="all", powers=powers)
-    count = math.log(logits.n_negatives)
+    return _corrected(logits, temperature, prior, hardness)
+
+
+def _powers(hardness: float | int) -> tuple[float | int, ...]:
+    return (1 + hardness, hardness) if hardness else (1.0,)
+
+
+def _corrected(
+    logits: Contrast,
+    temperature: Number,
+    prior: float | int,
+    hardness: float | int,
+) -> Tensor:
+    count = logits.log_count
     total = logits.negative[0]
     if hardness:
         total = total - logits.negative[1] + count
@@ -106,5 +119,14 @@ class Debiased(Objective):
             hardness=self.hardness,
             normalize=self.normalize,
         )
+
+    @property
+    def powers(self) -> tuple[float | int, ...]:
+        """Of the weighted mean, and 0 for the number of negatives."""
+        return (*_powers(self.hardness), 0)
+
+    def of(self, logits: Contrast) -> Tensor:
+        """Cross-entropy without the expected false negatives."""
+        return _corrected(logits, self.temperature, self.prior, self.hardness)
 
     readings = loss_and_softmax

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import log_partition
+from ._contrast import Contrast
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_choice, check_positive, paired_rows, sample_ids
 
@@ -75,5 +76,9 @@ class DHEL(Objective):
             views=self.views,
             normalize=self.normalize,
         )
+
+    def of(self, logits: Contrast) -> Tensor:
+        """Log-partition minus positive: a source stands for the anchor's own view."""
+        return (logits.negative[0] - logits.positive).mean()
 
     readings = loss_and_softmax

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import NEGATIVES, contrast
+from ._contrast import NEGATIVES, Contrast, contrast
 from ._objective import Objective, softmax_readings
 from ._rows import Number, check_choice, check_number, check_positive, paired_rows
 
@@ -47,6 +47,10 @@ def flat_nce(
     logits = contrast(
         u, v, temperature=temperature, negatives=negatives, powers=(gamma,)
     )
+    return _flat(logits, keep_positive, gamma)
+
+
+def _flat(logits: Contrast, keep_positive: bool, gamma: float | int) -> Tensor:
     gap = logits.negative[0] - gamma * logits.positive
     if keep_positive:
         gap = softplus(gap)
@@ -93,6 +97,15 @@ class FlatNCE(Objective):
             gamma=self.gamma,
             normalize=self.normalize,
         )
+
+    @property
+    def powers(self) -> tuple[float | int, ...]:
+        """Hölder's exponent."""
+        return (self.gamma,)
+
+    def of(self, logits: Contrast) -> Tensor:
+        """1, with a gradient."""
+        return _flat(logits, self.keep_positive, self.gamma)
 
     def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
         """The InfoNCE value, certified information and ESS; not the constant loss."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import contrast
+from ._contrast import Contrast, contrast, cross_entropy
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_positive, paired_rows, sample_ids
 
@@ -37,7 +37,7 @@ def info_nce(
     u, v = paired_rows(u, v, normalize=normalize)
     if symmetric:
         logits = contrast(u, v, temperature=temperature, negatives="cross")
-        return softplus(logits.negative[0] - logits.positive).mean()
+        return cross_entropy(logits)
     ids, scale = sample_ids(u), 1 / temperature
     negative = log_partition(u, v, scale=scale, row_ids=ids, column_ids=ids)
     return softplus(negative - scale * (u * v).sum(1)).mean()
@@ -68,5 +68,9 @@ class InfoNCE(Objective):
             symmetric=self.symmetric,
             normalize=self.normalize,
         )
+
+    def of(self, logits: Contrast) -> Tensor:
+        """Cross-entropy of the positive among itself and the negatives."""
+        return cross_entropy(logits)
 
     readings = loss_and_softmax

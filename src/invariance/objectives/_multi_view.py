@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
+from ._contrast import Source
 from ._info_nce import info_nce
 from ._objective import Objective, softmax_readings
 from ._rows import Number, check_choice, check_positive, sample_ids, view_stack
@@ -96,6 +97,21 @@ class MultiView(Objective):
             aggregate=self.aggregate,
             normalize=self.normalize,
         )
+
+    def against(self, z: Tensor, source: Source, ids: Tensor) -> Tensor:  # type: ignore[override]
+        """The loss of (views, n, d) against the negatives of a source."""
+        z = view_stack(z, normalize=self.normalize)
+        scale = 1 / self.temperature
+        negative = torch.stack([source.negative(u, ids, scales=[scale])[0] for u in z])
+        positive = scale * torch.einsum("aid,bid->abi", z, z)
+        a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
+        if self.aggregate == "mv_dhel":
+            return (negative.sum(0) - positive[a, b].logsumexp(0)).mean()
+        if self.aggregate == "mv_info_nce":
+            both = torch.cat([positive[a, b], positive[b, a]]).logsumexp(0)
+            return softplus(negative.logsumexp(0) - both).mean()
+        each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
+        return torch.stack(each).mean()
 
     def readings(self, z: Tensor) -> dict[str, float]:
         """The loss, and what the first two views say of it."""

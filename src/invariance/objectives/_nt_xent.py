@@ -9,9 +9,8 @@ log(2n - 1) - L is no bound of the mutual information; ``readings`` gives one th
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
-from ._contrast import contrast
+from ._contrast import Contrast, contrast, cross_entropy
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_positive, paired_rows
 
@@ -33,7 +32,7 @@ def nt_xent(
     check_positive("temperature", temperature)
     u, v = paired_rows(u, v, normalize=normalize)
     logits = contrast(u, v, temperature=temperature, negatives="all")
-    return softplus(logits.negative[0] - logits.positive).mean()
+    return cross_entropy(logits)
 
 
 class NTXent(Objective):
@@ -50,5 +49,9 @@ class NTXent(Objective):
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
         return nt_xent(u, v, temperature=self.temperature, normalize=self.normalize)
+
+    def of(self, logits: Contrast) -> Tensor:
+        """Cross-entropy of the positive among itself and the negatives."""
+        return cross_entropy(logits)
 
     readings = loss_and_softmax

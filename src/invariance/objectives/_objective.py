@@ -7,12 +7,50 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from ..errors import SettingError
 from ..partition import log_partitions
-from ._rows import Number, paired_rows, sample_ids
+from ._contrast import Contrast, Source, contrast_against
+from ._rows import Number, anchor_rows, paired_rows, sample_ids
 
 
 class Objective(nn.Module):
-    """Settings checked once, ``forward`` calling the function, and what to log."""
+    """Settings checked once, ``forward`` calling the function, and what to log.
+
+    A softmax objective is algebra on two numbers an anchor, its positive's logit and
+    its negatives' log-partition. It says so in ``of``, and then takes its negatives
+    from any source as well: ``against``.
+    """
+
+    @property
+    def powers(self) -> tuple[float | int, ...]:
+        """Factors on the logits at which ``of`` needs log-partitions; 0 counts."""
+        return (1.0,)
+
+    def of(self, logits: Contrast) -> Tensor:
+        """The loss of anchors whose logits are known."""
+        raise SettingError(
+            f"{type(self).__name__} has no softmax over negatives that a queue or a "
+            "memory bank could provide: use info_nce, nt_xent, dcl, dhel, flat_nce, "
+            "debiased, multi_view or sup_con, or take negatives from the batch."
+        )
+
+    def against(
+        self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
+    ) -> Tensor:
+        """The loss of anchors u with positives v against the negatives of a source.
+
+        Args:
+            u: Anchors (n, d), one row a sample.
+            v: Their positives (n, d); None where the source holds them (a bank does).
+            source: A queue, a memory bank or another of ``invariance.negatives``.
+            ids: Which sample each anchor is, so that it is never its own negative.
+        """
+        settings: Any = self
+        u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
+        logits = contrast_against(
+            source, u, v, ids, temperature=settings.temperature, powers=self.powers
+        )
+        return self.of(logits)
 
     def readings(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Numbers worth logging for a batch, by name; takes what ``forward`` takes."""

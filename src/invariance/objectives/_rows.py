@@ -49,6 +49,21 @@ def paired_rows(
     return ready(u), ready(v)
 
 
+def anchor_rows(
+    u: Tensor, v: Tensor | None, ids: Tensor, *, normalize: bool = True
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:
+    """Anchors and, if given, their positives, checked as ``paired_rows`` does."""
+    if ids.shape != u.shape[:1] or ids.is_floating_point():
+        raise ShapeError(
+            f"ids need one integer an anchor: expected ({len(u)},), got "
+            f"{tuple(ids.shape)} of {ids.dtype}."
+        )
+    if v is not None:
+        return paired_rows(u, v, normalize=normalize)
+    check_rows(u, "u")
+    return (unit_rows(u) if normalize else at_least_float32(u)), None
+
+
 def view_stack(z: Tensor, *, normalize: bool = True) -> Float[Tensor, "v n d"]:
     """Several views of every sample, checked as ``paired_rows`` checks two."""
     if z.ndim != 3 or z.shape[0] < 2:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..errors import ShapeError
 from ..partition import log_partition
+from ._contrast import Source
 from ._objective import Objective
 from ._rows import (
     Number,
@@ -47,14 +48,19 @@ def sup_con(
             f"{tuple(labels.shape)} of {labels.dtype}."
         )
     z = unit_rows(z) if normalize else at_least_float32(z)
+    towards, n_positives = _own_class(z, labels)
     scale, ids = 1 / temperature, sample_ids(z)
+    spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
+    return ((spread - scale * towards) * (n_positives > 0)).mean()
+
+
+def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean score with the other rows of the anchor's class, and how many they are."""
     groups = _group_numbers(labels)
     sums = torch.zeros_like(z).index_add(0, groups, z)[groups]
     sizes = torch.zeros_like(groups).index_add(0, groups, torch.ones_like(groups))
     n_positives = sizes[groups] - 1
-    towards = (z * (sums - z)).sum(1) / n_positives.clamp_min(1)
-    spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
-    return ((spread - scale * towards) * (n_positives > 0)).mean()
+    return (z * (sums - z)).sum(1) / n_positives.clamp_min(1), n_positives
 
 
 def _group_numbers(labels: Tensor) -> Tensor:
@@ -81,3 +87,18 @@ class SupCon(Objective):
         return sup_con(
             z, labels, temperature=self.temperature, normalize=self.normalize
         )
+
+    def against(self, z: Tensor, labels: Tensor, source: Source) -> Tensor:  # type: ignore[override]
+        """The loss with a source's rows as further negatives.
+
+        The source's ids are labels: what it holds of the anchor's own class is no
+        negative.
+        """
+        check_rows(z, "z")
+        z = unit_rows(z) if self.normalize else at_least_float32(z)
+        towards, n_positives = _own_class(z, labels)
+        scale, ids = 1 / self.temperature, sample_ids(z)
+        spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
+        further = source.negative(z, labels, scales=[scale])[0]
+        loss = torch.logaddexp(spread, further) - scale * towards
+        return (loss * (n_positives > 0)).mean()
