@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .diagnostics import *  # noqa: F403
     from .errors import InvarianceError  # noqa: F401
     from .methods import METHODS  # noqa: F401
+    from .negatives import *  # noqa: F403
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
     from .training import Run, Train, load, train  # noqa: F401
@@ -31,6 +32,7 @@ _HOMES = {
         "AlignUniform",
         "BYOL",
         "BarlowTwins",
+        "BinaryNCE",
         "DCL",
         "DHEL",
         "Debiased",
@@ -46,6 +48,7 @@ _HOMES = {
         "VICReg",
         "align_uniform",
         "barlow_twins",
+        "binary_nce",
         "byol",
         "dcl",
         "debiased",
@@ -60,6 +63,17 @@ _HOMES = {
         "sup_con",
         "swav",
         "vicreg",
+    ),
+    "negatives": (
+        "Accepted",
+        "Annulus",
+        "Ball",
+        "Bank",
+        "NEGATIVES",
+        "Neighbours",
+        "Prototypes",
+        "Queue",
+        "learned",
     ),
     "methods": ("METHODS",),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),

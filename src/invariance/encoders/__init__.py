@@ -13,6 +13,7 @@ from ._encoder import Encoder
 from ._head import HEADS, Head, build_head
 from ._momentum_twin import MomentumTwin
 from ._predictor import Predictor
+from ._shuffle import shuffled
 from ._standardised import Standardise, standardised
 from ._tiny import Tiny
 
@@ -27,5 +28,6 @@ __all__ = [
     "Tiny",
     "build_encoder",
     "build_head",
+    "shuffled",
     "standardised",
 ]

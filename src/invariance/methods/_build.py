@@ -1,26 +1,44 @@
 """From four choices to something that can be trained."""
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..encoders import Encoder, build_head
 from ..errors import SettingError, choose, unknown
-from ..objectives import BYOL, OBJECTIVES, SimSiam
+from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue
+from ..objectives import BYOL, OBJECTIVES, Objective, SimSiam
 from ._catalogue import METHODS
-from ._learner import JointEmbedding, Learner, SelfPrediction
+from ._learner import JointEmbedding, SelfPrediction
 from ._method import Method
+from ._nearest_neighbour import NearestNeighbour
+from ._remembering import Remembering
+
+Learner = JointEmbedding | SelfPrediction | Remembering | NearestNeighbour
 
 KINDS = ("one", "predictor", "momentum twin")
+POSITIVES = ("views", "prototypes", "neighbours")
+OF_PROTOTYPES = ("n_clusters", "n_clusterings", "warmup")
 
 
-def build(method: Method | str, encoder: Encoder, **options: Any) -> Learner:
+def build(
+    method: Method | str,
+    encoder: Encoder,
+    *,
+    n_samples: int | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Learner:
     """A learner of this method around an encoder.
 
     Args:
         method: A name in ``METHODS``, or four choices of your own.
         encoder: Samples in, features out.
-        **options: Settings of the objective, such as ``temperature``.
+        n_samples: Size of the data set, for methods with a memory bank.
+        seed: Of a memory bank's first rows and draws.
+        **options: Settings of the objective, such as ``temperature``, and of the
+            source of negatives, such as a queue's ``size``.
 
     >>> from invariance.encoders import build_encoder
     >>> learner = build("dcl", build_encoder("tiny"), temperature=0.2)
@@ -29,6 +47,13 @@ def build(method: Method | str, encoder: Encoder, **options: Any) -> Learner:
     """
     if isinstance(method, str):
         method = choose(METHODS, method, "method")
+    for kind, value, known in (
+        ("kind of encoder", method.encoder, KINDS),
+        ("kind of positives", method.positives, POSITIVES),
+        ("negatives", method.negatives, ("batch", "none", *NEGATIVES)),
+    ):
+        if value not in known:
+            raise SettingError(unknown(kind, value, known))
     head = build_head(
         method.head,
         encoder.width,
@@ -36,41 +61,117 @@ def build(method: Method | str, encoder: Encoder, **options: Any) -> Learner:
         method.width,
         last_batch_norm=method.last_batch_norm,
     )
-    objective_class = choose(OBJECTIVES, method.objective, "objective")
-    settings = whole_numbers(objective_class, {**method.settings, **options})
-    if method.objective == "swav":
-        settings["width"] = head.width
-    try:
-        objective = objective_class(**settings)
-    except TypeError as cause:
-        raise SettingError(
-            f"{method.objective} cannot take the settings {settings}: {cause}."
-        ) from None
-    if method.encoder not in KINDS:
-        raise SettingError(unknown("kind of encoder", method.encoder, KINDS))
+    of_source = {k: v for k, v in options.items() if k in method.source_settings}
+    options = {k: v for k, v in options.items() if k not in of_source}
+    source_settings = {**method.source_settings, **of_source}
+    objective = build_objective(method, head.width, options)
+    momentum = method.momentum if method.encoder == "momentum twin" else None
+    if method.positives == "neighbours":
+        return NearestNeighbour(
+            encoder,
+            head,
+            objective,
+            hidden=method.hidden,
+            **whole_numbers(Queue, source_settings),
+        )
+    if method.negatives in NEGATIVES:
+        source, prototypes = build_source(
+            method, source_settings, n_samples, head.width, seed
+        )
+        if momentum is None and isinstance(source, Queue):
+            raise SettingError(
+                "A queue's keys come from a momentum twin: choose that encoder."
+            )
+        return Remembering(
+            encoder,
+            head,
+            objective,
+            source,
+            momentum=momentum,
+            rising=method.rising,
+            prototypes=prototypes,
+        )
     if method.encoder == "one":
         return JointEmbedding(encoder, head, objective)
     if not isinstance(objective, BYOL | SimSiam):
         raise SettingError(
-            f"A {method.encoder} needs an objective with targets, byol or sim_siam: "
-            f"got {method.objective}."
+            f"A {method.encoder} needs an objective with targets, byol or sim_siam, or "
+            f"negatives from a queue: got {method.objective} with negatives from the "
+            f"{method.negatives}."
         )
-    momentum = method.momentum if method.encoder == "momentum twin" else None
     hidden = max(method.hidden // 4, 32) if momentum is None else method.hidden
     return SelfPrediction(encoder, head, objective, hidden=hidden, momentum=momentum)
 
 
-def whole_numbers(kind: type, settings: dict[str, Any]) -> dict[str, Any]:
+def build_objective(
+    method: Method, width: int, options: Mapping[str, Any]
+) -> Objective:
+    """The objective with the method's settings and these on top."""
+    kind = choose(OBJECTIVES, method.objective, "objective")
+    settings = whole_numbers(kind, {**method.settings, **options})
+    if method.objective == "swav":
+        settings["width"] = width
+    try:
+        return kind(**settings)
+    except TypeError as cause:
+        also = ", ".join(method.source_settings)
+        raise SettingError(
+            f"{method.objective} cannot take the settings {settings}: {cause}."
+            + (f" Its negatives take {also}." if also else "")
+        ) from None
+
+
+def build_source(
+    method: Method,
+    settings: Mapping[str, Any],
+    n_samples: int | None,
+    width: int,
+    seed: int,
+) -> tuple[NegativeSource, list[Prototypes]]:
+    """The source of negatives, on a bank of its own where it needs one."""
+    settings = dict(settings)
+    bank = None
+    if method.negatives != "queue" or method.positives == "prototypes":
+        if n_samples is None:
+            raise SettingError(
+                f"Negatives from {method.negatives!r} keep one row a sample: pass "
+                "n_samples, the size of the data set."
+            )
+        momentum = settings.pop("bank_momentum", 0.5)
+        draws = {}
+        if method.negatives == "bank" and settings.get("n_draws"):
+            draws["n_draws"] = min(int(settings["n_draws"]), n_samples - 1)
+        bank = Bank(n_samples, width, momentum=momentum, seed=seed, **draws)
+    prototypes = []
+    if method.positives == "prototypes":
+        assert bank is not None
+        own = {k: settings.pop(k) for k in OF_PROTOTYPES if k in settings}
+        for _ in range(int(own.pop("n_clusterings", 1))):
+            prototypes.append(Prototypes(bank, **whole_numbers(Prototypes, own)))
+    if method.negatives == "bank":
+        assert bank is not None
+        return bank, prototypes
+    make = NEGATIVES[method.negatives]
+    settings = whole_numbers(make, settings)
+    if method.negatives == "queue":
+        return make(width=width, **settings), prototypes
+    return make(bank, **settings), prototypes
+
+
+def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Counts as int: flags and files give every number as a float."""
     known = inspect.signature(kind).parameters
+
+    def counts(name: str) -> bool:
+        if name not in known:
+            return False
+        return type(known[name].default) is int or known[name].annotation is int
+
     return {
         name: int(value)
-        if name in known
-        and type(known[name].default) is int
-        and isinstance(value, float)
-        and value.is_integer()
+        if counts(name) and isinstance(value, float) and value.is_integer()
         else value
-        for name, value in settings.items()
+        for name, value in given.items()
     }
 
 

@@ -60,6 +60,138 @@ METHODS: dict[str, Method] = {
         labelled=True,
         source="Khosla et al. 2020; temperature 0.1 of the CIFAR runs",
     ),
+    "moco": Method(
+        objective="info_nce",
+        settings={"temperature": 0.2},
+        encoder="momentum twin",
+        negatives="queue",
+        source_settings={"size": 4096},
+        momentum=0.99,
+        rising=False,
+        source="Chen et al. 2020 (MoCo v2): temperature 0.2, two-layer head; queue "
+        "4096 instead of 65536 and momentum 0.99 instead of 0.999, for small data sets "
+        "and runs of a few thousand steps",
+    ),
+    "moco_v1": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        encoder="momentum twin",
+        negatives="queue",
+        source_settings={"size": 4096},
+        head="linear",
+        momentum=0.99,
+        rising=False,
+        source="He et al. 2020: temperature 0.07, linear head; queue and momentum as "
+        "moco",
+    ),
+    "ir": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        negatives="bank",
+        source_settings={"bank_momentum": 0.5},
+        head="linear",
+        source="Wu et al. 2018 (Instance Discrimination): temperature 0.07, bank "
+        "momentum 0.5, here with the full softmax over the bank",
+    ),
+    "ir_sampled": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        negatives="bank",
+        source_settings={"bank_momentum": 0.5, "n_draws": 4096},
+        head="linear",
+        source="Wu et al. 2018 with a softmax over the positive and 4096 drawn rows",
+    ),
+    "ir_nce": Method(
+        objective="binary_nce",
+        settings={"temperature": 0.07},
+        negatives="bank",
+        source_settings={"bank_momentum": 0.5, "n_draws": 4096},
+        head="linear",
+        source="Wu et al. 2018 as released: binary NCE with 4096 noise rows and the "
+        "partition constant of the first batch",
+    ),
+    "ball": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        negatives="ball",
+        source_settings={"bank_momentum": 0.5, "k": 0.1},
+        head="linear",
+        source="Wu et al. 2020 (the views paper): the nearest tenth of the bank; "
+        "temperature and bank momentum of ir",
+    ),
+    "annulus": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        negatives="annulus",
+        source_settings={
+            "bank_momentum": 0.5,
+            "inner": 0.01,
+            "outer": 0.1,
+            "outer_start": 1.0,
+        },
+        head="linear",
+        source="Wu et al. 2020: the nearest tenth without its innermost tenth, the "
+        "outer end closing in from the whole bank over training",
+    ),
+    "la": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        negatives="neighbours",
+        source_settings={
+            "bank_momentum": 0.5,
+            "k": 0.1,
+            "n_clusters": 100,
+            "n_clusterings": 3,
+            "warmup": 0.05,
+        },
+        head="linear",
+        source="Zhuang et al. 2019 (Local Aggregation): temperature 0.07, the first "
+        "5 % of training as ir; 3 clusterings into 100 instead of 10 into 30000",
+    ),
+    "vince": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        negatives="accepted",
+        source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
+        head="linear",
+        source="Wu et al. 2020 (VINCE): the nearest quarter of 1024 draws and one in "
+        "20 of the others, weighted by p/q",
+    ),
+    "vince_plus": Method(
+        objective="info_nce",
+        settings={"temperature": 0.07},
+        negatives="learned",
+        source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
+        head="linear",
+        source="Wu et al. 2020 (VINCE+): acceptance learned by the score function; "
+        "its objective is ours, since the paper's has none to learn from",
+    ),
+    "pcl": Method(
+        objective="info_nce",
+        settings={"temperature": 0.2},
+        encoder="momentum twin",
+        negatives="queue",
+        positives="prototypes",
+        source_settings={
+            "size": 4096,
+            "bank_momentum": 0.0,
+            "n_clusters": 50,
+            "n_clusterings": 3,
+            "warmup": 0.1,
+        },
+        momentum=0.99,
+        rising=False,
+        source="Li et al. 2021 (PCL v2): temperature 0.2, warm-up of a tenth; clusters "
+        "the keys as they came, 3 clusterings into 50 instead of 25k to 100k",
+    ),
+    "nnclr": Method(
+        objective="info_nce",
+        settings={"temperature": 0.1, "symmetric": False},
+        encoder="predictor",
+        positives="neighbours",
+        source_settings={"size": 4096},
+        source="Dwibedi et al. 2021: temperature 0.1; support of 4096 instead of 98304",
+    ),
     "align_uniform": Method(
         objective="align_uniform",
         settings={"alpha": 2.0, "t": 2.0},

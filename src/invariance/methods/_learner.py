@@ -2,11 +2,12 @@
 
 Images → views → encoder h → head z → objective. h is what is evaluated and exported, z
 what is trained on. Every learner returns a ``Step`` of named parts; the loop does the
-rest, and calls ``after_step`` when the optimiser has moved.
+rest, and calls ``before_epoch`` and, when the optimiser has moved, ``after_step``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,8 @@ from ..errors import DataError
 from ..objectives import MultiView, Objective, SupCon
 from ..partition import gather_rows
 
+Network = Callable[[Tensor], Tensor]
+
 
 class Step(NamedTuple):
     """One batch through a learner."""
@@ -26,7 +29,9 @@ class Step(NamedTuple):
     u: Float[Tensor, "n d"]
     """Projections of the first view, of all processes, without gradient."""
     v: Float[Tensor, "n d"]
-    """Projections of the second view."""
+    """Projections of the second view, or the positives a memory holds."""
+    parts: Mapping[str, Tensor] = MappingProxyType({})
+    """Further numbers worth logging, by name."""
 
 
 class JointEmbedding(nn.Module):
@@ -38,7 +43,12 @@ class JointEmbedding(nn.Module):
         self.head = head
         self.objective = objective
 
-    def forward(self, views: Sequence[Tensor], labels: Tensor | None = None) -> Step:
+    def forward(
+        self,
+        views: Sequence[Tensor],
+        labels: Tensor | None = None,
+        ids: Tensor | None = None,
+    ) -> Step:
         """Loss and projections of a batch of views."""
         z = project(nn.Sequential(self.encoder, self.head), views)
         return Step(self._loss(z, labels), z[0].detach(), z[1].detach())
@@ -58,6 +68,9 @@ class JointEmbedding(nn.Module):
 
     def after_step(self, progress: float) -> None:
         """Nothing moves but the parameters."""
+
+    def before_epoch(self, progress: float) -> None:
+        """Nothing is prepared."""
 
 
 class SelfPrediction(nn.Module):
@@ -86,7 +99,12 @@ class SelfPrediction(nn.Module):
             online = nn.Sequential(encoder, head)
             self.twin = MomentumTwin(online, momentum=momentum)
 
-    def forward(self, views: Sequence[Tensor], labels: Tensor | None = None) -> Step:
+    def forward(
+        self,
+        views: Sequence[Tensor],
+        labels: Tensor | None = None,
+        ids: Tensor | None = None,
+    ) -> Step:
         """Loss and projections of a batch of views."""
         online = nn.Sequential(self.encoder, self.head)
         rows = local_projections(online, views)
@@ -106,16 +124,16 @@ class SelfPrediction(nn.Module):
         if self.twin is not None:
             self.twin.follow(nn.Sequential(self.encoder, self.head), progress)
 
+    def before_epoch(self, progress: float) -> None:
+        """Nothing is prepared."""
 
-Learner = JointEmbedding | SelfPrediction
 
-
-def project(network: nn.Module, views: Sequence[Tensor]) -> list[Tensor]:
+def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:
     """Each view's rows of all processes, with the gradient of the global loss."""
     return [gather_rows(z) for z in local_projections(network, views)]
 
 
-def local_projections(network: nn.Module, views: Sequence[Tensor]) -> list[Tensor]:
+def local_projections(network: Network, views: Sequence[Tensor]) -> list[Tensor]:
     """Each view's rows; views of one size go through the network together.
 
     Together means one set of batch statistics for all of them, as SimCLR has it.

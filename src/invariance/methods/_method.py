@@ -20,13 +20,19 @@ class Method:
     """"one" for all views, "predictor" on top of it (the other view is a target), or
     "momentum twin" (the target comes from a slowly moving copy)."""
     negatives: str = "batch"
-    """"batch", or "none"."""
+    """"batch", "none", or a name in ``invariance.negatives.NEGATIVES``."""
+    source_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
+    positives: str = "views"
+    """"views", "prototypes" besides (PCL), or "neighbours" instead (NNCLR)."""
     head: str = "mlp2"
     hidden: int = 512
     width: int = 128
     last_batch_norm: bool = False
     momentum: float = 0.996
-    """Of the momentum twin, rising to 1."""
+    """Of the momentum twin."""
+    rising: bool = True
+    """Whether the twin's momentum rises to 1 by the end."""
     labelled: bool = False
     """Whether it learns from labels."""
     source: str = ""

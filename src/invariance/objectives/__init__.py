@@ -5,6 +5,7 @@
 
 from ._align_uniform import AlignUniform, align_uniform
 from ._barlow_twins import BarlowTwins, barlow_twins
+from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
 from ._dcl import DCL, dcl
 from ._debiased import Debiased, debiased
@@ -32,6 +33,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "multi_view": MultiView,
     "sup_con": SupCon,
     "sig_lip": SigLIP,
+    "binary_nce": BinaryNCE,
     "align_uniform": AlignUniform,
     "byol": BYOL,
     "sim_siam": SimSiam,
@@ -48,6 +50,7 @@ __all__ = [
     "OBJECTIVES",
     "AlignUniform",
     "BarlowTwins",
+    "BinaryNCE",
     "Debiased",
     "FlatNCE",
     "InfoNCE",
@@ -61,6 +64,7 @@ __all__ = [
     "VICReg",
     "align_uniform",
     "barlow_twins",
+    "binary_nce",
     "byol",
     "dcl",
     "debiased",

@@ -8,7 +8,7 @@ source such as a queue or a memory bank (n anchors).
 """
 
 import math
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -35,6 +35,9 @@ class Contrast(NamedTuple):
 class Source(Protocol):
     """Who the anchors are compared with; ``invariance.negatives`` has them."""
 
+    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Any:
+        """Rows ``z`` with ``ids``, and a band of scores ``low`` to ``high`` or None."""
+
     def positive(
         self,
         u: Float[Tensor, "n d"],
@@ -53,6 +56,17 @@ class Source(Protocol):
         scales: list[Number],
     ) -> Float[Tensor, "k n"]:
         """Log-partitions of the anchors over their negatives; scale 0 counts them."""
+
+    def logits(
+        self,
+        u: Float[Tensor, "n d"],
+        v: Float[Tensor, "n d"] | None,
+        ids: Int[Tensor, " n"],
+        *,
+        scale: Number,
+        scales: list[Number],
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "k n"]]:
+        """Logits of the anchors' positives, and the negatives' log-partitions."""
 
 
 def contrast(
@@ -111,10 +125,11 @@ def contrast_against(
         powers: Factors on the logits; the power 0 asks for the number of negatives.
     """
     scale = 1 / temperature
-    positive = source.positive(u, v, ids, scale=scale)
-    scales = [power * scale for power in powers if power]
-    counted = 0 in powers
-    negative = source.negative(u, ids, scales=[*scales, 0.0] if counted else scales)
+    scales: list[Number] = [power * scale for power in powers if power]
+    counted = [0.0] if 0 in powers else []
+    positive, negative = source.logits(
+        u, v, ids, scale=scale, scales=[*scales, *counted]
+    )
     log_count = negative[-1] if counted else math.nan
     return Contrast(positive, negative[: len(scales)], log_count)
 

@@ -7,10 +7,11 @@ from ._log_partition import (
     two_sided_log_partition,
 )
 from ._planner import BACKENDS
-from ._ranks import gather_rows
+from ._ranks import from_first_process, gather_rows
 
 __all__ = [
     "BACKENDS",
+    "from_first_process",
     "gather_rows",
     "log_partition",
     "log_partitions",

@@ -28,6 +28,14 @@ def gather_rows(x: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "m ..."]:
     return _Gather.apply(x)
 
 
+def from_first_process(x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+    """What the first process has, on all of them: for results that may differ."""
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        x = x.contiguous()
+        dist.broadcast(x, src=0)
+    return x
+
+
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..errors import TrainingError
+from ..methods import JointEmbedding
 from ..objectives import InfoNCE, MultiView, NTXent, SupCon
 from ._config import differences
 from ._fabric import make_fabric, prepare
@@ -63,7 +64,8 @@ def one_batch(
         start = time.perf_counter()
         (images,) = plan.source.batches([samples], device=fabric.device)
         views = plan.views(images, samples=samples, seed=0, epoch=0)
-        step = module(views, plan.labels(samples, fabric.device))
+        ids = samples.to(fabric.device)
+        step = module(views, plan.labels(samples, fabric.device), ids)
         fabric.backward(step.loss)
         module.zero_grad(set_to_none=True)
         loss = float(step.loss.detach())
@@ -82,6 +84,8 @@ def one_batch(
 def chance_loss(plan: Plan) -> float | None:
     """What a learner that cannot tell samples apart would pay."""
     n, objective = plan.settings.batch_size, plan.learner.objective
+    if not isinstance(plan.learner, JointEmbedding):
+        return None
     if isinstance(objective, InfoNCE):
         return math.log(n)
     if isinstance(objective, NTXent):

@@ -15,6 +15,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_state_dict,
 )
 from torch.distributed.fsdp import MixedPrecision
+from torch.nn.parallel import DistributedDataParallel
 
 from ..encoders import Encoder
 from ..errors import SettingError, TrainingError
@@ -137,13 +138,26 @@ def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
+MEMORIES = ("negatives", "prototypes", "support")
+
+
+def keeps_more(learner: nn.Module) -> bool:
+    """Whether there is state beside the weights that the optimiser moves."""
+    return any(hasattr(learner, part) for part in ("twin", *MEMORIES))
+
+
+def memory_of(learner: nn.Module) -> list[str]:
+    """Names of the buffers in which past rows are kept."""
+    return [name for name, _ in learner.named_buffers() if name.startswith(MEMORIES)]
+
+
 def prepare(fabric: Fabric, plan: Plan) -> tuple[Prepared, Any]:
     """Move the learner to its device and wrap it for precision and processes."""
     learner: nn.Module = plan.learner
-    if isinstance(fabric.strategy, FSDPStrategy) and hasattr(learner, "twin"):
+    if isinstance(fabric.strategy, FSDPStrategy) and keeps_more(learner):
         raise SettingError(
-            f"{plan.settings.method} compares two networks weight by weight, which "
-            "fsdp takes apart: use --machine.strategy ddp."
+            f"{plan.settings.method} keeps a second network or a memory beside the "
+            "weights, which fsdp takes apart: use --machine.strategy ddp."
         )
     if fabric.device.type == "cuda":
         learner = learner.to(memory_format=torch.channels_last)
@@ -151,6 +165,10 @@ def prepare(fabric: Fabric, plan: Plan) -> tuple[Prepared, Any]:
             learner = nn.SyncBatchNorm.convert_sync_batchnorm(learner)
     if plan.settings.machine.compile:
         plan.learner.encoder.network.compile()
+    # every process has the same memory already: sending it round would cost a bank
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(
+        learner, memory_of(learner)
+    )
     optimizer = build_optimizer(learner, plan.settings.optim, plan.peak)
     wrapped, wrapped_optimizer = fabric.setup(learner, optimizer)
     return Prepared(fabric, wrapped, wrapped_optimizer), wrapped_optimizer

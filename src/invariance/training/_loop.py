@@ -43,6 +43,8 @@ class Loop:
         self.saved_at = time.monotonic()
         self.start_clock()
         for epoch in range(done // plan.steps_per_epoch, settings.epochs):
+            if done % plan.steps_per_epoch == 0:
+                plan.learner.before_epoch(done / plan.n_steps)
             steps = plan.steps(epoch, self.fabric.global_rank)
             steps = steps[done % plan.steps_per_epoch :]
             images = plan.source.batches(steps.flatten(0, 1), device=self.fabric.device)
@@ -66,9 +68,10 @@ class Loop:
             seed = plan.settings.seed
             views = plan.views(batch, samples=samples, seed=seed, epoch=epoch)
             labels = plan.labels(samples, self.fabric.device)
+            ids = samples.to(self.fabric.device)
             try:
                 with self.exchange(part == len(rows)):
-                    step = self.module(views, labels)
+                    step = self.module(views, labels, ids)
                     self.fabric.backward(step.loss / len(rows))
             except NotFiniteError as cause:
                 raise diverged(done, str(cause)) from None

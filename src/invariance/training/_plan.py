@@ -18,6 +18,7 @@ from ..data import ImageSource, load
 from ..encoders import Encoder, build_encoder, standardised
 from ..errors import DataError, SettingError, choose
 from ..methods import METHODS, Learner, Method, build, customised
+from ..negatives import NEGATIVES
 from ..views import RECIPES, ViewSet
 from ._encoder_file import load as load_encoder
 from ._encoder_file import stem_of
@@ -168,7 +169,8 @@ def make_plan(
     recipe = settings.views if settings.views != "auto" else four.views
     is_shapes = isinstance(data, str) and data == "shapes"
     chosen = views or make_views(recipe, four, source, is_shapes=is_shapes)
-    if len(chosen) < 2:
+    alone = four.negatives in NEGATIVES and four.encoder == "one"
+    if len(chosen) < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
     seed_all(settings.seed)
     network = make_encoder(settings, source, encoder)
@@ -177,7 +179,7 @@ def make_plan(
     options: dict[str, Any] = dict(settings.options)
     if settings.temperature is not None:
         options["temperature"] = settings.temperature
-    learner = build(four, network, **options)
+    learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     controller = None
     if settings.ess.target is not None:
         controller = EssController(learner.objective, settings.ess)
@@ -267,7 +269,7 @@ def check(settings: Train, processes: int) -> None:
         ("epochs", settings.epochs, 1),
         ("batch_size", settings.batch_size, 2),
         ("optim.accumulate", settings.optim.accumulate, 1),
-        ("n_views", settings.n_views or 2, 2),
+        ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
         ("log_every", settings.log_every, 0),
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
     ):

@@ -41,6 +41,7 @@ def read(step: Step, objective: Any) -> dict[str, float]:
         "effective_rank": effective_rank(u),
         "spread": collapse(u).ratio,
         "temperature": temperature,
+        **{name: float(value) for name, value in step.parts.items()},
     }
 
 

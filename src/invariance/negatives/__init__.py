@@ -1,0 +1,64 @@
+"""Negatives: who the anchors are compared with.
+
+Each works with every softmax objective: ``objective.against(u, v, source, ids)``.
+
+>>> import torch
+>>> import invariance as inv
+>>> queue = inv.Queue(4096, width=128)
+>>> queue.remember(torch.randn(256, 128), torch.arange(256))
+>>> u, v = torch.randn(2, 64, 128)
+>>> loss = inv.DCL(temperature=0.2).against(u, v, queue, ids=torch.arange(64))
+>>> queue.remember(v, torch.arange(64))  # after use
+"""
+
+from collections.abc import Callable
+
+from ._accepted import Accepted, Nearest
+from ._annulus import Annulus
+from ._ball import Ball
+from ._bank import Bank
+from ._kmeans import Clusters, kmeans
+from ._learned import AcceptanceNetwork, learned
+from ._neighbours import Neighbours
+from ._partition_estimates import (
+    control_variate_partition,
+    importance_partition,
+    monte_carlo_partition,
+    stratified_partition,
+)
+from ._prototypes import Prototypes, concentration
+from ._queue import Queue
+from ._source import Candidates, NegativeSource
+
+NEGATIVES: dict[str, Callable[..., NegativeSource]] = {
+    "queue": Queue,
+    "bank": Bank,
+    "ball": Ball,
+    "annulus": Annulus,
+    "neighbours": Neighbours,
+    "accepted": Accepted,
+    "learned": learned,
+}
+
+__all__ = [
+    "NEGATIVES",
+    "AcceptanceNetwork",
+    "Accepted",
+    "Annulus",
+    "Ball",
+    "Bank",
+    "Candidates",
+    "Clusters",
+    "Nearest",
+    "NegativeSource",
+    "Neighbours",
+    "Prototypes",
+    "Queue",
+    "concentration",
+    "control_variate_partition",
+    "importance_partition",
+    "kmeans",
+    "learned",
+    "monte_carlo_partition",
+    "stratified_partition",
+]

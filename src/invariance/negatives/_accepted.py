@@ -1,0 +1,157 @@
+r"""Accepted negatives (VINCE): proposals from the bank, kept with a probability.
+
+Of K rows drawn uniformly (from p), anchor i keeps row j with probability $r_{ij}$, so
+what is kept has the density $q = r p / Z_r$ and the weight $p/q = Z_r / r_{ij}$. The
+views paper drops $Z_r = \mathrm E_p\,r$, without which the weights are no ratio of
+densities; here they are normalised over what was kept, which needs no $Z_r$:
+
+$$P_i = \log\sum_{j\text{ kept}} \tilde w_{ij} e^{s_{ij}},\qquad
+\tilde w_{ij} = \frac{n_i / r_{ij}}{\sum_{l\text{ kept}} 1/r_{il}},\qquad
+n_i = \text{number kept}$$
+
+``weighted=False`` leaves the weights out. If the kept negatives score at least as high
+as marginal ones (hard ones), the InfoNCE value then still bounds the mutual information
+from below; with easy ones it overshoots. Every r is at least ``floor``, since weights
+of rows that can never be kept do not exist: a hard ball or ring has no weighted form.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from ..errors import SettingError
+from ._bank import Bank
+from ._ranks import rank_of
+from ._source import Candidates, NegativeSource, Number
+
+
+class Nearest(nn.Module):
+    """Keep the nearest ``share`` of the proposals, and of the others a few.
+
+    >>> scores = torch.tensor([[0.9, 0.1, 0.5, 0.3]])
+    >>> Nearest(share=0.5, floor=0.1)(scores, None, None)
+    tensor([[1.0000, 0.1000, 1.0000, 0.1000]])
+    """
+
+    def __init__(self, share: float | int = 0.25, floor: float | int = 0.05) -> None:
+        super().__init__()
+        if not 0 < share <= 1:
+            raise SettingError(f"share lies between 0 and 1: got {share}.")
+        check_floor(floor)
+        self.share = share
+        self.floor = floor
+
+    def forward(
+        self, scores: Float[Tensor, "n m"], u: Tensor | None, z: Tensor | None
+    ) -> Float[Tensor, "n m"]:
+        """Probability of keeping each proposal."""
+        k = max(rank_of("share", float(self.share), scores.shape[1]), 1)
+        limit = scores.detach().topk(k, dim=1).values[:, -1:]
+        kept = torch.full_like(scores, self.floor)
+        return kept.masked_fill(scores.detach() >= limit, 1.0)
+
+
+def check_floor(floor: float | int) -> None:
+    """Raise unless every proposal can be kept."""
+    if not 0 < floor <= 1:
+        raise SettingError(
+            "floor is the least probability of keeping a proposal, above 0 (a weight "
+            f"1/0 does not exist) and up to 1: got {floor}."
+        )
+
+
+class Accepted(NegativeSource):
+    """Rows of the bank that an acceptance function keeps, with their weights."""
+
+    def __init__(
+        self,
+        bank: Bank,
+        acceptance: nn.Module | None = None,
+        *,
+        n_proposals: int = 1024,
+        weighted: bool = True,
+    ) -> None:
+        super().__init__(bank)
+        if not n_proposals >= 1:
+            raise SettingError(f"n_proposals must be at least 1: got {n_proposals}.")
+        self.acceptance = Nearest() if acceptance is None else acceptance
+        self.n_proposals = n_proposals
+        self.weighted = weighted
+        self.last: dict[str, Tensor] = {}
+        self.lesson: Tensor | None = None
+
+    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+        """The proposals, the same for every anchor."""
+        self.bank.check(u, ids)
+        drawn = self.bank.draw(self.n_proposals)
+        return Candidates(self.bank.z[drawn], drawn)
+
+    def negative(
+        self,
+        u: Float[Tensor, "n d"],
+        ids: Int[Tensor, " n"],
+        *,
+        scales: Sequence[Number],
+    ) -> Float[Tensor, "k n"]:
+        """Weighted log-partitions over what each anchor keeps."""
+        found = self.candidates(u, ids)
+        scores = u @ found.z.to(u).T
+        probability = self.acceptance(scores, u.detach(), found.z.to(u))
+        kept = self.keep(probability.detach(), ids[:, None] == found.ids)
+        weights = log_weights(probability.detach(), kept, weighted=self.weighted)
+        self.last = {
+            "acceptance": probability.detach().mean(),
+            "weight_ess": effective_share(weights, kept).mean(),
+        }
+        learn: Any = getattr(self.acceptance, "lesson", None)
+        if learn is not None:
+            self.lesson = learn((scales[0] * scores).detach(), probability, kept)
+        return torch.stack([(a * scores + weights).logsumexp(1) for a in scales])
+
+    def keep(
+        self, probability: Float[Tensor, "n m"], own: Bool[Tensor, "n m"]
+    ) -> Bool[Tensor, "n m"]:
+        """Throw the dice; an anchor that would keep nothing keeps its likeliest."""
+        dice = torch.rand(probability.shape, generator=self.bank.dice())
+        kept = (dice.to(probability) < probability) & ~own
+        likeliest = probability.masked_fill(own, -1.0).argmax(1, keepdim=True)
+        nothing = ~kept.any(1, keepdim=True)
+        spare = torch.zeros_like(kept).scatter(1, likeliest, True) & nothing & ~own
+        return kept | spare
+
+    def own_loss(self) -> Tensor | None:
+        """Value 0, with the gradient of an acceptance function that learns."""
+        lesson, self.lesson = self.lesson, None
+        return None if lesson is None else lesson - lesson.detach()
+
+    def readings(self) -> dict[str, Tensor]:
+        """Mean probability of keeping, and effective share of the weights."""
+        return self.last
+
+
+def log_weights(
+    probability: Float[Tensor, "n m"], kept: Bool[Tensor, "n m"], *, weighted: bool
+) -> Float[Tensor, "n m"]:
+    """Log of the normalised weights, mean 1 over what is kept, -inf for the rest.
+
+    >>> log_weights(torch.tensor([[1.0, 0.5, 0.5]]), torch.ones(1, 3) > 0,
+    ...             weighted=True).exp()
+    tensor([[0.6000, 1.2000, 1.2000]])
+    """
+    inverse = -probability.log() if weighted else torch.zeros_like(probability)
+    inverse = inverse.masked_fill(~kept, -torch.inf)
+    n_kept = kept.sum(1, keepdim=True).clamp_min(1)
+    total = inverse.logsumexp(1, keepdim=True)
+    total = total.masked_fill(total == -torch.inf, 0.0)  # an anchor left with nothing
+    return inverse - total + n_kept.log()
+
+
+def effective_share(
+    weights: Float[Tensor, "n m"], kept: Bool[Tensor, "n m"]
+) -> Float[Tensor, " n"]:
+    """Effective number of weights over their number, from log-weights."""
+    effective = (2 * weights.logsumexp(1) - (2 * weights).logsumexp(1)).exp()
+    return effective / kept.sum(1).clamp_min(1)

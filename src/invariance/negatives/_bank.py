@@ -1,0 +1,133 @@
+r"""The memory bank (Instance Discrimination): one row a sample of the data set.
+
+$$M_i \leftarrow \frac{m M_i + (1 - m) f}{\lVert m M_i + (1 - m) f\rVert}$$
+
+A sample's positive is its own row, its negatives are the other rows, all of them or
+``n_draws`` drawn anew at each step. With m = 0 a row is the sample's latest view. The
+views paper's update (eq. 7) leaves out the normalisation, without which rows shrink.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from ..errors import SettingError, ShapeError
+from ._source import Candidates, NegativeSource, Number
+
+
+class Bank(NegativeSource):
+    """Rows of all samples; it starts with random directions.
+
+    >>> bank = Bank(100, width=8, momentum=0.0)
+    >>> f = torch.nn.functional.normalize(torch.randn(2, 8), dim=1)
+    >>> bank.remember(f, torch.tensor([3, 99]))
+    >>> torch.allclose(bank.z[99], f[1])
+    True
+    """
+
+    z: Tensor
+    ids: Tensor
+
+    def __init__(
+        self,
+        n_samples: int,
+        width: int,
+        *,
+        momentum: float | int = 0.5,
+        n_draws: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if n_samples < 2 or width < 1:
+            raise SettingError(
+                "A bank holds one row for each of at least two samples: got "
+                f"{n_samples} samples and width {width}."
+            )
+        if not 0 <= momentum < 1:
+            raise SettingError(
+                "The bank's momentum is the share of the old row that stays, from 0 "
+                f"to below 1: got {momentum}."
+            )
+        if n_draws is not None and not 1 <= n_draws < n_samples:
+            raise SettingError(
+                f"A bank of {n_samples} rows has {n_samples - 1} negatives to draw "
+                f"from: got n_draws = {n_draws}."
+            )
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.randn(n_samples, width, generator=generator)
+        self.register_buffer("z", normalize(rows, dim=1))
+        self.register_buffer("ids", torch.arange(n_samples), persistent=False)
+        self.momentum = momentum
+        self.n_draws = n_draws
+        self.seed = seed
+        self.n_drawn = 0
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    def check(self, u: Tensor, ids: Tensor) -> None:
+        """Raise unless rows of this width and these samples can be in the bank.
+
+        On an accelerator, looking at ids would stall the queue.
+        """
+        if u.shape[1] != self.z.shape[1]:
+            raise ShapeError(
+                f"The bank holds rows of width {self.z.shape[1]} and these have width "
+                f"{u.shape[1]}: build it with the width of the projections."
+            )
+        if ids.device.type == "cpu" and len(ids):
+            first, last = int(ids.min()), int(ids.max())
+            if first < 0 or last >= len(self):
+                raise SettingError(
+                    f"The bank has {len(self):,} rows, one a sample, and the batch "
+                    f"names sample {first if first < 0 else last:,}: build it with the "
+                    "size of the data set."
+                )
+
+    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+        """All rows, or the ones drawn, the same for every anchor."""
+        self.check(u, ids)
+        if self.n_draws is None:
+            return Candidates(self.z, self.ids)
+        drawn = self.draw(self.n_draws)
+        return Candidates(self.z[drawn], drawn)
+
+    def draw(self, k: int) -> Int[Tensor, " k"]:
+        """Row numbers drawn uniformly: others each time, the same after a resume."""
+        return torch.randint(len(self), (k,), generator=self.dice()).to(self.ids)
+
+    def dice(self) -> torch.Generator:
+        """A fresh generator; its seed is in the checkpoint."""
+        self.n_drawn += 1
+        return torch.Generator().manual_seed(self.seed * 1_000_003 + self.n_drawn)
+
+    def positive(
+        self,
+        u: Float[Tensor, "n d"],
+        v: Float[Tensor, "n d"] | None,
+        ids: Int[Tensor, " n"],
+        *,
+        scale: Number,
+    ) -> Float[Tensor, " n"]:
+        """Logits of the anchors with their own rows; v is not asked for."""
+        self.check(u, ids)
+        return scale * (u * self.z[ids]).sum(1)
+
+    @torch.no_grad()
+    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+        """Move the samples' rows towards these."""
+        self.check(z, ids)
+        ids, m = ids.to(self.ids), self.momentum
+        fresh = normalize(z.to(self.z), dim=1)
+        self.z[ids] = normalize(m * self.z[ids] + (1 - m) * fresh, dim=1)
+
+    def get_extra_state(self) -> Any:
+        """How often the dice were thrown."""
+        return torch.tensor(self.n_drawn)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Go on from a checkpoint."""
+        self.n_drawn = int(state)

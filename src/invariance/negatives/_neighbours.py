@@ -1,0 +1,171 @@
+r"""Neighbours (Local Aggregation): clusters are positives, the ball around them is not.
+
+$$L_i = -\log\frac{\sum_{j\in C_i\cap B_i} e^{s_j}}{\sum_{j\in B_i} e^{s_j}}$$
+
+B_i is the anchor's own row and the k rows of the bank nearest to it; C_i is its own row
+and every row that shares a cluster with it in any of several k-means clusterings (the
+paper speaks of nearest neighbours, its code clusters). In terms of this package: the
+positive is the log-partition over the close set, the negatives are the rest of the
+ball, and InfoNCE of the two is the loss above; any other softmax objective works too.
+
+During ``warmup``, a share of training, there are no clusters yet and it is Instance
+Discrimination. Then the bank is clustered before each epoch. The value is no bound of
+the mutual information: it lies above the ball's.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from ..errors import SettingError
+from ..partition import from_first_process, log_partitions
+from ._bank import Bank
+from ._kmeans import kmeans
+from ._ranks import limits, rank_of
+from ._source import Candidates, NegativeSource, Number
+
+LEAST_REST = 1e-4  # of the ball: less than this is the rounding of the subtraction
+
+
+class Neighbours(NegativeSource):
+    """Close set and background of Local Aggregation, both from one bank."""
+
+    labels: Tensor
+
+    def __init__(
+        self,
+        bank: Bank,
+        *,
+        k: float | int = 4096,
+        n_clusters: int = 100,
+        n_clusterings: int = 3,
+        warmup: float | int = 0.05,
+    ) -> None:
+        super().__init__(bank)
+        self.k = rank_of("k", k, len(bank) - 1)
+        if self.k < 1:
+            raise SettingError(f"The background needs at least one row: got k = {k}.")
+        if not 1 < n_clusters <= len(bank):
+            raise SettingError(
+                f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
+                f"n_clusters = {n_clusters}."
+            )
+        if n_clusterings < 1 or not 0 <= warmup <= 1:
+            raise SettingError(
+                "Neighbours need one clustering or more and a warm-up between 0 and 1: "
+                f"got n_clusterings = {n_clusterings} and warmup = {warmup}."
+            )
+        self.n_clusters = n_clusters
+        self.warmup = warmup
+        self.clustered = False
+        shape = (n_clusterings, len(bank))
+        self.register_buffer("labels", torch.zeros(shape, dtype=torch.long))
+
+    def refresh(self, progress: float | int) -> None:
+        """Cluster the bank anew, once the warm-up is over."""
+        if progress < self.warmup:
+            return
+        for labels in self.labels:
+            seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
+            found = kmeans(self.bank.z, self.n_clusters, seed=seed).labels
+            labels.copy_(from_first_process(found))
+        self.clustered = True
+
+    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+        """The background: the ball, close set and all."""
+        if not self.clustered:
+            return self.bank.candidates(u, ids)
+        self.bank.check(u, ids)
+        (low,) = limits(u.detach(), self.bank.z, ids, [self.k])
+        return Candidates(self.bank.z, self.bank.ids, low=low)
+
+    def logits(
+        self,
+        u: Float[Tensor, "n d"],
+        v: Float[Tensor, "n d"] | None,
+        ids: Int[Tensor, " n"],
+        *,
+        scale: Number,
+        scales: Sequence[Number],
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "k n"]]:
+        """The close set's log-partition, and that of the rest of the ball."""
+        if not self.clustered:
+            return super().logits(u, v, ids, scale=scale, scales=scales)
+        ball = self.candidates(u, ids)
+        background = log_partitions(
+            u, ball.z, scales=scales, row_ids=ids, column_ids=ball.ids, low=ball.low
+        )
+        anchor, row = self.close_pairs(ids)
+        score = (u[anchor] * ball.z[row]).sum(1)
+        assert ball.low is not None
+        inside = score.detach() >= ball.low[anchor]
+        anchor, score = anchor[inside], score[inside]
+        own = self.bank.positive(u, v, ids, scale=scale)
+        close = segment_logsumexp(scale * score, anchor, len(u))
+        rest = [
+            log_difference(all_of_it, segment_logsumexp(a * score, anchor, len(u)))
+            for all_of_it, a in zip(background, scales, strict=True)
+        ]
+        return torch.logaddexp(own, close), torch.stack(rest)
+
+    def close_pairs(
+        self, ids: Int[Tensor, " n"]
+    ) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
+        """(anchor, row) for every other row that shares a cluster with an anchor."""
+        n = self.labels.shape[1]
+        found = []
+        for labels in self.labels:
+            order = labels.argsort(stable=True)
+            sizes = torch.bincount(labels, minlength=self.n_clusters)
+            starts = sizes.cumsum(0) - sizes
+            own = labels[ids]
+            anchor = torch.arange(len(ids), device=ids.device)
+            anchor = anchor.repeat_interleave(sizes[own])
+            before = sizes[own].cumsum(0) - sizes[own]
+            place = torch.arange(len(anchor), device=ids.device) - before[anchor]
+            found.append(anchor * n + order[starts[own][anchor] + place])
+        pairs = torch.cat(found).unique()
+        anchor, row = pairs // n, pairs % n
+        others = row != ids[anchor]
+        return anchor[others], row[others]
+
+    def get_extra_state(self) -> Any:
+        """Whether the warm-up is over."""
+        return torch.tensor(self.clustered)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Go on from a checkpoint."""
+        self.clustered = bool(state)
+
+
+def segment_logsumexp(
+    x: Float[Tensor, " p"], segment: Int[Tensor, " p"], n: int
+) -> Float[Tensor, " n"]:
+    """Log-sum-exp of the numbers of each segment; -inf for one without any.
+
+    >>> segment_logsumexp(torch.zeros(3), torch.tensor([0, 0, 2]), 3)
+    tensor([0.6931,   -inf, 0.0000])
+    """
+    top = x.new_full((n,), -torch.inf).scatter_reduce(0, segment, x.detach(), "amax")
+    empty: Bool[Tensor, " n"] = top == -torch.inf
+    top = top.masked_fill(empty, 0.0)
+    sums = x.new_zeros(n).index_add(0, segment, (x - top[segment]).exp())
+    # where nothing is summed log is not asked, so no gradient is 0 times infinity
+    return (top + sums.masked_fill(empty, 1.0).log()).masked_fill(empty, -torch.inf)
+
+
+def log_difference(
+    a: Float[Tensor, " n"], b: Float[Tensor, " n"]
+) -> Float[Tensor, " n"]:
+    """log(e^a - e^b) for b below a; -inf where next to nothing is left.
+
+    >>> log_difference(torch.tensor([5.0, 2.0]).log(), torch.tensor([2.0, 2.0]).log())
+    tensor([1.0986,   -inf])
+    """
+    gap = b - a
+    left = gap < -LEAST_REST
+    rest = torch.log1p(-gap.where(left, -1.0).exp())
+    return (a.where(left, 0.0) + rest).masked_fill(~left, -torch.inf)

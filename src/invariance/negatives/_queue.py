@@ -1,0 +1,76 @@
+r"""The queue (MoCo): the newest rows seen, first in, first out.
+
+Rows enter after they have been used, so a key is never among its own negatives, and
+each keeps the id of its sample, so an image's stale key from an earlier epoch is not
+one either: a perfectly aligned query reaches a probability near 1.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..errors import SettingError, ShapeError
+from ._source import Candidates, NegativeSource
+
+
+class Queue(NegativeSource):
+    """The last ``size`` rows remembered. It starts empty and fills up.
+
+    >>> queue = Queue(4, width=2)
+    >>> queue.remember(torch.eye(2), torch.tensor([7, 8]))
+    >>> len(queue), queue.candidates().ids.tolist()
+    (2, [7, 8])
+    """
+
+    z: Tensor
+    ids: Tensor
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        if size < 1 or width < 1:
+            raise SettingError(
+                f"A queue needs room for rows: got size {size} and width {width}."
+            )
+        self.register_buffer("z", torch.zeros(size, width))
+        self.register_buffer("ids", torch.full((size,), -1))
+        self.n_seen = 0
+
+    def __len__(self) -> int:
+        return min(self.n_seen, len(self.z))
+
+    def candidates(
+        self,
+        u: Float[Tensor, "n d"] | None = None,
+        ids: Int[Tensor, " n"] | None = None,
+    ) -> Candidates:
+        """All rows there are, the same for every anchor."""
+        if u is not None and u.shape[1] != self.z.shape[1]:
+            raise ShapeError(
+                f"The queue holds rows of width {self.z.shape[1]} and the anchors have "
+                f"width {u.shape[1]}: build it with the width of the projections."
+            )
+        return Candidates(self.z[: len(self)], self.ids[: len(self)])
+
+    @torch.no_grad()
+    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+        """Put rows in, unit length, in place of the oldest."""
+        size = len(self.z)
+        if len(z) > size:
+            raise SettingError(
+                f"A queue of {size} rows is shorter than the batch of {len(z)}: keys "
+                f"would be lost before they are used. Make it {len(z)} or longer."
+            )
+        places = torch.arange(self.n_seen, self.n_seen + len(z), device=self.z.device)
+        self.z[places % size] = torch.nn.functional.normalize(z.to(self.z), dim=1)
+        self.ids[places % size] = ids.to(self.ids)
+        self.n_seen += len(z)
+
+    def get_extra_state(self) -> Any:
+        """How many rows have been seen: where the next one goes."""
+        return torch.tensor(self.n_seen)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Go on from a checkpoint."""
+        self.n_seen = int(state)

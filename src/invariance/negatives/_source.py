@@ -1,0 +1,116 @@
+"""What every source of negatives is: rows with ids, and a memory of what it is told.
+
+A source hands over candidates; whatever bears the anchor's own id is no negative of it,
+and the log-partition leaves it out. Sources keep their rows without gradient.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ..errors import SettingError
+from ..partition import log_partitions
+
+Number = float | int | Tensor
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows that anchors may be compared with."""
+
+    z: Float[Tensor, "m d"]
+    ids: Int[Tensor, " m"]
+    """Which sample each row is."""
+    low: Float[Tensor, " n"] | None = None
+    """Scores below this, one an anchor, are left out."""
+    high: Float[Tensor, " n"] | None = None
+    """Scores above this are left out."""
+
+
+class NegativeSource(nn.Module):
+    """Who the anchors are compared with. All its state is in ``state_dict``.
+
+    One that is built on a memory bank takes the anchors' positives from there and lets
+    it remember.
+    """
+
+    def __init__(self, bank: Any = None) -> None:
+        super().__init__()
+        self.bank = bank
+
+    @abstractmethod
+    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+        """The rows anchors ``u`` of samples ``ids`` are compared with."""
+
+    def negative(
+        self,
+        u: Float[Tensor, "n d"],
+        ids: Int[Tensor, " n"],
+        *,
+        scales: Sequence[Number],
+    ) -> Float[Tensor, "k n"]:
+        """Log-partitions over the negatives, one a scale; scale 0 counts them."""
+        found = self.candidates(u, ids)
+        return log_partitions(
+            u,
+            found.z,
+            scales=scales,
+            row_ids=ids,
+            column_ids=found.ids,
+            low=found.low,
+            high=found.high,
+        )
+
+    def positive(
+        self,
+        u: Float[Tensor, "n d"],
+        v: Float[Tensor, "n d"] | None,
+        ids: Int[Tensor, " n"],
+        *,
+        scale: Number,
+    ) -> Float[Tensor, " n"]:
+        """Logits of the anchors' positives: their bank rows, or v without a bank."""
+        if self.bank is not None:
+            return self.bank.positive(u, v, ids, scale=scale)
+        if v is None:
+            raise SettingError(
+                f"A {type(self).__name__} holds no positives: pass v, the anchors' "
+                "other views."
+            )
+        return scale * (u * v).sum(1)
+
+    def logits(
+        self,
+        u: Float[Tensor, "n d"],
+        v: Float[Tensor, "n d"] | None,
+        ids: Int[Tensor, " n"],
+        *,
+        scale: Number,
+        scales: Sequence[Number],
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "k n"]]:
+        """Logits of the positives, and log-partitions of the negatives."""
+        positive = self.positive(u, v, ids, scale=scale)
+        return positive, self.negative(u, ids, scales=scales)
+
+    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+        """Take in rows that have been used; call it after the optimiser's step."""
+        if self.bank is not None:
+            self.bank.remember(z, ids)
+
+    def refresh(self, progress: float | int) -> None:
+        """Called before each epoch with the share of training that is done."""
+
+    def advance(self, progress: float | int) -> None:
+        """Called after each step with the share of training that is done."""
+
+    def own_loss(self) -> Tensor | None:
+        """What the source itself learns from the last logits: value 0, a gradient."""
+        return None
+
+    def readings(self) -> dict[str, Tensor]:
+        """Numbers about the last logits worth logging."""
+        return {}

@@ -1,0 +1,110 @@
+r"""Binary NCE: is this row the anchor's positive, or noise? Instance Discrimination's.
+
+$$L = \frac1n\sum_i\Big(\mathrm{softplus}(c - s_i) + \sum_{j\in\text{noise}}
+\mathrm{softplus}(s_{ij} - c)\Big),\qquad c = \log\bar Z + \log k$$
+
+k is the number of noise rows and $\bar Z$ the mean of $e^{s}$ over noise, a constant
+that turns exponentials into probabilities. The original freezes it after the first
+batch; so does ``BinaryNCE``, and keeps it in its state. The function estimates it from
+the batch, without gradient, unless ``log_z`` is given. All rows equal: with k noise
+rows the loss is log(1 + k) + k log(1 + 1/k). It is SigLIP with a bias of -c.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from ..errors import SettingError
+from ..partition import log_partition, row_sums
+from ._contrast import Source
+from ._objective import Objective, loss_and_softmax
+from ._rows import Number, anchor_rows, check_positive, paired_rows, sample_ids
+from ._sig_lip import sig_lip
+
+
+def binary_nce(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    temperature: Number = 0.07,
+    log_z: Number | None = None,
+    normalize: bool = True,
+) -> Float[Tensor, ""]:
+    """Tell v_i from the other rows of v, one by one.
+
+    >>> import torch
+    >>> z = torch.ones(3, 8)
+    >>> binary_nce(z, z)  # log 3 + 2 log 1.5
+    tensor(1.9095)
+    """
+    check_positive("temperature", temperature)
+    u, v = paired_rows(u, v, normalize=normalize)
+    scale, n_noise = 1 / temperature, len(u) - 1
+    if log_z is None:
+        log_z = _mean_partition(u, v, scale)
+    offset = log_z + math.log(n_noise)
+    return sig_lip(u, v, scale=scale, bias=-offset, normalize=False)
+
+
+@torch.no_grad()
+def _mean_partition(u: Tensor, v: Tensor, scale: Number) -> Tensor:
+    ids = sample_ids(u)
+    total = log_partition(u, v, scale=scale, row_ids=ids, column_ids=ids).logsumexp(0)
+    return total - math.log(len(u) * (len(u) - 1))
+
+
+class BinaryNCE(Objective):
+    """``binary_nce`` with its settings; the constant is that of its first batch."""
+
+    log_z: Tensor
+
+    def __init__(
+        self, temperature: float | int = 0.07, *, normalize: bool = True
+    ) -> None:
+        super().__init__()
+        check_positive("temperature", temperature)
+        self.temperature = temperature
+        self.normalize = normalize
+        self.register_buffer("log_z", torch.tensor(math.nan))
+
+    def forward(self, u: Tensor, v: Tensor) -> Tensor:
+        """The loss of a batch."""
+        rows = paired_rows(u, v, normalize=self.normalize)
+        log_z = self._frozen(_mean_partition(*rows, 1 / self.temperature))
+        return binary_nce(
+            *rows, temperature=self.temperature, log_z=log_z, normalize=False
+        )
+
+    def against(
+        self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
+    ) -> Tensor:
+        """The loss with the rows of a queue or a bank as noise."""
+        u, v = anchor_rows(u, v, ids, normalize=self.normalize)
+        found = source.candidates(u, ids)
+        if found.low is not None or found.high is not None:
+            raise SettingError(
+                "binary_nce asks about each row of the noise and knows no band of "
+                "scores: take it from a queue or a bank."
+            )
+        scale = 1 / self.temperature
+        one = torch.ones_like(u[:, :1])
+        with torch.no_grad():
+            kinds = {"row_ids": ids, "column_ids": found.ids}
+            total = log_partition(u, found.z, scale=scale, **kinds)
+            log_z = total.logsumexp(0) - math.log(len(u) * len(found.z))
+        offset = self._frozen(log_z) + math.log(len(found.z))
+        rows = torch.cat([scale * u, -offset * one], 1)
+        columns = torch.cat([found.z, torch.ones_like(found.z[:, :1])], 1)
+        noise = row_sums(rows, columns, "softplus", **kinds)
+        positive = source.positive(u, v, ids, scale=scale)
+        return (softplus(offset - positive) + noise).mean()
+
+    def _frozen(self, log_z: Tensor) -> Tensor:
+        """The constant: this batch's if there was none before, without a branch."""
+        self.log_z.copy_(torch.where(self.log_z.isnan(), log_z, self.log_z))
+        return self.log_z.to(log_z)
+
+    readings = loss_and_softmax
