@@ -58,7 +58,8 @@ class Bank(NegativeSource):
             )
         generator = torch.Generator().manual_seed(seed)
         rows = torch.randn(n_samples, width, generator=generator)
-        self.register_buffer("z", normalize(rows, dim=1))
+        rows /= rows.norm(dim=1, keepdim=True)  # in place: a bank can be large
+        self.register_buffer("z", rows)
         self.register_buffer("ids", torch.arange(n_samples), persistent=False)
         self.momentum = momentum
         self.n_draws = n_draws
