@@ -43,11 +43,12 @@ PACKAGES = ("torch", "torchvision", "lightning-fabric", "scikit-learn")
 def features(source: ImageSource, encoder: nn.Module | None) -> Tensor:
     """One row an image; pixels where there is no encoder."""
     found = []
-    for images in source.batches(torch.arange(len(source)).split(500)):
+    device = "cpu" if encoder is None else next(encoder.parameters()).device
+    for images in source.batches(torch.arange(len(source)).split(500), device=device):
         found.append(
             raw_pixels(images).float() if encoder is None else encoder(images / 255)
         )
-    return torch.cat(found)
+    return torch.cat(found).cpu()
 
 
 def scores(

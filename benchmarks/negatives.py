@@ -34,6 +34,7 @@ METHODS = [
     *("simclr", "moco", "moco_v1", "ir", "ir_sampled", "ir_nce", "ball", "annulus"),
     *("la", "vince", "vince_plus", "pcl", "nnclr"),
 ]
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SWEEP = (0.0, 0.5, 0.9)
 PACKAGES = ("torch", "scikit-learn")
 
@@ -45,7 +46,7 @@ def job(name: str, seed: int, options: dict, budget: dict) -> dict:
         return scores(train, test, None)
     if name == "untrained":
         plan = make_plan(inv.Train(seed=seed, **budget))
-        return scores(train, test, plan.untrained.eval())
+        return scores(train, test, plan.untrained.to(DEVICE).eval())
     with tempfile.TemporaryDirectory() as out:
         settings = inv.Train(
             method=name,
@@ -59,7 +60,7 @@ def job(name: str, seed: int, options: dict, budget: dict) -> dict:
         )
         run = inv.train(settings)
         last = run.metrics[-1]
-        found = scores(train, test, run.encoder().cpu())
+        found = scores(train, test, run.encoder().to(DEVICE))
     kept = ("effective_rank", "uniformity", "alignment", "acceptance", "weight_ess")
     return {**found, **{k: last[k] for k in kept if k in last}}
 

@@ -90,7 +90,9 @@ def nearest(
     z = normalize(z, dim=1)
     if not len(found.z):
         return z
-    scores = z @ found.z.to(z).T
+    with torch.autocast(z.device.type, enabled=False):
+        z = z.float()
+        scores = z @ found.z.to(z).T
     own = ids[:, None] == found.ids
     scores = scores.masked_fill(own, -torch.inf)
     swapped = found.z.to(z)[scores.argmax(1)]

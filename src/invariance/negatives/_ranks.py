@@ -14,7 +14,7 @@ from torch import Tensor
 from ..errors import SettingError
 
 CPU_BYTES = 128 * 2**20  # of scores held at a time: some anchors against the whole bank
-DEVICE_BYTES = 2 * 2**30
+DEVICE_BYTES = 512 * 2**20
 
 
 def rank_of(name: str, value: float | int, n_others: int) -> int:

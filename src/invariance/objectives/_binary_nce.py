@@ -21,7 +21,14 @@ from ..errors import SettingError
 from ..partition import log_partition, row_sums
 from ._contrast import Source
 from ._objective import Objective, loss_and_softmax
-from ._rows import Number, anchor_rows, check_positive, paired_rows, sample_ids
+from ._rows import (
+    Number,
+    anchor_rows,
+    check_positive,
+    full_precision,
+    paired_rows,
+    sample_ids,
+)
 from ._sig_lip import sig_lip
 
 
@@ -83,7 +90,8 @@ class BinaryNCE(Objective):
     ) -> Tensor:
         """The loss with the rows of a queue or a bank as noise."""
         u, v = anchor_rows(u, v, ids, normalize=self.normalize)
-        found = source.candidates(u, ids)
+        with full_precision(u):
+            found = source.candidates(u, ids)
         if found.low is not None or found.high is not None:
             raise SettingError(
                 "binary_nce asks about each row of the noise and knows no band of "

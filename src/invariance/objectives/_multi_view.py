@@ -25,7 +25,14 @@ from ..partition import log_partition
 from ._contrast import Source
 from ._info_nce import info_nce
 from ._objective import Objective, softmax_readings
-from ._rows import Number, check_choice, check_positive, sample_ids, view_stack
+from ._rows import (
+    Number,
+    check_choice,
+    check_positive,
+    full_precision,
+    sample_ids,
+    view_stack,
+)
 
 AGGREGATES = ("pairs", "poly", "mv_info_nce", "mv_dhel")
 
@@ -102,7 +109,9 @@ class MultiView(Objective):
         """The loss of (views, n, d) against the negatives of a source."""
         z = view_stack(z, normalize=self.normalize)
         scale = 1 / self.temperature
-        negative = torch.stack([source.negative(u, ids, scales=[scale])[0] for u in z])
+        with full_precision(z):
+            each = [source.negative(u, ids, scales=[scale])[0] for u in z]
+        negative = torch.stack(each)
         positive = scale * torch.einsum("aid,bid->abi", z, z)
         a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
         if self.aggregate == "mv_dhel":

@@ -10,7 +10,7 @@ from torch.nn.functional import softplus
 from ..errors import SettingError
 from ..partition import log_partitions
 from ._contrast import Contrast, Source, contrast_against
-from ._rows import Number, anchor_rows, paired_rows, sample_ids
+from ._rows import Number, anchor_rows, full_precision, paired_rows, sample_ids
 
 
 class Objective(nn.Module):
@@ -47,10 +47,11 @@ class Objective(nn.Module):
         """
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
-        logits = contrast_against(
-            source, u, v, ids, temperature=settings.temperature, powers=self.powers
-        )
-        return self.of(logits)
+        with full_precision(u):
+            logits = contrast_against(
+                source, u, v, ids, temperature=settings.temperature, powers=self.powers
+            )
+            return self.of(logits)
 
     def readings(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Numbers worth logging for a batch, by name; takes what ``forward`` takes."""

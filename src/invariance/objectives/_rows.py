@@ -49,6 +49,11 @@ def paired_rows(
     return ready(u), ready(v)
 
 
+def full_precision(x: Tensor) -> torch.autocast:
+    """No autocast: products of unit rows in half precision lose the ranking."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
 def anchor_rows(
     u: Tensor, v: Tensor | None, ids: Tensor, *, normalize: bool = True
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:

@@ -22,6 +22,7 @@ from ._rows import (
     at_least_float32,
     check_positive,
     check_rows,
+    full_precision,
     sample_ids,
     unit_rows,
 )
@@ -99,6 +100,7 @@ class SupCon(Objective):
         towards, n_positives = _own_class(z, labels)
         scale, ids = 1 / self.temperature, sample_ids(z)
         spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
-        further = source.negative(z, labels, scales=[scale])[0]
+        with full_precision(z):
+            further = source.negative(z, labels, scales=[scale])[0]
         loss = torch.logaddexp(spread, further) - scale * towards
         return (loss * (n_positives > 0)).mean()
