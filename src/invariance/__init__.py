@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .methods import METHODS  # noqa: F401
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
+    from .runs import *  # noqa: F403
     from .training import Run, Train, load, train  # noqa: F401
 
 __version__ = "0.1.0"
@@ -63,6 +64,12 @@ _HOMES = {
     ),
     "methods": ("METHODS",),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
+    "runs": (
+        "Embeddings",
+        "embed",
+        "read_embeddings",
+        "write_embeddings",
+    ),
     "diagnostics": (
         "alignment",
         "effective_rank",

@@ -1,0 +1,31 @@
+"""A finished run, put to work: embed, search, export."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._embed import Written, embed, write_embeddings
+    from ._embedding_files import read_embeddings
+    from ._embeddings import Embeddings
+
+_HOME = {
+    "Embeddings": "_embeddings",
+    "Written": "_embed",
+    "embed": "_embed",
+    "read_embeddings": "_embedding_files",
+    "write_embeddings": "_embed",
+}
+
+__all__ = [
+    "Embeddings",
+    "Written",
+    "embed",
+    "read_embeddings",
+    "write_embeddings",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
