@@ -68,6 +68,7 @@ _HOMES = {
         "Embeddings",
         "embed",
         "read_embeddings",
+        "search",
         "write_embeddings",
     ),
     "diagnostics": (

@@ -16,6 +16,7 @@ from ._config_file import split_config_file
 from ._embed import Embed
 from ._list import List
 from ._report import Report
+from ._search import Search
 
 DESCRIPTION = (
     "Contrastive representation learning that fits small machines. Start with "
@@ -48,6 +49,7 @@ def parse(arguments: list[str], start: Train) -> Any:
         | Annotated[Embed, tyro.conf.subcommand("embed")]
         | Annotated[List, tyro.conf.subcommand("list")]
         | Annotated[Report, tyro.conf.subcommand("report")]
+        | Annotated[Search, tyro.conf.subcommand("search")]
     )
     return tyro.cli(
         commands,

@@ -7,20 +7,29 @@ if TYPE_CHECKING:
     from ._embed import Written, embed, write_embeddings
     from ._embedding_files import read_embeddings
     from ._embeddings import Embeddings
+    from ._search import Found, Hit, Neighbours, search
 
 _HOME = {
     "Embeddings": "_embeddings",
+    "Found": "_search",
+    "Hit": "_search",
+    "Neighbours": "_search",
     "Written": "_embed",
     "embed": "_embed",
     "read_embeddings": "_embedding_files",
+    "search": "_search",
     "write_embeddings": "_embed",
 }
 
 __all__ = [
     "Embeddings",
+    "Found",
+    "Hit",
+    "Neighbours",
     "Written",
     "embed",
     "read_embeddings",
+    "search",
     "write_embeddings",
 ]
 

@@ -125,7 +125,8 @@ class Job:
 
     def summary(self) -> tuple[int, bool, dict[int, str]]:
         """How many rows there are, whether any has a label, and what was left out."""
-        n, labelled, bad = 0, False, {}
+        n, labelled = 0, False
+        bad: dict[int, str] = {}
         for stretch in self.stretches():
             with self._open(stretch) as file:
                 labels = file.get_tensor("labels").numpy()

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data import StreamedImages, load, row_names
 from ..data._source import Items
-from ..data._unreadable import shown
+from ..data._unreadable import sentence, shown
 from ..errors import ShapeError
 
 SAMPLED = 64  # pictures that stand for those that are no files
@@ -72,6 +72,7 @@ def open_images(
         data = str(path.resolve()) if path.exists() else str(data)
     # the pictures of an array are copied, which is no work for a second process
     auto = source.workers if items.paths is not None else 0
+    named = sentence(source.unreadable, "left out")
     said = (f"{source.name} has {len(items):,} images, {converted(items)}",)
     return Images(
         items,
@@ -82,7 +83,8 @@ def open_images(
         folder=folder,
         workers=auto if workers is None else workers,
         unreadable={printable(k): why for k, why in source.unreadable.items()},
-        notes=(*said, *(note for note in source.notes if "left out" in note)),
+        # the unreadable are named at the end, when all of them are known
+        notes=(*said, *(n for n in source.notes if "left out" in n and n not in named)),
     )
 
 
