@@ -67,6 +67,7 @@ _HOMES = {
     "runs": (
         "Embeddings",
         "embed",
+        "export",
         "read_embeddings",
         "search",
         "write_embeddings",

@@ -14,6 +14,7 @@ from ..errors import InvarianceError
 from ..training import Train
 from ._config_file import split_config_file
 from ._embed import Embed
+from ._export import Export
 from ._list import List
 from ._report import Report
 from ._search import Search
@@ -47,6 +48,7 @@ def parse(arguments: list[str], start: Train) -> Any:
     commands: Any = (
         Annotated[Train, tyro.conf.subcommand("train", default=start)]
         | Annotated[Embed, tyro.conf.subcommand("embed")]
+        | Annotated[Export, tyro.conf.subcommand("export")]
         | Annotated[List, tyro.conf.subcommand("list")]
         | Annotated[Report, tyro.conf.subcommand("report")]
         | Annotated[Search, tyro.conf.subcommand("search")]

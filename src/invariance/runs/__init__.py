@@ -7,15 +7,18 @@ if TYPE_CHECKING:
     from ._embed import Written, embed, write_embeddings
     from ._embedding_files import read_embeddings
     from ._embeddings import Embeddings
+    from ._export import Exported, export
     from ._search import Found, Hit, Neighbours, search
 
 _HOME = {
     "Embeddings": "_embeddings",
+    "Exported": "_export",
     "Found": "_search",
     "Hit": "_search",
     "Neighbours": "_search",
     "Written": "_embed",
     "embed": "_embed",
+    "export": "_export",
     "read_embeddings": "_embedding_files",
     "search": "_search",
     "write_embeddings": "_embed",
@@ -23,11 +26,13 @@ _HOME = {
 
 __all__ = [
     "Embeddings",
+    "Exported",
     "Found",
     "Hit",
     "Neighbours",
     "Written",
     "embed",
+    "export",
     "read_embeddings",
     "search",
     "write_embeddings",
