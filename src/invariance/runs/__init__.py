@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ._embedding_files import read_embeddings
     from ._embeddings import Embeddings
     from ._export import Exported, export
+    from ._overview import Overview, overviews
     from ._search import Found, Hit, Neighbours, search
 
 _HOME = {
@@ -16,9 +17,11 @@ _HOME = {
     "Found": "_search",
     "Hit": "_search",
     "Neighbours": "_search",
+    "Overview": "_overview",
     "Written": "_embed",
     "embed": "_embed",
     "export": "_export",
+    "overviews": "_overview",
     "read_embeddings": "_embedding_files",
     "search": "_search",
     "write_embeddings": "_embed",
@@ -30,9 +33,11 @@ __all__ = [
     "Found",
     "Hit",
     "Neighbours",
+    "Overview",
     "Written",
     "embed",
     "export",
+    "overviews",
     "read_embeddings",
     "search",
     "write_embeddings",

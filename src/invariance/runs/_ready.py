@@ -1,5 +1,6 @@
 """From a run, a file or a module to an encoder that is ready to be used."""
 
+import copy
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ def ready(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
     A run folder without a finished encoder gives that of its newest checkpoint.
     """
     if isinstance(run_or_encoder, Encoder):
-        return run_or_encoder.eval(), ()
+        return copy.deepcopy(run_or_encoder).eval(), ()  # the caller's stays as it is
     if isinstance(run_or_encoder, nn.Module):
         raise SettingError(
             f"{type(run_or_encoder).__name__} does not say which images it takes: wrap "
