@@ -24,8 +24,8 @@ from ._images import Images, fingerprint, open_images
 from ._progress import Counter, tell
 from ._ready import mark_of, place, ready
 
-STRETCH_BYTES = 16 << 20  # features held back at most
-STRETCH_SECONDS = 10.0  # work lost at most, or one batch if that takes longer
+STRETCH_BYTES = 8 << 20  # features held back at most
+STRETCH_SECONDS = 2.0  # work lost at most, or one batch if that takes longer
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ def write_embeddings(
         max_bad_fraction=max_bad_fraction,
     )
     mark = mark_of(encoder)
-    identity = {"encoder": mark, "data": fingerprint(images)}
-    job = Job(path, identity | {"split": split, "limit": limit})
+    part = {"split": split, "limit": limit}
+    job = Job(path, {"encoder": mark, **part, "data": fingerprint(images)})
     try:
         done = job.start(overwrite=overwrite)
         if done:

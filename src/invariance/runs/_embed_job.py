@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from ..errors import DataError
-from ..training._checkpoint import write_whole
+from ..training._checkpoint import _disk_failure, write_whole
 from ._embeddings import Rows
 from ._encoded import Encoded
 
@@ -144,9 +144,12 @@ class Job:
                 with whole.open("rb+") as file:
                     os.fsync(file.fileno())
                 size = whole.stat().st_size
-            except OSError as cause:
+            except Exception as cause:
                 whole.unlink(missing_ok=True)
-                why = cause.strerror or str(cause)
+                failure = _disk_failure(cause)  # writers hide it behind their own
+                if failure is None:
+                    raise
+                why = failure.strerror or str(failure)
                 raise DataError(
                     f"Could not write {self.target.name}: {why}. {ADVICE}"
                 ) from None

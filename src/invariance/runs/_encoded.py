@@ -30,7 +30,6 @@ class Encoded:
     unreadable: dict[int, str] = field(default_factory=dict)
 
 
-@torch.no_grad()
 def encoded(
     encoder: Encoder,
     images: Images,
@@ -57,7 +56,8 @@ def encoded(
         try:
             if len(batch.rows):
                 seen = batch.images.to(device).to(kind) / 255
-                features = encoder(seen).float().cpu()
+                with torch.no_grad():  # not around the yield: that is the caller's
+                    features = encoder(seen).float().cpu()
         except torch.OutOfMemoryError:
             raise SettingError(
                 f"A batch of {batch_size} images does not fit into the memory of "

@@ -6,7 +6,7 @@ Written and read by the block, so the file may be larger than the memory.
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def is_embeddings(path: Path) -> bool:
 
 def member(
     archive: zipfile.ZipFile, name: str, shape: tuple[int, ...], kind: np.dtype
-) -> IO[bytes]:
+) -> Any:
     """A new array in the archive, its header written."""
     file = archive.open(f"{name}.npy", "w", force_zip64=True)
     described = {"descr": kind.str, "fortran_order": False, "shape": shape}
