@@ -99,6 +99,10 @@ def search(
         raise SettingError(f"k is 1 or more: got {k}.")
     if sheet is not None and Path(sheet).suffix.lower() != ".png":
         raise SettingError(f"The contact sheet is a .png file: got {str(sheet)!r}.")
+    if sheet is not None and not Path(sheet).parent.is_dir():
+        raise SettingError(
+            f"There is no folder {str(Path(sheet).parent)!r} to write into."
+        )
     encoder, notes = ready(run_or_encoder)
     for note in notes:
         tell(note, quiet=quiet)
@@ -150,7 +154,11 @@ def search(
         )
     )
     if sheet is not None:
-        save_sheet(Path(sheet), found, [image for _, image in asked], gallery.picture)
+        pictures = [image for _, image in asked]
+        if n_missing := save_sheet(Path(sheet), found, pictures, gallery.picture):
+            told.append(
+                f"{n_missing} of the pictures found cannot be shown in the sheet."
+            )
     return Found(found, best.n, tuple(told))
 
 
@@ -183,10 +191,11 @@ def save_sheet(
     found: Sequence[Neighbours],
     queries: Sequence[Image.Image],
     picture: Picture,
-) -> None:
-    """Draw the contact sheet; it appears under its name only when whole."""
-    if not path.parent.is_dir():
-        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
-    drawn = contact_sheet(found, queries, picture)
+) -> int:
+    """Draw the contact sheet; gives how many pictures could not be had."""
+    names = {hit.name for one in found for hit in one.hits}
+    pictures = {name: picture(name) for name in names}
+    drawn = contact_sheet(found, queries, pictures.get)
     advice = "Make room or mend the disk, and search again."
     write_whole(path, lambda file: drawn.save(file, "PNG"), advice=advice)
+    return sum(image is None for image in pictures.values())
