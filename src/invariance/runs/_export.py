@@ -17,7 +17,13 @@ import torch
 from torch import Tensor
 
 from ..encoders import Encoder
-from ..errors import DataError, InvarianceError, SettingError, choose
+from ..errors import (
+    DataError,
+    InvarianceError,
+    NotFiniteError,
+    SettingError,
+    choose,
+)
 from ._export_formats import FORMATS, Format
 from ._ready import ready
 
@@ -141,9 +147,15 @@ def furthest(
                 f"{tuple(theirs.shape)} where the original gives {tuple(ours.shape)}: "
                 "nothing was written."
             )
-        difference = max(difference, (ours - theirs).abs().max().item())
+        if not bool(ours.isfinite().all()):
+            raise NotFiniteError(
+                f"The features of {encoder.name} are not finite: it has diverged, and "
+                "nothing was written."
+            )
+        apart = (ours - theirs).abs().nan_to_num(torch.inf)
+        difference = max(difference, apart.max().item())
         largest = max(largest, ours.abs().max().item())
-    if not difference <= TOLERANCE * max(largest, 1e-12):  # also when it is no number
+    if difference > TOLERANCE * largest:
         raise InvarianceError(
             f"{encoder.name} as {to} differs from the original by {difference:.3g}, "
             f"where features are up to {largest:.3g}: nothing was written."

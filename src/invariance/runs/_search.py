@@ -104,13 +104,13 @@ def search(
             f"There is no folder {str(Path(sheet).parent)!r} to write into."
         )
     encoder, notes = ready(run_or_encoder)
-    for note in notes:
-        tell(note, quiet=quiet)
     where = place(device)
     queries = list(query) if isinstance(query, list | tuple) else [query]
     asked = [open_query(q) for q in queries]
     if not asked:
         raise SettingError("Name at least one query image.")
+    for note in notes:
+        tell(note, quiet=quiet)
     probes = encode(encoder, asked, where)
     told: list[str] = []
     if isinstance(data, Embeddings) or is_embedding_file(data):

@@ -88,7 +88,8 @@ def _rebuilt(
     if network is None and name not in ENCODERS:
         import timm
 
-        if not name.startswith("torchvision/") and not timm.is_model(name):
+        known = timm.is_model(name.removeprefix("timm/"))
+        if not name.startswith("torchvision/") and not known:
             raise DataError(
                 f"This encoder was made from a module called {name!r}: pass it as "
                 "inv.load(..., network=module)."
