@@ -103,6 +103,22 @@ def test_only_what_is_missing_is_computed(ending, interrupted, run, photos, tmp_
     assert same(out, whole.path)
 
 
+def test_a_polite_interrupt_loses_nothing(run, pixels, tmp_path, monkeypatch):
+    encoded = _embed.encoded
+
+    def some(*words, **how):
+        for k, part in enumerate(encoded(*words, **how)):
+            if k == 5:
+                raise KeyboardInterrupt
+            yield part
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_embed, "encoded", some)
+        inv.write_embeddings(run, pixels, tmp_path / "out.npz", batch_size=4)
+    done = inv.write_embeddings(run, pixels, tmp_path / "out.npz", batch_size=4)
+    assert done.n == 40 and done.n_new == 20
+
+
 def test_killed_while_the_file_is_put_together(interrupted, run, pixels, tmp_path):
     out = tmp_path / "out.npz"
     interrupted(10, run, np.concatenate([pixels, pixels]), out)

@@ -7,6 +7,7 @@ at a time however large the data are, and goes on where it was after being kille
 """
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -197,18 +198,23 @@ def write_embeddings(
     return Written(path, n, encoder.width, seconds, len(images) - done, bad)
 
 
-def keep_all(job: Job, passing: Any, counter: Counter) -> None:
+def keep_all(job: Job, passing: Iterable[Encoded], counter: Counter) -> None:
     """Put features aside, in stretches of some seconds or some megabytes."""
     waiting: list[Encoded] = []
     size, since = 0, time.monotonic()
-    for part in passing:
-        waiting.append(part)
-        size += part.features.numel() * 4
-        late = time.monotonic() - since >= STRETCH_SECONDS
-        if size >= STRETCH_BYTES or late or part.stop == counter.total:
+    try:
+        for part in passing:
+            waiting.append(part)
+            size += part.features.numel() * 4
+            late = time.monotonic() - since >= STRETCH_SECONDS
+            if size >= STRETCH_BYTES or late or part.stop == counter.total:
+                job.add(waiting)
+                waiting, size, since = [], 0, time.monotonic()
+            counter.reach(part.stop)
+    except KeyboardInterrupt:  # asked politely, there is time to keep the rest
+        if waiting:
             job.add(waiting)
-            waiting, size, since = [], 0, time.monotonic()
-        counter.reach(part.stop)
+        raise
 
 
 def opened(
