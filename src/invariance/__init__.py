@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .negatives import *  # noqa: F403
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
+    from .runs import *  # noqa: F403
     from .training import Run, Train, load, train  # noqa: F401
 
 __version__ = "0.1.0"
@@ -77,6 +78,14 @@ _HOMES = {
     ),
     "methods": ("METHODS",),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
+    "runs": (
+        "Embeddings",
+        "embed",
+        "export",
+        "read_embeddings",
+        "search",
+        "write_embeddings",
+    ),
     "diagnostics": (
         "alignment",
         "effective_rank",

@@ -1,11 +1,13 @@
 """``invariance list``: what there is, by name."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro import conf
+
+from ..errors import SettingError
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,21 @@ class List:
         conf.Positional,
     ] = "methods"
     """What to show."""
+    where: Annotated[str | None, conf.Positional] = None
+    """Of the runs, only those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
     out: str = "runs"
     """Folder of run folders."""
 
     def run(self) -> int:
         """Print one line an entry."""
+        if self.where is not None and self.what != "runs":
+            raise SettingError(
+                f"Only runs can be chosen by an expression: got {self.where!r} for "
+                f"{self.what}."
+            )
         rows = list(entries(self))
+        if self.where is not None and not rows:
+            print(f"no run in {self.out} has {self.where}", file=sys.stderr)
         width = max((len(name) for name, _ in rows), default=0)
         for name, about in rows:
             print(f"{name:<{width}}  {about}".rstrip())
@@ -61,18 +72,7 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         for name, recipe in RECIPES.items():
             yield name, (recipe.__doc__ or "").strip().splitlines()[0]
     else:
-        yield from runs(Path(command.out))
+        from ..runs import overviews
 
-
-def runs(folder: Path) -> Iterator[tuple[str, str]]:
-    """Run folders, with how far each has got."""
-    from ..training._run_folder import read_metrics
-
-    for run in sorted(path.parent for path in folder.glob("*/config.yaml")):
-        metrics = read_metrics(run / "metrics.jsonl")
-        finished = (run / "encoder.safetensors").exists()
-        state = "finished" if finished else "unfinished"
-        last = metrics[-1] if metrics else {}
-        epoch = f"epoch {last['epoch']:.1f}" if last else "no reading yet"
-        knn = next((f", kNN {m['knn']:.1%}" for m in metrics[::-1] if "knn" in m), "")
-        yield str(run), f"{state}, {epoch}{knn}"
+        for run in overviews(command.out, command.where):
+            yield str(run.folder), run.line()

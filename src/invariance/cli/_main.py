@@ -13,8 +13,11 @@ import tyro
 from ..errors import InvarianceError
 from ..training import Train
 from ._config_file import split_config_file
+from ._embed import Embed
+from ._export import Export
 from ._list import List
 from ._report import Report
+from ._search import Search
 
 DESCRIPTION = (
     "Contrastive representation learning that fits small machines. Start with "
@@ -40,12 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def parse(arguments: list[str], start: Train) -> Train | List | Report:
+def parse(arguments: list[str], start: Train) -> Any:
     """The command and its settings; flags override what ``start`` holds."""
     commands: Any = (
         Annotated[Train, tyro.conf.subcommand("train", default=start)]
+        | Annotated[Embed, tyro.conf.subcommand("embed")]
+        | Annotated[Export, tyro.conf.subcommand("export")]
         | Annotated[List, tyro.conf.subcommand("list")]
         | Annotated[Report, tyro.conf.subcommand("report")]
+        | Annotated[Search, tyro.conf.subcommand("search")]
     )
     return tyro.cli(
         commands,

@@ -13,6 +13,7 @@ and where the pictures live. Labels, where there are any, are for evaluation onl
 """
 
 from ._load import DATA_SETS, load
+from ._one_pass import Batch, one_pass, row_names
 from ._resident import ResidentImages
 from ._shapes import CLASSES as SHAPE_CLASSES
 from ._shapes import shapes
@@ -22,9 +23,12 @@ from ._streamed import StreamedImages
 __all__ = [
     "DATA_SETS",
     "SHAPE_CLASSES",
+    "Batch",
     "ImageSource",
     "ResidentImages",
     "StreamedImages",
     "load",
+    "one_pass",
+    "row_names",
     "shapes",
 ]

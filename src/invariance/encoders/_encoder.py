@@ -64,7 +64,7 @@ class Encoder(nn.Module):
                 f"averaged over places: got {in_words(features)}. Wrap it in a module "
                 "that picks or pools one row a sample."
             )
-        if len(features) != len(samples):
+        if features.shape[0] != samples.shape[0]:  # len() would stop an export
             raise ShapeError(
                 f"{self.name} needs to give one row a sample: got {len(features)} rows "
                 f"for {len(samples)} samples."

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..errors import TrainingError
+from ..errors import DataError, TrainingError
 from ._run_folder import resume_command
 
 KEPT = 2  # the newest, and one before it in case a disk lies about the newest
@@ -32,8 +32,11 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
     return path
 
 
-def write_whole(path: Path, write: Any) -> None:
-    """Give ``write`` a file that appears under its name only when complete."""
+def write_whole(path: Path, write: Any, *, advice: str = "") -> None:
+    """Give ``write`` a file that appears under its name only when complete.
+
+    ``advice`` is what to do when the disk fails; unless said, go on with the run.
+    """
     temporary = path.with_name(path.name + ".part")
     try:
         with temporary.open("wb") as file:
@@ -50,6 +53,8 @@ def write_whole(path: Path, write: Any) -> None:
             raise
         full = failure.errno == errno.ENOSPC or _is_full(path.parent)
         why = "the disk is full" if full else failure.strerror or str(failure)
+        if advice:
+            raise DataError(f"Could not write {path.name}: {why}. {advice}") from None
         inside = path.parent.name == "checkpoints"
         run = path.parent.parent if inside else path.parent
         raise TrainingError(

@@ -16,14 +16,17 @@ from . import _checkpoint
 NAME = "encoder.safetensors"
 
 
-def write(encoder: Encoder, path: Path) -> None:
-    """Weights, and the name and input shape they belong to."""
+def write(encoder: Encoder, path: Path, *, advice: str = "") -> None:
+    """Weights, and the name and input shape they belong to.
+
+    ``advice`` is what to do when the disk fails, if it is not to resume a run.
+    """
     tensors = {
         k: v.detach().cpu().contiguous().clone()  # tied weights are written twice
         for k, v in encoder.state_dict().items()
     }
     data = save(tensors, metadata={"invariance": json.dumps(about(encoder))})
-    _checkpoint.write_whole(path, lambda file: file.write(data))
+    _checkpoint.write_whole(path, lambda file: file.write(data), advice=advice)
 
 
 def about(encoder: Encoder) -> dict[str, Any]:
@@ -85,7 +88,8 @@ def _rebuilt(
     if network is None and name not in ENCODERS:
         import timm
 
-        if not name.startswith("torchvision/") and not timm.is_model(name):
+        known = timm.is_model(name.removeprefix("timm/"))
+        if not name.startswith("torchvision/") and not known:
             raise DataError(
                 f"This encoder was made from a module called {name!r}: pass it as "
                 "inv.load(..., network=module)."

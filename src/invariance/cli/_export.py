@@ -1,0 +1,39 @@
+"""``invariance export``: the encoder for other programs."""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from tyro import conf
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write the encoder of a run for other programs, checked against the original."""
+
+    run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
+    """A run folder, or an encoder.safetensors file."""
+    to: Literal["safetensors", "timm", "torchscript", "onnx"]
+    """safetensors is for invariance.load; timm for timm.create_model; torchscript and
+    onnx take float images in [0, 1] and need nothing of this package."""
+    out: Annotated[str | None, conf.arg(aliases=["-o"])] = None
+    """File to write. Default: named after the run, in this folder."""
+    overwrite: bool = False
+    """Replace a file that is there."""
+
+    def run(self) -> int:
+        """Export, then say how far the file is from the original and how to use it."""
+        from ..runs import export
+
+        done = export(self.run_folder, self.to, self.out, overwrite=self.overwrite)
+        for note in done.notes:
+            print(note, file=sys.stderr)
+        sizes = ", ".join(map(str, done.batch_sizes))
+        print(f"exported: {shlex.quote(str(done.path))} ({done.to})")
+        print(
+            f"checked:  random images in batches of {sizes}; largest difference "
+            f"{done.difference:.3g} where features are up to {done.largest:.3g}"
+        )
+        print("use it:   " + done.usage.replace("\n", "\n          "))
+        return 0

@@ -1,0 +1,169 @@
+r"""Export: the encoder for other programs, checked against the original.
+
+$$\max_{n}\max_{x \in [0,1]^{n\times c\times s\times s}} |f(x) - f'(x)|
+\le 10^{-4}\max|f(x)|,\qquad n \in \{1, 2, 7\}$$
+
+Random images go through the encoder and through what was read back from the file; a
+file that does not say the same is not kept.
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..encoders import Encoder
+from ..errors import (
+    DataError,
+    InvarianceError,
+    NotFiniteError,
+    SettingError,
+    choose,
+)
+from ._export_formats import FORMATS, Format
+from ._ready import ready
+
+BATCHES = (1, 2, 7)
+TOLERANCE = 1e-4  # of the largest feature
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file, and how far it is from the original.
+
+    Attributes:
+        path: of the file.
+        to: its format.
+        difference: the largest, of any feature of any image tried.
+        largest: feature of the original on the same images.
+        batch_sizes: how many images were tried at once.
+        usage: code that reads the file.
+        notes: what else there is to know.
+    """
+
+    path: Path
+    to: str
+    difference: float
+    largest: float
+    batch_sizes: tuple[int, ...]
+    usage: str
+    notes: tuple[str, ...] = ()
+
+
+def export(
+    run_or_encoder: Any,
+    to: str,
+    file: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+) -> Exported:
+    """Write the encoder in another format, and check what was written.
+
+    Args:
+        run_or_encoder: a run, its folder, an encoder file, or an encoder.
+        to: "safetensors" (for ``inv.load``), "timm", "torchscript" or "onnx".
+        file: where to; by default named after the run, in this folder.
+        overwrite: replace a file that is there.
+    """
+    kind = choose(FORMATS, to, "format")
+    kind.check_packages()
+    encoder, notes = ready(run_or_encoder)
+    encoder = encoder.cpu()
+    path = target(run_or_encoder, encoder, kind, file)
+    if path.exists() and not overwrite:
+        raise DataError(
+            f"{str(path)!r} exists already: choose another name, or use --overwrite "
+            "(overwrite=True) to replace it."
+        )
+    if not path.parent.is_dir():
+        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
+    part = path.with_name(f".part.{path.name}")
+    try:
+        kind.write(encoder, part)
+        again = kind.read(encoder, part)
+        difference, largest = furthest(encoder, again, to)
+        part.replace(path)
+    except OSError as cause:
+        why = cause.strerror or str(cause)
+        raise DataError(f"Could not write {str(path)!r}: {why}.") from None
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+    return Exported(
+        path,
+        to,
+        difference,
+        largest,
+        BATCHES,
+        kind.usage(encoder, path),
+        (*notes[1:], *kind.notes),
+    )
+
+
+def target(
+    run_or_encoder: Any, encoder: Encoder, kind: Format, file: str | Path | None
+) -> Path:
+    """Where the file goes; its ending has to be one of the format's."""
+    if file is None:
+        folder = getattr(run_or_encoder, "folder", run_or_encoder)
+        named = isinstance(folder, str | Path)
+        name = Path(folder).resolve().stem if named else encoder.name.replace("/", "-")
+        return Path(name + kind.suffixes[0])
+    path = Path(file).expanduser()
+    if path.is_dir():
+        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+    if not path.name.endswith(kind.endings):
+        raise SettingError(
+            f"{str(path)!r} does not end in {' or '.join(kind.endings)}, as files of "
+            "this format do."
+        )
+    return path
+
+
+@torch.no_grad()
+def furthest(
+    encoder: Encoder, again: Callable[[Tensor], Tensor], to: str
+) -> tuple[float, float]:
+    """The largest difference of any feature, and the largest feature."""
+    generator = torch.Generator().manual_seed(0)
+    difference = largest = 0.0
+    for n in BATCHES:
+        images = torch.rand(n, *encoder.input_shape, generator=generator)
+        ours = encoder(images)
+        try:
+            theirs = again(images)
+        except Exception as cause:
+            raise InvarianceError(
+                f"{encoder.name} as {to} fails on a batch of {n}: {first_line(cause)} "
+                "Nothing was written."
+            ) from None
+        if theirs.shape != ours.shape:
+            raise InvarianceError(
+                f"{encoder.name} as {to} gives features of shape "
+                f"{tuple(theirs.shape)} where the original gives {tuple(ours.shape)}: "
+                "nothing was written."
+            )
+        if not bool(ours.isfinite().all()):
+            raise NotFiniteError(
+                f"The features of {encoder.name} are not finite: it has diverged, and "
+                "nothing was written."
+            )
+        apart = (ours - theirs).abs().nan_to_num(torch.inf)
+        difference = max(difference, apart.max().item())
+        largest = max(largest, ours.abs().max().item())
+    if difference > TOLERANCE * largest:
+        raise InvarianceError(
+            f"{encoder.name} as {to} differs from the original by {difference:.3g}, "
+            f"where features are up to {largest:.3g}: nothing was written."
+        )
+    return difference, largest
+
+
+def first_line(cause: BaseException) -> str:
+    """What an error says first, as a sentence."""
+    text = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+    return text.rstrip(".:") + "."

@@ -1,0 +1,134 @@
+"""``embed``, ``search``, ``export`` and ``list runs`` as a person meets them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import invariance as inv
+from invariance.encoders import build_encoder, standardised
+from invariance.training import _encoder_file
+
+HELP = """
+import sys
+from invariance.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit as left:
+    print("left with", left.code)
+heavy = [m for m in ("torch", "timm", "numpy", "PIL") if m in sys.modules]
+print("heavy:", heavy)
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "runs" / "mine"
+    folder.mkdir(parents=True)
+    torch.manual_seed(0)
+    encoder = standardised(build_encoder("tiny", image_size=16), [0.5] * 3, [0.3] * 3)
+    _encoder_file.write(encoder, folder / "encoder.safetensors")
+    (folder / "config.yaml").write_text("method: dcl\n")
+    return "runs/mine"
+
+
+@pytest.mark.parametrize("name", ["embed", "search", "export", "list"])
+def test_help_imports_no_torch(name, python):
+    said = python(HELP, name, "--help")
+    assert "left with 0" in said and said.rstrip().endswith("heavy: []")
+
+
+def test_embed_then_search_then_export(run, photos, command):
+    code, said, complained = command("embed", run, str(photos), "-o", "all.npz")
+    assert code == 0, complained
+    assert "embeddings: all.npz, 60 rows of 256 features" in said
+    assert said.splitlines()[-1].startswith(
+        "search it:  invariance search runs/mine all.npz"
+    )
+    assert "runs/mine is tiny: images of 3x16x16 in, 256 features out." in complained
+    assert "each brought to 3x16x16, the input of the encoder" in complained
+    assert "13 unreadable images were left out: " in complained
+    assert "5 files without an image's ending left out (.txt)." in complained
+
+    query = str(photos / "holiday 3.png")
+    for gallery in ("all.npz", str(photos)):
+        code, said, complained = command(
+            *("search", run, gallery, "--query", query, query, "--k", "2"),
+            *("--sheet", "sheet.png"),
+        )
+        assert code == 0, complained
+        lines = said.splitlines()
+        assert lines[0] == f"{query} in 60 images:" and lines[0] == lines[3]
+        assert lines[1].split(maxsplit=2) == ["1", "1.000", query]
+        assert lines[-1] == "contact sheet: sheet.png"
+        with Image.open("sheet.png") as sheet:
+            assert sheet.format == "PNG"
+    code, said, _ = command("search", run, "all.npz", "-q", query, "--json", "--quiet")
+    assert json.loads(said)["hits"][0]["name"] == "holiday 3.png"
+
+    code, said, complained = command("export", run, "--to", "safetensors")
+    assert code == 0, complained
+    assert said.splitlines()[:2] == [
+        "exported: mine.safetensors (safetensors)",
+        "checked:  random images in batches of 1, 2, 7; largest difference 0 where "
+        f"features are up to {said.split('up to ')[1].split()[0]}",
+    ]
+    encoder = inv.load("mine.safetensors")
+    assert encoder.width == 256
+    code, _, complained = command("export", run, "--to", "timm")
+    assert code == 2 and "which timm cannot build" in complained
+
+
+def test_embed_twice_is_refused_unless_asked_for(run, command, tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((3, 16, 16, 3), np.uint8))
+    words = ("embed", run, "a.npy", "--out", "a.csv", "--quiet")
+    code, said, complained = command(*words)
+    assert code == 0 and complained == "" and "a.csv, 3 rows" in said
+    code, said, complained = command(*words)
+    assert code == 2 and said == "" and "'a.csv' exists already" in complained
+    assert command(*words, "--overwrite")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("embed", "runs/none", "shapes", "-o", "a.npz"), "There is no run or encoder"),
+        (("embed", "runs/mine", "nothing/", "-o", "a.npz"), "There is no folder or"),
+        (("embed", "runs/mine", "shapes", "-o", "a.h5"), "'a.h5' ends in '.h5'"),
+        (("search", "runs/mine", "shapes", "-q", "x.jpg"), "There is no query image"),
+        (("search", "runs/mine", "shapes", "--query"), "at least one query image"),
+        (("export", "runs/none", "--to", "onnx"), "There is no run or encoder file"),
+        (("list", "runs", "optim.rl < 1"), "Did you mean 'optim.lr'?"),
+        (("list", "methods", "epochs < 1"), "Only runs can be chosen"),
+    ],
+)
+def test_mistakes_end_in_one_sentence(words, message, run, command):
+    code, said, complained = command(*words)
+    assert code == 2 and said == ""
+    assert message in complained and complained.count("\n") == 1
+
+
+def test_interrupting_says_how_to_go_on(run, command, monkeypatch):
+    from invariance.runs import _embed
+
+    def stop(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_embed, "keep_all", stop)
+    code, _, complained = command("embed", run, "shapes", "-o", "a.npz", "--limit", "9")
+    assert code == 130
+    assert complained.splitlines()[-1] == (
+        "invariance: interrupted; the same command goes on where it stopped."
+    )
+
+
+def test_list_runs_by_an_expression(run, command):
+    code, said, _ = command("list", "runs", "method == 'dcl' and finished")
+    assert code == 0 and said.split() == [
+        *("runs/mine", "finished,", "no", "reading", "yet")
+    ]
+    code, said, complained = command("list", "runs", "method == 'simclr'")
+    assert (code, said) == (0, "")
+    assert complained == "no run in runs has method == 'simclr'\n"

@@ -1,0 +1,176 @@
+"""The nearest pictures, against a plain ranking of all of them."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.nn.functional import cosine_similarity
+
+import invariance as inv
+from invariance.errors import DataError, SettingError
+from invariance.runs._contact_sheet import TILE
+from invariance.runs._neighbours import Nearest
+
+
+@pytest.mark.parametrize("block", [1, 7, 100])
+def test_blocks_give_the_ranking_of_the_whole(block):
+    generator = torch.Generator().manual_seed(0)
+    queries, gallery = (torch.randn(n, 8, generator=generator) for n in (3, 100))
+    best = Nearest(queries, k=12)
+    for rows in gallery.split(block):
+        best.add(rows)
+    every = cosine_similarity(queries[:, None], gallery[None], dim=2)
+    scores, rows = every.topk(12)
+    assert torch.equal(best.rows, rows)
+    assert torch.allclose(best.scores, scores, atol=1e-6)
+
+
+def test_of_equal_rows_the_earlier_comes_first():
+    best = Nearest(torch.ones(1, 2), k=3)
+    for _ in range(3):
+        best.add(torch.ones(2, 2))
+    assert best.rows.tolist() == [[0, 1, 2]]
+
+
+def test_rows_that_are_no_numbers_come_last():
+    best = Nearest(torch.ones(1, 2), k=2)
+    best.add(torch.tensor([[float("nan"), 1.0], [-1.0, -1.0]]))
+    assert best.rows.tolist() == [[1, 0]]
+
+
+@pytest.fixture
+def query(photos):
+    return photos / "dog/z.png"
+
+
+def test_a_picture_of_the_gallery_finds_itself(run, photos, query):
+    found = inv.search(run, photos, query, k=4)
+    assert found.n_gallery == 20
+    (one,) = found.neighbours
+    first = one.hits[0]
+    assert (first.name, first.class_name, first.rank) == ("dog/z.png", "dog", 1)
+    assert first.score == pytest.approx(1, abs=1e-5)
+    assert first.path == str(query)
+    scores = [hit.score for hit in one.hits]
+    assert scores == sorted(scores, reverse=True) and len(scores) == 4
+    assert "3 unreadable images were left out" in found.notes[0]
+
+
+def test_it_ranks_as_the_features_do(run, photos, query):
+    value = inv.embed(run, photos)
+    mine = value.features[value.names.index("dog/z.png")]
+    order = cosine_similarity(mine[None], value.features).argsort(descending=True)
+    hits = inv.search(run, photos, query, k=20).neighbours[0].hits
+    assert [hit.name for hit in hits] == [value.names[i] for i in order]
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet", ".csv", "value"])
+def test_embeddings_made_before_give_the_same(ending, run, photos, query, tmp_path):
+    direct = inv.search(run, photos, [query, photos / "cat/1.png"], k=5)
+    if ending == "value":
+        gallery = inv.embed(run, photos)
+    else:
+        gallery = inv.write_embeddings(run, photos, tmp_path / f"g{ending}").path
+    again = inv.search(run, gallery, [query, photos / "cat/1.png"], k=5)
+    assert len(again.neighbours) == 2
+    for a, b in zip(direct.neighbours, again.neighbours, strict=True):
+        assert [h.name for h in a.hits] == [h.name for h in b.hits]
+        assert [h.class_name for h in a.hits] == [h.class_name for h in b.hits]
+        assert [h.score for h in a.hits] == pytest.approx([h.score for h in b.hits])
+
+
+def test_embeddings_of_another_encoder_are_refused(
+    run, other_run, photos, query, tmp_path
+):
+    path = inv.write_embeddings(other_run, photos, tmp_path / "g.npz").path
+    for gallery in (path, inv.embed(other_run, photos)):
+        with pytest.raises(DataError, match="was made with another encoder"):
+            inv.search(run, gallery, query)
+
+
+def test_more_than_there_are_gives_all(run, photos, query):
+    found = inv.search(run, photos, query, k=50)
+    assert len(found.neighbours[0].hits) == 20
+    assert found.notes[-1] == (
+        "The gallery has 20 images, fewer than k = 50: all are shown."
+    )
+
+
+@pytest.mark.parametrize(
+    "change, kind, message",
+    [
+        ({"query": "gone.png"}, DataError, "There is no query image 'gone.png'"),
+        ({"query": "words.png"}, DataError, "'words.png' cannot be read as an image"),
+        ({"query": "."}, DataError, "cannot be read as an image (a folder)"),
+        ({"query": []}, SettingError, "Name at least one query image"),
+        ({"k": 0}, SettingError, "k is 1 or more: got 0"),
+        ({"sheet": "a.pdf"}, SettingError, "The contact sheet is a .png file"),
+        ({"sheet": "no/a.png"}, SettingError, "There is no folder 'no'"),
+        ({"data": "other.npz"}, DataError, "expected an array called 'images'"),
+        ({"data": "other.csv"}, DataError, "is not a file of embeddings"),
+    ],
+)
+def test_mistakes(change, kind, message, run, photos, query, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.png").write_text("words")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    np.savez(tmp_path / "other.npz", nothing=np.zeros(3))
+    given = {"data": photos, "query": query} | change
+    with pytest.raises(kind, match=re.escape(message)):
+        inv.search(run, given.pop("data"), given.pop("query"), **given)
+
+
+def tile(sheet, column, row=0):
+    """The middle of a tile of a contact sheet."""
+    x = 20 + column * 140 + (12 if column else 0) + TILE // 2
+    return sheet.getpixel((x, 20 + row * 172 + TILE // 2))
+
+
+@pytest.mark.parametrize("kind", ["folder", "array", "file"])
+def test_the_sheet_shows_the_query_and_what_was_found(kind, run, tmp_path):
+    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (250, 250, 0)]
+    images = (
+        np.zeros((4, 16, 16, 3), np.uint8) + np.array(colours, np.uint8)[:, None, None]
+    )
+    folder = tmp_path / "colours"
+    folder.mkdir()
+    for k, image in enumerate(images):
+        Image.fromarray(image).save(folder / f"{k}.png")
+    np.save(tmp_path / "colours.npy", images)
+    data = folder if kind == "folder" else tmp_path / "colours.npy"
+    if kind == "file":
+        data = inv.write_embeddings(run, data, tmp_path / "g.npz").path
+    path = tmp_path / "sheet.png"
+    found = inv.search(run, data, folder / "2.png", k=3, sheet=path)
+    with Image.open(path) as sheet:
+        assert tile(sheet, 0) == colours[2] and tile(sheet, 1) == colours[2]
+        hits = [int(hit.name.split(".")[0]) for hit in found.neighbours[0].hits]
+        assert [tile(sheet, k) for k in (1, 2, 3)] == [colours[k] for k in hits]
+
+
+def test_pictures_that_are_gone_are_grey_and_counted(run, photos, query, tmp_path):
+    path = inv.write_embeddings(run, photos, tmp_path / "g.npz").path
+    alone = tmp_path / "alone.png"
+    query.rename(alone)
+    found = inv.search(run, path, alone, k=2, sheet=tmp_path / "s.png")
+    assert found.notes == ("1 of the pictures found cannot be shown in the sheet.",)
+    with Image.open(tmp_path / "s.png") as sheet:
+        assert tile(sheet, 1) == (0xE3, 0xE6, 0xEA)
+
+
+def test_queries_of_any_kind_and_mode(run, photos, tmp_path):
+    grey = Image.new("L", (50, 30), 90)
+    grey.save(tmp_path / "grey.png")
+    clear = Image.new("RGBA", (20, 90), (9, 9, 9, 0))
+    clear.save(tmp_path / "clear.webp")
+    found = inv.search(
+        run,
+        photos,
+        [tmp_path / "grey.png", tmp_path / "clear.webp", grey],
+        k=1,
+        sheet=tmp_path / "s.png",
+    )
+    assert len(found.neighbours) == 3
+    assert found.neighbours[0].hits == found.neighbours[2].hits
