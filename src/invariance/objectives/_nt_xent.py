@@ -13,7 +13,12 @@ from torch.nn.functional import softplus
 
 from ._contrast import contrast
 from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_positive, paired_rows
+from ._rows import (
+    Number,
+    check_positive,
+    paired_rows,
+    tile_precision,
+)
 
 
 def nt_xent(
@@ -31,8 +36,11 @@ def nt_xent(
     tensor(1.9459)
     """
     check_positive("temperature", temperature)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
-    logits = contrast(u, v, temperature=temperature, negatives="all")
+    logits = contrast(
+        u, v, temperature=temperature, negatives="all", precision=precision
+    )
     return softplus(logits.negative[0] - logits.positive).mean()
 
 

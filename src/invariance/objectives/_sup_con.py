@@ -22,6 +22,7 @@ from ._rows import (
     check_positive,
     check_rows,
     sample_ids,
+    tile_precision,
     unit_rows,
 )
 
@@ -46,6 +47,7 @@ def sup_con(
             f"labels need one integer a row of z: expected ({len(z)},), got "
             f"{tuple(labels.shape)} of {labels.dtype}."
         )
+    precision = tile_precision(z)
     z = unit_rows(z) if normalize else at_least_float32(z)
     scale, ids = 1 / temperature, sample_ids(z)
     groups = _group_numbers(labels)
@@ -53,7 +55,9 @@ def sup_con(
     sizes = torch.zeros_like(groups).index_add(0, groups, torch.ones_like(groups))
     n_positives = sizes[groups] - 1
     towards = (z * (sums - z)).sum(1) / n_positives.clamp_min(1)
-    spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
+    spread = log_partition(
+        z, z, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    )
     return ((spread - scale * towards) * (n_positives > 0)).mean()
 
 
