@@ -33,7 +33,8 @@ TABLE: dict[tuple[str, bool], dict[int, Config]] = {
     ("sums", False): {
         64: Config(128, 64, 4, 3),
         144: Config(128, 64, 8, 3),
-        272: Config(256, 64, 8, 3),
+        256: Config(256, 64, 8, 3),
+        272: Config(128, 64, 8, 3),
         0: Config(128, 128, 8, 4),
     },
     ("sums", True): {
@@ -44,7 +45,8 @@ TABLE: dict[tuple[str, bool], dict[int, Config]] = {
     },
     ("gradient", False): {
         64: Config(64, 128, 4, 3),
-        144: Config(64, 128, 4, 3),
+        128: Config(64, 128, 4, 3),
+        144: Config(64, 64, 4, 3),
         272: Config(64, 64, 4, 2),
         0: Config(128, 256, 8, 3),
     },
