@@ -2,7 +2,8 @@
 
 Importing this imports Triton, so the operators do it when they are called. The kernels
 themselves: ``_sums`` forward, ``_gradient`` and ``_weights`` backward, ``_prepare``
-before either; ``_forward`` and ``_backward`` launch them.
+before either; ``_forward`` and ``_backward`` launch them. Sizes that differ from batch
+to batch are no reason to compile a kernel again (``do_not_specialize``).
 """
 
 from ._backward import (

@@ -77,7 +77,7 @@ def slope_weight(
     return weight
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "m", "n_tiles", "tiles_each", "wanted"])
 @no_type_check
 def gradient(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,

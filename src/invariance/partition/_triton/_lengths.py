@@ -10,7 +10,7 @@ from torch import Tensor
 ELEMENTS = 4096  # of one program
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 @no_type_check
 def divide(x, out, lengths, n, d, least, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     """Rows of length one in float32; a row shorter than ``least`` stays as it is."""
@@ -25,7 +25,7 @@ def divide(x, out, lengths, n, d, least, ROWS: tl.constexpr, WIDTH: tl.constexpr
     tl.store(lengths + rows, length, mask=rows < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 @no_type_check
 def divide_backward(
     x, lengths, gradient, out, n, d, ROWS: tl.constexpr, WIDTH: tl.constexpr

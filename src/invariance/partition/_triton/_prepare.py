@@ -17,7 +17,7 @@ from ._numbers import (
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 @no_type_check
 def round_rows(
     source, bound, tiles, n, d, padded,
@@ -39,7 +39,7 @@ def round_rows(
         tl.store(tiles + at * STRIDE + columns[None, :], low, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 @no_type_check
 def id_ranges(ids, first, last, n, BLOCK: tl.constexpr):
     """Smallest and largest id of every block: blocks that cannot meet need no mask."""
@@ -50,7 +50,7 @@ def id_ranges(ids, first, last, n, BLOCK: tl.constexpr):
     tl.store(last + block, tl.max(values, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 @no_type_check
 def weigh(
     partition, gradient, largest, bounds, scales,

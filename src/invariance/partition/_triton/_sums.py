@@ -18,7 +18,7 @@ from ._numbers import LEAST, LN2, LOG2E, MODERATE, reach_of, score_factor, shift
 from ._scores import add_product, in_band, inside_and_apart, load_part, wide_scores
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "m", "row_stride", "n_tiles", "tiles_each"])
 @no_type_check
 def sum_rows(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
@@ -117,7 +117,7 @@ def sum_rows(
         tl.store(out + row_stride, total1, mask=rows < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "parts"])
 @no_type_check
 def finish(
     partial, out, bounds, scales, n, parts, room,
@@ -139,7 +139,7 @@ def finish(
     tl.store(out + k * n + at, tl.where(safe, value, float("inf")), mask=at < n)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "m", "n_tiles"])
 @no_type_check
 def repair(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, low, high, out, n, m,

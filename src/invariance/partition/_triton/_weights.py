@@ -15,7 +15,7 @@ from ._numbers import LOG2E, reach_of, score_factor, shift_of
 from ._scores import in_band, inside_and_apart, wide_scores
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["start", "n", "m"])
 @no_type_check
 def write_weights(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
