@@ -19,11 +19,13 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 # The shape checks that the first run switches on cannot be compiled, hence the second.
+# The third interprets the GPU kernels on the CPU, which must be said before they load.
 # Tensors this small gain nothing from threads.
 test: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/pytest
 	$(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/compiled
+	TRITON_INTERPRET=1 $(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/fused/test_kernels.py
 
 clean:
 	rm -rf .venv runs

@@ -21,11 +21,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
-from ..partition import from_first_process, log_partitions
+from ..partition import from_first_process
 from ._bank import Bank
 from ._kmeans import kmeans
 from ._ranks import limits, rank_of
-from ._source import Candidates, NegativeSource, Number
+from ._source import Candidates, NegativeSource, Number, over
 
 LEAST_REST = 1e-4  # of the ball: less than this is the rounding of the subtraction
 
@@ -95,9 +95,7 @@ class Neighbours(NegativeSource):
         if not self.clustered:
             return super().logits(u, v, ids, scale=scale, scales=scales)
         ball = self.candidates(u, ids)
-        background = log_partitions(
-            u, ball.z, scales=scales, row_ids=ids, column_ids=ball.ids, low=ball.low
-        )
+        background = over(ball, u, ids, scales)
         anchor, row = self.close_pairs(ids)
         score = (u[anchor] * ball.z[row]).sum(1)
         assert ball.low is not None

@@ -56,7 +56,7 @@ def limits(
     parts: list[list[Tensor]] = [[] for _ in ranks]
     for start in range(0, len(u), step):
         rows = slice(start, start + step)
-        scores = u[rows].to(dtype) @ z.to(dtype).T
+        scores = exact_product(u[rows].to(dtype), z.to(dtype))
         scores.scatter_(1, ids[rows, None], -torch.inf)
         best = scores.topk(most, dim=1).values if most else scores[:, :0]
         infinity = scores.new_full((len(scores), 1), torch.inf)
@@ -65,6 +65,18 @@ def limits(
         for part, rank in zip(parts, ranks, strict=True):
             part.append(_between(edges[:, rank], edges[:, rank + 1]))
     return [torch.cat(part) for part in parts]
+
+
+def exact_product(
+    x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
+) -> Float[Tensor, "n m"]:
+    """X y' in float32 proper: tf32 would mix up the ranks of near rows."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        return x @ y.T
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _between(above: Tensor, below: Tensor) -> Tensor:

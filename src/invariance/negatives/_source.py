@@ -54,16 +54,7 @@ class NegativeSource(nn.Module):
         scales: Sequence[Number],
     ) -> Float[Tensor, "k n"]:
         """Log-partitions over the negatives, one a scale; scale 0 counts them."""
-        found = self.candidates(u, ids)
-        return log_partitions(
-            u,
-            found.z,
-            scales=scales,
-            row_ids=ids,
-            column_ids=found.ids,
-            low=found.low,
-            high=found.high,
-        )
+        return over(self.candidates(u, ids), u, ids, scales)
 
     def positive(
         self,
@@ -114,3 +105,26 @@ class NegativeSource(nn.Module):
     def readings(self) -> dict[str, Tensor]:
         """Numbers about the last logits worth logging."""
         return {}
+
+
+def over(
+    found: Candidates,
+    u: Float[Tensor, "n d"],
+    ids: Int[Tensor, " n"],
+    scales: Sequence[Number],
+) -> Float[Tensor, "k n"]:
+    """Log-partitions of anchors over candidates that are not of their own sample.
+
+    Which rows a band lets in must not depend on rounding: its scores are exact.
+    """
+    banded = found.low is not None or found.high is not None
+    return log_partitions(
+        u,
+        found.z,
+        scales=scales,
+        row_ids=ids,
+        column_ids=found.ids,
+        low=found.low,
+        high=found.high,
+        precision="exact" if banded else "auto",
+    )

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..partition._elementwise import SAME_POINT
 from ._kernels import log_gaussian_sums
 from ._objective import Objective
-from ._rows import check_number, check_positive, paired_rows
+from ._rows import check_number, check_positive, paired_rows, tile_precision
 
 
 def align_uniform(
@@ -35,19 +35,29 @@ def align_uniform(
     tensor(-4.)
     """
     _check(alpha, t, align_weight, uniform_weight)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
-    align, uniform = _terms(u, v, alpha, t, unit=normalize)
+    align, uniform = _terms(u, v, alpha, t, unit=normalize, precision=precision)
     return align_weight * align + uniform_weight * uniform
 
 
 def _terms(
-    u: Tensor, v: Tensor, alpha: float | int, t: float | int, *, unit: bool
+    u: Tensor,
+    v: Tensor,
+    alpha: float | int,
+    t: float | int,
+    *,
+    unit: bool,
+    precision: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     square = (u - v).square().sum(1)
     apart = square > SAME_POINT  # |u - v| has no slope at 0: give coinciding rows none
     distance = square.where(apart, 1.0) ** (alpha / 2)
     pairs = math.log(len(u) * (len(u) - 1))
-    spread = [log_gaussian_sums(x, t, unit=unit).logsumexp(0) - pairs for x in (u, v)]
+    spread = [
+        log_gaussian_sums(x, t, unit=unit, precision=precision).logsumexp(0) - pairs
+        for x in (u, v)
+    ]
     return distance.where(apart, 0.0).mean(), (spread[0] + spread[1]) / 2
 
 

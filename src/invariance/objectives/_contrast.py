@@ -76,6 +76,7 @@ def contrast(
     temperature: Number,
     negatives: str,
     powers: tuple[float, ...] = (1.0,),
+    precision: str = "auto",
 ) -> Contrast:
     """Positive logits, and log-partitions of the negatives at each power of them.
 
@@ -86,18 +87,28 @@ def contrast(
         negatives: "all", the other samples' rows in both views (2n - 2), or "cross",
             those in the other view alone (n - 1).
         powers: k factors on the logits, each giving one log-partition.
+        precision: Of the products, see ``tile_precision``.
     """
     n, ids, scale = len(u), sample_ids(u), 1 / temperature
     positive = (scale * (u * v).sum(1)).expand(2, n)
     scales = [power * scale for power in powers]
     if negatives == "all":
         z, twice = torch.cat([u, v]), ids.repeat(2)
-        negative = log_partitions(z, z, scales=scales, row_ids=twice, column_ids=twice)
+        negative = log_partitions(
+            z,
+            z,
+            scales=scales,
+            row_ids=twice,
+            column_ids=twice,
+            precision=precision,
+        )
         return Contrast(positive, negative.unflatten(1, (2, n)), math.log(2 * n - 2))
     if negatives == "cross":
         both = [
             torch.stack(
-                two_sided_log_partition(u, v, scale=s, row_ids=ids, column_ids=ids)
+                two_sided_log_partition(
+                    u, v, scale=s, row_ids=ids, column_ids=ids, precision=precision
+                )
             )
             for s in scales
         ]

@@ -18,7 +18,13 @@ from torch import Tensor
 
 from ._contrast import NEGATIVES, Contrast, contrast
 from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_choice, check_positive, paired_rows
+from ._rows import (
+    Number,
+    check_choice,
+    check_positive,
+    paired_rows,
+    tile_precision,
+)
 
 
 def dcl(
@@ -38,8 +44,11 @@ def dcl(
     tensor(0.7918)
     """
     _check(temperature, negatives, weight_sigma)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
-    logits = contrast(u, v, temperature=temperature, negatives=negatives)
+    logits = contrast(
+        u, v, temperature=temperature, negatives=negatives, precision=precision
+    )
     return _decoupled(logits, temperature, weight_sigma)
 
 

@@ -23,7 +23,13 @@ from torch.nn.functional import softplus
 from ..errors import SettingError
 from ._contrast import Contrast, contrast
 from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_number, check_positive, paired_rows
+from ._rows import (
+    Number,
+    check_number,
+    check_positive,
+    paired_rows,
+    tile_precision,
+)
 
 
 def debiased(
@@ -45,9 +51,16 @@ def debiased(
     True
     """
     _check(temperature, prior, hardness)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
-    powers = _powers(hardness)
-    logits = contrast(u, v, temperature=temperature, negatives="all", powers=powers)
+    logits = contrast(
+        u,
+        v,
+        temperature=temperature,
+        negatives="all",
+        powers=_powers(hardness),
+        precision=precision,
+    )
     return _corrected(logits, temperature, prior, hardness)
 
 

@@ -17,7 +17,14 @@ from torch import Tensor
 from ..partition import log_partition
 from ._contrast import Contrast
 from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_choice, check_positive, paired_rows, sample_ids
+from ._rows import (
+    Number,
+    check_choice,
+    check_positive,
+    paired_rows,
+    sample_ids,
+    tile_precision,
+)
 
 VIEWS = ("mean", "sum", "first")
 
@@ -39,9 +46,12 @@ def dhel(
     """
     check_positive("temperature", temperature)
     check_choice("views", views, VIEWS)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     ids, scale = sample_ids(u), 1 / temperature
-    within = partial(log_partition, scale=scale, row_ids=ids, column_ids=ids)
+    within = partial(
+        log_partition, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    )
     spread = within(u, u)
     if views != "first":
         spread = spread + within(v, v)

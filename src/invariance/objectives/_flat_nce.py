@@ -21,7 +21,14 @@ from torch.nn.functional import softplus
 from ..errors import SettingError
 from ._contrast import NEGATIVES, Contrast, contrast
 from ._objective import Objective, softmax_readings
-from ._rows import Number, check_choice, check_number, check_positive, paired_rows
+from ._rows import (
+    Number,
+    check_choice,
+    check_number,
+    check_positive,
+    paired_rows,
+    tile_precision,
+)
 
 
 def flat_nce(
@@ -43,9 +50,15 @@ def flat_nce(
     (1.0, True)
     """
     _check(temperature, negatives, gamma)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     logits = contrast(
-        u, v, temperature=temperature, negatives=negatives, powers=(gamma,)
+        u,
+        v,
+        temperature=temperature,
+        negatives=negatives,
+        powers=(gamma,),
+        precision=precision,
     )
     return _flat(logits, keep_positive, gamma)
 

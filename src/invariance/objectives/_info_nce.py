@@ -15,7 +15,13 @@ from torch.nn.functional import softplus
 from ..partition import log_partition
 from ._contrast import Contrast, contrast, cross_entropy
 from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_positive, paired_rows, sample_ids
+from ._rows import (
+    Number,
+    check_positive,
+    paired_rows,
+    sample_ids,
+    tile_precision,
+)
 
 
 def info_nce(
@@ -34,12 +40,17 @@ def info_nce(
     tensor(1.3863)
     """
     check_positive("temperature", temperature)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     if symmetric:
-        logits = contrast(u, v, temperature=temperature, negatives="cross")
+        logits = contrast(
+            u, v, temperature=temperature, negatives="cross", precision=precision
+        )
         return cross_entropy(logits)
     ids, scale = sample_ids(u), 1 / temperature
-    negative = log_partition(u, v, scale=scale, row_ids=ids, column_ids=ids)
+    negative = log_partition(
+        u, v, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    )
     return softplus(negative - scale * (u * v).sum(1)).mean()
 
 

@@ -23,7 +23,13 @@ from torch import Tensor
 from ..errors import SettingError
 from ._kernels import mean_kernel, pair_kernel
 from ._objective import Objective
-from ._rows import check_choice, check_number, check_positive, paired_rows
+from ._rows import (
+    check_choice,
+    check_number,
+    check_positive,
+    paired_rows,
+    tile_precision,
+)
 
 KERNELS = ("gaussian", "log", "imq", "riesz", "gaussian_riesz")
 
@@ -46,12 +52,15 @@ def kcl(
     (tensor(-2.), tensor(-1.2642))
     """
     _check(kernel, gamma, t, s)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     energy, alignment = {
         "riesz": (("riesz", s), ("riesz", s)),
         "gaussian_riesz": (("riesz", s), ("gaussian", t)),
     }.get(kernel, ((kernel, t), (kernel, t)))
-    spread = sum(mean_kernel(x, *energy, unit=normalize) for x in (u, v))
+    spread = sum(
+        mean_kernel(x, *energy, unit=normalize, precision=precision) for x in (u, v)
+    )
     return gamma * spread - 2 * pair_kernel(u, v, *alignment).mean()
 
 

@@ -15,6 +15,7 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 """
 
 import itertools
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -22,8 +23,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Source
-from ._info_nce import info_nce
+from ._contrast import Source, contrast
 from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
@@ -31,6 +31,7 @@ from ._rows import (
     check_positive,
     full_precision,
     sample_ids,
+    tile_precision,
     view_stack,
 )
 
@@ -52,24 +53,31 @@ def multi_view(
     """
     check_positive("temperature", temperature)
     check_choice("aggregate", aggregate, AGGREGATES)
+    precision = tile_precision(z)
     z = view_stack(z, normalize=normalize)
     n_views, n, _ = z.shape
     if aggregate == "pairs":
-        pairs = itertools.combinations(z, 2)
-        losses = [
-            info_nce(u, v, temperature=temperature, normalize=False) for u, v in pairs
-        ]
+        cross = partial(
+            contrast, temperature=temperature, negatives="cross", precision=precision
+        )
+        pairs = [cross(u, v) for u, v in itertools.combinations(z, 2)]
+        losses = [softplus(p.negative[0] - p.positive).mean() for p in pairs]
         return torch.stack(losses).mean()
     scale, ids = 1 / temperature, sample_ids(z[0])
     positive = scale * torch.einsum("aid,bid->abi", z, z)
     if aggregate == "mv_dhel":
         within = [
-            log_partition(u, u, scale=scale, row_ids=ids, column_ids=ids) for u in z
+            log_partition(
+                u, u, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+            )
+            for u in z
         ]
         a, b = torch.triu_indices(n_views, n_views, 1, device=z.device)
         return (torch.stack(within).sum(0) - positive[a, b].logsumexp(0)).mean()
     rows, ids = z.flatten(0, 1), ids.repeat(n_views)
-    negative = log_partition(rows, rows, scale=scale, row_ids=ids, column_ids=ids)
+    negative = log_partition(
+        rows, rows, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    )
     negative = negative.unflatten(0, (n_views, n))
     other_view = ~torch.eye(n_views, dtype=torch.bool, device=z.device)
     if aggregate == "poly":

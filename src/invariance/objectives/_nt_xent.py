@@ -12,7 +12,12 @@ from torch import Tensor
 
 from ._contrast import Contrast, contrast, cross_entropy
 from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_positive, paired_rows
+from ._rows import (
+    Number,
+    check_positive,
+    paired_rows,
+    tile_precision,
+)
 
 
 def nt_xent(
@@ -30,8 +35,11 @@ def nt_xent(
     tensor(1.9459)
     """
     check_positive("temperature", temperature)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
-    logits = contrast(u, v, temperature=temperature, negatives="all")
+    logits = contrast(
+        u, v, temperature=temperature, negatives="all", precision=precision
+    )
     return cross_entropy(logits)
 
 

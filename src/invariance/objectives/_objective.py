@@ -10,7 +10,14 @@ from torch.nn.functional import softplus
 from ..errors import SettingError
 from ..partition import log_partitions
 from ._contrast import Contrast, Source, contrast_against
-from ._rows import Number, anchor_rows, full_precision, paired_rows, sample_ids
+from ._rows import (
+    Number,
+    anchor_rows,
+    full_precision,
+    paired_rows,
+    sample_ids,
+    tile_precision,
+)
 
 
 class Objective(nn.Module):
@@ -75,10 +82,16 @@ def softmax_readings(
     views that cannot pass ``mi_ceiling`` = log n; ``ess`` is the effective share of the
     negatives, from 1/(n - 1) (one negative holds all the weight) to 1 (all equal).
     """
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     n, ids, scale = len(u), sample_ids(u), 1 / float(temperature)
     once, twice = log_partitions(
-        u, v, scales=[scale, 2 * scale], row_ids=ids, column_ids=ids
+        u,
+        v,
+        scales=[scale, 2 * scale],
+        row_ids=ids,
+        column_ids=ids,
+        precision=precision,
     )
     loss = float(softplus(once - scale * (u * v).sum(1)).mean())
     return {

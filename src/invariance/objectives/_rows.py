@@ -7,7 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
+from ..partition import fused_unit_rows
 
+HALVES = (torch.float16, torch.bfloat16)
 Number = float | int | Tensor  # a tensor where it is learned
 ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
 
@@ -19,6 +21,9 @@ def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
     tensor([[0.6000, 0.8000],
             [0.0000, 0.0000]])
     """
+    fused = fused_unit_rows(x, ZERO_LENGTH)
+    if fused is not None:
+        return fused
     x = at_least_float32(x)
     length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
@@ -28,6 +33,15 @@ def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
 def at_least_float32(x: Tensor) -> Tensor:
     """Half precision is raised to float32; float32 and float64 are kept."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def tile_precision(*rows: Tensor) -> str:
+    """How precisely a fused kernel need multiply rows made from these.
+
+    Their unit rows are float32, but rows that came in 16 bits carry no more than those:
+    rounding them once more, to the 11 bits of a float16, costs little.
+    """
+    return "half" if all(x.dtype in HALVES for x in rows) else "auto"
 
 
 def paired_rows(

@@ -16,7 +16,14 @@ from torch.nn.functional import softplus
 
 from ..partition import row_sums
 from ._objective import Objective
-from ._rows import Number, check_number, check_positive, paired_rows, sample_ids
+from ._rows import (
+    Number,
+    check_number,
+    check_positive,
+    paired_rows,
+    sample_ids,
+    tile_precision,
+)
 
 
 def sig_lip(
@@ -37,13 +44,18 @@ def sig_lip(
     check_positive("scale", scale)
     if not isinstance(bias, Tensor):
         check_number("bias", bias)
+    precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     ids = sample_ids(u)
-    # [t u, b] . [v, 1] is the logit, so that autograd reaches t and b through the rows
+    # [t u, b] . [v, 1] is the logit, so that autograd reaches t and b through the rows;
+    # b in two parts, because a 16-bit tile has no room for its digits in one
     one = torch.ones_like(u[:, :1])
-    rows = torch.cat([scale * u, bias * one], 1)
-    columns = torch.cat([v, one], 1)
-    unlike = row_sums(rows, columns, "softplus", row_ids=ids, column_ids=ids)
+    whole = (bias * one).detach().round()
+    rows = torch.cat([scale * u, whole, bias * one - whole], 1)
+    columns = torch.cat([v, one, one], 1)
+    unlike = row_sums(
+        rows, columns, "softplus", row_ids=ids, column_ids=ids, precision=precision
+    )
     alike = softplus(-(rows * columns).sum(1))
     return (alike + unlike).mean()
 

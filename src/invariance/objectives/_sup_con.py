@@ -24,6 +24,7 @@ from ._rows import (
     check_rows,
     full_precision,
     sample_ids,
+    tile_precision,
     unit_rows,
 )
 
@@ -48,10 +49,13 @@ def sup_con(
             f"labels need one integer a row of z: expected ({len(z)},), got "
             f"{tuple(labels.shape)} of {labels.dtype}."
         )
+    precision = tile_precision(z)
     z = unit_rows(z) if normalize else at_least_float32(z)
     towards, n_positives = _own_class(z, labels)
     scale, ids = 1 / temperature, sample_ids(z)
-    spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
+    spread = log_partition(
+        z, z, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    )
     return ((spread - scale * towards) * (n_positives > 0)).mean()
 
 

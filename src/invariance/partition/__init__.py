@@ -6,12 +6,17 @@ from ._log_partition import (
     row_sums,
     two_sided_log_partition,
 )
-from ._planner import BACKENDS
+from ._plan import BACKENDS, PRECISIONS, Plan, explain
 from ._ranks import from_first_process, gather_rows
+from ._unit_rows import fused_unit_rows
 
 __all__ = [
     "BACKENDS",
+    "PRECISIONS",
+    "Plan",
+    "explain",
     "from_first_process",
+    "fused_unit_rows",
     "gather_rows",
     "log_partition",
     "log_partitions",

@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError, choose
-from . import _dense, _operators
+from . import _dense, _fused, _operators
 from ._elementwise import FUNCTIONS
-from ._planner import BACKENDS, pick_backend
+from ._plan import BACKENDS, Plan, check_fused, explain, resolve
 from ._tiles import Pairs
 
 Number = float | int | Tensor
@@ -33,6 +33,7 @@ def log_partition(
     low: Band = None,
     high: Band = None,
     backend: str = "auto",
+    precision: str = "auto",
 ) -> Float[Tensor, " n"]:
     """Log of each row's sum of exp(scale * score) over the columns allowed to it.
 
@@ -45,7 +46,10 @@ def log_partition(
         low: Scores ``x_i . y_j`` (before scaling) below this are left out; a number
             or one a row.
         high: Scores above this are left out.
-        backend: "auto", or one of ``invariance.partition.BACKENDS``.
+        backend: "auto", or one of ``invariance.partition.BACKENDS``;
+            ``invariance.partition.explain`` says what "auto" does.
+        precision: Of the fused GPU kernels, one of ``invariance.partition.PRECISIONS``;
+            other backends compute in at least float32 whatever it says.
 
     >>> x = torch.eye(3)
     >>> ids = torch.arange(3)
@@ -61,6 +65,7 @@ def log_partition(
         low=low,
         high=high,
         backend=backend,
+        precision=precision,
     )[0]
 
 
@@ -74,13 +79,15 @@ def log_partitions(
     low: Band = None,
     high: Band = None,
     backend: str = "auto",
+    precision: str = "auto",
 ) -> Float[Tensor, "k n"]:
     """``log_partition`` at several scales from one pass over the scores."""
     symmetric = x is y and row_ids is column_ids and low is None and high is None
     pairs = _pairs(x, y, row_ids, column_ids, low, high, symmetric)
-    if _backend(backend, pairs) == "dense":
+    plan = _plan(backend, precision, x, y)
+    if plan.backend == "dense":
         return _dense.log_partitions(pairs, _scales(scales, pairs.x))
-    rows, _ = _stream(pairs, scales, columns=False)
+    rows, _ = _stream(pairs, scales, plan, columns=False)
     return rows
 
 
@@ -92,18 +99,20 @@ def two_sided_log_partition(
     row_ids: Int[Tensor, " n"] | None = None,
     column_ids: Int[Tensor, " m"] | None = None,
     backend: str = "auto",
+    precision: str = "auto",
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " m"]]:
     """Log-partitions of the rows and of the columns of one score matrix.
 
     Both directions of a symmetric InfoNCE or CLIP loss for one set of products.
     """
     pairs = _pairs(x, y, row_ids, column_ids, None, None, False)
-    if _backend(backend, pairs) == "dense":
+    plan = _plan(backend, precision, x, y)
+    if plan.backend == "dense":
         factors = _scales([scale], pairs.x)
         turned = Pairs(pairs.y, pairs.x, pairs.column_ids, pairs.row_ids)
         both = (_dense.log_partitions(p, factors)[0] for p in (pairs, turned))
         return next(both), next(both)
-    rows, columns = _stream(pairs, [scale], columns=True)
+    rows, columns = _stream(pairs, [scale], plan, columns=True)
     return rows[0], columns[0]
 
 
@@ -116,6 +125,8 @@ def row_sums(
     offset: float = 0.0,
     row_ids: Int[Tensor, " n"] | None = None,
     column_ids: Int[Tensor, " m"] | None = None,
+    backend: str = "auto",
+    precision: str = "auto",
 ) -> Float[Tensor, " n"]:
     """Each row's sum of an elementwise function of its scores, tile by tile.
 
@@ -127,16 +138,24 @@ def row_sums(
         offset: Taken off every score first.
         row_ids: With ``column_ids``: pairs of equal ids are left out.
         column_ids: See ``row_ids``.
+        backend: "auto", "blockwise" or "triton".
+        precision: Of the fused GPU kernels, as for ``log_partition``.
     """
     choose(FUNCTIONS, function, "function")
     symmetric = x is y and row_ids is column_ids
     pairs = _pairs(x, y, row_ids, column_ids, None, None, symmetric)
     tensors = (pairs.x, pairs.y, pairs.row_ids, pairs.column_ids)
+    plan = _plan(backend, precision, x, y)
+    # near D = 0 these are steeper than a 16-bit weight can be
+    steep = function == "riesz" and parameter > -1
+    if plan.backend == "triton" and not steep:
+        modes = (symmetric, plan.precision == "exact", function, parameter, offset)
+        return _fused.fused_row_sums(*tensors, *modes)[0]
     return _operators.row_sums(*tensors, symmetric, function, parameter, offset)
 
 
 def _stream(
-    pairs: Pairs, scales: Sequence[Number] | Tensor, columns: bool
+    pairs: Pairs, scales: Sequence[Number] | Tensor, plan: Plan, columns: bool
 ) -> tuple[Tensor, Tensor]:
     """Call the operator; a single known scale goes into the rows beforehand.
 
@@ -145,6 +164,11 @@ def _stream(
     """
     x, y, scaled = pairs.x, pairs.y, False
     factors = _scales(scales, x)
+    if plan.backend == "triton":
+        masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
+        how = (pairs.symmetric, columns, plan.precision == "exact")
+        rows, sides, *_ = _fused.fused_log_partitions(x, y, *masks, factors, *how)
+        return rows, sides
     if len(scales) == 1 and isinstance(scales[0], int | float):
         scale = float(scales[0])
         if pairs.symmetric and scale > 0:
@@ -160,11 +184,18 @@ def _stream(
     return rows, sides
 
 
-def _backend(name: str, pairs: Pairs) -> str:
-    if name == "auto":
-        return pick_backend(len(pairs.x), len(pairs.y), pairs.x.device)
-    choose(BACKENDS, name, "backend")
-    return name
+def _plan(backend: str, precision: str, x: Tensor, y: Tensor) -> Plan:
+    """The backend asked for, or the one that suits the rows."""
+    (n, d), m = x.shape, y.shape[0]
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    if backend == "auto" and n and m:
+        return explain(n, m, d, device=x.device, dtype=dtype, precision=precision)
+    if backend == "auto":
+        return Plan("blockwise", "exact", "there are no pairs")
+    choose(BACKENDS, backend, "backend")
+    if backend == "triton":
+        check_fused(x.device, dtype)
+    return Plan(backend, resolve(precision, dtype, x.device), "asked for")
 
 
 def _scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:

@@ -176,9 +176,14 @@ def _refuse(ctx: Any, *gradients: Tensor) -> None:
     )
 
 
+def refuse_second_derivative(*names: str) -> None:
+    """Let the backward operators of these names raise if they are differentiated."""
+    for name in names:
+        register_autograd(f"invariance::{name}", _refuse)
+
+
 register_autograd(
     "invariance::log_partitions", _partitions_gradient, setup_context=_keep_partitions
 )
 register_autograd("invariance::row_sums", _sums_gradient, setup_context=_keep_sums)
-for _name in ("log_partitions_backward", "row_sums_backward"):
-    register_autograd(f"invariance::{_name}", _refuse)
+refuse_second_derivative("log_partitions_backward", "row_sums_backward")

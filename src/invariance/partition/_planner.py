@@ -1,4 +1,4 @@
-"""Which backend computes a log-partition, and in tiles of what size.
+"""In tiles of what size a score matrix is visited, and which are kept.
 
 A tile of the score matrix is the only thing whose size is not linear in the batch,
 so its size is what a memory budget buys: on a CPU a few megabytes, to stay in the
@@ -16,20 +16,6 @@ CPU_KEPT_BYTES = 4 * 2**20
 DEVICE_KEPT_BYTES = 64 * 2**20
 LIVE_TILES = 3  # scores, exponentials and a mask or temporary exist at one time
 ALIGN = 16  # matrix products like sides that are multiples of a vector register
-
-BACKENDS = {
-    "dense": "the whole score matrix at once: the readable reference",
-    "blockwise": "tile by tile, recomputed in the backward pass: linear memory",
-}
-
-
-def pick_backend(n: int, m: int, device: torch.device) -> str:
-    """The backend that ``backend="auto"`` stands for.
-
-    One tile costs what the dense reference costs, so there is no size at which the
-    reference would be the better choice.
-    """
-    return "blockwise"
 
 
 def keeps_scores(n: int, m: int, itemsize: int, device: torch.device) -> bool:

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from ._embeddings import Embeddings
     from ._export import Exported, export
     from ._overview import Overview, overviews
-    from ._search import Found, Hit, Neighbours, search
+    from ._search import Found, Hit, Hits, search
 
 _HOME = {
     "Embeddings": "_embeddings",
     "Exported": "_export",
     "Found": "_search",
     "Hit": "_search",
-    "Neighbours": "_search",
+    "Hits": "_search",
     "Overview": "_overview",
     "Written": "_embed",
     "embed": "_embed",
@@ -32,7 +32,7 @@ __all__ = [
     "Exported",
     "Found",
     "Hit",
-    "Neighbours",
+    "Hits",
     "Overview",
     "Written",
     "embed",

@@ -26,7 +26,7 @@ def contact_sheet(
     """One block a query; a picture that cannot be had is a grey tile.
 
     Args:
-        found: a ``Neighbours`` for each query.
+        found: a ``Hits`` for each query.
         query_pictures: the queries themselves.
         picture: gives the picture of a name of the gallery, or None.
     """

@@ -45,7 +45,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Hits:
     """What was found for one query, best first."""
 
     query: str
@@ -56,7 +56,7 @@ class Neighbours:
 class Found:
     """What was found for every query, in a gallery of so many pictures."""
 
-    neighbours: tuple[Neighbours, ...]
+    neighbours: tuple[Hits, ...]
     n_gallery: int
     notes: tuple[str, ...] = ()
 
@@ -142,7 +142,7 @@ def search(
             f"The gallery has {best.n} images, fewer than k = {k}: all are shown."
         )
     found = tuple(
-        Neighbours(
+        Hits(
             name,
             tuple(
                 hit(rank, *known[row], score, gallery)
@@ -188,7 +188,7 @@ def encode(
 
 def save_sheet(
     path: Path,
-    found: Sequence[Neighbours],
+    found: Sequence[Hits],
     queries: Sequence[Image.Image],
     picture: Picture,
 ) -> int:

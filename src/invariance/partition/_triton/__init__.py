@@ -1,0 +1,32 @@
+"""The log-partition as fused kernels: what ``backend="triton"`` runs.
+
+Importing this imports Triton, so the operators do it when they are called. The kernels
+themselves: ``_sums`` forward, ``_gradient`` and ``_weights`` backward, ``_prepare``
+before either; ``_forward`` and ``_backward`` launch them. Sizes that differ from batch
+to batch are no reason to compile a kernel again (``do_not_specialize``).
+"""
+
+from ._backward import (
+    restored,
+    row_gradient,
+    slope_weights,
+    softmax_weights,
+    wide_gradients,
+)
+from ._forward import log_partitions, row_sums
+from ._lengths import unit_rows, unit_rows_backward
+from ._problem import Problem, round_to_tiles
+
+__all__ = [
+    "Problem",
+    "log_partitions",
+    "restored",
+    "round_to_tiles",
+    "row_gradient",
+    "row_sums",
+    "slope_weights",
+    "softmax_weights",
+    "unit_rows",
+    "unit_rows_backward",
+    "wide_gradients",
+]

@@ -1,0 +1,89 @@
+"""Tile sides, warps and pipeline stages of each kernel: measured, not tuned at run.
+
+A run-time search would cost the first call, and its choice, hence the order of sums,
+could differ between runs. The table is for Hopper (H100, H200); other devices use it
+too, with fewer stages where they have less shared memory.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+
+from .._layout import Layout
+
+
+@dataclass(frozen=True)
+class Config:
+    """Rows and columns of a tile, and how a program runs it."""
+
+    rows: int
+    columns: int
+    warps: int
+    stages: int
+
+    @property
+    def launch(self) -> dict[str, int]:
+        """Keyword arguments of a kernel launch."""
+        return {"num_warps": self.warps, "num_stages": self.stages}
+
+
+# (kernel, exact, widest row) in order: the first that fits is taken
+TABLE: dict[tuple[str, bool], dict[int, Config]] = {
+    ("sums", False): {
+        64: Config(128, 64, 4, 3),
+        144: Config(128, 64, 8, 3),
+        256: Config(256, 64, 8, 3),
+        272: Config(128, 64, 8, 3),
+        0: Config(128, 128, 8, 4),
+    },
+    ("sums", True): {
+        64: Config(128, 64, 8, 3),
+        144: Config(128, 64, 8, 2),
+        272: Config(128, 32, 8, 2),
+        0: Config(128, 128, 8, 2),
+    },
+    ("gradient", False): {
+        64: Config(64, 128, 4, 3),
+        128: Config(64, 128, 4, 3),
+        144: Config(64, 64, 4, 3),
+        272: Config(64, 64, 4, 2),
+        0: Config(128, 256, 8, 3),
+    },
+    ("gradient", True): {
+        64: Config(64, 64, 4, 2),
+        144: Config(64, 64, 4, 2),
+        272: Config(64, 32, 8, 2),
+        0: Config(128, 128, 8, 2),
+    },
+}
+REPAIR = Config(64, 32, 4, 1)  # rarely does anything; small enough for any width
+INTERPRETED = Config(32, 32, 1, 1)
+SMALL_DEVICE = 160 * 1024  # bytes of shared memory below which stages are saved
+
+
+def config_for(kernel: str, shape: Layout, exact: bool, device: torch.device) -> Config:
+    """The configuration of a kernel for rows of a layout."""
+    if device.type == "cpu":
+        return INTERPRETED
+    table = TABLE[kernel, exact]
+    wide = {w: c for w, c in table.items() if w >= shape.stride and not shape.wide}
+    config = wide[min(wide)] if wide else table[0]
+    if _shared_memory(device.index or 0) < SMALL_DEVICE:
+        config = replace(config, rows=64, columns=min(config.columns, 64), stages=2)
+        config = replace(config, columns=32) if exact or shape.stride > 144 else config
+    return config
+
+
+@cache
+def _shared_memory(index: int) -> int:
+    properties = torch.cuda.get_device_properties(index)
+    return getattr(properties, "shared_memory_per_block_optin", 227 * 1024)
+
+
+@cache
+def processors(device: torch.device) -> int:
+    """How many programs run side by side, about."""
+    if device.type == "cpu":
+        return 2
+    return torch.cuda.get_device_properties(device).multi_processor_count

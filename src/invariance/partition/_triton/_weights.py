@@ -1,0 +1,97 @@
+"""The weights of pairs, written out tile by tile for rows too wide to be held.
+
+From them the gradient is two plain products, which are the matrix library's: beyond a
+width of about 256 it beats a fused kernel, and rows and columns share one set of
+weights. Only some rows' weights exist at a time.
+"""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from ._gradient import slope_weight, vector, weight_of
+from ._numbers import LOG2E, reach_of, score_factor, shift_of
+from ._scores import in_band, inside_and_apart, wide_scores
+
+
+@triton.jit(do_not_specialize=["start", "n", "m"])
+@no_type_check
+def write_weights(
+    x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
+    row_addend, row_apart, row_shared, column_addend, column_apart, column_shared,
+    guard, out, out_low, start, n, m, padded_m, room, parameter, offset,
+    FUNCTION: tl.constexpr, SCALES: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, SHARED: tl.constexpr, STRIDE: tl.constexpr,
+    STEP: tl.constexpr, IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
+    EXACT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """One tile of G, rows from ``start`` on, as float16 (and the rest if EXACT)."""
+    # neighbours in time share rows and columns, so that the cache serves them
+    width = tl.cdiv(padded_m, BN)
+    program = tl.program_id(0)
+    each = GROUP * width
+    head = program // each * GROUP
+    height = tl.minimum(tl.num_programs(0) // width - head, GROUP)
+    block, tile = head + program % each % height, program % each // height
+    local = block * BM + tl.arange(0, BM)
+    rows = start + local
+    columns = tile * BN + tl.arange(0, BN)
+    s = wide_scores(x, x_low, y, y_low, rows, columns, STRIDE, STEP, EXACT, BM, BN)
+    factor = score_factor(bounds)
+    at_row, at_column = tl.minimum(rows, n - 1), tl.minimum(columns, m - 1)
+    weight = tl.zeros([BM, BN], tl.float32)
+    if FUNCTION == 0:
+        for k in tl.static_range(SCALES):
+            scale = tl.load(scales + k)
+            slope = scale * factor * LOG2E
+            shift = shift_of(reach_of(scale, bounds), room) * LOG2E
+            if SHARED:
+                row_weight = tl.load(row_shared + k * n + at_row)
+                column_weight = tl.load(column_shared + k * m + at_column)
+                more = weight_of(
+                    s, slope, shift, rows, row_weight, columns, column_weight,
+                    ROWS, COLUMNS, True,
+                )  # fmt: skip
+                if tl.load(guard) != 0:
+                    more = weight_of(
+                        s, slope, shift,
+                        tl.load(row_addend + k * n + at_row),
+                        tl.load(row_apart + k * n + at_row),
+                        tl.load(column_addend + k * m + at_column),
+                        tl.load(column_apart + k * m + at_column),
+                        ROWS, COLUMNS, False,
+                    )  # fmt: skip
+            else:
+                more = weight_of(
+                    s, slope, shift,
+                    vector(row_addend + k * n, at_row, ROWS),
+                    vector(row_apart + k * n, at_row, ROWS),
+                    vector(column_addend + k * m, at_column, COLUMNS),
+                    vector(column_apart + k * m, at_column, COLUMNS),
+                    ROWS, COLUMNS, False,
+                )  # fmt: skip
+            weight += more
+    else:
+        weight = slope_weight(
+            s * factor - offset, parameter, vector(row_apart, at_row, ROWS),
+            vector(column_apart, at_column, COLUMNS), FUNCTION, ROWS, COLUMNS,
+        )  # fmt: skip
+    if LOW + HIGH > 0:
+        keep = in_band(s * factor, rows, columns, low, high, n, m, LOW, HIGH)
+        weight = tl.where(keep, weight, 0.0)
+    row_id = rows
+    touched = ((tile + 1) * BN > m) | (start + (block + 1) * BM > n)
+    if IDS:
+        row_id = tl.load(row_ids + at_row)
+        first_row, last_row = tl.min(row_id, 0), tl.max(row_id, 0)
+        meet = (tl.load(first + tile) <= last_row) & (tl.load(last + tile) >= first_row)
+        touched = touched | meet
+    if touched:
+        keep = inside_and_apart(rows, columns, row_id, column_ids, n, m, IDS, True)
+        weight = tl.where(keep, weight, 0.0)
+    high16 = weight.to(tl.float16)
+    at = local.to(tl.int64)[:, None] * padded_m + columns[None, :]
+    tl.store(out + at, high16)
+    if EXACT:
+        tl.store(out_low + at, (weight - high16.to(tl.float32)).to(tl.float16))

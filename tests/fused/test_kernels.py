@@ -1,0 +1,118 @@
+"""The fused kernels against float64: every mask, shape, function and precision.
+
+Interpreted on a CPU (TRITON_INTERPRET=1, as ``make test`` does) or on a CUDA device.
+"""
+
+import pytest
+import torch
+
+import invariance as inv
+from invariance.partition import log_partition
+
+from .cases import (
+    DEVICE,
+    N,
+    relative_error,
+    softmax_cases,
+    sum_cases,
+    unit,
+    value_and_gradients,
+)
+
+SOFTMAX, SUMS = softmax_cases(), sum_cases()
+# (value, gradient): rounding rows to 11 bits, or computing as float32 does
+TOLERANCE = {"half": (5e-4, 3e-3), "exact": (2e-6, 2e-5)}
+
+
+def assert_near(got, want, precision):
+    for (a, b), most in zip(
+        zip(got, want, strict=True),
+        [TOLERANCE[precision][0]] + [TOLERANCE[precision][1]] * (len(want) - 1),
+        strict=True,
+    ):
+        assert relative_error(a, b) < most
+
+
+@pytest.mark.parametrize("precision", ["half", "exact"])
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_log_partitions_equal_the_dense_reference(name, precision):
+    function, leaves = SOFTMAX[name]
+    want = value_and_gradients(function, leaves, torch.float64, backend="dense")
+    how = {"backend": "triton", "precision": precision}
+    got = value_and_gradients(function, leaves, torch.float32, **how)
+    assert_near(got, want, precision)
+
+
+@pytest.mark.parametrize("precision", ["half", "exact"])
+@pytest.mark.parametrize("name", SUMS)
+def test_other_sums_equal_the_blockwise_ones(name, precision):
+    function, leaves = SUMS[name]
+    want = value_and_gradients(function, leaves, torch.float64, backend="blockwise")
+    how = {"backend": "triton", "precision": precision}
+    got = value_and_gradients(function, leaves, torch.float32, **how)
+    assert_near(got, want, precision)
+
+
+def test_float16_rows_come_out_as_float32_and_get_float16_gradients():
+    x = unit(N, 24).half().requires_grad_()
+    out = log_partition(x, x, scale=2.0, backend="triton")
+    assert out.dtype == torch.float32
+    exact = x.detach().double().requires_grad_()
+    want = log_partition(exact, exact, scale=2.0, backend="dense")
+    torch.testing.assert_close(out.double(), want, rtol=1e-5, atol=1e-5)
+    (got,) = torch.autograd.grad(out.sum(), x)
+    assert got.dtype == torch.float16
+    (want,) = torch.autograd.grad(want.sum(), exact)
+    assert relative_error(got.double(), want) < 1e-3
+
+
+def test_rows_of_any_size_neither_overflow_nor_vanish():
+    for size in (1e-12, 1e12):
+        x = (unit(N, 24) * size).float()
+        out = log_partition(x, x / size**2, scale=1.0, backend="triton")
+        want = log_partition(
+            x.double(), x.double() / size**2, scale=1.0, backend="dense"
+        )
+        torch.testing.assert_close(out.double(), want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_nan_comes_out_as_nan():
+    x = unit(N, 24).float()
+    x[3, 4] = torch.nan
+    assert log_partition(x, x, scale=1.0, backend="triton").isnan().all()
+
+
+def test_a_second_derivative_is_refused():
+    x = unit(N, 24).float().requires_grad_()
+    total = log_partition(x, x, scale=1.0, backend="triton").sum()
+    (dx,) = torch.autograd.grad(total, x, create_graph=True)
+    with pytest.raises(inv.InvarianceError, match="once, not twice"):
+        dx.sum().backward()
+
+
+def test_float64_rows_are_refused_with_advice():
+    x = unit(N, 24)
+    with pytest.raises(inv.InvarianceError, match=r"float64\. Leave backend='auto'"):
+        log_partition(x, x, scale=1.0, backend="triton")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_unit_rows_and_their_gradient(dtype):
+    from invariance.partition._unit_rows import unit_rows_operator
+
+    x = (3 * unit(N, 20)).to(dtype)
+    x[5] = 0
+    x.requires_grad_()
+    z, _ = unit_rows_operator(x, 1e-12)
+    exact = x.detach().double().requires_grad_()
+    length = exact.norm(dim=1, keepdim=True)
+    want = exact / length.where(length > 1e-12, 1.0)
+    torch.testing.assert_close(z.double(), want, rtol=1e-6, atol=1e-7)
+    weights = unit(N, 20, seed=3)
+    (got,) = torch.autograd.grad((z * weights.float()).sum(), x)
+    (want,) = torch.autograd.grad((want * weights).sum(), exact)
+    assert got.dtype == dtype
+    rows = [i for i in range(N) if i != 5]  # |x| has no slope at 0
+    torch.testing.assert_close(got[rows].double(), want[rows], rtol=2e-3, atol=2e-4)
+    assert got[5].isfinite().all()
+    assert z.device.type == DEVICE
