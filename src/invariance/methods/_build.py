@@ -165,7 +165,8 @@ def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[st
     def counts(name: str) -> bool:
         if name not in known:
             return False
-        return type(known[name].default) is int or known[name].annotation is int
+        kind = known[name]
+        return type(kind.default) is int or kind.annotation in (int, int | None)
 
     return {
         name: int(value)

@@ -25,6 +25,7 @@ from ._bank import Bank
 from ._kmeans import Clusters, kmeans
 from ._source import Candidates, NegativeSource, Number
 
+ROWS_A_CLUSTER = 100
 SMOOTHING = 10  # members added to a cluster's size: few members say little
 
 
@@ -37,9 +38,15 @@ class Prototypes(NegativeSource):
     ids: Tensor
 
     def __init__(
-        self, bank: Bank, *, n_clusters: int = 50, warmup: float | int = 0.1
+        self,
+        bank: Bank,
+        *,
+        n_clusters: int | None = None,
+        warmup: float | int = 0.1,
     ) -> None:
         super().__init__(bank)
+        if n_clusters is None:
+            n_clusters = max(len(bank) // ROWS_A_CLUSTER, 2)
         if not 1 < n_clusters <= len(bank):
             raise SettingError(
                 f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
