@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from ._files import RunFiles, inside, number
+from ._files import RunFiles
+from ._scores import tabulated
 
 Mood = Literal["good", "bad", "unsure"]
 
@@ -123,7 +124,7 @@ def saturated(run: RunFiles) -> Finding | None:
 
 def _learned_by_readings(run: RunFiles) -> Finding:
     """The bound over the last epoch beside the first reading."""
-    why = "There are no labels to score it by. " if run.scores == [] else ""
+    why = "There are no labels to score it by. " if run.labelled is False else ""
     points = run.points("mi_nats")
     if len(points) < 2:
         return Finding("unsure", "Not known yet", f"{why}There are too few readings.")
@@ -146,14 +147,8 @@ def _last_epoch(points: list[tuple[float, float]]) -> float | None:
 
 
 def _score(
-    run: RunFiles, features: str, kind: str = "linear"
+    run: RunFiles, features: str, protocol: str = "linear"
 ) -> tuple[float, float, float] | None:
-    """Accuracy and its interval."""
-    for row in run.scores or []:
-        if row.get("features") == features:
-            ends = inside(row, kind, "interval")
-            ends = ends if isinstance(ends, list) and len(ends) == 2 else [None, None]
-            found = [number(x) for x in (inside(row, kind, "accuracy"), *ends)]
-            if None not in found:
-                return tuple(found)  # type: ignore[return-value]
-    return None
+    """Accuracy on the run's own data, and where it may well be."""
+    cell = tabulated(run.scores or []).cell(features, protocol)
+    return None if cell is None else (cell.mean, *cell.ends)
