@@ -5,7 +5,7 @@ import pytest
 from invariance.report._files import read_run
 from invariance.report._verdict import verdict
 
-from .conftest import N_READINGS, reading, scores
+from .conftest import N_READINGS, gallery, reading, scores
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_an_unfinished_run_says_how_to_go_on(words):
 
 
 def test_without_labels_the_readings_decide(words):
-    found, text = words(evaluation=[])
+    found, text = words(evaluation=[], gallery=gallery(labels=False))
     assert found == [("good", "It learned to tell images apart")]
     assert "no labels" in text and "chance is 1.6 %" in text
 

@@ -91,7 +91,7 @@ def _exponents(low: float, high: float) -> list[float]:
     return [float(k) for k in range(first, last + 1, -(-(last - first) // 5))]
 
 
-def apart(places: list[float], lowest: float = math.inf) -> list[float]:
+def apart(places: list[float], lowest: float | int = math.inf) -> list[float]:
     """Heights of labels, moved as little as keeps any two from covering each other.
 
     >>> apart([50.0, 52.0]), apart([10.0, 90.0]), apart([99.0, 99.0], 100.0)

@@ -39,7 +39,9 @@ def write_comparison(folders: Sequence[str | Path], path: str | Path = "") -> Pa
     runs = [read_run(Path(folder)) for folder in folders]
     names = distinct(runs)
     first = Path(folders[0])
-    beside = (first if first.name and ".." not in first.parts else first.resolve()).parent
+    beside = (
+        first if first.name and ".." not in first.parts else first.resolve()
+    ).parent
     where = Path(path) if path else beside / f"{page_name(names)}.html"
     return write_page(where, comparison(runs, names))
 

@@ -86,9 +86,9 @@ def _checked(about: dict[str, Any]) -> dict[str, Any]:
     if labels is not None:
         labels = [_index(k, 10**9, low=-(10**9)) for k in labels]
     size, columns = _index(about["size"], 10**5, 1), _index(about["columns"], 10**5, 1)
-    lists = [names, places, near, scores, clusters, *([labels] if labels else [])]
-    lengths = {count, *map(len, lists)}
-    if len(lengths) != 1 or not count or list(map(len, near)) != list(map(len, scores)):
+    lengths = {len(names), len(places), len(near), len(scores), len(clusters)}
+    lengths |= {count} if labels is None else {count, len(labels)}
+    if len(lengths) != 1 or not count or [*map(len, near)] != [*map(len, scores)]:
         raise ValueError("lists of different lengths")
     return {
         "size": size,

@@ -33,10 +33,10 @@ def lines(*children: Html) -> Html:
 
 
 def data(name: str, value: Any) -> Html:
-    """Values for the script of the page, which nothing in them can end or leave.
+    r"""Values for the script of the page, which nothing in them can end or leave.
 
-    >>> data("d", ["</script>", "\\u2028"])
-    '<script type="application/json" id="d">["\\\\u003c/script\\\\u003e","\\\\u2028"]</script>'
+    >>> print(data("d", "</p>\u2028"))
+    <script type="application/json" id="d">"\u003c/p\u003e\u2028"</script>
     """
     text = json.dumps(value, separators=(",", ":"))  # all but ASCII is escaped
     for letter in "<>&":
@@ -65,4 +65,3 @@ def table(
     return tag(
         "div", inside, class_="scroll", tabindex=0, role="region", aria_label=label
     )
-

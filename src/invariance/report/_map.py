@@ -55,6 +55,7 @@ def embedding_map(run: RunFiles) -> Html:
         "svg",
         tag("g", id="links"),
         tag("g", *points, id="points"),
+        tag("g", id="shown"),
         tag("g", id="marks"),
         *(_written(n, places, *kind) for n, kind in enumerate(kinds)),
         id="plane",
@@ -66,7 +67,8 @@ def embedding_map(run: RunFiles) -> Html:
         data_points=len(gallery),
     )
     tip = tag("div", id="tip", hidden="", aria_hidden="true")
-    stage = tag("div", plane, tip, _tools([kind for kind, _, _ in kinds]), class_="stage")
+    tools = _tools([kind for kind, _, _ in kinds], pictures=gallery.sheet is not None)
+    stage = tag("div", plane, tip, tools, class_="stage")
     side = tag(
         "aside",
         *(_legend(n, *kind) for n, kind in enumerate(kinds)),
@@ -82,7 +84,9 @@ def embedding_map(run: RunFiles) -> Html:
     )
 
 
-def for_script(gallery: Gallery, places: Sequence[tuple[float, float]]) -> dict[str, Any]:
+def for_script(
+    gallery: Gallery, places: Sequence[tuple[float, float]]
+) -> dict[str, Any]:
     """What ``page.js`` needs to know."""
     return {
         "size": gallery.size,
@@ -114,7 +118,10 @@ def fitted(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     scale = 0.0 if scale == 1e9 else scale
     x0, y0 = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
     return [
-        (round(WIDTH / 2 + scale * (x - x0), 1), round(HEIGHT / 2 - scale * (y - y0), 1))
+        (
+            round(WIDTH / 2 + scale * (x - x0), 1),
+            round(HEIGHT / 2 - scale * (y - y0), 1),
+        )
         for x, y in places
     ]
 
@@ -169,21 +176,16 @@ def _written(
     )
 
 
-def _tools(kinds: list[str]) -> Html:
-    choices = []
-    for n, kind in enumerate(kinds):
-        box = tag(
-            "input",
-            type="radio",
-            name="colour",
-            value=kind,
-            id=f"by-{kind}",
-            checked=None if n else "",
-        )
-        choices.append(tag("label", box, tag("span", kind), for_=f"by-{kind}"))
-    which = tag(
-        "fieldset", tag("legend", "Colour by"), *choices, class_="choice"
-    )
+def _tools(kinds: list[str], *, pictures: bool) -> Html:
+    """What the map is coloured by, whether pictures are on it, and the zoom."""
+    choices = [
+        _choice("radio", kind, kind, checked=None if n else "", name="colour")
+        for n, kind in enumerate(kinds)
+    ]
+    parts = [tag("fieldset", tag("legend", "Colour by"), *choices, class_="choice")]
+    if pictures:
+        own = _choice("checkbox", "pictures", "pictures")
+        parts.append(tag("div", own, class_="choice"))
     zoom = [
         tag("button", sign, type="button", data_zoom=value, aria_label=name)
         for sign, value, name in (
@@ -192,7 +194,13 @@ def _tools(kinds: list[str]) -> Html:
             ("All", "all", "Show all"),
         )
     ]
-    return tag("div", which, tag("div", *zoom, class_="zoom"), class_="tools needs-script")
+    parts.append(tag("div", *zoom, class_="zoom"))
+    return tag("div", *parts, class_="tools needs-script")
+
+
+def _choice(kind: str, value: str, words: str, **more: object) -> Html:
+    box = tag("input", type=kind, value=value, id=f"by-{value}", **more)
+    return tag("label", box, tag("span", words), for_=f"by-{value}")
 
 
 def _legend(n: int, kind: str, numbers: Sequence[int], names: dict[int, str]) -> Html:

@@ -56,7 +56,9 @@ def page(title: str, header: Html, *sections: Html, contents: dict[str, str]) ->
     foot = tag("footer", tag("p", "Made by invariance from the files of the run."))
     body = tag(
         "body",
-        lines(skip, bar, tag("header", header), main, foot, tag("script", Html(script))),
+        lines(
+            skip, bar, tag("header", header), main, foot, tag("script", Html(script))
+        ),
     )
     return lines(Html("<!doctype html>"), tag("html", head, body, lang="en"), Html())
 

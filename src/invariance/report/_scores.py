@@ -122,10 +122,10 @@ def tabulated(rows: Iterable[dict[str, Any]]) -> Scores:
         what = tuple(_word(row, key) for key in ("protocol", "metric", "data"))
         group = groups.setdefault((*what, telling), {})
         group.setdefault(_word(row, "features"), []).append(row)
-    lines = [
-        Line(*key, {name: _cell(found) for name, found in group.items()})
-        for key, group in groups.items()
-    ]
+    lines = []
+    for (protocol, metric, data, telling), group in groups.items():
+        cells = {name: _cell(found) for name, found in group.items()}
+        lines.append(Line(protocol, metric, data, telling, cells))
     seen = list(dict.fromkeys(name for line in lines for name in line.cells))
     features = [name for name in FEATURES if name in seen]
     features += [name for name in seen if name not in FEATURES]

@@ -20,9 +20,7 @@ def figures(run: RunFiles) -> Html:
     """The numbers to remember, large."""
     scores, found = tabulated(run.scores or []), []
     for protocol, name in (("linear", "linear probe"), ("knn", "kNN")):
-        cell, was = (
-            scores.cell(f, protocol) for f in (TRAINED, "untrained encoder")
-        )
+        cell, was = (scores.cell(f, protocol) for f in (TRAINED, "untrained encoder"))
         if cell is not None:
             before = "" if was is None else f"untrained {told(was.mean, True)}"
             found.append((name, told(cell.mean, True), before))
@@ -68,9 +66,7 @@ def why_no_scores(run: RunFiles) -> str:
 def headed(features: str) -> Html:
     """The heading of a column, with what the features are."""
     below = BELOW.get(features)
-    return Html(
-        tag("span", features) + (tag("small", below) if below else "")
-    )
+    return Html(tag("span", features) + (tag("small", below) if below else ""))
 
 
 def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:

@@ -41,8 +41,9 @@ function draw(name, attributes = {}) {
 function map(data) {
   const plane = document.getElementById("plane");
   const circles = [...document.querySelectorAll("#points circle")];
-  const [links, marks, tip, chosen, spoken] = ["links", "marks", "tip", "chosen", "spoken"]
-    .map((id) => document.getElementById(id));
+  const [links, shown, marks, tip, chosen, spoken, pictures] =
+    ["links", "shown", "marks", "tip", "chosen", "spoken", "by-pictures"]
+      .map((id) => document.getElementById(id));
   const whole = plane.viewBox.baseVal;
   const all = { x: 0, y: 0, w: whole.width, h: whole.height };
   let view = { ...all };
@@ -54,17 +55,25 @@ function map(data) {
   const groupName = (i) => data.label ? data.labels[data.label[i]] : "";
   const clusterName = (i) => `cluster ${data.cluster[i] + 1}`;
 
+  // A window on the sheet; a hair less, or its neighbours would shine through.
+  function cut(i, attributes) {
+    const { size, columns } = data, edge = size / 64, side = size - 2 * edge;
+    const [left, top] = [(i % columns) * size, Math.floor(i / columns) * size];
+    const picture = draw("svg", {
+      viewBox: `${left + edge} ${top + edge} ${side} ${side}`, ...attributes,
+    });
+    if (data.pictures) picture.append(draw("use", { href: "#sheet" }));
+    return picture;
+  }
+
   function thumbnail(i, alt) {
-    const { size, columns } = data;
-    const place = [(i % columns) * size, Math.floor(i / columns) * size, size, size];
-    const picture = draw("svg", { class: "thumb", viewBox: place.join(" ") });
+    const picture = cut(i, { class: "thumb" });
     if (alt) {
       picture.setAttribute("role", "img");
       picture.setAttribute("aria-label", alt);
     } else {
       picture.setAttribute("aria-hidden", "true");
     }
-    if (data.pictures) picture.append(draw("use", { href: "#sheet" }));
     return picture;
   }
 
@@ -87,10 +96,41 @@ function map(data) {
     const radius = Math.min(5, 120 / Math.sqrt(circles.length) + 1) * closer;
     plane.style.setProperty("--r", `${radius * scale() * Math.max(small, 0.5)}px`);
     plane.style.setProperty("--t", `${(9 + 4 * small) * scale()}px`);
+    spread();
     mark();
   }
 
-  function zoom(factor, x = view.x + view.w / 2, y = view.y + view.h / 2) {
+  // Pictures where there is room for them; the closer one looks, the more.
+  function spread() {
+    const on = pictures && pictures.checked;
+    plane.classList.toggle("pictured", Boolean(on));
+    const side = 30 * scale() * Math.max(Math.min(1, plane.clientWidth / 720), 0.6);
+    const taken = new Map(); // places of pictures, by the square they lie in
+    const made = [];
+    data.places.forEach(([x, y], i) => {
+      if (!on || circles[i].classList.contains("dim")) return;
+      const [a, b] = [Math.floor(x / side), Math.floor(y / side)];
+      for (let p = a - 1; p <= a + 1; p += 1) {
+        for (let q = b - 1; q <= b + 1; q += 1) {
+          const other = taken.get(`${p} ${q}`);
+          const close = other &&
+            Math.max(Math.abs(other[0] - x), Math.abs(other[1] - y)) < side;
+          if (close) return;
+        }
+      }
+      taken.set(`${a} ${b}`, [x, y]);
+      const box = { x: x - side / 2, y: y - side / 2, width: side, height: side };
+      made.push(cut(i, box), draw("rect", { ...box, class: circles[i].getAttribute("class") }));
+    });
+    shown.replaceChildren(...made);
+  }
+
+  // Towards a place: the pointer, what is chosen, or the middle.
+  function zoom(factor, x, y) {
+    if (x === undefined) {
+      const middle = [view.x + view.w / 2, view.y + view.h / 2];
+      [x, y] = selected === null ? middle : data.places[selected];
+    }
     const w = view.w / factor;
     show({ w, x: x - (x - view.x) / factor, y: y - (y - view.y) / factor });
   }
@@ -226,7 +266,9 @@ function map(data) {
       const own = button.closest("ul").dataset.kind === kind;
       button.setAttribute("aria-pressed", own && Number(button.dataset.k) === lit);
     });
+    spread();
   }
+  if (pictures) pictures.addEventListener("change", spread);
 
   document.querySelectorAll("input[name=colour]").forEach((input) => {
     input.checked = input.value === kind;

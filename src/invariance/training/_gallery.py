@@ -185,10 +185,10 @@ def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:
 def squared(image: Image.Image, size: int) -> Image.Image:
     """The whole picture in a square, never cut; pixels stay pixels when enlarged."""
     scale = size / max(image.size)
-    shape = tuple(max(1, round(scale * side)) for side in image.size)
-    if shape != image.size:
+    width, height = (max(1, round(scale * side)) for side in image.size)
+    if (width, height) != image.size:
         how = Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST
-        image = image.resize(shape, how)
+        image = image.resize((width, height), how)
     if image.size == (size, size):
         return image
     square = Image.new("RGB", (size, size))
