@@ -207,7 +207,8 @@ def opened(browser):
 
     def open_file(path, *, width=1200, height=800, **settings):
         size = {"width": width, "height": height}
-        context = browser.new_context(viewport=size, **settings)
+        still = {"reduced_motion": "reduce"}  # or a click could meet a moving page
+        context = browser.new_context(viewport=size, **still | settings)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(5000)

@@ -168,7 +168,7 @@ def test_any_file_may_be_missing_or_broken(page, file, content):
 def test_an_empty_folder_but_for_one_file(page):
     nothing = dict.fromkeys(("config", "metrics", "evaluation", "diagnostics"))
     read = Reader(page(env={"python": "3.11"}, gallery=None, **nothing))
-    for words in ("No map", "No scores", "No diagnostics", "no views", "no readings"):
+    for words in ("No map", "No scores", "No diagnostics", "No views", "no readings"):
         assert words in read.text
 
 
@@ -223,6 +223,7 @@ def test_nothing_is_loaded_from_anywhere(page):
 
 def test_settings_that_differ_are_marked(page):
     text = page(DEFAULTS, config=DEFAULTS | {"seed": 7, "optim": {"lr": 0.5}})
+    text = text[text.index('id="settings"') :]
     rows = re.findall(r'<th scope="row">([\w.]+)</th><td><span>.*?</td>', text)
     marked = re.findall(r'"row">([\w.]+)</th><td><span>[^<]*</span><mark>', text)
     assert marked == ["optim.lr", "seed"] or marked == ["seed", "optim.lr"]
@@ -268,3 +269,64 @@ def test_a_place_that_cannot_be_written(made):
     with pytest.raises(InvarianceError, match="Could not write"):
         write_report(folder)
     assert not list(folder.glob("*.part"))
+
+
+def test_readings_of_h_and_z_stand_side_by_side(page):
+    found = diagnostics()
+    first = found["readings"][0]
+    found["readings"] += [first | {"of": "z", "value": -1.5, "meaning": "Of z."}]
+    found["readings"] += [
+        first | {"name": f"noise, {name}, batches of {n}", "of": "z", "value": n / 1000}
+        for name in ("dcl", "kcl")
+        for n in (16, 64)
+    ]
+    read = Reader(page(diagnostics=found))
+    for words in ("−2.3 nats", "−1.5 nats", "ideal −3.9", "Of z.", "batches of 64"):
+        assert words in read.text
+    assert read.words.count("0.016") == 2 and "kcl" in read.words
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"readings": 7, "spectrum": [1], "similarities": {"edges": [1, 0]}},
+        {"readings": [None, {}], "spectrum": {"h": ["a"]}, "similarities": None},
+        {"similarities": {"edges": [0, 1], "positive": [-1.0], "negative": [0, 0]}},
+    ],
+)
+def test_diagnostics_that_make_no_sense(page, found):
+    read = Reader(page(diagnostics=found))
+    assert not read.all("polygon") and "Singular" not in read.text
+
+
+def test_the_spectrum_and_the_similarities_are_drawn(page):
+    read = Reader(page())
+    labels = " ".join(svg.get("aria-label", "") for svg in read.all("svg"))
+    assert "Singular spectrum by direction" in labels and "lowest 0.1," in labels
+    assert (
+        "Mean cosine of two views of one image 0.62 and of two images −0.12" in labels
+    )
+    kinds = [polygon["class"] for polygon in read.all("polygon")]
+    assert kinds == ["area negative", "area positive"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"count": 7},
+        {"labels": [0]},
+        {"neighbours": [[99]] * 6},
+        {"map": [[0, float("nan")]] * 6},
+        {"columns": 0},
+        {"scores": [[0.5]] * 6},
+        {"names": None},
+        {"clusters": ["a"] * 6},
+    ],
+)
+def test_a_gallery_that_contradicts_itself_is_not_shown(made, change):
+    folder = made()
+    path = folder / "gallery/gallery.json"
+    path.write_text(json.dumps(gallery(6) | change))
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert "gallery.json is half written or broken" in text and "<circle" in text
+    assert 'id="plane"' not in text

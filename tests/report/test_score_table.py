@@ -9,14 +9,14 @@ from .test_report import Reader
 
 
 def draws(*values, **changes):
-    few = {"fraction": 0.01, "n_labels": 60}
+    few = {"share": 0.01, "n_labels": 60}
     return [
         score(
             "trained encoder",
             value,
             "few_labels_linear",
             seed=k,
-            settings=few | {"l2": 0.1 * k},
+            settings=few | {"draw": k, "l2": 0.1 * k},
             **changes,
         )
         for k, value in enumerate(values)
@@ -33,7 +33,7 @@ def test_draws_are_one_cell_with_mean_and_spread():
 def test_draws_on_the_page(page):
     read = Reader(page(evaluation=scores() + draws(0.5, 0.6, 0.7)))
     assert "60.0 ± 10.0 %" in read.text and "3 draws" in read.text
-    assert "1 % of the labels, 60 labels" in read.text
+    assert "60 labels, 1 % of them" in read.text
     assert "standard deviation over draws or seeds" in read.text
 
 
@@ -45,7 +45,7 @@ def test_a_later_line_replaces_an_earlier_one():
 
 def test_shares_of_labels_and_data_sets_are_lines_of_their_own():
     rows = draws(0.5, 0.6)
-    rows += [row | {"settings": {"fraction": 0.1}} for row in rows]
+    rows += [row | {"settings": {"share": 0.1}} for row in rows]
     rows += [score("trained encoder", 0.4, data="cifar10")]
     rows += [score("trained encoder", 0.9, "knn")]
     found = [(line.protocol, line.data) for line in tabulated(rows).lines]

@@ -15,9 +15,9 @@ from ._files import RunFiles, read_run
 from ._html import Html, lines, table, tag
 from ._numbers import counted
 from ._page import page, section
-from ._scores import Cell, Line, Scores, tabulated
+from ._scores import Cell, Line, Scores
 from ._settings import flat, told
-from ._summary import TRAINED, listed, score_table, summary, why_no_scores
+from ._summary import TRAINED, listed, run_scores, score_table, summary, why_no_scores
 from ._verdict import verdict
 from ._write import write_page
 
@@ -113,7 +113,7 @@ def _verdicts(runs: Sequence[RunFiles], names: list[str]) -> Html:
 
 def ahead(runs: Sequence[RunFiles], names: Sequence[str]) -> str:
     """Which run scores highest, and whether the margin is clear."""
-    tables = [tabulated(run.scores or []) for run in runs]
+    tables = [run_scores(run) for run in runs]
     if len({scores.data for scores in tables if scores.lines}) > 1:
         return "They were scored on different data, so no score says which is better."
     for protocol, word in (("linear", "the linear probe"), ("knn", "kNN")):
@@ -141,7 +141,7 @@ def ahead(runs: Sequence[RunFiles], names: Sequence[str]) -> str:
 
 def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
     """The trained encoder of each run, beside the mean of those that are alike."""
-    tables = [tabulated(run.scores or []) for run in runs]
+    tables = [run_scores(run) for run in runs]
     columns = {name: [k] for k, name in enumerate(names)}
     means = [same for same in alike(runs) if len(same) > 1]
     columns |= {f"mean {k}": same for k, same in enumerate(means)}
@@ -181,7 +181,8 @@ def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
             below = listed([names[m] for m in members])
             title = tag("span", "mean over seeds")
             heads[column] = Html(f"{title}{tag('small', below)}")
-    whole = Scores(list(heads), kept, None, [])
+    own = next(scores.data for scores in tables if scores.lines)
+    whole = Scores(list(heads), kept, own, None, [])
     about = (
         "Each run's trained encoder. Below a value is its 95 % interval; ± is the "
         "standard deviation over seeds or draws."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ._files import RunFiles
-from ._html import Html, lines, table, tag
+from ._html import Html, Missing, lines, table, tag
 from ._numbers import number, told
 from ._svg import Chart, Series, legend, line_chart
 
@@ -69,7 +69,7 @@ def curves(run: RunFiles) -> Html:
     """All charts that have something to show, then the same as a table."""
     drawn = [figure for curve in CURVES if (figure := _figure(run, curve))]
     if not drawn:
-        return tag("p", "There are no readings to draw.")
+        return Missing("No curves: there are no readings to draw.")
     whole = tag("summary", "The readings at the end of each epoch, as a table")
     return lines(
         tag("div", lines(*drawn), class_="charts"),

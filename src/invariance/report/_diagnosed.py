@@ -1,11 +1,13 @@
 """What diagnostics found: readings beside their ideals, spectrum, similarities."""
 
+import shlex
 from typing import Any
 
 from ._axes import HEIGHT, WIDTH, axes
 from ._files import RunFiles
-from ._html import Html, lines, table, tag
-from ._numbers import inside, minus, number, told
+from ._html import Html, Missing, lines, tag
+from ._numbers import inside, minus, number
+from ._readings import read, readings
 from ._svg import Chart, Series, legend, line_chart
 
 NAMES = {"positive": "two views of one image", "negative": "two images"}
@@ -15,41 +17,12 @@ LEAST = 1e-6  # of a singular value beside the largest; what is below is roundin
 def diagnosed(run: RunFiles) -> Html:
     """All that ``diagnostics.json`` holds, or how to get it."""
     drawn = [part for part in (_spectrum(run), _similarities(run)) if part]
-    readings = _readings(run)
-    if not drawn and readings is None:
-        again = tag("code", "invariance diagnose RUN")
-        return tag("p", "No diagnostics: ", again, " writes them.")
+    found = read(inside(run.diagnostics, "readings"))
+    if not drawn and not found:
+        where = shlex.quote(str(run.folder))
+        return Missing(f"No diagnostics: 'invariance diagnose {where}' writes them.")
     charts = [tag("div", lines(*drawn), class_="charts wide")] if drawn else []
-    return lines(*charts, *([readings] if readings else []))
-
-
-def _readings(run: RunFiles) -> Html | None:
-    found = inside(run.diagnostics, "readings")
-    rows: list[list[object]] = []
-    for reading in found if isinstance(found, list) else []:
-        if not isinstance(reading, dict):
-            continue
-        value, unit = number(reading.get("value")), str(reading.get("unit") or "")
-        ideal, most = number(reading.get("ideal")), number(reading.get("ceiling"))
-        goal = [] if ideal is None else [told(ideal)]
-        goal += [] if most is None else [f"at most {told(most)}"]
-        of = {"h": "features h", "z": "projections z"}.get(str(reading.get("of")), "")
-        name = str(reading.get("name", "?")).replace("_", " ")
-        rows.append(
-            [
-                Html(tag("span", name) + tag("small", of)),
-                Html(
-                    tag("span", "not finite" if value is None else told(value))
-                    + (tag("small", unit) if unit else "")
-                ),
-                ", ".join(goal) or "–",
-                str(reading.get("meaning") or ""),
-            ]
-        )
-    if not rows:
-        return None
-    head = ["reading", "value", "ideal", "what it says"]
-    return table(head, rows, label="Diagnostics", kind="readings")
+    return lines(*charts, *([readings(found)] if found else []))
 
 
 def _spectrum(run: RunFiles) -> Html | None:

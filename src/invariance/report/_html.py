@@ -12,6 +12,10 @@ class Html(str):
     """Text that is markup already."""
 
 
+class Missing(Html):
+    """A sentence that stands for what could not be shown."""
+
+
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element. Attributes that are None are left out; ``class_`` is ``class``.
 

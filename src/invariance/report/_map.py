@@ -10,8 +10,9 @@ from typing import Any
 
 from ._files import RunFiles
 from ._gallery import Gallery
-from ._html import Html, data, lines, tag
+from ._html import Html, Missing, data, lines, tag
 from ._numbers import counted
+from ._pictures import sheet, why_no_pictures
 
 WIDTH, HEIGHT, MARGIN = 1000, 760, 40
 COLOURS = 12
@@ -29,12 +30,7 @@ def embedding_map(run: RunFiles) -> Html:
     """The section; without a gallery, a sentence."""
     gallery = run.gallery
     if gallery is None:
-        why = "gallery/ is not there or broken"
-        if run.config.get("evaluate") is False:
-            why = "evaluation was switched off"
-        elif not run.finished:
-            why = "the run is not finished"
-        return tag("p", f"No map: {why}.")
+        return Missing(f"No map and no neighbours: {why_no_pictures(run)}.")
     places = fitted(gallery.places)
     own = gallery.clusters if gallery.labels is None else gallery.labels
     points = [
@@ -77,6 +73,7 @@ def embedding_map(run: RunFiles) -> Html:
         aria_label="Legend and chosen image",
     )
     return lines(
+        sheet(gallery),
         tag("p", about, class_="note"),
         tag("div", stage, side, class_="map"),
         tag("p", HELP, id="map-help", class_="note needs-script"),

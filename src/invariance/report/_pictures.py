@@ -6,7 +6,7 @@ script to show them and prints as it looks.
 
 from ._files import RunFiles
 from ._gallery import Gallery
-from ._html import Html, lines, tag
+from ._html import Html, Missing, lines, tag
 
 SHEET = "sheet"
 EVEN, WORST, SHOWN = 8, 4, 10
@@ -54,9 +54,9 @@ def neighbour_grid(run: RunFiles) -> Html:
     """Rows of a query and what is nearest to it."""
     gallery = run.gallery
     if gallery is None:
-        return tag("p", "There are no pictures: gallery/ is not there or broken.")
+        return Missing()  # the map has said so
     if not gallery.neighbours[0]:
-        return tag("p", "One picture alone has no neighbours.")
+        return Missing("No neighbours: there is one picture alone.")
     even = queries(gallery)
     said = [tag("p", _about(gallery), class_="note"), _grid(gallery, even)]
     if gallery.labels is not None:
@@ -95,7 +95,7 @@ def _grid(gallery: Gallery, asked: list[int]) -> Html:
         first = tag(
             "div",
             thumbnail(gallery, i, alt),
-            tag("span", label or name, class_="label"),
+            tag("span", label or name.rsplit("/")[-1], class_="label"),
             class_="query",
         )
         pairs = zip(gallery.neighbours[i], gallery.scores[i], strict=True)
@@ -116,10 +116,19 @@ def _neighbour(gallery: Gallery, i: int, j: int, score: float) -> Html:
     return tag("li", thumbnail(gallery, j, alt), title, class_=kind or None)
 
 
+def why_no_pictures(run: RunFiles) -> str:
+    """What stands where pictures would."""
+    if run.config.get("evaluate") is False:
+        return "evaluation was switched off"
+    if not run.finished:
+        return "the run is not finished"
+    return "gallery/ is not there or broken"
+
+
 def views(run: RunFiles) -> Html:
     """Pictures and what the encoder was shown of them."""
     if run.gallery is None or run.gallery.views is None:
-        return tag("p", "There are no views: gallery/views.png is not there or broken.")
+        return Missing(f"No views: {why_no_pictures(run)}.")
     alt = "Training images in the top row; in each row below, one view of every image."
     return lines(
         tag(

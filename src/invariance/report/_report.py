@@ -10,10 +10,10 @@ from typing import Any
 from ._curves import curves
 from ._diagnosed import diagnosed
 from ._files import RunFiles, read_run
-from ._html import Html, lines, tag
+from ._html import Html, Missing, lines, tag
 from ._map import embedding_map
 from ._page import page, section
-from ._pictures import neighbour_grid, sheet, views
+from ._pictures import neighbour_grid, views
 from ._settings import again, environment, settings
 from ._summary import figures, scored, summary
 from ._verdict import verdict
@@ -39,7 +39,7 @@ def report(run: RunFiles, defaults: Mapping[str, Any] | None) -> Html:
     parts = {
         "verdict": ("Verdict", lines(judged(run), figures(run))),
         "scores": ("Scores", scored(run)),
-        "map": ("Map", lines(sheet(run.gallery), embedding_map(run))),
+        "map": ("Map", embedding_map(run)),
         "neighbours": ("Neighbours", neighbour_grid(run)),
         "curves": ("Curves", curves(run)),
         "diagnostics": ("Diagnostics", diagnosed(run)),
@@ -48,11 +48,16 @@ def report(run: RunFiles, defaults: Mapping[str, Any] | None) -> Html:
         "settings": ("Settings", settings(run, defaults)),
         "environment": ("Environment", environment(run)),
     }
+    gone = [inside for _, inside in parts.values() if isinstance(inside, Missing)]
+    kept = {k: p for k, p in parts.items() if not isinstance(p[1], Missing)}
+    if gone:
+        sentences = lines(*(tag("li", sentence) for sentence in filter(None, gone)))
+        kept["missing"] = ("Not in this report", tag("ul", sentences))
     return page(
         f"{run.name}: run report",
         lines(tag("h1", run.name), tag("p", summary(run))),
-        *(section(key, title, inside) for key, (title, inside) in parts.items()),
-        contents={key: title for key, (title, _) in parts.items()},
+        *(section(key, title, inside) for key, (title, inside) in kept.items()),
+        contents={key: title for key, (title, _) in kept.items()},
     )
 
 

@@ -7,6 +7,7 @@ standard deviation. A later line replaces an earlier one that says the same.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
@@ -21,6 +22,7 @@ PROTOCOLS = {
     "linear": "Linear probe",
     "linear_sgd": "Linear probe by SGD",
     "fine_tune": "Fine-tuned",
+    "supervised": "Supervised",
     "few_labels_linear": "Few labels, linear probe",
     "few_labels_fine_tune": "Few labels, fine-tuned",
     "retrieval": "Retrieval",
@@ -28,7 +30,8 @@ PROTOCOLS = {
 }
 METRICS = {"map": "mean average precision", "nmi": "NMI", "ari": "ARI"}
 NOT_SHARES = {"nmi", "ari"}
-TELLING = ("k", "fraction", "labels", "n_labels", "shots")  # settings that name a line
+TELLING = ("k", "temperature", "n_labels", "share")  # settings that name a line
+FOUND = {"l2", "n_train", "n_labels", "validation_accuracy"}  # not asked for
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,10 @@ class Scores:
 
     features: list[str]
     lines: list[Line]
+    data: str
+    """The run's own."""
     n_test: int | None
     notes: list[str]
-
-    @property
-    def data(self) -> str:
-        """The set of the first line, which is the run's own."""
-        return self.lines[0].data if self.lines else ""
 
     def cell(self, features: str, protocol: str) -> Cell | None:
         """The accuracy on the run's own data."""
@@ -104,12 +104,22 @@ class Scores:
         return None
 
 
-def tabulated(rows: Iterable[dict[str, Any]]) -> Scores:
-    """Lines in the order of ``PROTOCOLS``, the run's own data first."""
+def tabulated(rows: Iterable[dict[str, Any]], data: object = "") -> Scores:
+    """Lines in the order of ``PROTOCOLS``, the run's own data first.
+
+    Args:
+        rows: Of evaluation.jsonl, each with a finite "value".
+        data: What the run was trained on, a name or a path. Where no row names it,
+            the set that most rows are about counts as the run's own.
+    """
     newest: dict[str, dict[str, Any]] = {}
     for row in rows:
-        keys = ("features", "protocol", "metric", "data", "seed", "settings")
-        same = json.dumps([row.get(key) for key in keys], sort_keys=True, default=str)
+        keys = ("features", "protocol", "metric", "data", "seed")
+        given = row.get("settings")
+        asked = given if isinstance(given, dict) else {}
+        asked = {key: value for key, value in asked.items() if key not in FOUND}
+        asking = [*(row.get(key) for key in keys), asked]
+        same = json.dumps(asking, sort_keys=True, default=str)
         newest.pop(same, None)
         newest[same] = row
     groups: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = {}
@@ -123,19 +133,23 @@ def tabulated(rows: Iterable[dict[str, Any]]) -> Scores:
         group = groups.setdefault((*what, telling), {})
         group.setdefault(_word(row, "features"), []).append(row)
     lines = []
-    for (protocol, metric, data, telling), group in groups.items():
+    for (protocol, metric, on, telling), group in groups.items():
         cells = {name: _cell(found) for name, found in group.items()}
-        lines.append(Line(protocol, metric, data, telling, cells))
+        lines.append(Line(protocol, metric, on, telling, cells))
     seen = list(dict.fromkeys(name for line in lines for name in line.cells))
     features = [name for name in FEATURES if name in seen]
     features += [name for name in seen if name not in FEATURES]
-    if lines:
-        own, order = lines[0].data, list(PROTOCOLS)
-        places = {name: k for k, name in enumerate(order)}
-        lines.sort(
-            key=lambda line: (line.data != own, places.get(line.protocol, len(order)))
-        )
-    counts = [row["n_test"] for row in newest.values() if number(row.get("n_test"))]
+    sets = [_word(row, "data") for row in newest.values()]
+    named = {str(data), Path(str(data)).name, Path(str(data)).stem}
+    own = next((name for name in sets if name in named), None)
+    own = own or max(sets, key=sets.count, default="")
+    order = {name: k for k, name in enumerate(PROTOCOLS)}
+    lines.sort(key=lambda x: (x.data != own, order.get(x.protocol, len(order))))
+    counts = [
+        row["n_test"]
+        for row in newest.values()
+        if number(row.get("n_test")) and row.get("data") == own
+    ]
     notes = [
         str(note)
         for row in newest.values()
@@ -143,7 +157,7 @@ def tabulated(rows: Iterable[dict[str, Any]]) -> Scores:
         for note in row["notes"]
     ]
     n_test = int(counts[0]) if counts else None
-    return Scores(features, lines, n_test, list(dict.fromkeys(notes)))
+    return Scores(features, lines, own, n_test, list(dict.fromkeys(notes)))
 
 
 def _cell(rows: list[dict[str, Any]]) -> Cell:

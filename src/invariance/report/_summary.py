@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ._files import RunFiles
-from ._html import Html, lines, table, tag
+from ._html import Html, Missing, lines, table, tag
 from ._numbers import counted, number, told
 from ._scores import METRICS, Cell, Line, Scores, tabulated
 
@@ -18,7 +18,7 @@ BELOW = {
 
 def figures(run: RunFiles) -> Html:
     """The numbers to remember, large."""
-    scores, found = tabulated(run.scores or []), []
+    scores, found = run_scores(run), []
     for protocol, name in (("linear", "linear probe"), ("knn", "kNN")):
         cell, was = (scores.cell(f, protocol) for f in (TRAINED, "untrained encoder"))
         if cell is not None:
@@ -29,7 +29,7 @@ def figures(run: RunFiles) -> Html:
         most = "" if ceiling is None else f"nats, of {ceiling:.2f} at most"
         found.append(("shared information", f"{nats:.2f}", most or "nats"))
     if (rank := run.last("effective_rank")) is not None:
-        found.append(("effective rank", told(rank), "directions in use"))
+        found.append(("effective rank", told(rank), "directions the projections use"))
     if not found:
         return Html()
     pairs = [
@@ -46,8 +46,8 @@ def figures(run: RunFiles) -> Html:
 def scored(run: RunFiles) -> Html:
     """The table of scores, or why there is none."""
     if not run.scores:
-        return tag("p", f"No scores: {why_no_scores(run)}.")
-    scores = tabulated(run.scores)
+        return Missing(f"No scores: {why_no_scores(run)}.")
+    scores = run_scores(run)
     heads = {name: headed(name) for name in scores.features}
     return lines(score_table(scores, heads), *notes(run, scores))
 
@@ -93,12 +93,12 @@ def entitled(line: Line, *, with_data: bool) -> Html:
         said.append(METRICS.get(line.metric, line.metric))
     for key, value in line.settings:
         share = number(value)
-        if key == "fraction" and share is not None:
-            said.append(f"{100 * share:g} % of the labels")
-        elif key == "k":
-            said.append(f"k = {value}")
+        if key == "share" and share is not None:
+            said.append(f"{100 * share:g} % of them")
+        elif key == "n_labels":
+            said.append(f"{value} labels")
         else:
-            said.append(f"{value} {key.removeprefix('n_').replace('_', ' ')}")
+            said.append(f"{key} = {value}" if key == "k" else f"{key} {value}")
     if with_data:
         said.append(f"on {line.data}")
     return Html(tag("span", line.title) + tag("small", ", ".join(said)))
@@ -164,8 +164,13 @@ def notes(run: RunFiles, scores: Scores) -> list[Html]:
         said.append("± is the standard deviation over draws or seeds.")
     if TRAINED in scores.features and "best epoch" not in scores.features:
         said.append("The final epoch is scored; none was chosen by its score.")
-    texts = [" ".join(said), *scores.notes]
+    texts = [" ".join(said), " ".join(scores.notes)]
     return [tag("p", text, class_="note") for text in texts if text]
+
+
+def run_scores(run: RunFiles) -> Scores:
+    """The table of a run."""
+    return tabulated(run.scores or [], run.config.get("data", ""))
 
 
 def summary(run: RunFiles) -> str:

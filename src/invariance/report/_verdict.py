@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Literal
 
 from ._files import RunFiles
+from ._numbers import minus
 from ._scores import tabulated
 
 Mood = Literal["good", "bad", "unsure"]
@@ -130,7 +131,8 @@ def _learned_by_readings(run: RunFiles) -> Finding:
         return Finding("unsure", "Not known yet", f"{why}There are too few readings.")
     start, end = points[0][1], _last_epoch(points)
     accuracy, ceiling = _last_epoch(run.points("accuracy")), run.last("mi_ceiling")
-    text = f"{why}The information bound went from {start:.2f} to {end:.2f} nats"
+    first = minus(f"{start:.2f}")
+    text = f"{why}The information bound went from {first} to {end:.2f} nats"
     if accuracy is not None and ceiling is not None:
         chance = f"{100 * math.exp(-ceiling):.1f} %"
         text += f", contrastive accuracy to {100 * accuracy:.1f} % (chance is {chance})"
@@ -150,5 +152,6 @@ def _score(
     run: RunFiles, features: str, protocol: str = "linear"
 ) -> tuple[float, float, float] | None:
     """Accuracy on the run's own data, and where it may well be."""
-    cell = tabulated(run.scores or []).cell(features, protocol)
+    scores = tabulated(run.scores or [], run.config.get("data", ""))
+    cell = scores.cell(features, protocol)
     return None if cell is None else (cell.mean, *cell.ends)

@@ -119,6 +119,9 @@ function map(data) {
         }
       }
       taken.set(`${a} ${b}`, [x, y]);
+      const out = x < view.x - side || x > view.x + view.w + side ||
+        y < view.y - side || y > view.y + view.h + side;
+      if (out) return;
       const box = { x: x - side / 2, y: y - side / 2, width: side, height: side };
       made.push(cut(i, box), draw("rect", { ...box, class: circles[i].getAttribute("class") }));
     });
