@@ -15,6 +15,7 @@ from ._numbers import counted
 from ._pictures import sheet, why_no_pictures
 
 WIDTH, HEIGHT, MARGIN = 1000, 760, 40
+TOP = 80  # where the buttons are
 COLOURS = 12
 MOST_NAMES = 24  # classes whose names are written on the map
 REACH = 50  # how far a point looks for others of its class
@@ -106,19 +107,16 @@ def fitted(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Places in the drawing, both directions to one scale.
 
     >>> fitted([(0.0, 0.0), (2.0, 1.0)])
-    [(40.0, 610.0), (960.0, 150.0)]
+    [(40.0, 630.0), (960.0, 170.0)]
     """
     xs, ys = [x for x, _ in places], [y for _, y in places]
     wide, tall = max(xs) - min(xs), max(ys) - min(ys)
-    room = (WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN)
-    scale = min(room[0] / wide if wide else 1e9, room[1] / tall if tall else 1e9)
-    scale = 0.0 if scale == 1e9 else scale
+    room = ((WIDTH - 2 * MARGIN, wide), (HEIGHT - MARGIN - TOP, tall))
+    scale = min((most / length for most, length in room if length > 0), default=0.0)
     x0, y0 = (max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2
+    x1, y1 = WIDTH / 2, (TOP + HEIGHT - MARGIN) / 2
     return [
-        (
-            round(WIDTH / 2 + scale * (x - x0), 1),
-            round(HEIGHT / 2 - scale * (y - y0), 1),
-        )
+        (round(x1 + scale * (x - x0), 1), round(y1 - scale * (y - y0), 1))
         for x, y in places
     ]
 
