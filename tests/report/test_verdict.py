@@ -5,7 +5,7 @@ import pytest
 from invariance.report._files import read_run
 from invariance.report._verdict import verdict
 
-from .conftest import N_READINGS, gallery, reading, scores
+from .conftest import N_READINGS, gallery, reading, score, scores
 
 
 @pytest.fixture
@@ -49,6 +49,13 @@ def test_raw_pixels_ahead(words):
     found, text = words(evaluation=scores(pixels=0.7))
     assert found == [("good", "It learned"), ("unsure", "Raw pixels are ahead")]
     assert "kNN (70.0 % against 60.0 %) and the linear probe" in text
+
+
+@pytest.mark.parametrize(("best", "said"), [(0.62, False), (0.9, True)])
+def test_a_best_epoch_that_is_clearly_ahead(words, best, said):
+    found, text = words(evaluation=[*scores(), score("best epoch", best)])
+    assert (("unsure", "It was better before") in found) == said
+    assert ("90.0 % against 60.0 %" in text) == said
 
 
 @pytest.mark.parametrize("sick", [{"spread": 0.02}, {"effective_rank": 1.1}])

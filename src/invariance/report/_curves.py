@@ -36,7 +36,7 @@ CURVES = (
     Curve(
         "Accuracy",
         {"accuracy": "contrastive", "knn": "kNN"},
-        "How often a view finds its partner in the batch; kNN is on test labels.",
+        "How often a view finds its partner in the batch; kNN is by the labels.",
         percent=True,
     ),
     Curve(

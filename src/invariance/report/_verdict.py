@@ -31,7 +31,7 @@ class Finding:
 def verdict(run: RunFiles) -> list[Finding]:
     """Everything worth saying, what decides first."""
     found = [diverged(run), collapsed(run), unfinished(run), learned(run)]
-    found += [behind_pixels(run), saturated(run)]
+    found += [better_before(run), behind_pixels(run), saturated(run)]
     return [finding for finding in found if finding is not None]
 
 
@@ -93,6 +93,17 @@ def learned(run: RunFiles) -> Finding | None:
     text = f"The linear probe {fell}, {change}. Train longer, or look at the views: "
     advice = "they may remove what tells the classes apart."
     return Finding("bad", "It did not learn what the labels ask for", text + advice)
+
+
+def better_before(run: RunFiles) -> Finding | None:
+    """The best epoch, chosen without the test part, is clearly ahead of the last."""
+    last, best = (_score(run, name) for name in ("trained encoder", "best epoch"))
+    if last is None or best is None or best[1] <= last[2]:
+        return None
+    pair = f"{100 * best[0]:.1f} % against {100 * last[0]:.1f} %"
+    text = f"The best epoch scores {pair} of the last by the linear probe. "
+    advice = "Use its encoder, or train for fewer epochs."
+    return Finding("unsure", "It was better before", text + advice)
 
 
 def behind_pixels(run: RunFiles) -> Finding | None:
