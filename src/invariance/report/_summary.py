@@ -12,6 +12,7 @@ BELOW = {
     "raw pixels": "no training at all",
     "untrained encoder": "before training",
     TRAINED: "final epoch",
+    "best epoch": "chosen on training images",
     "supervised twin": "trained on all labels",
 }
 
