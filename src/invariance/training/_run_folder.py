@@ -7,6 +7,7 @@
                 checkpoints/        step-00000123.pt, the newest two
                 encoder.safetensors the result, with what is needed to rebuild it
                 evaluation.json     the final table
+                gallery/            pictures, map and neighbours for the report
 
 A name is never used twice.
 """

@@ -20,6 +20,7 @@ from . import _checkpoint, _encoder_file
 from ._config import read_yaml, to_dict, to_yaml
 from ._fabric import make_fabric, prepare
 from ._final import Result, evaluate_run, knn_reading, table
+from ._gallery import write_gallery
 from ._loop import Loop, Stopped
 from ._out_of_memory import explained
 from ._plan import Plan, make_plan
@@ -183,6 +184,8 @@ def finish(
         )
         for line in (*table(results), *remarks):
             watch.say(line, important=True)
+        if problem := write_gallery(plan, encoder, folder, device):
+            watch.say(problem, important=True)
     _encoder_file.write(encoder, folder / _encoder_file.NAME)
     watch.say(f"run folder: {folder}", important=True)
     try:
