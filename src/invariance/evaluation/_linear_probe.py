@@ -94,7 +94,7 @@ def linear_probe(
             "left): raise max_steps, or l2.",
         )
     correct = fit.logits(scaler(data.test_h)).argmax(1) == data.test_y
-    return Score.of("linear probe", correct, {"l2": strength, **settings}, notes)
+    return Score.of("linear", correct, {"l2": strength, **settings}, notes)
 
 
 @dataclass(frozen=True)
