@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .methods import METHODS  # noqa: F401
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
+    from .runs import diagnose, evaluate  # noqa: F401
     from .training import Run, Train, load, train  # noqa: F401
 
 __version__ = "0.1.0"
@@ -62,6 +63,7 @@ _HOMES = {
         "vicreg",
     ),
     "methods": ("METHODS",),
+    "runs": ("diagnose", "evaluate"),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
     "diagnostics": (
         "alignment",

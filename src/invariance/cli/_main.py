@@ -13,6 +13,8 @@ import tyro
 from ..errors import InvarianceError
 from ..training import Train
 from ._config_file import split_config_file
+from ._diagnose import Diagnose
+from ._evaluate import Evaluate
 from ._list import List
 from ._report import Report
 
@@ -40,12 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def parse(arguments: list[str], start: Train) -> Train | List | Report:
+def parse(
+    arguments: list[str], start: Train
+) -> Train | List | Report | Evaluate | Diagnose:
     """The command and its settings; flags override what ``start`` holds."""
     commands: Any = (
         Annotated[Train, tyro.conf.subcommand("train", default=start)]
         | Annotated[List, tyro.conf.subcommand("list")]
         | Annotated[Report, tyro.conf.subcommand("report")]
+        | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+        | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     )
     return tyro.cli(
         commands,
