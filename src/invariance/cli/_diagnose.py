@@ -31,7 +31,7 @@ class Diagnose:
     def run(self) -> int:
         """Read, print, and say where the readings are."""
         from ..runs import diagnose
-        from ..runs._diagnose import lines
+        from ..runs._diagnosis_table import lines
 
         def say(line: str) -> None:
             if not self.json:

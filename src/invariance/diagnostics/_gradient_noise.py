@@ -29,7 +29,7 @@ def gradient_signal_to_noise(
     objective: Objective,
     *,
     batch_size: int,
-    max_batches: int = 64,
+    max_batches: int = 200,
 ) -> float:
     """SNR of the gradient of ``objective(u, v)`` over disjoint batches of the rows.
 

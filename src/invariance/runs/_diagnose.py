@@ -1,22 +1,22 @@
 """``diagnose``: a run in, every reading of its embeddings out, each with a sentence.
 
-All but the information at a hundred batches are read from images that were never
-trained on; where there are too few of those for the pool, training images fill it up,
-and a note says so.
+Images that were never trained on come first; where there are too few of those for the
+pool of a hundred batches, training images fill it up, and a note says so.
 """
 
 import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..data import ImageSource
-from ..diagnostics import Diagnosis, Reading, diagnosis
+from ..diagnostics import Diagnosis, diagnosis
 from ..errors import DataError, SettingError
 from ..training import Run
 from ..training._checkpoint import write_whole
@@ -31,6 +31,7 @@ NAME = "diagnostics.json"
 FACTOR = 100
 DIAGNOSED = 2000
 PROBED = 4000
+ENOUGH = 200  # held-out images; of fewer, training images help out
 Say = Callable[[str], None]
 
 
@@ -68,35 +69,53 @@ def diagnose(
         )
     sources, notes = pool_of(found, data, n_pool, place, root)
     parts = rebuilt(found, sources[0], data, place)
-    say(f"{found.name}: embedding views of {sum(map(len, sources)):,} images")
-    h, z = embedded(found, parts, sources, n_pool, place)
-    held = min(len(sources[0]), h.shape[1])
-    labels = sources[0].labels
-    read = min(held, DIAGNOSED)
-    temperature = temperature_of(parts)
+    say(f"{found.name}: embedding views of {n_pool:,} images or all there are")
+    rows = embedded(found, parts, sources, n_pool, place)
     say(f"{found.name}: alignment, uniformity, spectrum")
-    result = diagnosis(
-        h[:, :read],
-        None if z is None else z[:, :read],
-        labels=None if labels is None else labels.cpu()[:read],
-        temperature=temperature,
-    )
-    rows, of = (h, "h") if z is None else (z, "z")
-    say(f"{found.name}: information at {size} and {h.shape[1]:,} candidates")
-    more = list(pool_readings(of, rows[0], rows[1], temperature, size))
+    # held-out images come first, and are enough if there are enough of them
+    held = min(len(sources[0]), n_pool)
+    few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
+    temperature = temperature_of(parts)
+    result = diagnosis(few.h, few.z, labels=few.labels, temperature=temperature)
+    (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
+    say(f"{found.name}: information at {size} and {len(u):,} candidates")
+    more = list(pool_readings(of, u, v, temperature, size))
     say(f"{found.name}: gradients, objective by objective")
-    more += gradient_readings(of, rows[0], rows[1], temperature, size)
+    more += gradient_readings(of, u, v, temperature, size)
     say(f"{found.name}: what h and z keep of the views")
-    few = min(held, PROBED)
-    kept = None if labels is None else labels.cpu()[:few]
-    drawn = parts.views, sources[0].shape, torch.arange(few), *keys(found)
-    z_few = None if z is None else z[0, :few]
-    more += augmentation_readings(h[0, :few], z_few, kept, *drawn)
+    few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
+    seed, epoch = keys(found)
+    more += augmentation_readings(
+        few.h[0],
+        None if few.z is None else few.z[0],
+        few.labels,
+        parts.views,
+        sources[0].shape,
+        few.samples,
+        seed,
+        epoch,
+    )
     finite = [reading for reading in more if math.isfinite(reading.value)]
     result = result.plus(*finite, notes=(*notes, *([parts.why] if parts.why else [])))
     text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False) + "\n"
     write_whole(found.folder / NAME, lambda file: file.write(text.encode()))
     return result
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Embeddings of two views of images, and which images they are."""
+
+    h: Float[Tensor, "2 n e"]
+    z: Float[Tensor, "2 n d"] | None
+    samples: Int[Tensor, " n"]
+    labels: Int[Tensor, " n"] | None
+
+    def first(self, n: int) -> "Rows":
+        """At most so many of them."""
+        z = None if self.z is None else self.z[:, :n]
+        labels = None if self.labels is None else self.labels[:n]
+        return Rows(self.h[:, :n], z, self.samples[:n], labels)
 
 
 def pool_of(
@@ -131,63 +150,37 @@ def keys(run: Opened) -> tuple[int, int]:
 
 def embedded(
     run: Opened, parts: Rebuilt, sources: list[ImageSource], n_pool: int, device: Any
-) -> tuple[Float[Tensor, "2 n e"], Float[Tensor, "2 n d"] | None]:
-    """H and z of two views of the pool's images, in its order."""
+) -> Rows:
+    """Two views of the pool's images, in its order."""
     seed, epoch = keys(run)
     encoder = run.encoder.to(device)
     head = None if parts.learner is None else parts.learner.head
-    h: list[Tensor] = []
-    z: list[Tensor] = []
+    found: list[Rows] = []
     left = n_pool
     for source in sources:
-        rows = torch.arange(len(source)) if not h else rows_of(source, left)
-        rows = rows[:left]
-        if not len(rows):
+        if not left:
             break
-        a, b = view_features(
+        rows = torch.arange(min(len(source), left))
+        if found:  # of the training part some, evenly spread
+            rows = rows_of(source, left)
+        h, z = view_features(
             source, rows, parts.views, encoder, head, device, seed=seed, epoch=epoch
         )
-        h.append(a)
-        z += [] if b is None else [b]
+        labels = None if source.labels is None else source.labels.cpu()[rows]
+        found.append(Rows(h, z, rows, labels))
         left -= len(rows)
-    return torch.cat(h, 1), torch.cat(z, 1) if z else None
+    h = torch.cat([part.h for part in found], 1)
+    z_parts = [part.z for part in found if part.z is not None]
+    label_parts = [part.labels for part in found if part.labels is not None]
+    return Rows(
+        h,
+        torch.cat(z_parts, 1) if z_parts else None,
+        torch.cat([part.samples for part in found]),
+        torch.cat(label_parts) if len(label_parts) == len(found) else None,
+    )
 
 
 def temperature_of(parts: Rebuilt) -> float:
     """That of the objective, where it has one."""
     objective = None if parts.learner is None else parts.learner.objective
     return float(getattr(objective, "temperature", UNTEMPERED))
-
-
-def lines(result: Diagnosis, width: int = 100) -> list[str]:
-    """What to print: a line of numbers a reading, its sentence below."""
-    import textwrap
-
-    said = []
-    for reading in result.readings:
-        scale = [
-            f"{name} {number(value)}"
-            for name, value in (("ideal", reading.ideal), ("at most", reading.ceiling))
-            if value is not None
-        ]
-        unit = f" {reading.unit}" if reading.unit else ""
-        first = f"{reading.name} of {reading.of}: {number(reading.value)}{unit}"
-        said.append(first + (f" ({', '.join(scale)})" if scale else ""))
-        said += textwrap.wrap(
-            reading.meaning, width, initial_indent="    ", subsequent_indent="    "
-        )
-    return said + [f"note: {note}" for note in result.notes]
-
-
-def number(value: float) -> str:
-    """Few digits, no exponent for what people meet.
-
-    >>> number(0.12345), number(12800.0), number(-3.9)
-    ('0.123', '12,800', '-3.90')
-    """
-    if value == int(value) and abs(value) >= 10:
-        return f"{int(value):,}"
-    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
-
-
-__all__ = ["Reading", "diagnose", "lines"]

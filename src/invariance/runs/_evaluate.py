@@ -149,8 +149,13 @@ def scores(
             continue
         for seed in range(seeds if protocol.seeded else 1):
             for score in protocol.run(subject, seed):
-                say(f"{who}{subject.name}: {str(score).splitlines()[0]}")
+                say(f"{who}{subject.name}: {in_short(score)}")
                 yield score, seed
+
+
+def in_short(score: Score) -> str:
+    """A line for those who wait."""
+    return f"{score.name} {score.metric} {100 * score.value:.1f} %"
 
 
 def best_rows(
@@ -213,7 +218,7 @@ def twin_rows(
     correct = twin.predict(task.test, device=task.device) == truth
     told = {"epochs": settings.epochs, "batch_size": settings.batch_size}
     own = Score.of("supervised", correct, told, notes)
-    say(f"{run.name}: supervised twin: {str(own).splitlines()[0]}")
+    say(f"{run.name}: supervised twin: {in_short(own)}")
     subject = Subject("supervised twin", twin.encoder, task)
     # to train it on once more would be the same twice
     few = [name for name in names if not PROTOCOLS[name].needs_encoder]

@@ -125,7 +125,6 @@ def augmentation_readings(
                     of,
                     value,
                     sentence(name, {k: s[i] for k, s in scores.items()}, of),
-                    ideal=0.0,
                     ceiling=1.0,
                 )
         mean = {of: sum(max(r, 0.0) for r in s) / len(s) for of, s in scores.items()}
