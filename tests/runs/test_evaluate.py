@@ -67,6 +67,9 @@ def test_several_runs_give_mean_and_spread(run, command, tmp_path):
     code, said, _ = command("evaluate", run, other, *QUICK, "--json")
     assert code == 0
     rows = [json.loads(line) for line in said.splitlines()]
+    pixels = [row for row in rows if row.get("features") == "raw pixels"]
+    assert [row["run"] for row in pixels] == [str(run), str(other)]
+    assert pixels[0]["value"] == pixels[1]["value"]
     rows = [row for row in rows if row.get("features") == "trained encoder"]
     assert [row["run"] for row in rows] == [str(run), str(other)]
     a, b = (row["value"] for row in rows)

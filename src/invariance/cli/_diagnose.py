@@ -1,6 +1,7 @@
 """``invariance diagnose``: what a run's embeddings are like, in numbers and words."""
 
 import json
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class Diagnose:
 
     def run(self) -> int:
         """Read, print, and say where the readings are."""
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..runs import diagnose
         from ..runs._diagnosis_table import lines
 

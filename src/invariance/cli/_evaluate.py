@@ -1,6 +1,7 @@
 """``invariance evaluate``: how good runs are, beside their baselines."""
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -51,6 +52,7 @@ class Evaluate:
 
     def run(self) -> int:
         """Score, print, and say where the scores are."""
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..runs import evaluate
 
         def say(line: str) -> None:

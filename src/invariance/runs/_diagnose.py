@@ -31,6 +31,7 @@ NAME = "diagnostics.json"
 FACTOR = 100
 DIAGNOSED = 2000
 PROBED = 4000
+MOST_BYTES = 1 << 30
 ENOUGH = 200  # held-out images; of fewer, training images help out
 Say = Callable[[str], None]
 
@@ -62,12 +63,16 @@ def diagnose(
     found = opened(run, network=network)
     place = choose_device(device)
     size = found.settings.batch_size if batch_size is None else batch_size
-    n_pool = FACTOR * size if pool is None else pool
+    # h of two views, in float32, is the largest thing held
+    most = MOST_BYTES // (8 * found.encoder.width)
+    n_pool = min(FACTOR * size, most) if pool is None else pool
     if size < 2 or n_pool < 2:
         raise SettingError(
             f"batch_size and pool are at least 2: got {size} and {n_pool}."
         )
     sources, notes = pool_of(found, data, n_pool, place, root)
+    if pool is None and n_pool < FACTOR * size:
+        notes = (*notes, f"The pool is cut to {n_pool:,} images to stay below 1 GiB.")
     parts = rebuilt(found, sources[0], data, place)
     say(f"{found.name}: embedding views of {n_pool:,} images or all there are")
     rows = embedded(found, parts, sources, n_pool, place)
@@ -154,7 +159,7 @@ def embedded(
     """Two views of the pool's images, in its order."""
     seed, epoch = keys(run)
     encoder = run.encoder.to(device)
-    head = None if parts.learner is None else parts.learner.head
+    head = getattr(parts.learner, "head", None)
     found: list[Rows] = []
     left = n_pool
     for source in sources:

@@ -172,7 +172,7 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         if metrics is not None:
             metrics.close()
     encoder = module.encoder(plan)
-    head = None if module.sharded else plan.learner.head
+    head = None if module.sharded else getattr(plan.learner, "head", None)
     results: list[Result] = []
     if first:
         results = finish(plan, encoder, head, monitor, folder, watch, fabric.device)
