@@ -110,3 +110,11 @@ def test_nothing_is_kept_where_nothing_was_read(small, pictures, tmp_path):
     monitor = Monitor(make_plan(small(), data=pictures[0]), tmp_path, "cpu")
     assert monitor.look(monitor.plan.untrained, 1) is None
     assert monitor.encoder() is None and monitor.state_dict() is None
+
+
+def test_looking_changes_nothing_of_what_is_learned(small, pictures):
+    looked, blind = (
+        train(small(knn_every=every), data=pictures).folder for every in (1, 0)
+    )
+    ours, theirs = (load_file(f / "encoder.safetensors") for f in (looked, blind))
+    assert all(torch.equal(ours[k], theirs[k]) for k in theirs)

@@ -3,10 +3,10 @@ r"""The linear protocol of the papers: SGD on features of augmented images.
 $$\min_{W,b}\ \mathrm E_{x\sim\text{data}}\,\mathrm E_{a}\;
   -\log\operatorname{softmax}(W^\top f(a(x)) + b)_{y}$$
 
-with f frozen and a random augmentations a. Unlike ``linear_probe`` it does not converge
+with f frozen and random augmentations a. Unlike ``linear_probe`` it does not converge
 to one answer: it has a learning rate and a schedule, and sees other crops at every
-epoch, which makes it better by a little and comparable to published numbers. Features
-are standardised by the training images as they are; the last step is scored.
+epoch. It is here because published numbers are mostly made this way. Features are
+standardised by the training images as they are; the last step is scored.
 """
 
 import torch

@@ -17,7 +17,7 @@ from ._features import features, rows_of, view_features
 from ._plan import Plan
 from ._readings import UNTEMPERED
 
-ROWS = 10_000  # of the training part that the probes see, evenly spread
+ROWS = 5000  # of the training part that the probes see, evenly spread
 DIAGNOSED = 1000
 SAME = "The best epoch by kNN on training images is the last one."
 
