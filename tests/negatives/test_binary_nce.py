@@ -50,6 +50,15 @@ def test_a_queue_as_noise(seed, n, d):
     torch.testing.assert_close(ours(objective, scene), by_hand(scene))
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n, n_samples", [(2, 3), (5, 12)])
+def test_a_bank_as_noise(seed, n, n_samples):
+    """All the other rows, the same number for everyone."""
+    scene = scenes.bank(seed, n=n, n_samples=n_samples)
+    objective = inv.BinaryNCE(TAU).double()
+    torch.testing.assert_close(ours(objective, scene), by_hand(scene))
+
+
 @pytest.mark.parametrize("log_z", [-1.0, 0.0, 2.5])
 def test_with_its_constant_given(log_z):
     scene = queue_of_strangers(2)

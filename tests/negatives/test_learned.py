@@ -154,3 +154,25 @@ def test_readings_say_how_much_is_kept():
     source.weighted = False
     inv.InfoNCE(0.2).against(torch.randn(6, D), None, source, torch.arange(6))
     torch.testing.assert_close(source.readings()["weight_ess"], torch.tensor(1.0))
+
+
+def test_weights_undo_the_choice_of_negatives():
+    """Mean exponential of what is kept, over many throws, against that of all rows."""
+    bank = inv.Bank(300, D).double()
+    u, ids = nn.functional.normalize(draw(2, D, seed=5), dim=1), torch.tensor([0, 1])
+    others = torch.ones(2, 300, dtype=torch.bool)
+    others[[0, 1], ids] = False
+    scores = (2 * u @ bank.z.T).masked_fill(~others, -torch.inf)
+    exact = (scores.logsumexp(1) - others.sum(1).double().log()).exp()
+    means = {}
+    for weighted in (True, False):
+        nearest = inv.negatives.Nearest(0.25, 0.1)
+        source = Accepted(bank, nearest, n_proposals=400, weighted=weighted)
+        lots = [source.negative(u, ids, scales=[2.0, 0.0]) for _ in range(200)]
+        ratios = torch.stack([(total - count).exp() for total, count in lots])
+        error = ratios.std(0) / len(lots) ** 0.5
+        means[weighted] = ratios.mean(0), error
+    mean, error = means[True]
+    assert ((mean - exact).abs() < 4 * error + 0.01 * exact).all()
+    hard, error = means[False]
+    assert (hard > 1.3 * exact).all()  # the nearest: harder than marginal ones
