@@ -163,18 +163,33 @@ def test_a_bank_needs_the_size_of_the_data_set(name):
         build(name, encoder)
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
 @pytest.mark.parametrize("name", KEEPS_BANK)
-def test_a_bank_holds_the_last_view_of_each_sample(name):
-    learner, views = make(name, {"bank_momentum": 0.0}), batch()
+def test_a_bank_takes_in_the_last_view_of_each_sample_once(name, momentum):
+    learner, views = make(name, {"bank_momentum": momentum}), batch()
     bank = learner.negatives.bank or learner.negatives
     before = bank.z.clone()
     learner(views, ids=IDS)
-    (used, _), *_ = learner.used
+    ((used, _),) = learner.used
     learner.after_step(0.5)
-    torch.testing.assert_close(bank.z[IDS], nn.functional.normalize(used, dim=1))
+    used = nn.functional.normalize(used, dim=1)
+    expected = momentum * before[IDS] + (1 - momentum) * used
+    torch.testing.assert_close(bank.z[IDS], nn.functional.normalize(expected, dim=1))
     others = torch.ones(N_SAMPLES, dtype=torch.bool)
     others[IDS] = False
     assert torch.equal(bank.z[others], before[others])
+
+
+@pytest.mark.parametrize("name", ["moco", "pcl", "nnclr"])
+def test_a_queue_grows_by_a_batch_a_step(name):
+    learner = make(name, {"size": 100})
+    queue = learner.support if name == "nnclr" else learner.negatives
+    lengths = []
+    for _ in range(3):
+        learner(batch(), ids=IDS)
+        learner.after_step(0.5)
+        lengths.append(len(queue))
+    assert lengths[2] - lengths[1] == lengths[1] - lengths[0] == 8
 
 
 def test_moco_asks_with_one_view_and_enqueues_the_other_view_of_its_twin():
