@@ -34,7 +34,7 @@ def linear_sgd(
     augment: Augment | None = None,
     epochs: int = 20,
     batch_size: int = 256,
-    lr: float | int = 0.1,
+    lr: float | int = 0.3,
     momentum: float | int = 0.9,
     seed: int = 0,
     device: torch.device | str = "cpu",

@@ -96,7 +96,7 @@ def evaluate(
     for run in [opened(each, network=network) for each in several]:
         there = labelled(run, data, device=place, root=root)
         rows = rows_of(there.train, limit)
-        task = Task(there.train, there.test, rows, place)
+        task = Task(there.train, there.test, rows, place, limit)
         subjects, remarks = baselines(run, task)
         mine = []
         asked = run.settings.data if data is None else id(data)
@@ -151,6 +151,7 @@ def scores(
     subject: Subject, names: Sequence[str], seeds: int, who: str, say: Say
 ) -> Iterator[Scored]:
     """Every protocol that suits these features, at every seed it depends on."""
+    limit = subject.task.limit
     for name in names:
         protocol = PROTOCOLS[name]
         if protocol.needs_encoder and subject.encoder is None:
@@ -158,6 +159,9 @@ def scores(
         for seed in range(seeds if protocol.seeded else 1):
             for score in protocol.run(subject, seed):
                 say(f"{who}{subject.name}: {in_short(score)}")
+                if limit is not None:  # another question than that of all rows
+                    told = score.settings | {"limit": limit}
+                    score = dataclasses.replace(score, settings=told)
                 yield score, seed
 
 

@@ -36,6 +36,8 @@ class Task:
     rows: Tensor
     """Of the training part, that may be used."""
     device: Any = "cpu"
+    limit: int | None = None
+    """What was asked for, if not all rows."""
 
     @cached_property
     def labels(self) -> Tensor:

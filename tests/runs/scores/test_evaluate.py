@@ -79,6 +79,19 @@ def test_several_runs_give_mean_and_spread(run, command, tmp_path):
     assert "standard deviation over 2 runs" in said
 
 
+def test_fewer_images_answer_another_question(run):
+    whole = inv.evaluate(run, protocols=["knn"])
+    part = inv.evaluate(run, protocols=["knn"], limit=40)
+    kept = [
+        r
+        for r in read_rows(run / "evaluation.jsonl")
+        if (r["protocol"], r["features"]) == ("knn", "trained encoder")
+    ]
+    assert [r["settings"].get("limit") for r in kept] == [None, 40]
+    assert [r["value"] for r in kept] == whole.values("knn") + part.values("knn")
+    assert kept[1]["settings"]["n_train"] == 40
+
+
 def test_seeds_repeat_what_draws_at_random(run):
     found = inv.evaluate(run, protocols=["knn", "clustering"], seeds=3)
     assert len(found.values("knn")) == 1
