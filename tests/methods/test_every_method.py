@@ -194,13 +194,17 @@ def test_a_queue_grows_by_a_batch_a_step(name):
 
 def test_moco_asks_with_one_view_and_enqueues_the_other_view_of_its_twin():
     learner, views = make("moco").eval(), batch()
-    learner(views, ids=IDS)  # fills the empty queue
     u = nn.functional.normalize(learner.head(learner.encoder(views[0])), dim=1)
     keys = nn.functional.normalize(learner.twin(views[1]), dim=1)
     logits = torch.cat([(u * keys).sum(1, keepdim=True), u @ keys.T], 1) / 0.2
     logits[:, 1:][torch.eye(8, dtype=torch.bool)] = -torch.inf
     expected = nn.functional.cross_entropy(logits, torch.zeros(8, dtype=torch.long))
+    # the first batch has only its own keys to ask
     torch.testing.assert_close(learner(views, ids=IDS).loss, expected)
+    assert len(learner.negatives) == 0  # nothing is remembered when only asked
+    learner.train()
+    learner.used.append((keys, IDS))
+    learner.after_step(0.1)
     assert len(learner.negatives) == 8
     torch.testing.assert_close(learner.negatives.z[:8], keys)
     assert torch.equal(learner.negatives.ids[:8], IDS)

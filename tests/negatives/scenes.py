@@ -1,6 +1,7 @@
 """Every source of negatives beside its sets made by hand, and every objective."""
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from invariance.negatives import Accepted, Nearest, Prototypes
 
 TAU = 0.5
 # torch takes the logarithm of a whole number, such as that of the rows kept, in float32
-LOOSE = {"rtol": 1e-6, "atol": 1e-6}
+LOOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 OBJECTIVES = {
     "info_nce": (inv.InfoNCE, {}),
@@ -197,15 +198,19 @@ def accepted(
         negatives, log_weights = [], []
         for i, (anchor, own) in enumerate(zip(u, scene.ids, strict=True)):
             scores = [dot(anchor, z[j]) for j in lot]
-            best = sorted((s.item() for s in scores), reverse=True)
+            ranked = [
+                -math.inf if j == own else s.item()
+                for s, j in zip(scores, lot, strict=True)
+            ]
+            best = sorted(ranked, reverse=True)
             limit = best[max(round(share * n_proposals), 1) - 1]
-            r = [1.0 if s.item() >= limit else floor for s in scores]
+            r = [1.0 if s >= limit else floor for s in ranked]
             others = [k for k in range(n_proposals) if lot[k] != own]
             kept = [k for k in others if float(dice[i, k]) < r[k]]
             if not kept and others:
                 kept = [max(others, key=lambda k: (r[k], -k))]
             weights = reference.acceptance_weights([r[k] for k in kept], weighted)
-            log_weights.append(torch.tensor(weights).double().log().tolist())
+            log_weights.append(torch.tensor(weights, dtype=torch.float64).log().tolist())
             negatives.append([scores[k] / TAU for k in kept])
         return positives, negatives, log_weights
 

@@ -53,7 +53,7 @@ def bank():
         (lambda: inv.Ball(bank(), k=10), "k = 10 is more than the 9 other rows"),
         (lambda: inv.Ball(bank(), k=0), "at least one row"),
         (lambda: inv.Ball(bank(), k=0.01), "at least one row"),
-        (lambda: inv.Ball(bank(), k=-1), "k is a rank or a share"),
+        (lambda: inv.Ball(bank(), k=-1), "k is a rank"),
         (
             lambda: inv.Annulus(bank(), inner=5, outer=4),
             "inner rank 5 lies at or beyond its outer rank 4",
@@ -84,7 +84,7 @@ def bank():
         (lambda: kmeans(U, 5), "1 to 4 clusters of 4 rows"),
         (
             lambda: inv.BinaryNCE().against(U, None, inv.Ball(bank(), k=3), IDS),
-            "knows no band",
+            "from a queue or a bank",
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_settings_that_cannot_be(wrong, message):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (lambda: LOSS.against(U, V, queue(), IDS.float()), r"one integer an anchor"),
+        (lambda: LOSS.against(U, V, queue(), IDS.float()), r"one integer a sample"),
         (lambda: LOSS.against(U, V, queue(), IDS[:2]), r"expected \(4,\), got \(2,\)"),
         (lambda: LOSS.against(U, V[:3], queue(), IDS), "one row per sample"),
         (lambda: LOSS.against(U[:, :5], V[:, :5], queue(), IDS), "width 8.*width 5"),

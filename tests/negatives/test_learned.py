@@ -59,7 +59,7 @@ def test_its_expectation_is_the_gradient_of_the_expected_hardness():
         kept = torch.stack(both)
         p = probability()
         weight = chance(p[0], kept[0]) * chance(p[1], kept[1])
-        loss = acceptance.lesson(logits, p, kept)
+        loss = acceptance.lesson(logits, p, kept, kept, torch.ones_like(kept))
         total += weight.detach() * flat(grad(loss, parameters))
     # a loss is minimised, and it is a share a proposal
     torch.testing.assert_close(-M * total, exact, rtol=1e-3, atol=1e-6)

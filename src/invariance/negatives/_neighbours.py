@@ -28,7 +28,7 @@ from ._ranks import limits, rank_of
 from ._source import Candidates, NegativeSource, Number, over
 
 ROWS_A_CLUSTER = 20
-LEAST_REST = 1e-4  # of the ball: less than this is the rounding of the subtraction
+ROUNDING = 1000  # units of it: less of a ball than this is what subtracting leaves
 
 
 class Neighbours(NegativeSource):
@@ -167,6 +167,6 @@ def log_difference(
     tensor([1.0986,   -inf])
     """
     gap = b - a
-    left = gap < -LEAST_REST
+    left = gap < -ROUNDING * torch.finfo(a.dtype).eps
     rest = torch.log1p(-gap.where(left, -1.0).exp())
     return (a.where(left, 0.0) + rest).masked_fill(~left, -torch.inf)

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import Contrast, contrast
+from ._contrast import Contrast, contrast, with_negatives
 from ._objective import Objective, loss_and_softmax
 from ._rows import (
     Number,
@@ -140,6 +140,7 @@ class Debiased(Objective):
 
     def of(self, logits: Contrast) -> Tensor:
         """Cross-entropy without the expected false negatives."""
+        logits = with_negatives(logits)
         return _corrected(logits, self.temperature, self.prior, self.hardness)
 
     readings = loss_and_softmax
