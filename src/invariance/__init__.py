@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .diagnostics import *  # noqa: F403
     from .errors import InvarianceError  # noqa: F401
+    from .estimators import ESTIMATORS, Estimate, estimate_mi  # noqa: F401
     from .methods import METHODS  # noqa: F401
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
@@ -63,6 +64,7 @@ _HOMES = {
     ),
     "methods": ("METHODS",),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
+    "estimators": ("ESTIMATORS", "Estimate", "estimate_mi"),
     "diagnostics": (
         "alignment",
         "effective_rank",
