@@ -1,8 +1,8 @@
 """The `auto` estimator on 30 distributions with exact mutual information.
 
-    python benchmarks/auto_information.py               # all 30; resumes where it stopped
-    python benchmarks/auto_information.py --only spiral # those with the word in the name
-    python benchmarks/auto_information.py --tuning      # the set that defaults were set on
+    python benchmarks/auto_information.py                  # all 30, resumes
+    python benchmarks/auto_information.py --only spiral    # by a word in the name
+    python benchmarks/auto_information.py --tuning         # what defaults were set on
 
 10,000 samples each, seed fixed. A value counts as right within 10 % or 0.1 nats, and
 an interval as right if it holds the truth. Nothing was tuned on these 30 or their

@@ -100,11 +100,11 @@ BOUNDS: dict[str, Bound] = {
         lower_bound=True,
     ),
     "interpolated": Bound(
-        "half InfoNCE, half TUBA; certified, ceiling log 2(n-1)",
+        "half InfoNCE, half TUBA; certified, ceiling 1 + log 2(n-1)",
         loss=lambda s, a, _: -interpolated(s, a, ALPHA),
         value=lambda s, a: interpolated(s, a, ALPHA),
         lower_bound=True,
-        ceiling=lambda n: math.log((n - 1) / ALPHA),
+        ceiling=lambda n: 1 + math.log((n - 1) / ALPHA),
         helper="baseline",
     ),
     "flat_nce": Bound(

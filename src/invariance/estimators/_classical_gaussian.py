@@ -24,8 +24,8 @@ def canonical_correlations(
 
     >>> import torch
     >>> x = torch.tensor([[1.0], [2.0], [3.0], [5.0]]).double()
-    >>> canonical_correlations(x, 7 - 2 * x)
-    tensor([1.], dtype=torch.float64)
+    >>> round(canonical_correlations(x, 7 - 2 * x)[0].item(), 6)
+    1.0
     """
     bases = []
     for z in (x.double(), y.double()):
@@ -44,7 +44,9 @@ def gaussian_information(
     nats = -0.5 * left.log().sum().item()
     bias = (_c(n, widths[0]) + _c(n, widths[1]) - _c(n, sum(widths))) / 2
     # the delta method for what is correlated, the chi-square for what is not
-    spread = rho.square().sum().item() / n + widths[0] * widths[1] / (2 * n**2)
+    chance = widths[0] * widths[1] / n
+    linked = max(0.0, rho.square().sum().item() - chance)
+    spread = linked / n + widths[0] * widths[1] / (2 * n**2)
     return nats - bias, math.sqrt(spread)
 
 

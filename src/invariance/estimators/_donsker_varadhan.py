@@ -32,7 +32,7 @@ def donsker_varadhan(scores: Float[Tensor, "*s n n"]) -> Float[Tensor, "*s"]:
 def mine_loss(
     scores: Float[Tensor, "*s n n"],
     log_average: Float[Tensor, "*s"] | None,
-    rate: float = 0.05,
+    rate: float | int = 0.05,
 ) -> tuple[Float[Tensor, "*s"], Float[Tensor, "*s"]]:
     """A loss with MINE's gradient, and the log of the new moving average.
 

@@ -79,6 +79,8 @@ def near_ceiling(nats: float, ceiling: float | None) -> bool:
 def _sentence(e: Estimate) -> str:
     if math.isinf(e.nats):
         return f"The information is infinite: {e.reason}"
+    if e.nats == 0 and e.std_error == 0:
+        return f"x and y share nothing: {e.reason}."
     size = f"{e.nats:.2f} nats ({e.bits:.2f} bits)"
     within = f"95 % interval {e.interval[0]:.2f} to {e.interval[1]:.2f}"
     if e.saturated and e.ceiling is not None:

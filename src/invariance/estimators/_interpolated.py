@@ -6,7 +6,8 @@ b = \alpha\,m + (1-\alpha)\,a(x)$$
 m is the mean of exp(g) over n - 1 candidates: with the partner and without one other
 row in the first term, without the partner in the second. Both have n - 1 members, which
 is what keeps it a bound. alpha = 1 is InfoNCE over n - 1 candidates (less variance,
-ceiling log(n - 1)), alpha = 0 is TUBA; between, the ceiling is log((n-1)/alpha).
+ceiling log(n - 1)), alpha = 0 is TUBA; between, no sample shows more than
+1 + log((n-1)/alpha).
 """
 
 import math
@@ -33,7 +34,7 @@ def interpolated(
     return 1 + partners - strangers
 
 
-def _mix(a: Tensor, b: Tensor, alpha: float) -> Tensor:
+def _mix(a: Tensor, b: Tensor, alpha: float | int) -> Tensor:
     """Log of alpha e^a + (1 - alpha) e^b."""
     if alpha in (0, 1):
         return a if alpha == 1 else b

@@ -26,9 +26,10 @@ def ksg(
     have no density.
 
     >>> import torch
-    >>> x = torch.linspace(0, 1, 50)[:, None]
-    >>> round(ksg(x, x**2)[0], 1)
-    3.0
+    >>> x = torch.randn(500, 1, generator=torch.Generator().manual_seed(0))
+    >>> y = x + torch.randn(500, 1, generator=torch.Generator().manual_seed(1))
+    >>> round(ksg(x, y)[0], 1)  # log(2) / 2
+    0.3
     """
     a, b = (np.ascontiguousarray(z.double().cpu().numpy()) for z in (x, y))
     n = len(a)
@@ -43,15 +44,21 @@ def ksg(
 
 def _closer(z: np.ndarray, distance: np.ndarray) -> np.ndarray:
     """How many other rows lie strictly within each row's distance."""
-    within = np.nextafter(distance, 0)
-    if z.shape[1] == 1:  # a sorted column answers at once
-        column = z[:, 0]
-        ordered = np.sort(column)
-        high = np.searchsorted(ordered, column + within, side="right")
-        low = np.searchsorted(ordered, column - within, side="left")
-        return np.maximum(high - low - 1, 0)
-    found = cKDTree(z).query_ball_point(z, within, p=np.inf, return_length=True)
-    return np.maximum(found - 1, 0)
+    if z.shape[1] > 1:
+        within = np.nextafter(distance, 0)
+        found = cKDTree(z).query_ball_point(z, within, p=np.inf, return_length=True)
+        return np.maximum(found - 1, 0)
+    # a sorted column answers at once, but for rounding: the row that sets the distance
+    # must not be counted, so the ends are moved in until differences are smaller
+    column = z[:, 0]
+    ordered = np.sort(column)
+    high = np.searchsorted(ordered, column + distance, side="right")
+    low = np.searchsorted(ordered, column - distance, side="left")
+    while (over := (high > low + 1) & (ordered[high - 1] - column >= distance)).any():
+        high = high - over
+    while (over := (high > low + 1) & (column - ordered[low] >= distance)).any():
+        low = low + over
+    return np.maximum(high - low - 1, 0)
 
 
 def corrected_ksg(

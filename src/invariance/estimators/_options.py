@@ -25,15 +25,15 @@ class Training:
     """Steps between two looks at the validation rows."""
     patience: int = 6
     """Looks without a better validation value until training stops."""
-    lr: float = 1e-3
+    lr: float | int = 1e-3
     """Learning rate of Adam."""
-    weight_decay: float = 0.0
+    weight_decay: float | int = 0.0
     """Pull of the weights to zero (AdamW's, decoupled)."""
     spectral_norm: bool = False
     """Keep every layer's gain at one."""
     gradient_penalty: str = "none"
     """'wgan' (slopes of one), 'zero' (flat critics) or 'none'."""
-    penalty_weight: float = 0.1
+    penalty_weight: float | int = 0.1
     """How much the penalty counts."""
     margins: str = "normal"
     """'normal' makes each column normal, 'standard' scales it, 'raw' leaves it."""

@@ -10,7 +10,9 @@ from torch import Tensor
 from ..errors import DataError, NotFiniteError, ShapeError
 
 Rows = Tensor | np.ndarray | Sequence[float]
-DISCRETE_REPEATS = 5  # a value that comes this often on average is a category
+# a value that comes this often on average is a category; with many values, which could
+# be counts or rounded numbers as well, it has to come more often
+FEW_VALUES, REPEATS, REPEATS_OF_MANY = 32, 5, 50
 COLUMNS_NAMED = 5
 
 
@@ -101,7 +103,11 @@ def _labels(z: Tensor) -> Tensor | None:
     if z.shape[1] == 0:
         return None
     # a look at one column is cheap and settles most cases
-    if len(z[:, 0].unique()) * DISCRETE_REPEATS > len(z):
+    if not _repeats(len(z[:, 0].unique()), len(z)):
         return None
     distinct, number = torch.unique(z, dim=0, return_inverse=True)
-    return number if len(distinct) * DISCRETE_REPEATS <= len(z) else None
+    return number if _repeats(len(distinct), len(z)) else None
+
+
+def _repeats(values: int, rows: int) -> bool:
+    return values * (REPEATS if values <= FEW_VALUES else REPEATS_OF_MANY) <= rows
