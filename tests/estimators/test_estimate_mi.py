@@ -50,7 +50,7 @@ def test_every_estimator_finds_one_nat_and_says_what_it_is(name, pair):
     assert f"{e.nats:.2f} nats" in e.sentence
     ceiling = BOUNDS[name].ceiling if name in BOUNDS else None
     assert e.ceiling == (ceiling(e.evaluated_on) if ceiling else None)
-    json.dumps(e.as_dict())
+    json.dumps(e.as_dict(), allow_nan=False)
     if name in BOUNDS:
         assert e.evaluated_on == 180 and e.steps <= 60 and e.critic == "separable"
         assert [c.step for c in e.history] == list(range(0, e.steps + 1, 20))
@@ -275,7 +275,7 @@ def test_copies_share_infinitely_much(name, copy, pair):
     e = estimate_mi(pair[0], copy(pair[0]), estimator=name)
     assert math.isinf(e.nats) and e.saturated
     assert "infinite" in e.sentence
-    json.dumps(e.as_dict())
+    json.dumps(e.as_dict(), allow_nan=False)
 
 
 def test_strong_but_noisy_dependence_is_not_called_infinite():

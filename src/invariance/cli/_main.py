@@ -13,6 +13,7 @@ import tyro
 from ..errors import InvarianceError
 from ..training import Train
 from ._config_file import split_config_file
+from ._estimate import EstimateCommand
 from ._list import List
 from ._report import Report
 
@@ -40,12 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def parse(arguments: list[str], start: Train) -> Train | List | Report:
+def parse(
+    arguments: list[str], start: Train
+) -> Train | List | Report | EstimateCommand:
     """The command and its settings; flags override what ``start`` holds."""
     commands: Any = (
         Annotated[Train, tyro.conf.subcommand("train", default=start)]
         | Annotated[List, tyro.conf.subcommand("list")]
         | Annotated[Report, tyro.conf.subcommand("report")]
+        | Annotated[EstimateCommand, tyro.conf.subcommand("estimate")]
     )
     return tyro.cli(
         commands,

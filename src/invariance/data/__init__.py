@@ -34,6 +34,7 @@ from ._streamed import StreamedImages
 from ._student_pairs import student
 from ._table_pairs import noisy_copy, table
 from ._uniform_pairs import uniform_noise
+from ._variables import Variable, paired, read_variable
 
 __all__ = [
     "DATA_SETS",
@@ -45,6 +46,7 @@ __all__ = [
     "Pairs",
     "ResidentImages",
     "StreamedImages",
+    "Variable",
     "blocks",
     "canonical_gaussian",
     "correlated_gaussian",
@@ -52,7 +54,9 @@ __all__ = [
     "image",
     "load",
     "noisy_copy",
+    "paired",
     "power",
+    "read_variable",
     "rho_of",
     "shapes",
     "spiral",

@@ -67,8 +67,16 @@ class Estimate:
         return self.sentence
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {**asdict(self), "bits": self.bits, "sentence": self.sentence}
+        """Plain values, for JSON: what is infinite or was not measured is None."""
+        return _plain({**asdict(self), "bits": self.bits, "sentence": self.sentence})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def near_ceiling(nats: float, ceiling: float | None) -> bool:
