@@ -66,9 +66,10 @@ class CriticModel(Model):
             return scores, scores.new_zeros(len(x))
         if self.bound.helper == "baseline":
             return scores, self.helper(x).squeeze(1)
-        # the dual of an exact critic is minus its score: start from there
+        # the best dual is log Z(x) - g(x, y): learning what is to be added to -g keeps
+        # the level of g from drifting away from the dual
         bent = self.helper(torch.cat([x, y], 1)).squeeze(1)
-        return scores, bent - scores.diagonal().detach()
+        return scores, bent - scores.diagonal()
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """The bound's loss, with the penalty where one is wanted."""
