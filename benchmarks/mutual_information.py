@@ -12,9 +12,10 @@ up for, and ten seeds, which are trained at once as stacked critics. Estimators 
 train a critic in the same way share it (JSD and SMILE; FlatNCE, FDV and leave-one-out),
 and all see the same batches. Batch 256 takes half as many steps. FLO has its authors'
 critic, a cosine with a learned temperature, as unbounded ones make its exponential
-explode; the others have an inner product of two networks. Numbers are of the last quarter of each level: bias is the
-mean over seeds and steps less the truth, variance that of single batches within a seed,
-MSE the mean square of their errors.
+explode; the others have an inner product of two networks. Cubes are divided by their
+standard deviation. Numbers are of the last quarter of each level: bias is the mean over
+seeds and steps less the truth, variance that of single batches within a seed, MSE the
+mean square of their errors.
 
 KSG and the Gaussian estimate have no batches; they get 2,000 samples a seed and level.
 Barber-Agakov is given the entropy of y, which is known here and seldom elsewhere.
@@ -147,7 +148,7 @@ class Conditional(nn.Module):
 
 
 def entropy(data: str) -> float:
-    """Of y, in nats: 20 normals, or their cubes (log 3 y^2 / sqrt 15 more on average)."""
+    """Of y, in nats: 20 normals, or cubes (E log 3 y^2 / sqrt 15 more for each)."""
     cubed = math.log(3 / math.sqrt(15)) - (EULER + math.log(2))
     more = cubed if data == "cubic" else 0.0
     return DIM * (math.log(2 * math.pi * math.e) / 2 + more)

@@ -24,8 +24,7 @@ class EstimateCommand:
     x: Annotated[str, conf.Positional, conf.arg(metavar="FILE")]
     """An .npy, .npz, .csv or .parquet file, or a part of one: FILE:COLUMN,COLUMN."""
     y: Annotated[str, conf.Positional, conf.arg(metavar="FILE")]
-    """The other variable, row by row with the first. Of a file that 'invariance embed'
-    wrote, FILE gives the features and FILE:label the labels."""
+    """The other variable, row by row. A file of 'invariance embed' has FILE:label."""
     estimators: tuple[str, ...] = USUAL
     """Which to run, or 'all'; 'invariance list estimators' says what each claims."""
     critic: str = "separable"
@@ -156,6 +155,13 @@ def width(z: Any) -> str:
     return f"{n} column{'s' * (n != 1)}"
 
 
+def claim(e: "Estimate") -> str:
+    """What the number is, in a word or two."""
+    if e.std_error == 0:
+        return "exact"
+    return ("certified" if e.lower_bound else "no") + ", SATURATED" * e.saturated
+
+
 def watcher(name: str) -> "Callable[[Checkpoint], None]":
     """Prints a line that rewrites itself on a terminal, or one now and then."""
     live = sys.stderr.isatty()
@@ -191,7 +197,7 @@ def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> No
             f"{e.bits:.3f}",
             f"{e.std_error:.3f}",
             "none" if e.ceiling is None else f"{e.ceiling:.2f}",
-            ("certified" if e.lower_bound else "no") + (", SATURATED" * e.saturated),
+            claim(e),
             str(e.steps or ""),
             f"{s:.1f}",
         )
