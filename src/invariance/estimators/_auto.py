@@ -133,6 +133,7 @@ def _continuous(request: Request) -> Estimate:
         found.append(
             f"there is more than the copula; the larger of the others ({pick}) stands"
         )
+    value = max(0.0, value)  # information is never negative
     interval = _interval(pick, value, error, critic, looks)
     # a ceiling that is near hides what a critic would gain
     notes = [f"certified lower bound: {critic.sentence}"]
