@@ -24,6 +24,7 @@ class Invertible:
 
     forward: Map
     inverse: Map
+    name: str = "mapped"
 
 
 def power(exponent: float) -> Invertible:
@@ -32,7 +33,7 @@ def power(exponent: float) -> Invertible:
     def of(p: float) -> Map:
         return lambda x: x.sign() * x.abs().pow(p)
 
-    return Invertible(of(exponent), of(1 / exponent))
+    return Invertible(of(exponent), of(1 / exponent), f"power {exponent:g}")
 
 
 def spiral(speed: float | int = 1 / 3) -> Invertible:
@@ -50,7 +51,8 @@ def spiral(speed: float | int = 1 / 3) -> Invertible:
         plane = torch.stack([a * cos - b * sin, a * sin + b * cos], 1)
         return torch.cat([plane, x[:, 2:]], 1)
 
-    return Invertible(lambda x: turned(x, 1.0), lambda x: turned(x, -1.0))
+    name = f"spiral {speed:.2f}"
+    return Invertible(lambda x: turned(x, 1.0), lambda x: turned(x, -1.0), name)
 
 
 def swiss_roll() -> Invertible:
@@ -67,7 +69,7 @@ def swiss_roll() -> Invertible:
         inside = (t / (1.5 * math.pi) - 1) / 2
         return torch.special.ndtri(inside.clamp(1e-300, 1 - 1e-16))
 
-    return Invertible(forward, inverse)
+    return Invertible(forward, inverse, "swiss_roll")
 
 
 IMAGES: dict[str, Callable[[], Invertible]] = {
@@ -120,4 +122,4 @@ def _named(m: str | Invertible) -> Invertible:
 
 
 def _word(m: str | Invertible, side: str) -> str:
-    return f"{side} {m if isinstance(m, str) else 'mapped'}"
+    return f"{side} {m if isinstance(m, str) else m.name}"
