@@ -424,7 +424,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a word in the piece's name")
     parser.add_argument("--list", action="store_true", help="the pieces, and no work")
     parser.add_argument(
-        "--steps", type=int, default=700, help="steps a level (half at 256)"
+        "--steps", type=int, default=400, help="steps a level (half at 256)"
     )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--workers", type=int, default=2, help="processes")
