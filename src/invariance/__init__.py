@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .diagnostics import *  # noqa: F403
     from .errors import InvarianceError  # noqa: F401
+    from .estimators import ESTIMATORS, Estimate, estimate_mi  # noqa: F401
     from .methods import METHODS  # noqa: F401
     from .negatives import *  # noqa: F403
     from .objectives import *  # noqa: F403
@@ -88,6 +89,7 @@ _HOMES = {
         "search",
         "write_embeddings",
     ),
+    "estimators": ("ESTIMATORS", "Estimate", "estimate_mi"),
     "diagnostics": (
         "alignment",
         "effective_rank",

@@ -3,6 +3,7 @@
 import pytest
 
 from invariance.data import DATA_SETS
+from invariance.estimators import ESTIMATORS
 from invariance.methods import METHODS
 from invariance.objectives import OBJECTIVES
 from invariance.views import RECIPES
@@ -19,7 +20,9 @@ print("heavy:", heavy)
 """
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], []])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["train", "--help"], ["estimate", "-h"], []]
+)
 def test_help_imports_no_torch(words, python):
     said = python(HELP, *words)
     assert "left with 0" in said and said.rstrip().endswith("heavy: []")
@@ -34,6 +37,7 @@ def test_help_imports_no_torch(words, python):
         ("methods", METHODS),
         ("objectives", OBJECTIVES),
         ("encoders", ["tiny", "NAME", "torchvision/NAME"]),
+        ("estimators", ESTIMATORS),
         ("data", [*DATA_SETS, "PATH"]),
         ("views", RECIPES),
     ],

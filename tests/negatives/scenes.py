@@ -210,7 +210,9 @@ def accepted(
             if not kept and others:
                 kept = [max(others, key=lambda k: (r[k], -k))]
             weights = reference.acceptance_weights([r[k] for k in kept], weighted)
-            log_weights.append(torch.tensor(weights, dtype=torch.float64).log().tolist())
+            log_weights.append(
+                torch.tensor(weights, dtype=torch.float64).log().tolist()
+            )
             negatives.append([scores[k] / TAU for k in kept])
         return positives, negatives, log_weights
 

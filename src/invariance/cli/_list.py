@@ -12,10 +12,12 @@ from ..errors import SettingError
 
 @dataclass(frozen=True)
 class List:
-    """Show what there is: methods, objectives, encoders, data sets, views or runs."""
+    """Show what there is: methods, objectives, estimators, data sets, runs, ..."""
 
     what: Annotated[
-        Literal["methods", "objectives", "encoders", "data", "views", "runs"],
+        Literal[
+            "methods", "objectives", "encoders", "estimators", "data", "views", "runs"
+        ],
         conf.Positional,
     ] = "methods"
     """What to show."""
@@ -60,6 +62,11 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
             yield name, (network.__doc__ or "").strip().splitlines()[0]
         yield "NAME", "any network of timm, such as resnet18 or vit_tiny_patch16_224"
         yield "torchvision/NAME", "any classification network of torchvision"
+    elif command.what == "estimators":
+        from ..estimators import ESTIMATORS
+
+        for name, estimator in ESTIMATORS.items():
+            yield name, estimator.about
     elif command.what == "data":
         from ..data import DATA_SETS
 

@@ -15,6 +15,7 @@ from ..training import Train
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
+from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
@@ -56,6 +57,7 @@ def parse(arguments: list[str], start: Train) -> Any:
         | Annotated[List, tyro.conf.subcommand("list")]
         | Annotated[Report, tyro.conf.subcommand("report")]
         | Annotated[Search, tyro.conf.subcommand("search")]
+        | Annotated[EstimateCommand, tyro.conf.subcommand("estimate")]
     )
     return tyro.cli(
         commands,

@@ -1,0 +1,41 @@
+"""Critics: networks that score how well a row of x and a row of y fit together.
+
+>>> import torch
+>>> from invariance.critics import build_critic
+>>> critic = build_critic("separable", 3, 2)
+>>> critic(torch.randn(4, 3), torch.randn(5, 2)).shape
+torch.Size([4, 5])
+
+They are what mutual-information estimators train. ``Exact`` is the critic nobody has
+outside of tests, and ``Gaussian`` a good one to start from.
+"""
+
+from ._additive import Additive
+from ._bilinear import Bilinear
+from ._build import CRITICS, build_critic
+from ._concatenated import Concatenated
+from ._cosine import Cosine
+from ._critic import Critic
+from ._exact import Exact
+from ._gaussian import Gaussian, Residual, gaussian_critic
+from ._mlp import mlp
+from ._penalties import PENALTIES, gradient_penalty
+from ._separable import Separable
+
+__all__ = [
+    "CRITICS",
+    "PENALTIES",
+    "Additive",
+    "Bilinear",
+    "Concatenated",
+    "Cosine",
+    "Critic",
+    "Exact",
+    "Gaussian",
+    "Residual",
+    "Separable",
+    "build_critic",
+    "gaussian_critic",
+    "gradient_penalty",
+    "mlp",
+]

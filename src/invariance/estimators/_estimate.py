@@ -1,0 +1,114 @@
+"""What an estimator answers: a number of nats and everything needed to trust it."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+LOG_2 = math.log(2)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A look at the training of a critic."""
+
+    step: int
+    train: float
+    """The value on the last batches, in nats."""
+    validation: float
+    """The value on the validation rows, in nats."""
+    ceiling: float | None
+    """The most that the validation rows can show."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Mutual information, and what the number may claim."""
+
+    estimator: str
+    nats: float
+    std_error: float
+    """Sampling error of ``nats`` (one standard deviation)."""
+    interval: tuple[float, float]
+    """95 % interval. Of a bound it says where the bound's own expectation lies, and the
+    information may lie above; of an estimate it is meant to hold the information."""
+    lower_bound: bool
+    """Whether ``nats`` is a certified lower bound: in expectation not above the
+    information, whatever the critic, as its rows were not trained on."""
+    ceiling: float | None
+    """The most that the estimator can show with these samples; None: no limit."""
+    saturated: bool
+    """So near the ceiling that the information may be far larger."""
+    samples: int
+    """Rows that were used, of both variables."""
+    evaluated_on: int
+    """Held-out rows behind ``nats`` (all rows for classical estimators)."""
+    steps: int = 0
+    """Training steps taken; 0 where nothing is trained."""
+    critic: str | None = None
+    in_sample: float | None = None
+    """The value on rows that were trained on: far above ``nats`` means overfitting."""
+    reason: str = ""
+    """Why this estimator was picked, where ``auto`` picked it."""
+    notes: tuple[str, ...] = ()
+    """What was done to the data, and what to keep in mind."""
+    history: tuple[Checkpoint, ...] = field(default=(), repr=False)
+
+    @property
+    def bits(self) -> float:
+        """The same in bits."""
+        return self.nats / LOG_2
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        return _sentence(self)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: what is infinite or was not measured is None."""
+        return _plain({**asdict(self), "bits": self.bits, "sentence": self.sentence})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def near_ceiling(nats: float, ceiling: float | None) -> bool:
+    """Whether less than log 2 (and less than half the ceiling) is left above."""
+    return ceiling is not None and ceiling - nats < min(LOG_2, ceiling / 2)
+
+
+def _sentence(e: Estimate) -> str:
+    if math.isinf(e.nats):
+        return f"The information is infinite: {e.reason}"
+    if e.nats == 0 and e.std_error == 0:
+        return f"x and y share nothing: {e.reason}."
+    size = f"{e.nats:.2f} nats ({e.bits:.2f} bits)"
+    within = f"95 % interval {e.interval[0]:.2f} to {e.interval[1]:.2f}"
+    if e.saturated and e.ceiling is not None:
+        least = "at least" if e.lower_bound else "about"
+        return (
+            f"x and y share {least} {size}, close to all that {e.estimator} can show "
+            f"here ({e.ceiling:.2f} nats): the information may be far larger. More "
+            "samples raise the ceiling; smile and flo have none."
+        )
+    if e.lower_bound:
+        floor = e.nats - 1.645 * e.std_error
+        if floor <= 0:
+            return (
+                f"No information is certified: the lower bound {e.estimator} is {size}"
+                f", and its error {e.std_error:.2f} leaves room for none."
+            )
+        return (
+            f"x and y share at least {size} ({e.estimator}, a lower bound; "
+            f"with 95 % confidence at least {floor:.2f} nats)."
+        )
+    if e.interval[0] <= 0:
+        return f"x and y may well be independent: {e.estimator} gives {size}, {within}."
+    return f"x and y share about {size} ({e.estimator}, an estimate; {within})."

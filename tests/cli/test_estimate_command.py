@@ -1,0 +1,163 @@
+"""``invariance estimate``: files in, a table, a figure and JSON out."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from invariance.data import correlated_gaussian, paired, read_variable
+from invariance.errors import DataError
+
+QUICK = ("--max-steps", "40")
+
+
+@pytest.fixture
+def rows():
+    dice = torch.Generator().manual_seed(0)
+    pairs = correlated_gaussian(2, nats=1.0)
+    return [z.numpy() for z in pairs.sample(600, generator=dice)]
+
+
+@pytest.fixture
+def arrays(rows, tmp_path):
+    for name, z in zip("xy", rows, strict=True):
+        np.save(tmp_path / f"{name}.npy", z)
+    return rows
+
+
+@pytest.fixture
+def embeddings(rows, tmp_path):
+    """Files as 'invariance embed' writes them; the second is in another order."""
+    names = np.array([f"image {i}.png" for i in range(600)])
+    labels = (rows[0][:, 0] > 0).astype(np.int64)
+    np.savez(tmp_path / "a.npz", features=rows[0], names=names, labels=labels)
+    turned = np.arange(600)[::-1]
+    table = pa.table(
+        {
+            "name": pa.array(names[turned]),
+            "label": pa.array(labels[turned]),
+            "class": pa.array([["dog", "cat"][k] for k in labels[turned]]),
+            "features": pa.FixedSizeListArray.from_arrays(
+                pa.array(rows[1][turned].reshape(-1)), 2
+            ),
+        }
+    )
+    pq.write_table(table, tmp_path / "b.parquet")
+    with (tmp_path / "c.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "label", "class", "f0", "f1"])
+        for name, k, row in zip(names, labels, rows[0], strict=True):
+            writer.writerow([name, k, ["dog", "cat"][k], *row])
+    return labels
+
+
+def test_two_arrays_give_a_table_a_sentence_and_a_figure(command, arrays, tmp_path):
+    code, said, complained = command("estimate", "x.npy", "y.npy", *QUICK)
+    assert code == 0, complained
+    assert "600 rows, 2 columns and 2 columns" in said
+    lines = [line.split() for line in said.splitlines() if line.strip()]
+    table = {line[0]: line for line in lines}
+    assert {"auto", "info_nce", "smile", "gaussian"} <= set(table)
+    assert "certified" in table["info_nce"] and "no" in table["smile"]
+    assert 0.7 < float(table["gaussian"][1]) < 1.3
+    assert "x and y share about" in said and "Why: a Gaussian copula gives" in said
+    assert (tmp_path / "information.png").read_bytes().startswith(b"\x89PNG")
+    assert said.rstrip().endswith("figure: information.png")
+
+
+def test_json_is_all_that_is_printed(command, arrays, tmp_path):
+    code, said, _ = command(
+        *("estimate", "x.npy", "y.npy", "--json", "--figure", ""),
+        *("--estimators", "info_nce", "histogram", *QUICK),
+    )
+    told = json.loads(said)
+    assert code == 0 and told["rows"] == 600
+    (e,) = told["estimates"]
+    assert e["estimator"] == "info_nce" and e["lower_bound"] is True
+    assert e["ceiling"] == pytest.approx(math.log(180))
+    assert e["bits"] == pytest.approx(e["nats"] / math.log(2))
+    assert "one column" in told["refused"]["histogram"]
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_two_runs_and_labels(command, embeddings):
+    code, said, complained = command(
+        "estimate", "a.npz", "b.parquet", "--json", "--estimators", "gaussian"
+    )
+    told = json.loads(said)
+    assert code == 0, complained
+    assert 0.7 < told["estimates"][0]["nats"] < 1.3  # in each file's own order: none
+    code, said, _ = command(
+        "estimate", "c.csv", "a.npz:label", "--estimators", "auto", "--max-steps", "200"
+    )
+    assert code == 0 and "auto (barber_agakov)" in said
+    code, said, _ = command(
+        "estimate", "a.npz:label", "c.csv:class", "--json", "--estimators", "auto"
+    )
+    assert json.loads(said)["estimates"][0]["nats"] == pytest.approx(0.69, abs=0.02)
+
+
+def test_columns_of_one_table(command, rows, tmp_path):
+    with (tmp_path / "people.csv").open("w") as file:
+        file.write("height,weight,town\n")
+        for i, (a, b) in enumerate(zip(rows[0], rows[1], strict=True)):
+            file.write(f"{a[0]},{b[0]},{'Bonn' if i % 3 else 'Rome'}\n")
+    code, said, _ = command(
+        *("estimate", "people.csv:height", "people.csv:weight"),
+        *("--json", "--estimators", "ksg", "--max-rows", "400"),
+    )
+    told = json.loads(said)
+    assert code == 0 and told["rows"] == 400 and told["x_columns"] == 1
+    assert told["estimates"][0]["nats"] > 0.2
+    both = read_variable(str(tmp_path / "people.csv") + ":height,town")
+    assert both.values.shape == (600, 2) and set(both.values[:, 1]) == {0, 1}
+
+
+def test_infinite_information_is_said_and_not_drawn_off_the_page(command, arrays):
+    code, said, _ = command("estimate", "x.npy", "x.npy")
+    assert code == 0 and "infinite" in said
+    assert [line for line in said.splitlines() if line.split()[1:2] == ["inf"]]
+    code, said, _ = command("estimate", "x.npy", "x.npy", "--json")
+    assert json.loads(said)["estimates"][0]["nats"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("nowhere.npy", "y.npy"), "There is no file 'nowhere.npy'"),
+        (("x.npy:7", "y.npy"), "columns 0 to 1, not '7'"),
+        (("x.npy", "short.npy"), "600 and 10 rows"),
+        (("x.npy", "odd.txt"), "expected .npy, .npz, .csv or .parquet"),
+        (("x.npy", "two.npz"), "two.npz:a"),
+        (("x.npy", "two.npz:c"), "Unknown column of two.npz 'c'"),
+        (("x.npy", "holes.npy"), "--drop-missing"),
+        (("x.npy", "broken.npz"), "cannot be read as .npz"),
+        (("x.npy", "y.npy", "--estimators", "info_nec"), "'info_nce'"),
+        (("x.npy", "short.csv"), "lines of 2 and of 3 columns"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence(words, answer, command, arrays, tmp_path):
+    np.save(tmp_path / "short.npy", np.zeros((10, 1)))
+    np.save(tmp_path / "holes.npy", np.where(np.arange(600) == 3, np.nan, 1.0))
+    np.savez(tmp_path / "two.npz", a=np.zeros(3), b=np.zeros(3))
+    (tmp_path / "odd.txt").write_text("1")
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 not an archive")
+    (tmp_path / "short.csv").write_text("a,b\n1,2\n1,2,3\n")
+    code, _, complained = command("estimate", *words, "--figure", "")
+    assert code == 2 and answer in complained
+    assert len(complained.strip().splitlines()) == 1
+
+
+def test_rows_without_a_common_name_are_refused(tmp_path):
+    for name in "ab":
+        np.savez(
+            tmp_path / f"{name}.npz", features=np.zeros((2, 1)), names=[name, name * 2]
+        )
+    a, b = (read_variable(str(tmp_path / f"{k}.npz")) for k in "ab")
+    with pytest.raises(DataError, match="no row in common"):
+        paired(a, b)

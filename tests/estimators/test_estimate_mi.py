@@ -1,0 +1,337 @@
+"""``estimate_mi``: one contract for every estimator, and answers in words."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import invariance as inv
+from invariance.data import (
+    blocks,
+    correlated_gaussian,
+    image,
+    noisy_copy,
+    student,
+    table,
+)
+from invariance.errors import InvarianceError
+from invariance.estimators import BOUNDS, ESTIMATORS, Estimate, estimate_mi
+
+QUICK = {"max_steps": 60, "check_every": 20, "batch_size": 64, "width": 16}
+CONTINUOUS = [name for name in ESTIMATORS if name != "histogram"]
+
+
+def draw(pairs, n=600, seed=0):
+    dice = torch.Generator().manual_seed(seed)
+    return pairs.sample(n, generator=dice, dtype=torch.float64)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return draw(correlated_gaussian(2, nats=1.0))
+
+
+# ---------------------------------------------------------------- contract
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_every_estimator_finds_one_nat_and_says_what_it_is(name, pair):
+    e = estimate_mi(*pair, estimator=name, seed=3, **QUICK)
+    assert isinstance(e, Estimate)
+    least = 0.4 if name == "vince" else 0.75
+    assert least < e.nats < 1.35
+    assert 0 < e.std_error < 0.3
+    assert e.interval[0] < e.nats < e.interval[1]
+    assert e.bits == pytest.approx(e.nats / math.log(2))
+    assert e.samples == 600 and e.lower_bound == ESTIMATORS[name].lower_bound
+    assert ("at least" in e.sentence) == e.lower_bound
+    assert f"{e.nats:.2f} nats" in e.sentence
+    ceiling = BOUNDS[name].ceiling if name in BOUNDS else None
+    assert e.ceiling == (ceiling(e.evaluated_on) if ceiling else None)
+    json.dumps(e.as_dict(), allow_nan=False)
+    if name in BOUNDS:
+        assert e.evaluated_on == 180 and e.steps <= 60 and e.critic == "separable"
+        assert [c.step for c in e.history] == list(range(0, e.steps + 1, 20))
+    if name in ("info_nce", "mine", "flo"):  # what keeps state while training
+        again = estimate_mi(*pair, estimator=name, seed=3, **QUICK)
+        assert again.nats == e.nats
+        assert estimate_mi(*pair, estimator=name, seed=4, **QUICK).nats != e.nats
+
+
+@pytest.mark.parametrize("critic", ["bilinear", "concatenated", "additive", "cosine"])
+def test_every_critic_can_be_trained(critic, pair):
+    quick = {k: v for k, v in QUICK.items() if k != "width"}
+    e = estimate_mi(*pair, critic=critic, **quick)
+    assert e.critic == critic and 0.7 < e.nats < 1.3
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"gradient_penalty": "zero"},
+        {"gradient_penalty": "wgan"},
+        {"spectral_norm": True},
+        {"weight_decay": 0.1},
+        {"margins": "standard"},
+        {"margins": "raw", "base": "none"},
+    ],
+    ids=str,
+)
+def test_options_of_training(settings, pair):
+    e = estimate_mi(*pair, estimator="jsd", **QUICK, **settings)
+    assert math.isfinite(e.nats) and e.nats < 1.3
+
+
+def test_the_global_random_state_is_left_alone(pair):
+    torch.manual_seed(1)
+    wanted = torch.rand(3)
+    torch.manual_seed(1)
+    estimate_mi(*pair, **QUICK)
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def test_training_learns_what_the_gaussian_start_misses():
+    x, y = draw(image(correlated_gaussian(2, nats=1.0), x="spiral"), n=2000)
+    start = estimate_mi(x, y, max_steps=1)
+    learned = estimate_mi(x, y, max_steps=300, check_every=50, width=64)
+    assert learned.nats > start.nats + 0.15
+    assert learned.nats < 1.1  # held out, so never far above
+
+
+def test_overfitting_shows_in_sample_and_not_in_the_answer():
+    dice = torch.Generator().manual_seed(2)
+    x, y = torch.randn(2, 400, 20, generator=dice)
+    e = estimate_mi(x, y, max_steps=120, check_every=40, lr=3e-3)
+    assert e.nats - 3 * e.std_error < 0.05
+    assert not e.saturated
+
+
+def test_progress_hears_every_look(pair):
+    seen = []
+    e = estimate_mi(*pair, progress=seen.append, **QUICK)
+    assert tuple(seen) == e.history
+
+
+def test_increasing_maps_of_columns_change_nearly_nothing(pair):
+    x, y = pair
+    for name in ("gaussian", "ksg", "info_nce"):
+        plain = estimate_mi(x, y, estimator=name, **QUICK)
+        bent = estimate_mi(x.exp(), y**3, estimator=name, **QUICK)
+        assert bent.nats == pytest.approx(plain.nats, abs=0.03)
+
+
+# ------------------------------------------------------------- consistency
+
+
+@pytest.mark.parametrize("name", ["info_nce", "ksg"])
+def test_a_repeated_variable_adds_nothing(name, pair):
+    x, y = pair
+    once = estimate_mi(x, y, estimator=name, **QUICK).nats
+    twice = estimate_mi(x, torch.cat([y, y], 1), estimator=name, **QUICK).nats
+    assert twice == pytest.approx(once, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "info_nce"])
+def test_independent_blocks_add_up(name):
+    one = correlated_gaussian(2, nats=0.5)
+    x, y = draw(blocks([one, one]), n=2000)
+    whole = estimate_mi(x, y, estimator=name, **QUICK).nats
+    parts = [
+        estimate_mi(x[:, s], y[:, s], estimator=name, **QUICK).nats
+        for s in (slice(0, 2), slice(2, 4))
+    ]
+    assert whole == pytest.approx(sum(parts), abs=0.12)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "ksg", "info_nce", "smile"])
+def test_processing_cannot_add_information(name, pair):
+    x, y = pair
+    dice = torch.Generator().manual_seed(8)
+    noisy = y + torch.randn(y.shape, generator=dice, dtype=y.dtype)
+    before, after, none = (
+        estimate_mi(x, z, estimator=name, **QUICK).nats
+        for z in (y, noisy, y[torch.randperm(len(y), generator=dice)])
+    )
+    assert before > after + 0.1 > none
+
+
+# ---------------------------------------------------------------- discrete
+
+
+@pytest.mark.parametrize("name", ["auto", "histogram"])
+def test_discrete_data_are_counted(name):
+    pairs = table([[8, 1, 1], [1, 6, 3]])
+    x, y = draw(pairs, n=4000)
+    e = estimate_mi(x.int(), y.int(), estimator=name)
+    assert e.nats == pytest.approx(pairs.nats, abs=4 * e.std_error)
+    assert e.interval[0] <= pairs.nats <= e.interval[1]
+
+
+def test_identical_labels_share_their_entropy():
+    labels = np.arange(1000) % 10
+    e = estimate_mi(labels, labels, estimator="auto")
+    assert e.nats == pytest.approx(math.log(10), abs=0.02)
+    assert math.isfinite(e.nats) and "few values" in e.reason
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_labels_and_embeddings(turned):
+    dice = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 4, (1200,), generator=dice)
+    h = torch.nn.functional.one_hot(labels, 4) * 6.0
+    h = h + torch.randn(h.shape, generator=dice)
+    pair = (labels, h) if turned else (h, labels)
+    e = estimate_mi(*pair, estimator="auto", max_steps=300)
+    assert e.estimator == "auto (barber_agakov)"
+    assert e.nats == pytest.approx(math.log(4), abs=0.12)
+    bound = estimate_mi(*pair, estimator="barber_agakov", max_steps=300)
+    assert bound.lower_bound and bound.nats <= math.log(4) + 3 * bound.std_error
+    contrast = estimate_mi(*pair, **QUICK)
+    assert 0.9 < contrast.nats < math.log(4) + 3 * contrast.std_error
+
+
+# -------------------------------------------------------------------- auto
+
+
+def test_auto_trusts_the_copula_where_it_fits(pair):
+    e = estimate_mi(*pair, estimator="auto", **QUICK)
+    assert e.estimator == "auto (gaussian)"
+    assert "nothing is found beyond the copula" in e.reason
+    assert "certified lower bound" in " ".join(e.notes)
+
+
+def test_auto_sees_what_a_copula_cannot():
+    pairs = student(1, dof=1)
+    x, y = draw(pairs, n=4000)
+    blind = estimate_mi(x, y, estimator="gaussian")
+    e = estimate_mi(x, y, estimator="auto", max_steps=300)
+    assert blind.nats < 0.05
+    assert e.estimator in ("auto (ksg)", "auto (critic)")
+    assert e.nats == pytest.approx(pairs.nats, abs=0.06)
+    assert e.interval[0] <= pairs.nats <= e.interval[1]
+
+
+def test_auto_on_independent_columns_says_so():
+    dice = torch.Generator().manual_seed(3)
+    x, y = torch.randn(2, 1500, 3, generator=dice)
+    e = estimate_mi(x, y, estimator="auto", **QUICK)
+    assert abs(e.nats) < 0.03 and e.interval[0] == 0
+    assert "independent" in e.sentence
+
+
+# ------------------------------------------------------------ odd requests
+
+
+def test_twenty_samples_get_an_honest_answer():
+    x, y = draw(correlated_gaussian(1, rho=0.8), n=20)
+    e = estimate_mi(x, y, estimator="auto")
+    assert e.estimator == "auto (gaussian)" and "20 rows are too few" in e.reason
+    assert e.interval[1] - e.interval[0] > 0.4
+    with pytest.raises(InvarianceError, match=r"at least 100 rows.*'gaussian'"):
+        estimate_mi(x, y)
+
+
+def test_twenty_samples_of_forty_columns_are_refused():
+    x, y = torch.randn(2, 20, 20, generator=torch.Generator().manual_seed(0))
+    for name in ("auto", "gaussian"):
+        with pytest.raises(InvarianceError, match="fewer columns"):
+            estimate_mi(x, y, estimator=name)
+
+
+def test_one_dimension_may_come_as_a_vector():
+    x, y = draw(correlated_gaussian(1, nats=0.8), n=800)
+    as_vectors = estimate_mi(x[:, 0].numpy(), y[:, 0].tolist(), estimator="ksg")
+    assert as_vectors.nats == estimate_mi(x, y, estimator="ksg").nats
+
+
+@pytest.mark.parametrize("name", ["auto", "info_nce", "ksg", "histogram"])
+def test_a_constant_shares_nothing(name, pair):
+    e = estimate_mi(torch.ones(600, 2), pair[1], estimator=name)
+    assert e.nats == 0 and "x is constant" in e.reason
+    assert "share nothing" in e.sentence
+
+
+def test_constant_columns_are_left_out_and_named(pair):
+    x, y = pair
+    wide = torch.cat([x, torch.full((600, 1), 7.0)], 1)
+    e = estimate_mi(wide, y, estimator="gaussian")
+    assert e.nats == pytest.approx(estimate_mi(x, y, estimator="gaussian").nats)
+    assert "constant columns of x left out: 2" in e.notes
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda x: x,
+        lambda x: 3 - 2 * x,
+        lambda x: x @ torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double(),
+        lambda x: x[:, :1] ** 3,
+    ],
+)
+@pytest.mark.parametrize("name", ["auto", "info_nce"])
+def test_copies_share_infinitely_much(name, copy, pair):
+    e = estimate_mi(pair[0], copy(pair[0]), estimator=name)
+    assert math.isinf(e.nats) and e.saturated
+    assert "infinite" in e.sentence
+    json.dumps(e.as_dict(), allow_nan=False)
+
+
+def test_strong_but_noisy_dependence_is_not_called_infinite():
+    x, y = draw(correlated_gaussian(1, nats=4.0), n=2000)
+    e = estimate_mi(x, y, estimator="auto", **QUICK)
+    assert e.nats == pytest.approx(4.0, abs=0.2)
+
+
+def test_saturation_is_said(pair):
+    x, y = draw(correlated_gaussian(5, nats=9.0))
+    e = estimate_mi(x, y, **QUICK)
+    assert e.saturated and "may be far larger" in e.sentence
+    assert e.nats <= e.ceiling == pytest.approx(math.log(180))
+
+
+def test_missing_numbers_are_named_or_left_out(pair):
+    x, y = pair[0].clone(), pair[1].clone()
+    x[5, 1], y[9, 0] = math.nan, math.inf
+    with pytest.raises(InvarianceError, match=r"2 of 600 rows.*column 1 of x.*row 5"):
+        estimate_mi(x, y)
+    e = estimate_mi(x, y, estimator="gaussian", drop_missing=True)
+    assert e.samples == 598 and "2 rows with NaN" in e.notes[0]
+
+
+def test_integer_counts_with_many_values_are_treated_as_numbers():
+    dice = np.random.default_rng(0)
+    rate = dice.gamma(5.0, 40.0, 3000)
+    x, y = dice.poisson(rate), dice.poisson(rate)
+    e = estimate_mi(x, y, estimator="auto", **QUICK)
+    assert 1.0 < e.nats < 1.8  # about half the log of signal over noise
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x, y: estimate_mi(x, y[:-1]), "600 and 599 rows"),
+        (lambda x, y: estimate_mi(x, y, estimator="info_nec"), "'info_nce'"),
+        (lambda x, y: estimate_mi(x, y, critic="seperable"), "'separable'"),
+        (lambda x, y: estimate_mi(x, y, batchsize=3), "'batch_size'"),
+        (lambda x, y: estimate_mi(x, y, batch_size=1), "batch_size >= 4"),
+        (lambda x, y: estimate_mi(x, y, base="normal"), "'gaussian' or 'none'"),
+        (lambda x, y: estimate_mi(x, y, margins="rank"), "'standard'"),
+        (lambda x, y: estimate_mi(x[:3], y[:3]), "expected 4"),
+        (lambda x, y: estimate_mi(x[None], y), "one row a sample"),
+        (lambda x, y: estimate_mi(x, y, estimator="histogram"), "estimator='auto'"),
+        (
+            lambda x, y: estimate_mi(*draw(noisy_copy(3, keep=0.5)), estimator="ksg"),
+            "'histogram'",
+        ),
+    ],
+)
+def test_mistakes_are_answered_in_words(call, words, pair, our_errors):
+    with pytest.raises(InvarianceError, match=words):
+        call(*pair)
+
+
+def test_the_public_names():
+    assert inv.estimate_mi is estimate_mi and inv.ESTIMATORS is ESTIMATORS
+    assert set(BOUNDS) < set(ESTIMATORS)
