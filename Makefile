@@ -23,16 +23,17 @@ lint: .venv/ready
 # Tensors this small gain nothing from threads.
 test: export OMP_NUM_THREADS = 1
 test: lint browser
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 	$(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/compiled
 	TRITON_INTERPRET=1 $(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/fused/test_kernels.py
 
 # Reports are opened in a real browser. Root on a Debian machine gets one.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null \
-	|| { test "$$(id -u)" = 0 && apt-get update -qq \
-	&& apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
-	|| { echo "The report's tests need Chromium: apt-get install -y chromium"; exit 1; }
+	@for name in chromium chromium-browser google-chrome; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+	else echo "The report's tests need Chromium: apt-get install -y chromium"; exit 1; fi
 
 clean:
 	rm -rf .venv runs
