@@ -9,6 +9,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -92,16 +93,19 @@ def _float32_is_float32() -> bool:
 
 
 @_constant
+@cache
 def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
 @_constant
+@cache
 def _interpreting() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @_constant
+@cache
 def _device_is_able() -> bool:
     return torch.version.cuda is not None and torch.cuda.get_device_capability() >= (8,)
 
