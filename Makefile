@@ -25,7 +25,7 @@ test: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/pytest
 	$(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/compiled
-	TRITON_INTERPRET=1 $(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/fused/test_kernels.py
+	TRITON_INTERPRET=1 $(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/fused
 
 clean:
 	rm -rf .venv runs

@@ -129,7 +129,7 @@ def contrast_operator(u, v, scale, scales, cross, exact):
 def _(u, v, scale, scales, cross, exact):
     n, d = u.shape
     parts, each = 1 + exact, padded(n if cross else 2 * n)
-    shape = (parts, each, layout(d).stride)
+    shape = (parts, each, layout(int(d)).stride)
     single = {"dtype": torch.float32}
     return (
         u.new_empty((2, n), **single),

@@ -140,7 +140,7 @@ def row_gradient_parts(problem: Problem, weights: Weights) -> Tensor:
     guarded = softmax and both and not problem.safe
     constants = problem.constants(config) | {
         "FUNCTION": weights.code[0],
-        "SCALES": len(weights.scales),
+        "SCALES": weights.scales.shape[0],
         "ROWS": weights.rows is not None,
         "COLUMNS": weights.columns is not None,
         "GUARDED": guarded,
@@ -193,7 +193,7 @@ def wide_gradients(
     back = [weights.inverse * _undo_rounding(b) for b in problem.bounds[:2]]
     constants = problem.constants(config) | {
         "FUNCTION": weights.code[0],
-        "SCALES": len(weights.scales),
+        "SCALES": weights.scales.shape[0],
         "ROWS": weights.rows is not None,
         "COLUMNS": weights.columns is not None,
         "SHARED": shared,

@@ -23,7 +23,7 @@ def log_partitions(
     problem: Problem, scales: Tensor, columns: bool
 ) -> tuple[Tensor, Tensor]:
     """Log-partitions of the rows (k, n), and of the columns (1, m) or (k, 0)."""
-    n, m, k = problem.n, problem.m, len(scales)
+    n, m, k = problem.n, problem.m, scales.shape[0]
     rows = torch.empty((k, n), device=problem.device)
     sides = torch.empty((k, m if columns else 0), device=problem.device)
     for a in range(0, k, 2):  # two scales a pass
@@ -63,7 +63,7 @@ def sums(
     config = config_for(
         "triangle" if both else "sums", problem.shape, problem.exact, problem.device
     )
-    n, k = problem.n, len(scales)
+    n, k = problem.n, scales.shape[0]
     tiles, _, parts = spans(problem, config, MOST_SPANS)
     masks = problem.masks(config.columns)
     if not both:
@@ -113,7 +113,7 @@ def _launch(
             *(parameter, offset, tiles, parts),
         ),
         problem.constants(config)
-        | {"FUNCTION": function, "SCALES": len(scales)}
+        | {"FUNCTION": function, "SCALES": scales.shape[0]}
         | {"COLUMNS": sides is not None, "UPPER": upper},
         config,
     )
@@ -121,10 +121,10 @@ def _launch(
 
 def _finish(problem: Problem, scales: Tensor, partial: Tensor, out: Tensor) -> None:
     """Logarithms of sums, and the rows that left float32's range computed again."""
-    n, k = problem.n, len(scales)
+    n, k = problem.n, scales.shape[0]
     grid = (-(-n // FINISH_BLOCK), k)
     sizes = {"SCALES": k, "BLOCK": FINISH_BLOCK, "PARTS": FINISH_PARTS}
-    numbers = (n, len(partial), problem.room)
+    numbers = (n, partial.shape[0], problem.room)
     launch(finish, grid, (partial, out, problem.bounds, scales), numbers, sizes)
     if problem.safe:
         return

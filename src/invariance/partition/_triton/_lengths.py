@@ -7,6 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .._layout import power_of_two
 from ._launch import launch
 
 ELEMENTS = 4096  # of one program
@@ -53,7 +54,7 @@ def divide_backward(
 
 def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
     """Unit rows in float32, and the lengths."""
-    (n, d), width = x.shape, triton.next_power_of_2(x.shape[1])
+    (n, d), width = x.shape, power_of_two(x.shape[1])
     rows = max(ELEMENTS // width, 1)
     out = torch.empty((n, d), device=x.device)
     lengths = torch.empty(n, device=x.device)
@@ -64,7 +65,7 @@ def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
 
 def unit_rows_backward(x: Tensor, lengths: Tensor, gradient: Tensor) -> Tensor:
     """Gradient of the rows, in their own type."""
-    (n, d), width = x.shape, triton.next_power_of_2(x.shape[1])
+    (n, d), width = x.shape, power_of_two(x.shape[1])
     rows = max(ELEMENTS // width, 1)
     out = torch.empty_like(x)
     sizes = {"D": d, "ROWS": rows, "WIDTH": width}

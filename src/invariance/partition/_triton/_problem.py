@@ -37,7 +37,7 @@ class Problem:
     @property
     def exact(self) -> bool:
         """Whether the rounding's remainder is kept."""
-        return len(self.x) == 2
+        return self.x.shape[0] == 2
 
     @property
     def shape(self) -> Layout:
@@ -77,7 +77,7 @@ class Problem:
     def arrays(self) -> tuple[Tensor, ...]:
         """Leading arguments of every kernel: rows, columns, bounds."""
         x, y = self.x, self.y
-        if len(x) == 1:  # the first part begins where the tensor does
+        if x.shape[0] == 1:  # the first part begins where the tensor does
             return x, x, y, y, self.bounds
         return x[0], x[1], y[0], y[1], self.bounds
 

@@ -6,10 +6,9 @@ which rows are of one sample follows from their place, so there are no ids.
 """
 
 import torch
-import triton
 from torch import Tensor
 
-from .._layout import layout, padded
+from .._layout import layout, padded, power_of_two
 from ._backward import (
     Side,
     Weights,
@@ -34,7 +33,7 @@ def contrast_forward(
 ) -> tuple[Tensor, Tensor, Kept]:  # fmt: skip
     """Positive logits (2, n), log-partitions (k, 2, n), and what backward needs."""
     (n, d), device, k = u.shape, u.device, len(scales)
-    stride, width = layout(d).stride, triton.next_power_of_2(layout(d).stride)
+    stride, width = layout(d).stride, power_of_two(layout(d).stride)
     rows = max(ELEMENTS // width, 1)
     parts, each = 1 + exact, padded(n if cross else 2 * n)
     shape = (2, parts, each, stride) if cross else (parts, each, stride)
@@ -90,14 +89,14 @@ def contrast_backward(
     if not cross:
         v_part = u_part[:, n:]
     du, dv = torch.empty_like(u), torch.empty_like(v)
-    width = triton.next_power_of_2(d)
+    width = power_of_two(d)
     rows = max(ELEMENTS // width, 1)
     along = state if d_positive is None else d_positive.contiguous()
     launch(
         leave,
         (-(-n // rows),),
         (u, v, lengths, u_part, v_part, along, du, dv),
-        (n, len(u_part), n if cross else 2 * n, scale),
+        (n, u_part.shape[0], n if cross else 2 * n, scale),
         {"D": d, "POSITIVE": d_positive is not None, "ROWS": rows, "WIDTH": width},
     )
     return du, dv
