@@ -93,21 +93,36 @@ def _float32_is_float32() -> bool:
 
 
 @_constant
-@cache
 def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
+    return _found("triton")
 
 
 @_constant
-@cache
 def _interpreting() -> bool:
-    return os.environ.get("TRITON_INTERPRET") == "1"
+    return _environment("TRITON_INTERPRET") == "1"
 
 
 @_constant
-@cache
 def _device_is_able() -> bool:
-    return torch.version.cuda is not None and torch.cuda.get_device_capability() >= (8,)
+    return _capability() >= (8,)
+
+
+# each looked up once: they are asked at every call, and by the compiler's tracing
+
+
+@cache
+def _found(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+@cache
+def _environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+@cache
+def _capability() -> tuple[int, ...]:
+    return torch.cuda.get_device_capability() if torch.version.cuda else ()
 
 
 def why_not_fused(device: torch.device, dtype: torch.dtype) -> str:
