@@ -12,6 +12,9 @@ from ._sums import add_columns, finish, sum_rows
 
 COLUMN_SUM_BYTES = 96 * 2**20  # for columns' partial sums, or as many as the rows take
 MOST_SPANS = 64
+# Of half a matrix some rows have much to do and others little: many small programs a
+# processor even that out, if each has enough tiles to be worth its start.
+PROGRAMS, LEAST_TILES = 16, 8
 # Rows from which half of a symmetric matrix, with sums of both its sides, is faster
 # than the whole with one.
 TRIANGLE_FROM = {"cpu": 64, "cuda": 8192}
@@ -72,8 +75,10 @@ def sums(
         _launch(problem, config, scales, code, masks, out, None, cut)
         return out, None
     step = _rows_at_once(problem, config, k)
-    wanted = -(-2 * processors(problem.device) * config.rows // step)
-    parts = min(max(parts, wanted), MOST_SPANS, tiles)
+    wanted = -(
+        -PROGRAMS * processors(problem.device) // -(-min(step, n) // config.rows)
+    )
+    parts = min(max(parts, wanted), MOST_SPANS, -(-tiles // LEAST_TILES))
     out = torch.empty((parts + upper, k, n), device=problem.device)
     side = out[parts:] if upper else out.new_empty((1, k, problem.m))
     for start in range(0, n, step):

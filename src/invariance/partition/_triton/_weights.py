@@ -30,6 +30,7 @@ def write_weights(
 ):  # fmt: skip
     """One tile of G, rows from ``start`` on, as float16 (and the rest if EXACT)."""
     # neighbours in time share rows and columns, so that the cache serves them
+    padded_m = tl.multiple_of(padded_m, 256)  # the padding of _layout
     width = tl.cdiv(padded_m, BN)
     program = tl.program_id(0)
     each = GROUP * width
