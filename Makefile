@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint browser clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -22,10 +22,17 @@ lint: .venv/ready
 # The third interprets the GPU kernels on the CPU, which must be said before they load.
 # Tensors this small gain nothing from threads.
 test: export OMP_NUM_THREADS = 1
-test: lint
+test: lint browser
 	$(BIN)/pytest
 	$(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/compiled
 	TRITON_INTERPRET=1 $(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/fused
+
+# Reports are opened in a real browser. Root on a Debian machine gets one.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+	|| { test "$$(id -u)" = 0 && apt-get update -qq \
+	&& apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	|| { echo "The report's tests need Chromium: apt-get install -y chromium"; exit 1; }
 
 clean:
 	rm -rf .venv runs

@@ -80,7 +80,9 @@ _HOMES = {
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
     "runs": (
         "Embeddings",
+        "diagnose",
         "embed",
+        "evaluate",
         "export",
         "read_embeddings",
         "search",

@@ -27,6 +27,8 @@ class Case:
     def stops_gradients(self) -> bool:
         """Whether its gradient is, on purpose, not the derivative of its value."""
         stopping = ("flat_nce", "byol", "sim_siam", "swav")
+        if self.name == "binary_nce":  # a constant of the batch, unless given
+            return "log_z" not in self.settings
         return self.name in stopping or "weight_sigma" in self.settings
 
     @property
@@ -42,7 +44,12 @@ class Case:
     def module(self, d: int) -> torch.nn.Module:
         """The class with this case's settings."""
         width = (d, N_PROTOTYPES) if self.prototypes else ()
-        return inv.OBJECTIVES[self.name](*width, **self.settings)
+        settings = dict(self.settings)
+        log_z = settings.pop("log_z", None)  # not a setting of the class but its state
+        made = inv.OBJECTIVES[self.name](*width, **settings)
+        if log_z is not None:
+            made.log_z.fill_(log_z)
+        return made
 
     def inputs(self, n: int, d: int, seed: int = 0, **kinds: Any) -> list[Tensor]:
         """Random views that agree about as well as half-trained ones do."""
@@ -106,6 +113,9 @@ CASES = [
     Case("sup_con", labelled=True),
     Case("sig_lip", softmax=False),
     Case("sig_lip", {"scale": 3.0, "bias": 1.0, "normalize": False}, softmax=False),
+    Case("binary_nce"),
+    Case("binary_nce", {"log_z": 2.0}),
+    Case("binary_nce", {"log_z": -1.0, "normalize": False, "temperature": 2.0}),
     Case("align_uniform", softmax=False),
     Case("align_uniform", {"alpha": 1.0, "uniform_weight": 0.5}, softmax=False),
     Case("byol", softmax=False),

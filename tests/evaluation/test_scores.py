@@ -41,7 +41,7 @@ def test_a_score_is_a_plain_value():
     score = Score.of("knn", torch.tensor([True, False]), {"k": 1}, ("A note.",))
     with pytest.raises(dataclasses.FrozenInstanceError):
         score.accuracy = 1.0
-    assert json.loads(json.dumps(dataclasses.asdict(score)))["accuracy"] == 0.5
+    assert json.loads(json.dumps(dataclasses.asdict(score)))["value"] == 0.5
 
 
 def test_raw_pixels():

@@ -10,17 +10,36 @@ from torch import nn
 from invariance.encoders import build_encoder
 from invariance.errors import DataError, SettingError
 from invariance.methods import METHODS, Method, build, customised
+from invariance.negatives import NEGATIVES
 from invariance.objectives import OBJECTIVES
 from invariance.views import ViewSet, multi_crop
 
 SMALL = {"hidden": 32, "width": 16}
+N_SAMPLES = 24
+OPTIONS = {  # memories that fit a data set of 24
+    "swav": {"n_prototypes": 6},
+    "moco": {"size": 20},
+    "moco_v1": {"size": 20},
+    "ir_sampled": {"n_draws": 10},
+    "ir_nce": {"n_draws": 10},
+    "la": {"k": 0.5, "n_clusters": 4},
+    "vince": {"n_proposals": 16},
+    "vince_plus": {"n_proposals": 16},
+    "pcl": {"size": 20, "n_clusters": 4},
+    "nnclr": {"size": 20},
+}
+KEEPS_BANK = ("ir", "ir_sampled", "ir_nce", "ball", "annulus", "la", "vince")
+REMEMBERS = [
+    name for name, m in METHODS.items() if m.negatives in NEGATIVES or name == "nnclr"
+]
 
 
-def make(name, **changes):
+def make(name, options=None, **changes):
     torch.manual_seed(0)
     encoder = build_encoder("tiny", image_size=16)
-    options = {"n_prototypes": 6} if name == "swav" else {}
-    return build(customised(name, **SMALL, **changes), encoder, **options)
+    method = customised(name, **SMALL, **changes)
+    options = OPTIONS.get(name, {}) | (options or {})
+    return build(method, encoder, n_samples=N_SAMPLES, **options)
 
 
 def batch(n_views=2, n=8, size=16):
@@ -33,6 +52,17 @@ def batch(n_views=2, n=8, size=16):
 
 
 LABELS = torch.arange(8) % 3
+IDS = torch.tensor([3, 23, 0, 7, 11, 5, 19, 2])
+
+
+def memories(learner):
+    """What the learner remembers, by name."""
+    kept = ("negatives.", "prototypes.", "support.")
+    return {k: v for k, v in learner.state_dict().items() if k.startswith(kept)}
+
+
+def changed(before, after):
+    return any(not torch.equal(before[k], after[k]) for k in before)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -41,7 +71,8 @@ def test_it_is_described(name):
     assert method.objective in OBJECTIVES
     assert method.source
     assert method.encoder in ("one", "predictor", "momentum twin")
-    assert method.negatives in ("batch", "none")
+    assert method.negatives in ("batch", "none", *NEGATIVES)
+    assert method.positives in ("views", "prototypes", "neighbours")
     assert method.labelled == (name == "supcon")
 
 
@@ -52,8 +83,9 @@ def test_it_trains(name):
     optimizer = torch.optim.SGD(
         [p for p in learner.parameters() if p.requires_grad], lr=1e-3
     )
-    for done in range(2):
-        step = learner(views, LABELS)
+    for done in range(2):  # by the second, what is clustered is clustered
+        learner.before_epoch(done / 2)
+        step = learner(views, LABELS, IDS)
         assert step.loss.shape == () and bool(step.loss.isfinite())
         assert step.u.shape == step.v.shape == (8, learner.head.width)
         assert not step.u.requires_grad and not step.v.requires_grad
@@ -70,10 +102,15 @@ def test_it_trains(name):
 @pytest.mark.parametrize("name", METHODS)
 def test_its_state_comes_back(name):
     learner, views = make(name), batch(METHODS[name].n_views)
-    learner(views, LABELS)
+    learner(views, LABELS, IDS)
+    learner.after_step(0.5)
+    learner.before_epoch(0.5)
     twin = make(name)
     twin.load_state_dict(copy.deepcopy(learner.state_dict()))
-    assert torch.equal(learner(views, LABELS).loss, twin(views, LABELS).loss)
+    for _ in range(2):
+        ours, theirs = learner(views, LABELS, IDS), twin(views, LABELS, IDS)
+        assert torch.equal(ours.loss, theirs.loss)
+        learner.after_step(1.0), twin.after_step(1.0)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -83,7 +120,136 @@ def test_crops_of_two_sizes_go_through(name):
     views = ViewSet(multi_crop(16, n_local=1))
     crops = views(images, samples=torch.arange(8), seed=0, epoch=0)
     assert [len({v.shape[-1] for v in crops}), len(crops)] == [2, 3]
-    assert bool(learner(crops, LABELS).loss.isfinite())
+    assert bool(learner(crops, LABELS, IDS).loss.isfinite())
+
+
+@pytest.mark.parametrize("name", REMEMBERS)
+def test_it_remembers_after_the_step_and_not_before(name):
+    learner, views = make(name), batch()
+    learner(views, ids=IDS), learner.after_step(0.1)  # a queue is no longer empty
+    before = copy.deepcopy(memories(learner))
+    learner.objective.readings(*learner(views, ids=IDS)[1:3])
+    unchanged = {k: v for k, v in memories(learner).items() if "extra" not in k}
+    assert unchanged and not changed(unchanged, before)
+    learner.after_step(0.2)
+    after = memories(learner)
+    assert changed(before, after)
+    learner.after_step(0.2)  # what was used is remembered once
+    assert not changed(after, memories(learner))
+
+
+@pytest.mark.parametrize("name", REMEMBERS)
+def test_it_remembers_nothing_when_it_is_only_asked(name):
+    learner, views = make(name), batch()
+    learner(views, ids=IDS), learner.after_step(0.1)
+    learner.eval()
+    before = copy.deepcopy(memories(learner))
+    assert bool(learner(views, ids=IDS).loss.isfinite())
+    learner.after_step(0.1)
+    rows = {k: v for k, v in memories(learner).items() if "extra" not in k}
+    assert not changed(rows, before)
+
+
+@pytest.mark.parametrize("name", REMEMBERS)
+def test_it_needs_to_know_whose_rows_they_are(name):
+    with pytest.raises(SettingError, match="pass ids"):
+        make(name)(batch())
+
+
+@pytest.mark.parametrize("name", KEEPS_BANK)
+def test_a_bank_needs_the_size_of_the_data_set(name):
+    encoder = build_encoder("tiny", image_size=16)
+    with pytest.raises(SettingError, match=r"pass n_samples, the size of the data set"):
+        build(name, encoder)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("name", KEEPS_BANK)
+def test_a_bank_takes_in_the_last_view_of_each_sample_once(name, momentum):
+    learner, views = make(name, {"bank_momentum": momentum}), batch()
+    bank = learner.negatives.bank or learner.negatives
+    before = bank.z.clone()
+    learner(views, ids=IDS)
+    ((used, _),) = learner.used
+    learner.after_step(0.5)
+    used = nn.functional.normalize(used, dim=1)
+    expected = momentum * before[IDS] + (1 - momentum) * used
+    torch.testing.assert_close(bank.z[IDS], nn.functional.normalize(expected, dim=1))
+    others = torch.ones(N_SAMPLES, dtype=torch.bool)
+    others[IDS] = False
+    assert torch.equal(bank.z[others], before[others])
+
+
+@pytest.mark.parametrize("name", ["moco", "pcl", "nnclr"])
+def test_a_queue_grows_by_a_batch_a_step(name):
+    learner = make(name, {"size": 100})
+    queue = learner.support if name == "nnclr" else learner.negatives
+    lengths = []
+    for _ in range(3):
+        learner(batch(), ids=IDS)
+        learner.after_step(0.5)
+        lengths.append(len(queue))
+    assert lengths[2] - lengths[1] == lengths[1] - lengths[0] == 8
+
+
+def test_moco_asks_with_one_view_and_enqueues_the_other_view_of_its_twin():
+    learner, views = make("moco").eval(), batch()
+    u = nn.functional.normalize(learner.head(learner.encoder(views[0])), dim=1)
+    keys = nn.functional.normalize(learner.twin(views[1]), dim=1)
+    logits = torch.cat([(u * keys).sum(1, keepdim=True), u @ keys.T], 1) / 0.2
+    logits[:, 1:][torch.eye(8, dtype=torch.bool)] = -torch.inf
+    expected = nn.functional.cross_entropy(logits, torch.zeros(8, dtype=torch.long))
+    # the first batch has only its own keys to ask
+    torch.testing.assert_close(learner(views, ids=IDS).loss, expected)
+    assert len(learner.negatives) == 0  # nothing is remembered when only asked
+    learner.train()
+    learner.used.append((keys, IDS))
+    learner.after_step(0.1)
+    assert len(learner.negatives) == 8
+    torch.testing.assert_close(learner.negatives.z[:8], keys)
+    assert torch.equal(learner.negatives.ids[:8], IDS)
+
+
+def test_moco_gives_its_keys_no_gradient():
+    learner = make("moco")
+    learner(batch(), ids=IDS).loss.backward()
+    assert all(p.grad is None for p in learner.twin.parameters())
+    assert not learner.negatives.z.requires_grad
+    assert all(not z.requires_grad for z, _ in learner.used)
+
+
+def test_pcl_adds_the_mean_over_its_clusterings_once_they_are_there():
+    learner, views = make("pcl"), batch()
+    learner(views, ids=IDS), learner.after_step(0.05)
+    learner.eval()
+    learner.before_epoch(0.05)
+    assert not any(p.clustered for p in learner.prototypes)
+    alone = learner(views, ids=IDS).loss
+    learner.before_epoch(0.1)
+    assert len(learner.prototypes) == 3 and all(p.clustered for p in learner.prototypes)
+    u = learner.head(learner.encoder(views[0]))
+    further = [learner.objective.against(u, None, p, IDS) for p in learner.prototypes]
+    both = learner(views, ids=IDS).loss
+    torch.testing.assert_close(both, alone + torch.stack(further).mean())
+
+
+def test_nnclr_swaps_a_view_for_its_nearest_neighbour():
+    learner, views = make("nnclr").eval(), batch()
+    support = nn.functional.normalize(torch.randn(6, 16), dim=1)
+    ids = torch.tensor([3, 50, 51, 52, 53, 54])  # the first is of the first sample
+    learner.support.remember(support, ids)
+    z = [learner.head(learner.encoder(v)) for v in views]
+    guesses = [learner.predictor(x) for x in z]
+    losses = []
+    for a, b in ((0, 1), (1, 0)):
+        found = []
+        for i, row in enumerate(z[a]):
+            allowed = [j for j in range(6) if ids[j] != IDS[i]]
+            found.append(max(allowed, key=lambda j: (row @ support[j]).item()))
+        logits = support[found] @ nn.functional.normalize(guesses[b], dim=1).T / 0.1
+        losses.append(nn.functional.cross_entropy(logits, torch.arange(8)))
+    expected = torch.stack(losses).mean()
+    torch.testing.assert_close(learner(views, ids=IDS).loss, expected)
 
 
 def test_more_views_than_two_are_averaged_over_pairs():
@@ -177,8 +343,31 @@ def test_sizes_of_one_kind_share_their_statistics():
         ),
         ("byol", {"temperature": 0.1}, "byol cannot take the settings"),
         ("simclr", {"temperature": 0.0}, "temperature must be a positive number"),
+        (Method(objective="info_nce", negatives="quue"), {}, "Did you mean 'queue'"),
+        (
+            Method(
+                objective="info_nce", negatives="queue", source_settings={"size": 9}
+            ),
+            {},
+            "keys come from a momentum twin",
+        ),
+        (
+            Method(objective="info_nce", positives="neighbors"),
+            {},
+            "Did you mean 'neighbours'",
+        ),
+        (
+            Method(objective="multi_view", negatives="bank"),
+            {},
+            "MultiView puts its own",
+        ),
+        (Method(objective="sup_con", negatives="bank"), {}, "SupCon puts its own"),
+        ("ball", {"k": 5000}, "k = 5000 is more than the 99 other rows"),
+        ("annulus", {"inner": 0.5}, "at or beyond its outer rank"),
+        ("la", {"n_clusters": 101}, "2 to 100 clusters"),
+        ("moco", {"k": 5}, "info_nce cannot take .* Its negatives take size"),
     ],
 )
 def test_what_cannot_be_built_is_said(method, options, message):
     with pytest.raises(SettingError, match=message):
-        build(method, build_encoder("tiny", image_size=16), **options)
+        build(method, build_encoder("tiny", image_size=16), n_samples=100, **options)

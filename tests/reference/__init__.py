@@ -1,4 +1,4 @@
-"""Slow, obvious float64 twins of every objective and metric: loops over i and j.
+"""Slow, obvious float64 twins of every objective, negative and metric: loops.
 
 Each takes float64 tensors and the public function's keyword arguments and defaults.
 Objectives return a 0-d tensor that autograd can go back through; metrics return floats.
@@ -15,6 +15,28 @@ from .metrics import (
     uniformity,
     wasserstein_to_uniform,
 )
+from .negatives import (
+    acceptance_weights,
+    against,
+    ball,
+    bank_update,
+    binary_nce,
+    binary_nce_of,
+    close_rows,
+    concentration,
+    control_variate,
+    importance,
+    local_aggregation,
+    logits_of,
+    monte_carlo,
+    multi_view_against,
+    not_own,
+    queue_rows,
+    rank_of_share,
+    ring,
+    stratified,
+    sup_con_against,
+)
 from .non_contrastive import barlow_twins, byol, sim_siam, swav, vicreg
 from .partition import log_partition
 from .softmax_family import (
@@ -29,24 +51,44 @@ from .softmax_family import (
 )
 
 __all__ = [
+    "acceptance_weights",
+    "against",
     "align_uniform",
     "alignment",
+    "ball",
+    "bank_update",
     "barlow_twins",
+    "binary_nce",
+    "binary_nce_of",
     "byol",
+    "close_rows",
+    "concentration",
+    "control_variate",
     "dcl",
     "debiased",
     "dhel",
     "effective_rank",
     "effective_sample_size",
     "flat_nce",
+    "importance",
     "info_nce",
     "kcl",
+    "local_aggregation",
     "log_partition",
+    "logits_of",
+    "monte_carlo",
     "multi_view",
+    "multi_view_against",
+    "not_own",
     "nt_xent",
+    "queue_rows",
+    "rank_of_share",
+    "ring",
     "sig_lip",
     "sim_siam",
+    "stratified",
     "sup_con",
+    "sup_con_against",
     "swav",
     "tolerance",
     "uniformity",

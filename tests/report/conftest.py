@@ -1,10 +1,14 @@
-"""Run folders made up in a moment."""
+"""Run folders made up in a moment, and a browser to look at their reports."""
 
 import json
 import math
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
+from PIL import Image
+from playwright.sync_api import sync_playwright
 
 from invariance.report import write_report
 
@@ -32,11 +36,20 @@ def reading(k, **changes):
     }
 
 
-def score(accuracy):
-    ends = [accuracy - 0.03, accuracy + 0.03]
-    settings = {"k": 20, "n_train": 1000}
-    about = {"accuracy": accuracy, "interval": ends, "n_test": 1000}
-    return about | {"name": "knn", "settings": settings, "notes": []}
+def score(features, value, protocol="linear", **changes):
+    return {
+        "features": features,
+        "protocol": protocol,
+        "metric": "accuracy",
+        "data": "shapes",
+        "value": value,
+        "interval": [value - 0.03, value + 0.03],
+        "n_test": 1000,
+        "seed": 0,
+        "settings": {"k": 20} if protocol == "knn" else {"l2": 0.1},
+        "notes": [],
+        **changes,
+    }
 
 
 def scores(pixels=0.2, untrained=0.3, trained=0.6):
@@ -45,10 +58,68 @@ def scores(pixels=0.2, untrained=0.3, trained=0.6):
         "untrained encoder": untrained,
         "trained encoder": trained,
     }
-    return [
-        {"features": name, "knn": score(value), "linear": score(value)}
-        for name, value in rows.items()
-    ]
+    kinds = ("knn", "linear")
+    return [score(name, value, k) for name, value in rows.items() for k in kinds]
+
+
+def diagnostics():
+    return {
+        "readings": [
+            {
+                "name": "uniformity",
+                "of": "h",
+                "value": -2.3,
+                "unit": "nats",
+                "ideal": -3.9,
+                "ceiling": None,
+                "meaning": "How evenly the sphere is covered.",
+            }
+        ],
+        "spectrum": {"h": [1.0, 0.5, 0.1, 0.0], "z": [1.0, 0.01]},
+        "similarities": {
+            "edges": [-1.0, 0.0, 0.5, 1.0],
+            "positive": [0.0, 0.5, 1.5],
+            "negative": [0.5, 1.0, 0.0],
+        },
+    }
+
+
+def colour(i):
+    """Of picture i: no two are alike, so that a picture tells which it is."""
+    return (40 + 37 * i % 200, 60 + 53 * i % 180, 255 - 29 * i % 230)
+
+
+def gallery(n=30, *, labels=True, names=None):
+    """n pictures of one colour each in three classes, on a spiral."""
+    angles = [0.6 * i for i in range(n)]
+    near = [[(i + k) % n for k in range(1, min(11, n))] for i in range(n)]
+    return {
+        "size": 16,
+        "columns": 7,
+        "count": n,
+        "of": 5 * n,
+        "source": "test",
+        "names": names or [f"pictures/{i}.png" for i in range(n)],
+        "labels": [i % 3 for i in range(n)] if labels else None,
+        "class_names": ["cat", "dog", "owl"] if labels else [],
+        "clusters": [i % 4 for i in range(n)],
+        "map": [[(4 + a) * math.cos(a), (4 + a) * math.sin(a)] for a in angles],
+        "neighbours": near,
+        "scores": [[round(1 - 0.05 * k, 2) for k in range(len(r))] for r in near],
+    }
+
+
+def write_gallery(folder, about):
+    place = folder / "gallery"
+    place.mkdir()
+    (place / "gallery.json").write_text(json.dumps(about), encoding="utf-8")
+    size, columns, n = about["size"], about["columns"], about["count"]
+    sheet = Image.new("RGB", (size * columns, size * -(-n // columns)))
+    for i in range(n):
+        box = (i % columns * size, i // columns * size)
+        sheet.paste(Image.new("RGB", (size, size), colour(i)), box)
+    sheet.save(place / "thumbnails.jpg", quality=95, subsampling=0)
+    Image.new("RGB", (40, 20), "green").save(place / "views.png")
 
 
 @pytest.fixture
@@ -65,12 +136,19 @@ def made(tmp_path):
             "env": env | {"packages": {"torch": "2.9"}},
             "metrics": [reading(k) for k in range(1, N_READINGS + 1)],
             "evaluation": scores(),
+            "diagnostics": diagnostics(),
+            "gallery": gallery(6),  # few: every element costs time under the checks
         } | changes
+
+        def lines(rows):
+            return "".join(json.dumps(row) + "\n" for row in rows)
+
         writers = {
             "config.yaml": yaml.safe_dump,
             "env.json": json.dumps,
-            "metrics.jsonl": lambda rows: "".join(json.dumps(r) + "\n" for r in rows),
-            "evaluation.json": json.dumps,
+            "metrics.jsonl": lines,
+            "evaluation.jsonl": lines,
+            "diagnostics.json": json.dumps,
         }
         for file, write in writers.items():
             value = contents[file.split(".")[0]]
@@ -78,6 +156,12 @@ def made(tmp_path):
                 (folder / file).write_bytes(value)
             elif value is not None:
                 (folder / file).write_text(write(value), encoding="utf-8")
+        pictures = contents["gallery"]
+        if isinstance(pictures, bytes):
+            (folder / "gallery").mkdir()
+            (folder / "gallery/gallery.json").write_bytes(pictures)
+        elif pictures is not None:
+            write_gallery(folder, pictures)
         if finished:
             (folder / "encoder.safetensors").write_bytes(b"")
         return folder
@@ -93,3 +177,62 @@ def page(made):
         return write_report(made(**changes), defaults).read_text(encoding="utf-8")
 
     return make
+
+
+# ---------------------------------------------------------------- browser
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One real browser for all tests."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.fail(
+            "There is no Chromium to open the reports in: apt-get install -y chromium"
+        )
+    flags = ("headless", "no-sandbox", "disable-gpu", "disable-background-networking")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(
+            executable_path=path, args=[f"--{flag}" for flag in flags]
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open a file as a reader would; errors, alerts and requests fail the test."""
+    contexts, trouble = [], []
+
+    def open_file(path, *, width=1200, height=800, **settings):
+        size = {"width": width, "height": height}
+        still = {"reduced_motion": "reduce"}  # or a click could meet a moving page
+        context = browser.new_context(viewport=size, **still | settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(5000)
+
+        def alerted(dialog):
+            trouble.append(f"alert: {dialog.message}")
+            dialog.dismiss()
+
+        def said(message):
+            if message.type in ("error", "warning"):
+                trouble.append(f"console: {message.text}")
+
+        def asked(request):
+            if not request.url.startswith(("file:", "data:")):
+                trouble.append(f"request: {request.url}")
+
+        page.on("dialog", alerted)
+        page.on("console", said)
+        page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
+        page.on("request", asked)
+        page.goto(Path(path).resolve().as_uri())
+        return page
+
+    yield open_file
+    for context in contexts:
+        context.close()
+    assert trouble == []

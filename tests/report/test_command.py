@@ -7,9 +7,26 @@ from invariance.training import Train, train
 def test_the_command_says_where_each_report_is(made, capsys):
     folders = [made(name=name) for name in ("a", "b")]
     assert main(["report", *map(str, folders)]) == 0
-    told = capsys.readouterr().out.splitlines()
+    *told, last = capsys.readouterr().out.splitlines()
     assert told == [f"report: {folder / 'report.html'}" for folder in folders]
+    assert last == f"comparison: {folders[0].parent / 'a-vs-b.html'}"
+    assert (folders[0].parent / "a-vs-b.html").is_file()
     assert "<mark>" in (folders[0] / "report.html").read_text()
+
+
+def test_the_comparison_goes_where_it_is_asked_to(made, capsys, tmp_path):
+    folders = [str(made(name=name)) for name in ("a", "b")]
+    place = tmp_path / "both.html"
+    assert main(["report", *folders, "--out", str(place)]) == 0
+    assert f"comparison: {place}" in capsys.readouterr().out and place.is_file()
+    assert main(["report", folders[0], "--out", str(place)]) == 2
+    assert "--out is for the comparison" in capsys.readouterr().err
+
+
+def test_the_same_run_twice_is_one(made, capsys):
+    folder = str(made())
+    assert main(["report", folder, folder]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_what_is_no_run_is_said_in_words(tmp_path, capsys):

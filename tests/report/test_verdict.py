@@ -5,7 +5,7 @@ import pytest
 from invariance.report._files import read_run
 from invariance.report._verdict import verdict
 
-from .conftest import N_READINGS, reading, scores
+from .conftest import N_READINGS, gallery, reading, score, scores
 
 
 @pytest.fixture
@@ -51,6 +51,13 @@ def test_raw_pixels_ahead(words):
     assert "kNN (70.0 % against 60.0 %) and the linear probe" in text
 
 
+@pytest.mark.parametrize(("best", "said"), [(0.62, False), (0.9, True)])
+def test_a_best_epoch_that_is_clearly_ahead(words, best, said):
+    found, text = words(evaluation=[*scores(), score("best epoch", best)])
+    assert (("unsure", "It was better before") in found) == said
+    assert ("90.0 % against 60.0 %" in text) == said
+
+
 @pytest.mark.parametrize("sick", [{"spread": 0.02}, {"effective_rank": 1.1}])
 def test_collapse_comes_first(words, sick):
     found, text = words(metrics=ending(**sick))
@@ -88,7 +95,7 @@ def test_an_unfinished_run_says_how_to_go_on(words):
 
 
 def test_without_labels_the_readings_decide(words):
-    found, text = words(evaluation=[])
+    found, text = words(evaluation=[], gallery=gallery(labels=False))
     assert found == [("good", "It learned to tell images apart")]
     assert "no labels" in text and "chance is 1.6 %" in text
 

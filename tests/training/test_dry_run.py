@@ -46,7 +46,7 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         ({"batch_size": 500}, DataError, "fewer than one step of 500: use --batch-"),
         ({"batch_size": 1}, SettingError, "batch_size must be at least 2: got 1"),
         ({"epochs": 0}, SettingError, "epochs must be at least 1: got 0"),
-        ({"n_views": 1}, SettingError, "n_views must be at least 2: got 1"),
+        ({"n_views": 1}, SettingError, "Contrast needs two views or more"),
         ({"method": "simlcr"}, SettingError, "Did you mean 'simclr'"),
         ({"views": "week"}, SettingError, "Did you mean 'weak'"),
         ({"encoder": "resnet81"}, SettingError, "Unknown encoder 'resnet81'"),

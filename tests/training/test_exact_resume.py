@@ -15,6 +15,26 @@ RUNS = {
     "supcon": {"method": "supcon"},
     "ess": {"ess": Ess(target=0.3, end=0.2, rate=0.05)},
     "ess of flat": {"method": "flatclr", "ess": Ess(target=0.3)},
+    "half-filled queue": {"method": "moco", "options": {"size": 120.0}},
+    "queue that wraps around": {
+        "method": "moco",
+        "options": {"size": 20.0},
+        "optim": Optim(accumulate=2),
+        "batch_size": 8,
+    },
+    "draws of a bank": {"method": "ir_sampled", "options": {"n_draws": 20.0}},
+    "frozen constant": {"method": "ir_nce", "options": {"n_draws": 20.0}},
+    "annealed ring": {"method": "annulus", "options": {"outer": 0.2}},
+    "neighbours": {
+        "method": "la",
+        "options": {"k": 0.5, "n_clusters": 4.0, "warmup": 0.5},
+    },
+    "learned": {"method": "vince_plus", "options": {"n_proposals": 24.0}},
+    "prototypes": {
+        "method": "pcl",
+        "options": {"size": 40.0, "n_clusters": 4.0, "warmup": 0.5},
+    },
+    "nearest neighbours": {"method": "nnclr", "options": {"size": 40.0}},
     "accumulate": {"optim": Optim(accumulate=2), "batch_size": 8},
     "clipped": {"optim": Optim(name="sgd", clip_norm=0.1)},
     "lars": {"optim": Optim(name="lars")},
@@ -55,6 +75,29 @@ def test_stopping_twice_changes_nothing(
         del state["metrics"]  # bytes, and the clock's readings differ
         del state["random"]["python"]  # the shape checks of the tests draw from it
     assert same(ours, theirs)
+
+
+def test_memories_are_in_the_checkpoint(small, pictures, stopped_after, newest):
+    """What the runs above go on from: half a queue, half a ring, some clusters."""
+
+    def state(name, n_steps):
+        settings = small(**RUNS[name])
+        return newest(stopped_after(n_steps, settings, data=pictures))["learner"]
+
+    held = state("half-filled queue", 3)
+    empty = held["negatives.ids"] == -1
+    assert 48 <= (~empty).sum() < 120 and empty.any()
+    assert not held["negatives.z"][empty].any()
+    ring = state("annealed ring", 3)
+    assert ring["negatives._extra_state"] == 3 / 8
+    constant = state("frozen constant", 1)
+    assert constant["objective.log_z"].isfinite()
+    for name, labels in (
+        ("neighbours", "negatives.labels"),
+        ("prototypes", "prototypes.0.labels"),
+    ):
+        assert state(name, 6)[labels].unique().tolist() == [0, 1, 2, 3]
+        assert not state(name, 3)[labels].any()  # still warming up
 
 
 class Dropping(nn.Sequential):

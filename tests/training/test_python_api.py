@@ -177,11 +177,23 @@ def test_labels_give_knn_readings_and_a_final_table(small, pictures, capsys):
         "raw pixels",
         "untrained encoder",
         "trained encoder",
+        "best epoch",
     ]
-    written = json.loads((run.folder / "evaluation.json").read_text())
-    assert written[2]["knn"]["accuracy"] == run.results[2].knn.accuracy == knn[8]
+    lines = (run.folder / "evaluation.jsonl").read_text().splitlines()
+    written = [json.loads(line) for line in lines]
+    assert [(w["features"], w["protocol"]) for w in written] == [
+        (row.features, protocol)
+        for row in run.results
+        for protocol in ("knn", "linear")
+    ]
+    assert written[4]["value"] == run.results[2].knn.accuracy
+    assert written[4]["n_test"] == 6 and written[4]["data"] == "the array"
     run = inv.train(settings, data=images)
     assert not any("knn" in m for m in run.metrics) and run.results == ()
+    assert not (run.folder / "encoder-best.safetensors").exists()
+    readings = json.loads((run.folder / "diagnostics.json").read_text())["readings"]
+    assert {r["of"] for r in readings} == {"h", "z"}
+    assert not any(r["name"] == "tolerance" for r in readings)
     assert "no labels in these data" in capsys.readouterr().out
 
 

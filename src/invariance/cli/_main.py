@@ -13,7 +13,9 @@ import tyro
 from ..errors import InvarianceError
 from ..training import Train
 from ._config_file import split_config_file
+from ._diagnose import Diagnose
 from ._embed import Embed
+from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
 from ._report import Report
@@ -47,6 +49,8 @@ def parse(arguments: list[str], start: Train) -> Any:
     """The command and its settings; flags override what ``start`` holds."""
     commands: Any = (
         Annotated[Train, tyro.conf.subcommand("train", default=start)]
+        | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+        | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
         | Annotated[Embed, tyro.conf.subcommand("embed")]
         | Annotated[Export, tyro.conf.subcommand("export")]
         | Annotated[List, tyro.conf.subcommand("list")]

@@ -1,14 +1,49 @@
-"""How useful embeddings are for telling classes apart: rows and labels in, a Score out.
+"""How useful embeddings are: rows and labels in, a Score out.
 
-``knn`` needs no fitting, ``linear_probe`` fits a linear classifier to convergence and
-chooses its one setting on training rows only. ``raw_pixels`` are the features to beat.
-Scores are deterministic given their seed and carry an interval, their settings, and
-notes on anything that a reader should know.
+| protocol | asks | needs |
+|---|---|---|
+| ``knn`` | do the nearest rows vote for the right class? | embeddings |
+| ``linear_probe`` | can a linear classifier read it? | embeddings |
+| ``few_labels_linear`` | the same with 1 % or 10 % of the labels | embeddings |
+| ``retrieval`` | are the nearest images of the same class? | embeddings |
+| ``clustering`` | are groups found without labels the classes? | embeddings |
+| ``linear_sgd`` | the papers' linear protocol, with augmentation | the encoder |
+| ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
+
+``raw_pixels`` are the features to beat. Whatever is chosen is chosen on training rows;
+scores are deterministic given their seed and carry an interval where there is one,
+their settings, and notes on anything that a reader should know.
 """
 
+from ._clustering import clustering
+from ._few_labels import few_labels, few_labels_linear
+from ._fine_tune import Classifier, fine_tune, fit_classifier
+from ._images import Augment, Images, encode
 from ._knn import knn
 from ._linear_probe import linear_probe
+from ._linear_sgd import linear_sgd
 from ._raw_pixels import raw_pixels
+from ._retrieval import retrieval
+from ._rows import as_row, read_rows
 from ._score import Score, wilson_interval
 
-__all__ = ["Score", "knn", "linear_probe", "raw_pixels", "wilson_interval"]
+__all__ = [
+    "Augment",
+    "Classifier",
+    "Images",
+    "Score",
+    "as_row",
+    "clustering",
+    "encode",
+    "few_labels",
+    "few_labels_linear",
+    "fine_tune",
+    "fit_classifier",
+    "knn",
+    "linear_probe",
+    "linear_sgd",
+    "raw_pixels",
+    "read_rows",
+    "retrieval",
+    "wilson_interval",
+]

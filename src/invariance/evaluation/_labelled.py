@@ -41,17 +41,24 @@ class Labelled:
         dtype, device = torch.promote_types(train.dtype, test.dtype), train.device
         given = as_labels(train_labels, len(train), "train_labels").to(device)
         asked = as_labels(test_labels, len(test), "test_labels").to(device)
-        classes, train_y = given.unique(return_inverse=True)
-        test_y = torch.searchsorted(classes, asked).clamp(max=len(classes) - 1)
-        unseen = classes[test_y] != asked
-        return cls(
-            train.to(dtype),
-            train_y,
-            test.to(device, dtype),
-            test_y.masked_fill(unseen, -1),
-            len(classes),
-            _unseen_note(asked[unseen]),
-        )
+        train_y, test_y, n_classes, notes = numbered(given, asked)
+        test = test.to(device, dtype)
+        return cls(train.to(dtype), train_y, test, test_y, n_classes, notes)
+
+
+def numbered(
+    given: Integer[Tensor, " n"], asked: Integer[Tensor, " m"]
+) -> tuple[Integer[Tensor, " n"], Integer[Tensor, " m"], int, tuple[str, ...]]:
+    """Training and test labels as 0..C-1 (test: -1 if unseen), C, and notes.
+
+    >>> numbered(torch.tensor([7, 3]), torch.tensor([3, 5]))[:3]
+    (tensor([1, 0]), tensor([ 0, -1]), 2)
+    """
+    classes, train_y = given.unique(return_inverse=True)
+    test_y = torch.searchsorted(classes, asked).clamp(max=len(classes) - 1)
+    unseen = classes[test_y] != asked
+    notes = _unseen_note(asked[unseen])
+    return train_y, test_y.masked_fill(unseen, -1), len(classes), notes
 
 
 def _unseen_note(labels: Integer[Tensor, " k"]) -> tuple[str, ...]:

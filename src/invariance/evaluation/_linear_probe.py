@@ -86,15 +86,15 @@ def linear_probe(
                 "the middle of the grid.",
             )
     scaler = Scaler.of(data.train_h)
-    x = scaler(data.train_h)
+    x, x_test = narrowed(scaler(data.train_h), scaler(data.test_h))
     fit = Problem(x, data.train_y, data.n_classes).fit(strength, max_steps)
     if fit.slope > 10 * GRADIENT_TOLERANCE:
         notes += (
             f"The fit stopped short of its minimum (a slope of {fit.slope:.1g} is "
             "left): raise max_steps, or l2.",
         )
-    correct = fit.logits(scaler(data.test_h)).argmax(1) == data.test_y
-    return Score.of("linear probe", correct, {"l2": strength, **settings}, notes)
+    correct = fit.logits(x_test).argmax(1) == data.test_y
+    return Score.of("linear", correct, {"l2": strength, **settings}, notes)
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,20 @@ class Fit:
 
     def logits(self, x: Float[Tensor, "k e"]) -> Float[Tensor, "k c"]:
         return torch.addmm(self.bias, x, self.weight)
+
+
+def narrowed(
+    x: Float[Tensor, "n e"], other: Float[Tensor, "m e"]
+) -> tuple[Float[Tensor, "n r"], Float[Tensor, "m r"]]:
+    """The same rows in r = min(n, e) coordinates that serve a penalised fit as well.
+
+    The minimum lies in the span of the rows it is fitted to, so fewer rows than
+    features need no more coordinates than rows: an orthonormal basis of that span.
+    """
+    if len(x) >= x.shape[1]:
+        return x, other
+    basis = torch.linalg.qr(x.T).Q
+    return x @ basis, other @ basis
 
 
 def _precise(h: Float[Tensor, "k e"]) -> Float[Tensor, "k e"]:
@@ -195,8 +209,10 @@ def _choose(
 ) -> tuple[float, float]:
     """The strength of highest held-out accuracy, then of lowest cross-entropy."""
     scaler = Scaler.of(data.train_h[~held_out])
-    x, y = scaler(data.train_h[~held_out]), data.train_y[~held_out]
-    x_held, y_held = scaler(data.train_h[held_out]), data.train_y[held_out]
+    x, x_held = narrowed(
+        scaler(data.train_h[~held_out]), scaler(data.train_h[held_out])
+    )
+    y, y_held = data.train_y[~held_out], data.train_y[held_out]
     problem, fit, tried = Problem(x, y, data.n_classes), None, []
     for l2 in path:
         fit = problem.fit(l2, max_steps, fit)

@@ -1,20 +1,21 @@
-r"""A score: how many test samples were right, and how sure that number is.
+r"""A score: one number about embeddings, and how sure it is.
 
-The interval is Wilson's, which stays inside [0, 1] and holds for few samples and for
-accuracies near the ends:
+The interval of a share (so many right out of n) is Wilson's, which stays inside [0, 1]
+and holds for few samples and for accuracies near the ends:
 
 $$\frac{1}{1+z^2/n}\Big(p + \frac{z^2}{2n} \pm
   z\sqrt{\frac{p(1-p)}{n} + \frac{z^2}{4n^2}}\Big),\qquad z = 1.96$$
 
-It covers the draw of the test samples only; the spread over training seeds is another
-matter, and usually the larger one.
+That of a mean of n other numbers is the normal one, mean ± z s/√n. Both cover the draw
+of the test samples only; the spread over training seeds is another matter, and usually
+the larger one.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 Setting = int | float | str | bool
@@ -41,17 +42,19 @@ class Score:
     """The result of one evaluation, with what is needed to trust and repeat it."""
 
     name: str
-    """What was measured, such as "knn"."""
-    accuracy: float
-    """Share of test samples that were right, 0 to 1."""
+    """How it was measured: the protocol, such as "knn"."""
+    value: float
+    """The number; a share from 0 to 1 unless its metric says otherwise."""
     n_test: int
     """Number of test samples."""
-    interval: tuple[float, float]
-    """95 % interval of the accuracy over draws of the test samples."""
+    interval: tuple[float, float] | None
+    """95 % interval over draws of the test samples; None where there is none."""
     settings: dict[str, Setting] = field(default_factory=dict)
     """Every setting, as it was used."""
     notes: tuple[str, ...] = ()
     """What a reader should know about this number, in sentences."""
+    metric: str = "accuracy"
+    """What the number is: "accuracy", "recall@5", "map", "nmi", "ari"."""
 
     @classmethod
     def of(
@@ -60,22 +63,48 @@ class Score:
         correct: Bool[Tensor, " n"],
         settings: Mapping[str, Setting],
         notes: tuple[str, ...] = (),
+        metric: str = "accuracy",
     ) -> "Score":
         """The score of test samples that were each right or wrong."""
         n, n_correct = len(correct), int(correct.sum())
         interval = wilson_interval(n_correct, n)
-        return cls(name, n_correct / n, n, interval, dict(settings), notes)
+        return cls(name, n_correct / n, n, interval, dict(settings), notes, metric)
+
+    @classmethod
+    def of_mean(
+        cls,
+        name: str,
+        values: Float[Tensor, " n"],
+        settings: Mapping[str, Setting],
+        notes: tuple[str, ...] = (),
+        metric: str = "map",
+    ) -> "Score":
+        """The mean of one number in [0, 1] a test sample."""
+        values, n = values.double(), len(values)
+        mean, interval = values.mean().item(), None
+        if n > 1:
+            half = Z95 * values.std().item() / math.sqrt(n)
+            interval = max(mean - half, 0.0), min(mean + half, 1.0)
+        return cls(name, mean, n, interval, dict(settings), notes, metric)
+
+    @property
+    def accuracy(self) -> float:
+        """The value, of scores that are accuracies."""
+        if self.metric != "accuracy":
+            raise AttributeError(f"This score is {self.metric}: read its value.")
+        return self.value
 
     def __str__(self) -> str:
-        low, high = (f"{100 * end:.1f}" for end in self.interval)
         settings = ", ".join(
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
             for key, value in self.settings.items()
         )
-        samples = f"{self.n_test:,} test samples"
-        first = (
-            f"{self.name}: {100 * self.accuracy:.2f} % "
-            f"(95 % interval {low} to {high}, {samples}"
-            + (f"; {settings})" if settings else ")")
+        what = "" if self.metric == "accuracy" else f" {self.metric}"
+        inside = [f"{self.n_test:,} test samples"]
+        if self.interval is not None:
+            low, high = (f"{100 * end:.1f}" for end in self.interval)
+            inside.insert(0, f"95 % interval {low} to {high}")
+        first = f"{self.name}{what}: {100 * self.value:.2f} % ({', '.join(inside)}" + (
+            f"; {settings})" if settings else ")"
         )
         return "\n".join([first, *(f"  note: {note}" for note in self.notes)])

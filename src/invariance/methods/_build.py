@@ -8,7 +8,14 @@ from typing import Any
 from ..encoders import Encoder, build_head
 from ..errors import SettingError, choose, unknown
 from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue
-from ..objectives import BYOL, OBJECTIVES, Objective, SimSiam
+from ..objectives import (
+    BYOL,
+    OBJECTIVES,
+    BinaryNCE,
+    Objective,
+    SimSiam,
+    takes_sources,
+)
 from ._catalogue import METHODS
 from ._learner import JointEmbedding, SelfPrediction
 from ._method import Method
@@ -65,23 +72,16 @@ def build(
     options = {k: v for k, v in options.items() if k not in of_source}
     source_settings = {**method.source_settings, **of_source}
     objective = build_objective(method, head.width, options)
+    check_fit(method, objective)
     momentum = method.momentum if method.encoder == "momentum twin" else None
     if method.positives == "neighbours":
-        return NearestNeighbour(
-            encoder,
-            head,
-            objective,
-            hidden=method.hidden,
-            **whole_numbers(Queue, source_settings),
-        )
+        kind = "support of neighbours"
+        support = made(Queue, {**source_settings, "width": head.width}, kind)
+        return NearestNeighbour(encoder, head, objective, support, method.hidden)
     if method.negatives in NEGATIVES:
         source, prototypes = build_source(
             method, source_settings, n_samples, head.width, seed
         )
-        if momentum is None and isinstance(source, Queue):
-            raise SettingError(
-                "A queue's keys come from a momentum twin: choose that encoder."
-            )
         return Remembering(
             encoder,
             head,
@@ -101,6 +101,38 @@ def build(
         )
     hidden = max(method.hidden // 4, 32) if momentum is None else method.hidden
     return SelfPrediction(encoder, head, objective, hidden=hidden, momentum=momentum)
+
+
+def check_fit(method: Method, objective: Objective) -> None:
+    """Raise where the four choices do not go together."""
+    remembers = method.negatives in NEGATIVES
+    wrong = ""
+    if remembers and not takes_sources(objective):
+        wrong = f"{method.objective} takes no negatives from {method.negatives!r}"
+    elif remembers and method.encoder == "predictor":
+        wrong = f"negatives from {method.negatives!r} have no use for a predictor"
+    elif method.negatives == "queue" and method.encoder != "momentum twin":
+        wrong = "a queue's keys come from a momentum twin: choose that encoder"
+    elif method.positives == "prototypes" and method.negatives != "queue":
+        wrong = "prototypes come with a queue of negatives and a momentum twin"
+    elif method.positives == "neighbours" and method.negatives != "batch":
+        wrong = "neighbours as positives come with negatives from the batch"
+    elif isinstance(objective, BinaryNCE) and remembers:
+        plain = method.negatives in ("queue", "bank")
+        if not plain or method.positives == "prototypes":
+            wrong = "binary_nce takes its noise from a queue or a bank alone"
+    if wrong:
+        raise SettingError(f"These choices do not go together: {wrong}.")
+
+
+def made(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
+    """Call with settings; ones it does not know are told in words."""
+    try:
+        return kind(**whole_numbers(kind, settings))
+    except TypeError as cause:
+        raise SettingError(
+            f"The {name} cannot be made from {dict(settings)}: {cause}."
+        ) from None
 
 
 def build_objective(
@@ -129,33 +161,31 @@ def build_source(
     seed: int,
 ) -> tuple[NegativeSource, list[Prototypes]]:
     """The source of negatives, on a bank of its own where it needs one."""
-    settings = dict(settings)
-    bank = None
-    if method.negatives != "queue" or method.positives == "prototypes":
-        if n_samples is None:
-            raise SettingError(
-                f"Negatives from {method.negatives!r} keep one row a sample: pass "
-                "n_samples, the size of the data set."
-            )
-        momentum = settings.pop("bank_momentum", 0.5)
-        draws = {}
-        if method.negatives == "bank" and settings.get("n_draws"):
-            draws["n_draws"] = min(int(settings["n_draws"]), n_samples - 1)
-        bank = Bank(n_samples, width, momentum=momentum, seed=seed, **draws)
-    prototypes = []
-    if method.positives == "prototypes":
-        assert bank is not None
-        own = {k: settings.pop(k) for k in OF_PROTOTYPES if k in settings}
-        for _ in range(int(own.pop("n_clusterings", 1))):
-            prototypes.append(Prototypes(bank, **whole_numbers(Prototypes, own)))
-    if method.negatives == "bank":
-        assert bank is not None
-        return bank, prototypes
-    make = NEGATIVES[method.negatives]
-    settings = whole_numbers(make, settings)
-    if method.negatives == "queue":
-        return make(width=width, **settings), prototypes
-    return make(bank, **settings), prototypes
+    settings, name = dict(settings), method.negatives
+    if name == "queue" and method.positives != "prototypes":
+        return made(Queue, {**settings, "width": width}, name), []
+    if n_samples is None:
+        raise SettingError(
+            f"Negatives from {name!r} keep one row a sample: pass n_samples, the size "
+            "of the data set."
+        )
+    of_bank = {"momentum": settings.pop("bank_momentum", 0.5), "seed": seed}
+    if name == "bank":
+        if settings.get("n_draws") is not None:  # a small set has no more to draw from
+            settings["n_draws"] = min(int(settings["n_draws"]), n_samples - 1)
+        of_bank |= settings
+    bank = made(Bank, {"n_samples": n_samples, "width": width, **of_bank}, "bank")
+    if name == "bank":
+        return bank, []
+    if name != "queue":
+        return made(NEGATIVES[name], {**settings, "bank": bank}, name), []
+    own = {k: settings.pop(k) for k in OF_PROTOTYPES if k in settings}
+    n_clusterings = int(own.pop("n_clusterings", 1))
+    prototypes = [
+        made(Prototypes, {**own, "bank": bank}, "prototypes")
+        for _ in range(n_clusterings)
+    ]
+    return made(Queue, {**settings, "width": width}, name), prototypes
 
 
 def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,7 +195,8 @@ def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[st
     def counts(name: str) -> bool:
         if name not in known:
             return False
-        return type(known[name].default) is int or known[name].annotation is int
+        kind = known[name]
+        return type(kind.default) is int or kind.annotation in (int, int | None)
 
     return {
         name: int(value)

@@ -29,16 +29,15 @@ class NearestNeighbour(nn.Module):
         encoder: Encoder,
         head: Head,
         objective: Objective,
-        *,
+        support: Queue,
         hidden: int,
-        size: int,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head
         self.predictor = Predictor(head.width, hidden)
         self.objective = objective
-        self.support = Queue(size, head.width)
+        self.support = support
         self.used: list[tuple[Tensor, Tensor]] = []
 
     def forward(
@@ -86,10 +85,10 @@ def nearest(
     >>> nearest(torch.tensor([[0.9, 0.1]]), torch.tensor([0]), support)
     tensor([[0., 1.]])
     """
-    found = support.candidates()
     z = normalize(z, dim=1)
-    if not len(found.z):
+    if not len(support):
         return z
+    found = support.candidates()
     with torch.autocast(z.device.type, enabled=False):
         z = z.float()
         scores = z @ found.z.to(z).T

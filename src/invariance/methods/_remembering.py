@@ -77,9 +77,8 @@ class Remembering(nn.Module):
 
     def _ask_the_bank(self, views: Sequence[Tensor], ids: Tensor) -> Step:
         rows = project(nn.Sequential(self.encoder, self.head), views)
-        with torch.no_grad():
-            own = self._bank_rows(ids)
-        losses = [self._loss(u, None, ids) for u in rows]
+        own = self._bank_rows(rows[0], ids)
+        losses = [self._loss(u, None, ids, self.negatives) for u in rows]
         self._keep(rows[-1], ids)
         return self._step(torch.stack(losses).mean(), rows[0], own)
 
@@ -93,11 +92,8 @@ class Remembering(nn.Module):
         found = local_projections(shuffled(twin), [views[b] for b in answering])
         keys = {b: gather_rows(k) for b, k in zip(answering, found, strict=True)}
         newest = keys[len(views) - 1]
-        if isinstance(self.negatives, Queue) and not len(self.negatives):
-            # the very first batch: the other samples' keys; ids keep out one's own
-            self.negatives.remember(newest, ids)
         losses = [
-            self._loss(u, keys[b], ids)
+            self._loss(u, keys[b], ids, self._source(newest, ids))
             for a, u in zip(askers, rows, strict=True)
             for b in answering
             if a != b
@@ -105,8 +101,18 @@ class Remembering(nn.Module):
         self._keep(newest, ids)
         return self._step(torch.stack(losses).mean(), rows[0], newest)
 
-    def _loss(self, u: Tensor, v: Tensor | None, ids: Tensor) -> Tensor:
-        loss = self.objective.against(u, v, self.negatives, ids)
+    def _source(self, keys: Tensor, ids: Tensor) -> NegativeSource:
+        """The queue; for the very first batch the other samples' keys."""
+        if not isinstance(self.negatives, Queue) or len(self.negatives):
+            return self.negatives
+        first = Queue(len(keys), keys.shape[1]).to(keys.device)
+        first.remember(keys, ids)
+        return first
+
+    def _loss(
+        self, u: Tensor, v: Tensor | None, ids: Tensor, source: NegativeSource
+    ) -> Tensor:
+        loss = self.objective.against(u, v, source, ids)
         ready = [p for p in self.prototypes if p.clustered]
         if ready:
             further = [self.objective.against(u, None, p, ids) for p in ready]
@@ -114,8 +120,9 @@ class Remembering(nn.Module):
         own = self.negatives.own_loss()
         return loss if own is None else loss + own
 
-    def _bank_rows(self, ids: Tensor) -> Tensor:
+    def _bank_rows(self, u: Tensor, ids: Tensor) -> Tensor:
         bank: Any = self.negatives.bank or self.negatives
+        bank.check(u, ids)
         return bank.z[ids].clone()
 
     def _keep(self, z: Tensor, ids: Tensor) -> None:

@@ -99,8 +99,11 @@ class Accepted(NegativeSource):
         """Weighted log-partitions over what each anchor keeps."""
         found = self.candidates(u, ids)
         scores = u @ found.z.to(u).T
-        probability = self.acceptance(scores, u.detach(), found.z.to(u))
-        kept = self.keep(probability.detach(), ids[:, None] == found.ids)
+        own = ids[:, None] == found.ids
+        others = scores.detach().masked_fill(own, -torch.inf)
+        probability = self.acceptance(others, u.detach(), found.z.to(u))
+        thrown = self.throw(probability.detach()) & ~own
+        kept = thrown | spare(probability.detach(), thrown, own)
         weights = log_weights(probability.detach(), kept, weighted=self.weighted)
         self.last = {
             "acceptance": probability.detach().mean(),
@@ -108,19 +111,14 @@ class Accepted(NegativeSource):
         }
         learn: Any = getattr(self.acceptance, "lesson", None)
         if learn is not None:
-            self.lesson = learn((scales[0] * scores).detach(), probability, kept)
+            logits = (scales[0] * scores).detach()
+            self.lesson = learn(logits, probability, kept, thrown, ~own)
         return torch.stack([(a * scores + weights).logsumexp(1) for a in scales])
 
-    def keep(
-        self, probability: Float[Tensor, "n m"], own: Bool[Tensor, "n m"]
-    ) -> Bool[Tensor, "n m"]:
-        """Throw the dice; an anchor that would keep nothing keeps its likeliest."""
+    def throw(self, probability: Float[Tensor, "n m"]) -> Bool[Tensor, "n m"]:
+        """Dice for every pair; the same after a resume."""
         dice = torch.rand(probability.shape, generator=self.bank.dice())
-        kept = (dice.to(probability) < probability) & ~own
-        likeliest = probability.masked_fill(own, -1.0).argmax(1, keepdim=True)
-        nothing = ~kept.any(1, keepdim=True)
-        spare = torch.zeros_like(kept).scatter(1, likeliest, True) & nothing & ~own
-        return kept | spare
+        return dice.to(probability) < probability
 
     def own_loss(self) -> Tensor | None:
         """Value 0, with the gradient of an acceptance function that learns."""
@@ -130,6 +128,17 @@ class Accepted(NegativeSource):
     def readings(self) -> dict[str, Tensor]:
         """Mean probability of keeping, and effective share of the weights."""
         return self.last
+
+
+def spare(
+    probability: Float[Tensor, "n m"],
+    thrown: Bool[Tensor, "n m"],
+    own: Bool[Tensor, "n m"],
+) -> Bool[Tensor, "n m"]:
+    """For an anchor that would keep nothing: its likeliest proposal."""
+    likeliest = probability.masked_fill(own, -1.0).argmax(1, keepdim=True)
+    nothing = ~thrown.any(1, keepdim=True)
+    return torch.zeros_like(thrown).scatter(1, likeliest, True) & nothing & ~own
 
 
 def log_weights(
@@ -146,7 +155,7 @@ def log_weights(
     n_kept = kept.sum(1, keepdim=True).clamp_min(1)
     total = inverse.logsumexp(1, keepdim=True)
     total = total.masked_fill(total == -torch.inf, 0.0)  # an anchor left with nothing
-    return inverse - total + n_kept.log()
+    return inverse - total + n_kept.to(probability).log()
 
 
 def effective_share(

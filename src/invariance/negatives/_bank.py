@@ -28,6 +28,7 @@ class Bank(NegativeSource):
     True
     """
 
+    plain = True
     z: Tensor
     ids: Tensor
 

@@ -13,9 +13,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..errors import SettingError
+from ..errors import SettingError, choose
 
 CHUNK_ELEMENTS = 2**22  # of scores at a time
+BACKENDS = {"auto": "", "torch": "", "faiss": ""}
 FAISS_WORTHWHILE = 2**31  # n k d from which its speed matters more than its start-up
 
 
@@ -53,6 +54,7 @@ def kmeans(
         raise SettingError(
             f"k-means finds 1 to {len(z)} clusters of {len(z)} rows: {k}."
         )
+    choose(BACKENDS, backend, "backend of k-means")
     if backend == "auto":
         large = len(z) * k * z.shape[1] >= FAISS_WORTHWHILE and z.device.type == "cpu"
         there = importlib.util.find_spec("faiss") is not None

@@ -50,12 +50,23 @@ class AcceptanceNetwork(nn.Module):
         logits: Float[Tensor, "n m"],
         probability: Float[Tensor, "n m"],
         kept: Bool[Tensor, "n m"],
+        thrown: Bool[Tensor, "n m"],
+        asked: Bool[Tensor, "n m"],
     ) -> Float[Tensor, ""]:
-        """A loss whose gradient is the score function's, a share of it a proposal."""
-        n_kept = kept.sum(1).clamp_min(1)
+        """A loss whose gradient is the score function's, divided by the proposals.
+
+        Args:
+            logits: Of all pairs.
+            probability: Of keeping them.
+            kept: What was kept in the end.
+            thrown: What the dice said; an anchor left with nothing keeps one anyway.
+            asked: Pairs whose dice count: not an anchor with itself.
+        """
+        n_kept = kept.sum(1).clamp_min(1).to(logits)
         hardness = logits.masked_fill(~kept, -torch.inf).logsumexp(1) - n_kept.log()
         others = (hardness.sum() - hardness) / max(len(hardness) - 1, 1)
-        chance = torch.where(kept, probability.log(), torch.log1p(-probability))
+        chance = torch.where(thrown, probability.log(), torch.log1p(-probability))
+        chance = chance.masked_fill(~asked, 0.0)
         return -((hardness - others).detach() * chance.mean(1)).mean()
 
 

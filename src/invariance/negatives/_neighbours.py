@@ -27,7 +27,8 @@ from ._kmeans import kmeans
 from ._ranks import limits, rank_of
 from ._source import Candidates, NegativeSource, Number, over
 
-LEAST_REST = 1e-4  # of the ball: less than this is the rounding of the subtraction
+ROWS_A_CLUSTER = 20
+ROUNDING = 1000  # units of it: less of a ball than this is what subtracting leaves
 
 
 class Neighbours(NegativeSource):
@@ -40,7 +41,7 @@ class Neighbours(NegativeSource):
         bank: Bank,
         *,
         k: float | int = 4096,
-        n_clusters: int = 100,
+        n_clusters: int | None = None,
         n_clusterings: int = 3,
         warmup: float | int = 0.05,
     ) -> None:
@@ -48,6 +49,8 @@ class Neighbours(NegativeSource):
         self.k = rank_of("k", k, len(bank) - 1)
         if self.k < 1:
             raise SettingError(f"The background needs at least one row: got k = {k}.")
+        if n_clusters is None:
+            n_clusters = max(len(bank) // ROWS_A_CLUSTER, 2)
         if not 1 < n_clusters <= len(bank):
             raise SettingError(
                 f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
@@ -164,6 +167,6 @@ def log_difference(
     tensor([1.0986,   -inf])
     """
     gap = b - a
-    left = gap < -LEAST_REST
+    left = gap < -ROUNDING * torch.finfo(a.dtype).eps
     rest = torch.log1p(-gap.where(left, -1.0).exp())
     return (a.where(left, 0.0) + rest).masked_fill(~left, -torch.inf)

@@ -57,7 +57,7 @@ def stratified_partition(
             f"Each of the {len(probability)} strata needs at least one draw: they have "
             f"{counts.tolist()}."
         )
-    weight = probability.log() - counts.log()
+    weight = probability.log() - counts.to(probability).log()
     return (s + weight.to(s)[stratum]).logsumexp(1)
 
 
@@ -89,7 +89,9 @@ def control_variate_partition(
     terms = (s - top).exp()
     if coefficient is None:
         known = quadratic - quadratic.mean(1, keepdim=True)
-        c = (terms * known).sum(1, keepdim=True) / known.square().sum(1, keepdim=True)
+        spread = known.square().sum(1, keepdim=True)
+        # draws that are all alike tell nothing about c
+        c = (terms * known).sum(1, keepdim=True) / spread.where(spread > 0, 1.0)
     else:
         c = coefficient * (-top).exp()
     corrected = (terms - c * (quadratic - expected)).mean(1)

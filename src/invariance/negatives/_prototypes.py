@@ -25,6 +25,8 @@ from ._bank import Bank
 from ._kmeans import Clusters, kmeans
 from ._source import Candidates, NegativeSource, Number
 
+ROWS_A_CLUSTER = 100
+LEAST_CONCENTRATION = 0.1  # of the mean
 SMOOTHING = 10  # members added to a cluster's size: few members say little
 
 
@@ -37,9 +39,15 @@ class Prototypes(NegativeSource):
     ids: Tensor
 
     def __init__(
-        self, bank: Bank, *, n_clusters: int = 50, warmup: float | int = 0.1
+        self,
+        bank: Bank,
+        *,
+        n_clusters: int | None = None,
+        warmup: float | int = 0.1,
     ) -> None:
         super().__init__(bank)
+        if n_clusters is None:
+            n_clusters = max(len(bank) // ROWS_A_CLUSTER, 2)
         if not 1 < n_clusters <= len(bank):
             raise SettingError(
                 f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
@@ -111,10 +119,11 @@ def concentration(z: Float[Tensor, "n d"], clusters: Clusters) -> Float[Tensor, 
     distance = torch.linalg.vector_norm(z - centres[labels], dim=1)
     sizes = torch.bincount(labels, minlength=k)
     spread = distance.new_zeros(k).index_add(0, labels, distance)
-    phi = spread / sizes.clamp_min(1) / (sizes + SMOOTHING).log()
+    phi = spread / sizes.clamp_min(1) / (sizes + SMOOTHING).to(z).log()
     # a single member lies on its centre and would seem infinitely concentrated
     phi = torch.where(sizes > 1, phi, phi.max())
     ends = torch.quantile(phi, phi.new_tensor([0.1, 0.9]))
     phi = phi.clamp(ends[0], ends[1])
-    mean = phi.mean()
-    return phi / mean if mean > 0 else torch.ones_like(phi)
+    # equal rows, as in a collapse, have no spread at all
+    phi = phi.clamp_min(LEAST_CONCENTRATION * phi.mean())
+    return phi / phi.mean() if phi.mean() > 0 else torch.ones_like(phi)

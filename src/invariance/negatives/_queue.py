@@ -24,6 +24,7 @@ class Queue(NegativeSource):
     (2, [7, 8])
     """
 
+    plain = True
     z: Tensor
     ids: Tensor
 
@@ -56,7 +57,12 @@ class Queue(NegativeSource):
     @torch.no_grad()
     def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
         """Put rows in, unit length, in place of the oldest."""
-        size = len(self.z)
+        size, width = self.z.shape
+        if z.ndim != 2 or z.shape[1] != width or ids.shape != z.shape[:1]:
+            raise ShapeError(
+                f"A queue takes rows of width {width} with one id each: got "
+                f"{tuple(z.shape)} and ids {tuple(ids.shape)}."
+            )
         if len(z) > size:
             raise SettingError(
                 f"A queue of {size} rows is shorter than the batch of {len(z)}: keys "

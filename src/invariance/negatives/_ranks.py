@@ -24,8 +24,10 @@ def rank_of(name: str, value: float | int, n_others: int) -> int:
     (10, 10)
     """
     is_share = isinstance(value, float) and value <= 1
-    if value < 0:
-        raise SettingError(f"{name} is a rank or a share: got {value}.")
+    if not value >= 0 or not (is_share or float(value).is_integer()):
+        raise SettingError(
+            f"{name} is a rank (a whole number) or a share (up to 1.0): got {value}."
+        )
     rank = round(value * n_others) if is_share else int(value)
     if rank > n_others:
         raise SettingError(

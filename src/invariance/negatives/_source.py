@@ -16,6 +16,7 @@ from ..errors import SettingError
 from ..partition import log_partitions
 
 Number = float | int | Tensor
+EMPTY = "There are no negatives yet: let the source remember a first batch."
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class NegativeSource(nn.Module):
     One that is built on a memory bank takes the anchors' positives from there and lets
     it remember.
     """
+
+    plain = False
+    """Whether the negatives are the candidates as they are: no band, no weights."""
 
     def __init__(self, bank: Any = None) -> None:
         super().__init__()
@@ -117,6 +121,8 @@ def over(
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
     """
+    if not len(found.z):
+        raise SettingError(EMPTY)
     banded = found.low is not None or found.high is not None
     return log_partitions(
         u,

@@ -7,6 +7,7 @@ from ._align_uniform import AlignUniform, align_uniform
 from ._barlow_twins import BarlowTwins, barlow_twins
 from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
+from ._contrast import Contrast
 from ._dcl import DCL, dcl
 from ._debiased import Debiased, debiased
 from ._dhel import DHEL, dhel
@@ -15,7 +16,7 @@ from ._info_nce import InfoNCE, info_nce
 from ._kcl import KCL, kcl
 from ._multi_view import MultiView, multi_view
 from ._nt_xent import NTXent, nt_xent
-from ._objective import Objective
+from ._objective import Objective, takes_sources
 from ._sig_lip import SigLIP, sig_lip
 from ._sim_siam import SimSiam, sim_siam
 from ._sup_con import SupCon, sup_con
@@ -51,6 +52,7 @@ __all__ = [
     "AlignUniform",
     "BarlowTwins",
     "BinaryNCE",
+    "Contrast",
     "Debiased",
     "FlatNCE",
     "InfoNCE",
@@ -79,5 +81,6 @@ __all__ = [
     "sinkhorn",
     "sup_con",
     "swav",
+    "takes_sources",
     "vicreg",
 ]

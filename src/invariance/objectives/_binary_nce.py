@@ -11,6 +11,7 @@ rows the loss is log(1 + k) + k log(1 + 1/k). It is SigLIP with a bias of -c.
 """
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -18,9 +19,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ..partition import log_partition, row_sums
+from ..partition import log_partition, log_partitions, row_sums
 from ._contrast import Source
-from ._objective import Objective, loss_and_softmax
+from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
     anchor_rows,
@@ -89,30 +90,36 @@ class BinaryNCE(Objective):
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
     ) -> Tensor:
         """The loss with the rows of a queue or a bank as noise."""
+        if not getattr(source, "plain", False):
+            raise SettingError(
+                "binary_nce asks about each row of the noise by itself, without bands "
+                "of scores, weights or clusters: take it from a queue or a bank."
+            )
         u, v = anchor_rows(u, v, ids, normalize=self.normalize)
+        scale = 1 / self.temperature
         with full_precision(u):
             found = source.candidates(u, ids)
-        if found.low is not None or found.high is not None:
-            raise SettingError(
-                "binary_nce asks about each row of the noise and knows no band of "
-                "scores: take it from a queue or a bank."
-            )
-        scale = 1 / self.temperature
-        one = torch.ones_like(u[:, :1])
-        with torch.no_grad():
+            if not len(found.z):
+                raise SettingError("There is no noise yet: remember a first batch.")
             kinds = {"row_ids": ids, "column_ids": found.ids}
-            total = log_partition(u, found.z, scale=scale, **kinds)
-            log_z = total.logsumexp(0) - math.log(len(u) * len(found.z))
-        offset = self._frozen(log_z) + math.log(len(found.z))
-        rows = torch.cat([scale * u, -offset * one], 1)
-        columns = torch.cat([found.z, torch.ones_like(found.z[:, :1])], 1)
-        noise = row_sums(rows, columns, "softplus", **kinds)
-        positive = source.positive(u, v, ids, scale=scale)
-        return (softplus(offset - positive) + noise).mean()
+            with torch.no_grad():
+                scales = [scale, 0.0]
+                total, log_count = log_partitions(u, found.z, scales=scales, **kinds)
+            log_z = self._frozen(total.logsumexp(0) - log_count.logsumexp(0))
+            offset = log_z + log_count
+            rows = torch.cat([scale * u, -offset[:, None]], 1)
+            columns = torch.cat([found.z, torch.ones_like(found.z[:, :1])], 1)
+            noise = row_sums(rows, columns, "softplus", **kinds)
+            positive = source.positive(u, v, ids, scale=scale)
+            return (softplus(offset - positive) + noise).mean()
+
+    def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
+        """The loss with the batch's own constant, certified information and ESS."""
+        kinds: Any = {"temperature": self.temperature, "normalize": self.normalize}
+        loss = float(binary_nce(u.detach(), v.detach(), **kinds))
+        return {"loss": loss, **softmax_readings(u, v, **kinds)}
 
     def _frozen(self, log_z: Tensor) -> Tensor:
         """The constant: this batch's if there was none before, without a branch."""
         self.log_z.copy_(torch.where(self.log_z.isnan(), log_z, self.log_z))
         return self.log_z.to(log_z)
-
-    readings = loss_and_softmax

@@ -199,6 +199,18 @@ def contrast_against(
     return Contrast(positive, negative[: len(scales)], log_count)
 
 
+def with_negatives(logits: Contrast) -> Contrast:
+    """Anchors that a source leaves without any negative made to cost a constant.
+
+    An objective without the positive in its denominator would be minus infinity there.
+    """
+    alone = logits.negative[0] == -torch.inf
+    return logits._replace(
+        positive=logits.positive.masked_fill(alone, 0.0),
+        negative=logits.negative.masked_fill(alone, 0.0),
+    )
+
+
 def cross_entropy(logits: Contrast) -> Float[Tensor, ""]:
     """Of picking the positive out of itself and the negatives, mean over anchors."""
     return softplus(logits.first - logits.positive).mean()

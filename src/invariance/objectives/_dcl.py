@@ -16,7 +16,7 @@ mutual information.
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import NEGATIVES, Contrast, paired_contrast
+from ._contrast import NEGATIVES, Contrast, paired_contrast, with_negatives
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_choice, check_positive
 
@@ -95,6 +95,6 @@ class DCL(Objective):
 
     def of(self, logits: Contrast) -> Tensor:
         """Log-partition minus the (weighted) positive."""
-        return _decoupled(logits, self.temperature, self.weight_sigma)
+        return _decoupled(with_negatives(logits), self.temperature, self.weight_sigma)
 
     readings = loss_and_softmax

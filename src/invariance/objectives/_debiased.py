@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import Contrast, paired_contrast
+from ._contrast import Contrast, paired_contrast, with_negatives
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_number, check_positive
 
@@ -132,6 +132,7 @@ class Debiased(Objective):
 
     def of(self, logits: Contrast) -> Tensor:
         """Cross-entropy without the expected false negatives."""
+        logits = with_negatives(logits)
         return _corrected(logits, self.temperature, self.prior, self.hardness)
 
     readings = loss_and_softmax

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import log_partition
-from ._contrast import Contrast
+from ._contrast import Contrast, with_negatives
 from ._objective import Objective, loss_and_softmax
 from ._rows import (
     Number,
@@ -89,6 +89,7 @@ class DHEL(Objective):
 
     def of(self, logits: Contrast) -> Tensor:
         """Log-partition minus positive: a source stands for the anchor's own view."""
+        logits = with_negatives(logits)
         return (logits.negative[0] - logits.positive).mean()
 
     readings = loss_and_softmax

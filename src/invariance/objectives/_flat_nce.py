@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import NEGATIVES, Contrast, paired_contrast
+from ._contrast import NEGATIVES, Contrast, paired_contrast, with_negatives
 from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
@@ -114,7 +114,7 @@ class FlatNCE(Objective):
 
     def of(self, logits: Contrast) -> Tensor:
         """1, with a gradient."""
-        return _flat(logits, self.keep_positive, self.gamma)
+        return _flat(with_negatives(logits), self.keep_positive, self.gamma)
 
     def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
         """The InfoNCE value, certified information and ESS; not the constant loss."""

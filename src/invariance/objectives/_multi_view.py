@@ -28,6 +28,7 @@ from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
     check_choice,
+    check_ids,
     check_positive,
     full_precision,
     sample_ids,
@@ -116,6 +117,7 @@ class MultiView(Objective):
     def against(self, z: Tensor, source: Source, ids: Tensor) -> Tensor:  # type: ignore[override]
         """The loss of (views, n, d) against the negatives of a source."""
         z = view_stack(z, normalize=self.normalize)
+        check_ids(ids, z.shape[1])
         scale = 1 / self.temperature
         with full_precision(z):
             each = [source.negative(u, ids, scales=[scale])[0] for u in z]

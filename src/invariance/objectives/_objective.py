@@ -35,11 +35,7 @@ class Objective(nn.Module):
 
     def of(self, logits: Contrast) -> Tensor:
         """The loss of anchors whose logits are known."""
-        raise SettingError(
-            f"{type(self).__name__} has no softmax over negatives that a queue or a "
-            "memory bank could provide: use info_nce, nt_xent, dcl, dhel, flat_nce, "
-            "debiased, multi_view or sup_con, or take negatives from the batch."
-        )
+        raise SettingError(no_softmax(self))
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
@@ -52,6 +48,8 @@ class Objective(nn.Module):
             source: A queue, a memory bank or another of ``invariance.negatives``.
             ids: Which sample each anchor is, so that it is never its own negative.
         """
+        if type(self).of is Objective.of:
+            raise SettingError(no_softmax(self))
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
         with full_precision(u):
@@ -69,6 +67,22 @@ class Objective(nn.Module):
         """The settings, for ``print``."""
         plain = {k: v for k, v in vars(self).items() if k[0] != "_" and k != "training"}
         return ", ".join(f"{name}={value!r}" for name, value in plain.items())
+
+
+def takes_sources(objective: Objective) -> bool:
+    """Whether ``against`` works."""
+    kind = type(objective)
+    own = kind.against is not Objective.against
+    return own or kind.of is not Objective.of
+
+
+def no_softmax(objective: Objective) -> str:
+    """Why an objective cannot be put against a source."""
+    return (
+        f"{type(objective).__name__} has no softmax over negatives that a queue or a "
+        "memory bank could provide: use info_nce, nt_xent, dcl, dhel, flat_nce, "
+        "debiased, binary_nce, multi_view or sup_con, or take negatives from the batch."
+    )
 
 
 @torch.no_grad()

@@ -45,23 +45,23 @@ def tile_precision(*rows: Tensor) -> str:
 
 
 def paired_rows(
-    u: Tensor, v: Tensor, *, normalize: bool = True
+    u: Tensor, v: Tensor, *, normalize: bool = True, least: int = 2
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
     """Two views checked, raised to float32 and, unless told not to, of unit length."""
-    check_pair(u, v)
+    check_pair(u, v, least)
     ready = unit_rows if normalize else at_least_float32
     return ready(u), ready(v)
 
 
-def check_pair(u: Tensor, v: Tensor) -> None:
+def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
     """Raise unless u and v are two views of the same samples."""
     if u.shape != v.shape:
         raise ShapeError(
             f"u and v need one row per sample: got {tuple(u.shape)} and "
             f"{tuple(v.shape)}. If the last batch is short, load with drop_last=True."
         )
-    check_rows(u, "u")
-    check_rows(v, "v")
+    check_rows(u, "u", least=least)
+    check_rows(v, "v", least=least)
     if u.device != v.device:
         raise ShapeError(
             f"u and v must be on one device: got {u.device} and {v.device}."
@@ -77,15 +77,20 @@ def anchor_rows(
     u: Tensor, v: Tensor | None, ids: Tensor, *, normalize: bool = True
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:
     """Anchors and, if given, their positives, checked as ``paired_rows`` does."""
-    if ids.shape != u.shape[:1] or ids.is_floating_point():
-        raise ShapeError(
-            f"ids need one integer an anchor: expected ({len(u)},), got "
-            f"{tuple(ids.shape)} of {ids.dtype}."
-        )
+    check_ids(ids, len(u))
     if v is not None:
-        return paired_rows(u, v, normalize=normalize)
-    check_rows(u, "u")
+        return paired_rows(u, v, normalize=normalize, least=1)
+    check_rows(u, "u", least=1)
     return (unit_rows(u) if normalize else at_least_float32(u)), None
+
+
+def check_ids(ids: Tensor, n: int) -> None:
+    """Raise unless there is one integer a sample."""
+    if ids.shape != (n,) or ids.is_floating_point():
+        raise ShapeError(
+            f"ids need one integer a sample: expected ({n},), got {tuple(ids.shape)} "
+            f"of {ids.dtype}."
+        )
 
 
 def view_stack(z: Tensor, *, normalize: bool = True) -> Float[Tensor, "v n d"]:

@@ -43,12 +43,7 @@ def sup_con(
     tensor(1.6094)
     """
     check_positive("temperature", temperature)
-    check_rows(z, "z")
-    if labels.shape != z.shape[:1] or labels.is_floating_point():
-        raise ShapeError(
-            f"labels need one integer a row of z: expected ({len(z)},), got "
-            f"{tuple(labels.shape)} of {labels.dtype}."
-        )
+    _check_labelled(z, labels)
     precision = tile_precision(z)
     z = unit_rows(z) if normalize else at_least_float32(z)
     towards, n_positives = _own_class(z, labels)
@@ -57,6 +52,15 @@ def sup_con(
         z, z, scale=scale, row_ids=ids, column_ids=ids, precision=precision
     )
     return ((spread - scale * towards) * (n_positives > 0)).mean()
+
+
+def _check_labelled(z: Tensor, labels: Tensor) -> None:
+    check_rows(z, "z")
+    if labels.shape != z.shape[:1] or labels.is_floating_point():
+        raise ShapeError(
+            f"labels need one integer a row of z: expected ({len(z)},), got "
+            f"{tuple(labels.shape)} of {labels.dtype}."
+        )
 
 
 def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,7 +103,7 @@ class SupCon(Objective):
         The source's ids are labels: what it holds of the anchor's own class is no
         negative.
         """
-        check_rows(z, "z")
+        _check_labelled(z, labels)
         z = unit_rows(z) if self.normalize else at_least_float32(z)
         towards, n_positives = _own_class(z, labels)
         scale, ids = 1 / self.temperature, sample_ids(z)

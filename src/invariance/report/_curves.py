@@ -1,12 +1,15 @@
-"""Which readings are drawn, and how to read each."""
+"""Which readings are drawn, and how to read each; several runs lie over each other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ._files import RunFiles, number
-from ._html import Html, lines, table, tag
-from ._svg import Chart, Series, line_chart, told
+from ._files import RunFiles
+from ._html import Html, Missing, lines, table, tag
+from ._numbers import number, told
+from ._svg import Chart, Series, legend, line_chart
 
 MOST_POINTS = 400
+ALONE = {"accuracy": "Contrastive accuracy", "knn": "kNN accuracy"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ CURVES = (
     Curve(
         "Accuracy",
         {"accuracy": "contrastive", "knn": "kNN"},
-        "How often a view finds its partner in the batch; kNN is on test labels.",
+        "How often a view finds its partner in the batch; kNN is by the labels.",
         percent=True,
     ),
     Curve(
@@ -66,12 +69,37 @@ def curves(run: RunFiles) -> Html:
     """All charts that have something to show, then the same as a table."""
     drawn = [figure for curve in CURVES if (figure := _figure(run, curve))]
     if not drawn:
-        return tag("p", "There are no readings to draw.")
+        return Missing("No curves: there are no readings to draw.")
     whole = tag("summary", "The readings at the end of each epoch, as a table")
     return lines(
         tag("div", lines(*drawn), class_="charts"),
         tag("details", whole, _as_table(run)),
     )
+
+
+def overlaid(runs: Sequence[RunFiles], names: list[str]) -> Html:
+    """A chart a reading, with a line for each run, always in the same colour."""
+    drawn = []
+    for curve in CURVES:
+        for key, name in curve.keys.items():
+            both = zip(names, runs, strict=True)
+            found = [Series(own, thin(run.points(key))) for own, run in both]
+            if not any(series.points for series in found):
+                continue
+            title = curve.title
+            if len(curve.keys) > 1:
+                title = ALONE.get(key, name.capitalize())
+            chart = Chart(
+                title=title,
+                series=found,
+                end=max([1.0, *(run.epochs or 1.0 for run in runs)]),
+                percent=curve.percent,
+                zero=curve.zero,
+            )
+            drawn.append(_drawn(chart, curve.about))
+    if not drawn:
+        return tag("p", "There are no readings to draw.")
+    return lines(legend(names), tag("div", lines(*drawn), class_="charts"))
 
 
 def _figure(run: RunFiles, curve: Curve) -> Html | None:
@@ -90,8 +118,6 @@ def _figure(run: RunFiles, curve: Curve) -> Html | None:
         percent=curve.percent,
         zero=curve.zero,
     )
-    keys = [tag("span", s.name, class_=f"key s{k}") for k, s in enumerate(series)]
-    legend = tag("p", *keys, class_="keys") if len(curve.keys) > 1 else Html()
     about = [curve.about]
     if missing := sum(key in r for r in run.readings for key in curve.keys) - sum(
         map(len, found.values())
@@ -99,8 +125,13 @@ def _figure(run: RunFiles, curve: Curve) -> Html | None:
         about.append(f"Left out: {missing} that are not finite numbers.")
     if any(len(points) > MOST_POINTS for points in found.values()):
         about.append("Readings between the points are not drawn.")
-    caption = tag("figcaption", tag("h3", curve.title), tag("p", " ".join(about)))
-    return tag("figure", caption, legend, line_chart(chart))
+    keys = legend([s.name for s in series]) if len(curve.keys) > 1 else Html()
+    return _drawn(chart, " ".join(about), keys)
+
+
+def _drawn(chart: Chart, about: str, keys: Html | str = "") -> Html:
+    caption = tag("figcaption", tag("h3", chart.title), tag("p", about), keys)
+    return tag("figure", caption, line_chart(chart))
 
 
 def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -1,8 +1,7 @@
 """The files of a run, as far as they can be read, and what could not be."""
 
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,12 @@ from typing import Any
 import yaml
 
 from ..errors import InvarianceError
+from ._gallery import Gallery, read_gallery
+from ._numbers import number
 
-FILES = ("config.yaml", "env.json", "metrics.jsonl", "evaluation.json")
+FILES = ("config.yaml", "env.json", "metrics.jsonl", "evaluation.jsonl")
 BROKEN = (ValueError, RecursionError, yaml.YAMLError)  # JSON's errors are ValueErrors
+LATE = ("evaluation.jsonl", "diagnostics.json", "gallery/")  # of a finished run
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,31 @@ class RunFiles:
     readings: list[dict[str, Any]]
     """Oldest first; each has a finite "epoch"."""
     scores: list[dict[str, Any]] | None
-    """Of the final evaluation; empty without labels, None where there is no file."""
+    """Rows of the evaluation, each with a finite "value"; None without a file."""
+    diagnostics: dict[str, Any] | None
+    gallery: Gallery | None
     finished: bool
     problems: list[str]
     """A sentence for each file that is missing or broken."""
 
     @property
+    def name(self) -> str:
+        """What the run is called."""
+        return self.folder.resolve().name
+
+    @property
     def epochs(self) -> float | None:
         """How many were asked for."""
         return number(self.config.get("epochs"))
+
+    @property
+    def labelled(self) -> bool | None:
+        """Whether the data have labels; None where nothing tells."""
+        if self.scores:
+            return True
+        if self.gallery is not None:
+            return self.gallery.labels is not None
+        return None if self.scores is None else False
 
     def points(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every reading that has a finite value."""
@@ -71,45 +89,47 @@ def read_run(folder: Path) -> RunFiles:
             problems.append(f"{name} is empty or not what a run writes.")
         return None
 
+    def rows(name: str, key: str) -> list[dict[str, Any]] | None:
+        """Lines that are objects with a finite number called ``key``."""
+        found = read(name, _records, list)
+        kept = [
+            record | {key: value}
+            for record in found or []
+            if isinstance(record, dict)
+            if (value := number(record.get(key))) is not None
+        ]
+        if broken := len(found or []) - len(kept):
+            count = "1 line" if broken == 1 else f"{broken} lines"
+            problems.append(f"{name}: {count} half written or broken, left out.")
+        return None if found is None else kept
+
     config = read("config.yaml", yaml.safe_load, dict) or {}
     env = read("env.json", json.loads, dict) or {}
-    found = read("metrics.jsonl", _records, list)
-    if found == []:
+    readings = rows("metrics.jsonl", "epoch")
+    if readings == [] and not any("metrics.jsonl:" in p for p in problems):
         problems.append("metrics.jsonl is empty: there are no readings yet.")
-    readings = [
-        record | {"epoch": epoch}
-        for record in found or []
-        if isinstance(record, dict)
-        if (epoch := number(record.get("epoch"))) is not None
-    ]
-    if broken := len(found or []) - len(readings):
-        count = "1 line" if broken == 1 else f"{broken} lines"
-        problems.append(f"metrics.jsonl: {count} half written or broken, left out.")
-    scores = read("evaluation.json", json.loads, list)
-    if scores is not None and not all(isinstance(row, dict) for row in scores):
-        problems.append("evaluation.json is half written or broken.")
-        scores = None
+    scores = rows("evaluation.jsonl", "value")
+    diagnostics = read("diagnostics.json", json.loads, dict)
+    gallery, more = read_gallery(folder / "gallery")
+    problems += more
     finished = (folder / "encoder.safetensors").is_file()
-    return RunFiles(folder, config, env, readings, scores, finished, problems)
-
-
-def number(value: object) -> float | None:
-    """A finite number, or None.
-
-    >>> number(3), number(float("nan")), number("3"), number(True)
-    (3.0, None, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # beyond these bounds the arithmetic of axes would overflow
-    return float(value) if abs(value) < 1e100 and math.isfinite(value) else None
-
-
-def inside(values: object, *path: str) -> Any:
-    """The value at the end of a path of names; None where it breaks off."""
-    for name in path:
-        values = values.get(name) if isinstance(values, Mapping) else None
-    return values
+    if not finished or config.get("evaluate") is False:  # then it was never written
+        problems = [
+            p
+            for p in problems
+            if not (p.startswith(LATE) and p.endswith(" is missing."))
+        ]
+    return RunFiles(
+        folder,
+        config,
+        env,
+        readings or [],
+        scores,
+        diagnostics,
+        gallery,
+        finished,
+        problems,
+    )
 
 
 def _records(text: str) -> list[Any]:

@@ -1,12 +1,19 @@
 """HTML elements as values: whatever is not markup already is escaped."""
 
+import json
+from collections.abc import Sequence
 from html import escape
+from typing import Any
 
-VOID = {"br", "meta"}
+VOID = {"br", "meta", "img", "input"}
 
 
 class Html(str):
     """Text that is markup already."""
+
+
+class Missing(Html):
+    """A sentence that stands for what could not be shown."""
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
@@ -29,8 +36,24 @@ def lines(*children: Html) -> Html:
     return Html("\n".join(children))
 
 
+def data(name: str, value: Any) -> Html:
+    r"""Values for the script of the page, which nothing in them can end or leave.
+
+    >>> print(data("d", "</p>\u2028"))
+    <script type="application/json" id="d">"\u003c/p\u003e\u2028"</script>
+    """
+    text = json.dumps(value, separators=(",", ":"))  # all but ASCII is escaped
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return tag("script", Html(text), type="application/json", id=name)
+
+
 def table(
-    head: list[str], rows: list[list[object]], *, label: str, kind: str | None = None
+    head: Sequence[object],
+    rows: Sequence[Sequence[object]],
+    *,
+    label: str,
+    kind: str | None = None,
 ) -> Html:
     """Rows that each begin with their own heading; wide ones scroll in themselves."""
     top = tag("tr", *(tag("th", cell, scope="col") for cell in head))
@@ -38,8 +61,9 @@ def table(
         tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))
         for first, *rest in rows
     ]
+    name = tag("caption", label, class_="unseen")
     inside = tag(
-        "table", tag("thead", top), "\n", tag("tbody", lines(*body)), class_=kind
+        "table", name, tag("thead", top), "\n", tag("tbody", lines(*body)), class_=kind
     )
     # focusable, so that the arrow keys scroll it
     return tag(

@@ -3,18 +3,21 @@
 Made from the folder alone, so it can be made again at any time.
 """
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvarianceError
 from ._curves import curves
-from ._files import RunFiles, inside, number, read_run
-from ._html import Html, lines, table, tag
+from ._diagnosed import diagnosed
+from ._files import RunFiles, read_run
+from ._html import Html, Missing, lines, tag
+from ._map import embedding_map
 from ._page import page, section
+from ._pictures import neighbour_grid, views
 from ._settings import again, environment, settings
+from ._summary import figures, scored, summary
 from ._verdict import verdict
+from ._write import write_page
 
 NAME = "report.html"
 
@@ -28,42 +31,34 @@ def write_report(folder: str | Path, defaults: Mapping[str, Any] | None = None) 
             config.yaml; what differs is then marked.
     """
     run = read_run(Path(folder))
-    path, part = run.folder / NAME, run.folder / f"{NAME}.part"
-    # names of files may hold what no encoding can write
-    text = str(report(run, defaults)).encode("utf-8", errors="replace")
-    try:
-        part.write_bytes(text)
-        part.replace(path)
-    except OSError as cause:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise InvarianceError(f"Could not write {path}: {cause.strerror}.") from None
-    return path
+    return write_page(run.folder / NAME, report(run, defaults))
 
 
 def report(run: RunFiles, defaults: Mapping[str, Any] | None) -> Html:
     """The document."""
-    name = run.folder.resolve().name
+    parts = {
+        "verdict": ("Verdict", lines(judged(run), figures(run))),
+        "scores": ("Scores", scored(run)),
+        "map": ("Map", embedding_map(run)),
+        "neighbours": ("Neighbours", neighbour_grid(run)),
+        "curves": ("Curves", curves(run)),
+        "diagnostics": ("Diagnostics", diagnosed(run)),
+        "views": ("Views", views(run)),
+        "again": ("Run it again", again(run)),
+        "settings": ("Settings", settings(run, defaults)),
+        "environment": ("Environment", environment(run)),
+    }
+    gone = [inside for _, inside in parts.values() if isinstance(inside, Missing)]
+    kept = {k: p for k, p in parts.items() if not isinstance(p[1], Missing)}
+    if gone:
+        sentences = lines(*(tag("li", sentence) for sentence in filter(None, gone)))
+        kept["missing"] = ("Not in this report", tag("ul", sentences))
     return page(
-        f"{name}: run report",
-        lines(tag("h1", name), tag("p", summary(run))),
-        section("verdict", "Verdict", judged(run)),
-        section("scores", "Scores", scored(run)),
-        section("curves", "Curves", curves(run)),
-        section("again", "Run it again", again(run)),
-        section("settings", "Settings", settings(run, defaults)),
-        section("environment", "Environment", environment(run)),
+        f"{run.name}: run report",
+        lines(tag("h1", run.name), tag("p", summary(run))),
+        *(section(key, title, inside) for key, (title, inside) in kept.items()),
+        contents={key: title for key, (title, _) in kept.items()},
     )
-
-
-def summary(run: RunFiles) -> str:
-    """The run in a line."""
-    config = run.config
-    if not config:
-        return "The settings of this run are not known."
-    text = f"{config.get('method', '?')} on {config.get('data', '?')}"
-    text += f", {config.get('epochs', '?')} epochs"
-    return f"{text}, batches of {config.get('batch_size', '?')}"
 
 
 def judged(run: RunFiles) -> Html:
@@ -73,53 +68,5 @@ def judged(run: RunFiles) -> Html:
         command = tag("code", f.command) if f.command else Html()
         said = (tag("strong", f.word), tag("span", f.text), command)
         found.append(tag("li", *said, class_=f.mood))
-    expected = run.finished and run.config.get("evaluate") is not False
-    problems = [
-        tag("p", problem, class_="note problem")
-        for problem in run.problems
-        if expected or problem != "evaluation.json is missing."
-    ]
+    problems = [tag("p", problem, class_="note problem") for problem in run.problems]
     return lines(tag("ul", lines(*found), class_="verdict"), *problems)
-
-
-def scored(run: RunFiles) -> Html:
-    """The final table."""
-    if run.scores is None:
-        why = "there is no whole evaluation.json"
-        if run.config.get("evaluate") is False:
-            why = "evaluation was switched off"
-        elif not run.finished:
-            why = "the run is not finished"
-        return tag("p", f"No scores: {why}.")
-    if not run.scores:
-        return tag("p", "No scores: there are no labels in these data.")
-    rows: list[list[object]] = []
-    for row in run.scores:
-        rows.append([row.get("features", "?")])
-        for kind in ("knn", "linear"):
-            ends = inside(row, kind, "interval")
-            ends = [percent(end) for end in ends] if isinstance(ends, list) else ["?"]
-            accuracy = percent(inside(row, kind, "accuracy"))
-            rows[-1].append(Html(f"{accuracy} {tag('small', ' to '.join(ends))}"))
-    interval = tag("small", "95 % interval")
-    head = ["features", Html(f"kNN {interval}"), Html(f"linear probe {interval}")]
-    first = run.scores[0]
-    k, n = inside(first, "knn", "settings", "k"), inside(first, "knn", "n_test")
-    n = f"{n:,}" if isinstance(n, int) else "?"
-    about = [
-        f"kNN: k = {k}, cosine. Linear probe: logistic regression on frozen features. "
-        f"{n} test images that were never trained on. The intervals cover the draw of "
-        "the test images, not the seed of the training."
-    ]
-    for row in run.scores:
-        for kind in ("knn", "linear"):
-            notes = inside(row, kind, "notes")
-            about += [str(note) for note in notes] if isinstance(notes, list) else []
-    notes = [tag("p", note, class_="note") for note in dict.fromkeys(about)]
-    return lines(table(head, rows, label="Scores", kind="numbers"), *notes)
-
-
-def percent(value: object) -> str:
-    """A share, or a question mark."""
-    share = number(value)
-    return "?" if share is None else f"{100 * share:.1f} %"

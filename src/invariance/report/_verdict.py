@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from ._files import RunFiles, inside, number
+from ._files import RunFiles
+from ._numbers import minus
+from ._scores import tabulated
 
 Mood = Literal["good", "bad", "unsure"]
 
@@ -29,7 +31,7 @@ class Finding:
 def verdict(run: RunFiles) -> list[Finding]:
     """Everything worth saying, what decides first."""
     found = [diverged(run), collapsed(run), unfinished(run), learned(run)]
-    found += [behind_pixels(run), saturated(run)]
+    found += [better_before(run), behind_pixels(run), saturated(run)]
     return [finding for finding in found if finding is not None]
 
 
@@ -93,6 +95,17 @@ def learned(run: RunFiles) -> Finding | None:
     return Finding("bad", "It did not learn what the labels ask for", text + advice)
 
 
+def better_before(run: RunFiles) -> Finding | None:
+    """The best epoch, chosen without the test part, is clearly ahead of the last."""
+    last, best = (_score(run, name) for name in ("trained encoder", "best epoch"))
+    if last is None or best is None or best[1] <= last[2]:
+        return None
+    pair = f"{100 * best[0]:.1f} % against {100 * last[0]:.1f} %"
+    text = f"The best epoch scores {pair} of the last by the linear probe. "
+    advice = "Use its encoder, or train for fewer epochs."
+    return Finding("unsure", "It was better before", text + advice)
+
+
 def behind_pixels(run: RunFiles) -> Finding | None:
     """Raw pixels, which cost nothing, do better."""
     worse = []
@@ -123,13 +136,14 @@ def saturated(run: RunFiles) -> Finding | None:
 
 def _learned_by_readings(run: RunFiles) -> Finding:
     """The bound over the last epoch beside the first reading."""
-    why = "There are no labels to score it by. " if run.scores == [] else ""
+    why = "There are no labels to score it by. " if run.labelled is False else ""
     points = run.points("mi_nats")
     if len(points) < 2:
         return Finding("unsure", "Not known yet", f"{why}There are too few readings.")
     start, end = points[0][1], _last_epoch(points)
     accuracy, ceiling = _last_epoch(run.points("accuracy")), run.last("mi_ceiling")
-    text = f"{why}The information bound went from {start:.2f} to {end:.2f} nats"
+    first = minus(f"{start:.2f}")
+    text = f"{why}The information bound went from {first} to {end:.2f} nats"
     if accuracy is not None and ceiling is not None:
         chance = f"{100 * math.exp(-ceiling):.1f} %"
         text += f", contrastive accuracy to {100 * accuracy:.1f} % (chance is {chance})"
@@ -146,14 +160,9 @@ def _last_epoch(points: list[tuple[float, float]]) -> float | None:
 
 
 def _score(
-    run: RunFiles, features: str, kind: str = "linear"
+    run: RunFiles, features: str, protocol: str = "linear"
 ) -> tuple[float, float, float] | None:
-    """Accuracy and its interval."""
-    for row in run.scores or []:
-        if row.get("features") == features:
-            ends = inside(row, kind, "interval")
-            ends = ends if isinstance(ends, list) and len(ends) == 2 else [None, None]
-            found = [number(x) for x in (inside(row, kind, "accuracy"), *ends)]
-            if None not in found:
-                return tuple(found)  # type: ignore[return-value]
-    return None
+    """Accuracy on the run's own data, and where it may well be."""
+    scores = tabulated(run.scores or [], run.config.get("data", ""))
+    cell = scores.cell(features, protocol)
+    return None if cell is None else (cell.mean, *cell.ends)

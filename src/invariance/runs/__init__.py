@@ -1,25 +1,30 @@
-"""A finished run, put to work: embed, search, export."""
+"""A finished run, put to work: evaluate, diagnose, embed, search, export."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._diagnose import diagnose
     from ._embed import Written, embed, write_embeddings
     from ._embedding_files import read_embeddings
     from ._embeddings import Embeddings
+    from ._evaluate import Evaluation, evaluate
     from ._export import Exported, export
     from ._overview import Overview, overviews
     from ._search import Found, Hit, Hits, search
 
 _HOME = {
     "Embeddings": "_embeddings",
+    "Evaluation": "_evaluate",
     "Exported": "_export",
     "Found": "_search",
     "Hit": "_search",
     "Hits": "_search",
     "Overview": "_overview",
     "Written": "_embed",
+    "diagnose": "_diagnose",
     "embed": "_embed",
+    "evaluate": "_evaluate",
     "export": "_export",
     "overviews": "_overview",
     "read_embeddings": "_embedding_files",
@@ -29,13 +34,16 @@ _HOME = {
 
 __all__ = [
     "Embeddings",
+    "Evaluation",
     "Exported",
     "Found",
     "Hit",
     "Hits",
     "Overview",
     "Written",
+    "diagnose",
     "embed",
+    "evaluate",
     "export",
     "overviews",
     "read_embeddings",

@@ -14,10 +14,13 @@ from ..errors import DataError
 from . import _checkpoint
 
 NAME = "encoder.safetensors"
+BEST = "encoder-best.safetensors"
 
 
-def write(encoder: Encoder, path: Path, *, advice: str = "") -> None:
-    """Weights, and the name and input shape they belong to.
+def write(
+    encoder: Encoder, path: Path, *, advice: str = "", **said: float | int
+) -> None:
+    """Weights, the name and input shape they belong to, and what else is to be said.
 
     ``advice`` is what to do when the disk fails, if it is not to resume a run.
     """
@@ -25,7 +28,8 @@ def write(encoder: Encoder, path: Path, *, advice: str = "") -> None:
         k: v.detach().cpu().contiguous().clone()  # tied weights are written twice
         for k, v in encoder.state_dict().items()
     }
-    data = save(tensors, metadata={"invariance": json.dumps(about(encoder))})
+    told = json.dumps(about(encoder) | said)
+    data = save(tensors, metadata={"invariance": told})
     _checkpoint.write_whole(path, lambda file: file.write(data), advice=advice)
 
 
@@ -58,13 +62,18 @@ def load(run_or_file: str | Path, *, network: nn.Module | None = None) -> Encode
             f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
             "shows what there is."
         )
+    return _rebuilt(*read(path), network)
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What an encoder file says of itself, and its weights."""
     try:
         with safe_open(path, framework="pt") as file:
             said = json.loads((file.metadata() or {})["invariance"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, ValueError, OSError) as cause:
         raise DataError(f"{path} is not an encoder of this package: {cause}.") from None
-    return _rebuilt(said, tensors, network)
+    return said, tensors
 
 
 def _from_checkpoint(folder: Path, network: nn.Module | None) -> Encoder:

@@ -88,7 +88,7 @@ class Prepared:
     def load(self, state: dict[str, Any], plan: Plan, health: Health) -> None:
         """Be what ``state`` was."""
         try:
-            if self._sharded:
+            if self.sharded:
                 set_state_dict(
                     *self._inside,
                     model_state_dict=state["learner"],
@@ -110,7 +110,7 @@ class Prepared:
 
     def encoder(self, plan: Plan) -> Encoder:
         """The encoder as it is now, whole; every process takes part in gathering it."""
-        if not self._sharded:
+        if not self.sharded:
             return plan.learner.encoder
         whole = copy.deepcopy(plan.untrained)
         learner, _ = self._weights()
@@ -118,7 +118,8 @@ class Prepared:
         return whole.to(self.fabric.device)
 
     @property
-    def _sharded(self) -> bool:
+    def sharded(self) -> bool:
+        """Whether each process holds only a part of the weights."""
         return isinstance(self.fabric.strategy, FSDPStrategy)
 
     @property
@@ -127,7 +128,7 @@ class Prepared:
         return self.wrapped._forward_module, self.optimizer.optimizer
 
     def _weights(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self._sharded:
+        if self.sharded:
             options = StateDictOptions(full_state_dict=True, cpu_offload=True)
             return get_state_dict(*self._inside, options=options)
         return self.wrapped.module.state_dict(), self.optimizer.state_dict()

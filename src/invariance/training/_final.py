@@ -1,19 +1,25 @@
 """Did it learn? The encoder beside raw pixels and beside itself before training."""
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from ..data import ImageSource
-from ..evaluation import Score, knn, linear_probe, raw_pixels
+from ..diagnostics import Diagnosis, diagnosis
+from ..evaluation import Score, as_row, knn, linear_probe
+from ..evaluation._rows import NAME, Row, with_rows
+from ._checkpoint import write_whole
+from ._features import features, rows_of, view_features
 from ._plan import Plan
+from ._readings import UNTEMPERED
 
 ROWS = 5000  # of the training part that the probes see, evenly spread
-MONITOR_ROWS = 2000
-CHUNK = 500
+DIAGNOSED = 1000
+SAME = "The best epoch by kNN on training images is the last one."
 
 
 @dataclass(frozen=True)
@@ -23,12 +29,22 @@ class Result:
     features: str
     knn: Score
     linear: Score
+    epoch: int | None = None
+    """Of the best epoch."""
+
+    def rows(self, data: str) -> Iterator[Row]:
+        """What evaluation.jsonl keeps of it."""
+        for score in (self.knn, self.linear):
+            yield as_row(score, features=self.features, data=data)
 
 
 def evaluate_run(
-    plan: Plan, encoder: nn.Module, device: Any
+    plan: Plan,
+    encoder: nn.Module,
+    device: Any,
+    best: tuple[nn.Module, int] | None = None,
 ) -> tuple[list[Result], list[str]]:
-    """Scores of three kinds of features, and what to make of them in words."""
+    """Scores of three or four kinds of features, and what to make of them in words."""
     train, test = plan.source, plan.test
     if test is None:
         remark = (
@@ -44,47 +60,60 @@ def evaluate_run(
         "untrained encoder": plan.untrained.to(device),
         "trained encoder": encoder,
     }
+    last = best is not None and best[1] == plan.settings.epochs
+    if best is not None and not last:
+        kinds["best epoch"] = best[0].to(device)
     results = []
     for name, network in kinds.items():
         a = features(train, few, network, device)
         b = features(test, torch.arange(len(test)), network, device)
-        scores = [rate(a, truth[0], b, truth[1]) for rate in (knn, linear_probe)]
-        results.append(Result(name, *scores))
-    return results, [verdict(results, len(train.class_names))]
+        data = a, truth[0], b, truth[1]
+        results.append(Result(name, knn(*data), linear_probe(*data)))
+    if best is not None:
+        found = results[-1] if last else results.pop()
+        results.append(as_best(found, best[1], last))
+    return results, [verdict(results)]
 
 
-def knn_reading(plan: Plan, encoder: nn.Module, device: Any) -> float | None:
-    """KNN accuracy of the encoder as it is; None without labels."""
-    train, test = plan.source, plan.test
-    if test is None:
-        return None
-    learning = encoder.training
-    some, others = rows_of(train, MONITOR_ROWS), rows_of(test, MONITOR_ROWS // 2)
-    a, b = (features(s, r, encoder, device) for s, r in ((train, some), (test, others)))
-    encoder.train(learning)
-    assert train.labels is not None and test.labels is not None
-    return knn(a, train.labels[some], b, test.labels[others]).accuracy
+def as_best(result: Result, epoch: int, last: bool) -> Result:
+    """The scores of the best epoch, said to be so."""
+    note = SAME if last else f"Epoch {epoch}, best by kNN on training images."
+    near, linear = (
+        dataclasses.replace(score, notes=(note, *score.notes))
+        for score in (result.knn, result.linear)
+    )
+    return Result("best epoch", near, linear, epoch)
 
 
-def rows_of(source: ImageSource, most: int) -> Tensor:
-    """At most so many row numbers, evenly spread."""
-    return torch.linspace(0, len(source) - 1, min(len(source), most)).round().long()
+def write_scores(results: Iterable[Result], folder: Path, data: str) -> None:
+    """Add the lines of the final table to the run's scores."""
+    path = folder / NAME
+    text = with_rows(path, [row for result in results for row in result.rows(data)])
+    write_whole(path, lambda file: file.write(text))
 
 
-@torch.no_grad()
-def features(
-    source: ImageSource, rows: Tensor, encoder: nn.Module | None, device: Any
-) -> Tensor:
-    """Features of these rows, on the CPU; pixels where there is no encoder."""
-    if encoder is not None:
-        encoder.eval()
-    found = []
-    for images in source.batches(rows.split(CHUNK), device=device):
-        if encoder is None:
-            found.append(raw_pixels(images).float().cpu())
-        else:
-            found.append(encoder(images.float() / 255).float().cpu())
-    return torch.cat(found)
+def diagnose_run(
+    plan: Plan, encoder: nn.Module, head: nn.Module | None, device: Any
+) -> Diagnosis:
+    """Quick readings of h and z, from views of images that were not trained on."""
+    source = plan.held_out
+    if source is None or len(source) < 2:
+        source = plan.source
+    rows = rows_of(source, DIAGNOSED)
+    # an epoch that training has not seen: other views of the same recipe
+    h, z = view_features(
+        source,
+        rows,
+        plan.views,
+        encoder,
+        head,
+        device,
+        seed=plan.settings.seed,
+        epoch=plan.settings.epochs,
+    )
+    labels = None if source.labels is None else source.labels.cpu()[rows]
+    temperature = float(getattr(plan.learner.objective, "temperature", UNTEMPERED))
+    return diagnosis(h, z, labels=labels, temperature=temperature)
 
 
 def table(results: Iterable[Result]) -> list[str]:
@@ -94,9 +123,10 @@ def table(results: Iterable[Result]) -> list[str]:
         return []
     lines = [f"{'features':<20}{'kNN':>8}{'linear probe':>15}   95 % of the probe"]
     for row in results:
-        low, high = row.linear.interval
+        low, high = row.linear.interval or (0.0, 1.0)
+        name = row.features + (f" ({row.epoch})" if row.epoch else "")
         lines.append(
-            f"{row.features:<20}{row.knn.accuracy:>8.1%}{row.linear.accuracy:>15.1%}"
+            f"{name:<20}{row.knn.accuracy:>8.1%}{row.linear.accuracy:>15.1%}"
             f"   {low:.1%} to {high:.1%}"
         )
     first = results[0]
@@ -104,15 +134,17 @@ def table(results: Iterable[Result]) -> list[str]:
         f"kNN: k = {first.knn.settings.get('k')}, cosine; linear: logistic regression "
         f"on frozen features; {first.knn.n_test:,} test images never trained on"
     )
+    if results[-1].epoch:
+        lines.append("best epoch: by kNN on training images, the test part untouched")
     return lines
 
 
-def verdict(results: list[Result], n_classes: int) -> str:
+def verdict(results: Iterable[Result]) -> str:
     """Whether training helped, in one sentence."""
-    _, before, after = results
-    gain = after.linear.accuracy - before.linear.accuracy
-    apart = after.linear.interval[0] > before.linear.interval[1]
-    if apart:
+    by_name = {result.features: result.linear for result in results}
+    before, after = by_name["untrained encoder"], by_name["trained encoder"]
+    gain = after.value - before.value
+    if (after.interval or (0,))[0] > (before.interval or (0, 1))[1]:
         return f"It learned: the linear probe rose by {100 * gain:.1f} points."
     if gain > 0:
         return (

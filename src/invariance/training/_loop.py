@@ -34,7 +34,7 @@ class Loop:
     watch: Watch
     record: Callable[[dict[str, Any]], None]
     save: Callable[[int], None]
-    knn: Callable[[], float | None]
+    knn: Callable[[int], float | None]
     stop_asked: Callable[[], bool]
 
     def run(self, done: int) -> None:
@@ -123,7 +123,7 @@ class Loop:
         due = settings.knn_every and (epoch + 1) % settings.knn_every == 0
         last = settings.knn_every and epoch + 1 == settings.epochs
         if ends_epoch and (due or last):
-            accuracy = self.knn()
+            accuracy = self.knn(epoch + 1)
             reading |= {} if accuracy is None else {"knn": accuracy}
         if self.since is not None:
             rate = images * settings.optim.accumulate / max(seconds, 1e-9)

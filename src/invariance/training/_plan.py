@@ -64,13 +64,11 @@ class Plan:
         return self.settings.batch_size // self.processes
 
     @cached_property
-    def test(self) -> ImageSource | None:
-        """Labelled images that are never trained on, or None if there are none."""
-        if self.source.labels is None:
-            return None
+    def held_out(self) -> ImageSource | None:
+        """Images that are never trained on, or None if there are none."""
         channels, size, _ = self.source.shape
         try:
-            test = load(
+            return load(
                 self.data,
                 split="test",
                 image_size=size,
@@ -79,7 +77,13 @@ class Plan:
             )
         except DataError:
             return None
-        return None if test.labels is None else test
+
+    @property
+    def test(self) -> ImageSource | None:
+        """The held-out images, if they and the others have labels."""
+        if self.source.labels is None or self.held_out is None:
+            return None
+        return None if self.held_out.labels is None else self.held_out
 
     def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
         """Which samples each step of an epoch takes, by seed and epoch alone."""

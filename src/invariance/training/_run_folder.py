@@ -6,7 +6,10 @@
                 train.log           what was said
                 checkpoints/        step-00000123.pt, the newest two
                 encoder.safetensors the result, with what is needed to rebuild it
-                evaluation.json     the final table
+                encoder-best.safetensors    the epoch of highest kNN while training
+                evaluation.jsonl    one score a line; 'invariance evaluate' adds more
+                diagnostics.json    readings of the embeddings, with a sentence each
+                gallery/            pictures, map and neighbours for the report
 
 A name is never used twice.
 """

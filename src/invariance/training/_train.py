@@ -19,8 +19,10 @@ from ..views import ViewSet
 from . import _checkpoint, _encoder_file
 from ._config import read_yaml, to_dict, to_yaml
 from ._fabric import make_fabric, prepare
-from ._final import Result, evaluate_run, knn_reading, table
+from ._final import Result, diagnose_run, evaluate_run, table, write_scores
+from ._gallery import write_gallery
 from ._loop import Loop, Stopped
+from ._monitor import Monitor
 from ._out_of_memory import explained
 from ._plan import Plan, make_plan
 from ._readings import Health
@@ -49,9 +51,12 @@ class Run:
         """Every reading, oldest first."""
         return read_metrics(self.folder / "metrics.jsonl")
 
-    def encoder(self, network: nn.Module | None = None) -> nn.Module:
-        """The trained encoder, ready to use."""
-        return _encoder_file.load(self.folder, network=network)
+    def encoder(
+        self, network: nn.Module | None = None, *, best: bool = False
+    ) -> nn.Module:
+        """The trained encoder, ready to use; ``best`` is that of the best epoch."""
+        path = self.folder / _encoder_file.BEST if best else self.folder
+        return _encoder_file.load(path, network=network)
 
 
 def train(
@@ -104,23 +109,28 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         if not resumes:
             text = to_yaml(settings).encode()
             _checkpoint.write_whole(folder / "config.yaml", lambda f: f.write(text))
-            write_json(folder / "env.json", environment(str(fabric.device)))
+            given = {} if isinstance(plan.data, str) else {"data": "from Python"}
+            write_json(folder / "env.json", environment(str(fabric.device)) | given)
         for fact in plan.facts():
             watch.say(fact)
     module, optimizer = prepare(fabric, plan)
     health, done, position = Health(), 0, 0
+    monitor = Monitor(plan, folder, fabric.device)
     state = _checkpoint.newest(folder / "checkpoints", map_location=fabric.device)
     if state is not None:
         done, position = state["step"], state["metrics"]
         module.load(state, plan, health)
         if first:
             watch.say(f"resuming {folder} after step {done} of {plan.n_steps}")
+    if first:
+        monitor.load_state_dict((state or {}).get("best"))
     metrics = Metrics(folder / "metrics.jsonl", position) if first else None
 
     def save(step: int) -> None:
         kept = module.state(plan, health)  # every process takes part in gathering it
         if metrics is not None:
             kept |= {"step": step, "metrics": metrics.position}
+            kept |= {"best": monitor.state_dict()}
             _checkpoint.save(folder / "checkpoints", step, kept)
 
     config = to_dict(settings)
@@ -132,9 +142,9 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         for track in trackers:
             track(reading)
 
-    def knn() -> float | None:
+    def knn(epoch: int) -> float | None:
         encoder = module.encoder(plan)
-        return knn_reading(plan, encoder, fabric.device) if first else None
+        return monitor.look(encoder, epoch) if first else None
 
     if first:
         watch.begin(plan.n_steps, done)
@@ -163,13 +173,22 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         if metrics is not None:
             metrics.close()
     encoder = module.encoder(plan)
-    results = finish(plan, encoder, folder, watch, fabric.device) if first else ()
+    head = None if module.sharded else getattr(plan.learner, "head", None)
+    results: list[Result] = []
+    if first:
+        results = finish(plan, encoder, head, monitor, folder, watch, fabric.device)
     fabric.barrier()
     return Run(folder, tuple(results))
 
 
 def finish(
-    plan: Plan, encoder: Encoder, folder: Path, watch: Watch, device: Any
+    plan: Plan,
+    encoder: Encoder,
+    head: nn.Module | None,
+    monitor: Monitor,
+    folder: Path,
+    watch: Watch,
+    device: Any,
 ) -> list[Result]:
     """Evaluate the encoder beside its baselines, write it, say where things are.
 
@@ -177,12 +196,14 @@ def finish(
     """
     results: list[Result] = []
     if plan.settings.evaluate:
-        results, remarks = evaluate_run(plan, encoder, device)
-        write_json(
-            folder / "evaluation.json", [dataclasses.asdict(row) for row in results]
-        )
+        results, remarks = evaluate_run(plan, encoder, device, monitor.encoder())
+        write_scores(results, folder, plan.source.name)
+        found = diagnose_run(plan, encoder, head, device)
+        write_json(folder / "diagnostics.json", found.as_dict())
         for line in (*table(results), *remarks):
             watch.say(line, important=True)
+        if problem := write_gallery(plan, encoder, folder, device):
+            watch.say(problem, important=True)
     _encoder_file.write(encoder, folder / _encoder_file.NAME)
     watch.say(f"run folder: {folder}", important=True)
     try:

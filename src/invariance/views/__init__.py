@@ -24,6 +24,7 @@ from ._grayscale import RandomGrayscale
 from ._noise import GaussianNoise
 from ._normalize import Normalize
 from ._operation import Operation
+from ._parameters import drawn_parameters
 from ._recipes import (
     RECIPES,
     byol,
@@ -56,6 +57,7 @@ __all__ = [
     "Sometimes",
     "ViewSet",
     "byol",
+    "drawn_parameters",
     "evaluation",
     "multi_crop",
     "simclr",

@@ -1,0 +1,58 @@
+"""``invariance diagnose``: what a run's embeddings are like, in numbers and words."""
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro import conf
+
+
+@dataclass(frozen=True)
+class Diagnose:
+    """Read a run's embeddings: collapse, uniformity, information, gradients, head."""
+
+    folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
+    """A run folder."""
+    data: str | None = None
+    """Look at this set, folder or .npy instead of the run's own; no labels needed."""
+    batch_size: int | None = None
+    """Of the mini-batch estimates. Default: the run's."""
+    pool: int | None = None
+    """Images of the large pool. Default: a hundred batches, or all there are."""
+    data_root: str | None = None
+    """Where named sets are kept. Default: where the run found them."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+    json: bool = False
+    """Print the readings as JSON, as they are in diagnostics.json."""
+
+    def run(self) -> int:
+        """Read, print, and say where the readings are."""
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
+        from ..runs import diagnose
+        from ..runs._diagnosis_table import lines
+
+        def say(line: str) -> None:
+            if not self.json:
+                print(line, file=sys.stderr, flush=True)
+
+        found = diagnose(
+            self.folder,
+            data=self.data,
+            batch_size=self.batch_size,
+            pool=self.pool,
+            root=self.data_root,
+            device=self.device,
+            say=say,
+        )
+        if self.json:
+            print(json.dumps(found.as_dict(), ensure_ascii=False))
+            return 0
+        width = min(shutil.get_terminal_size().columns, 120)
+        print(*lines(found, width), sep="\n")
+        print(f"readings: {self.folder}/diagnostics.json")
+        print(f"see them: invariance report {self.folder}")
+        return 0

@@ -1,0 +1,83 @@
+"""``invariance evaluate``: how good runs are, beside their baselines."""
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from tyro import conf
+
+Protocol = Literal[
+    "knn",
+    "linear",
+    "linear_sgd",
+    "fine_tune",
+    "few_labels_linear",
+    "few_labels_fine_tune",
+    "retrieval",
+    "clustering",
+    "all",
+]
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score runs beside raw pixels and the untrained encoder; several give a spread."""
+
+    runs: Annotated[tuple[str, ...], conf.Positional, conf.arg(metavar="RUN ...")]
+    """Run folders; several are taken for seeds of one setting."""
+    data: str | None = None
+    """Score on this set, folder or .npz instead of the run's own data (transfer)."""
+    protocols: tuple[Protocol, ...] = (
+        "knn",
+        "linear",
+        "few_labels_linear",
+        "retrieval",
+        "clustering",
+    )
+    """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train."""
+    seeds: int = 1
+    """Repeat what draws at random so often."""
+    supervised: bool = False
+    """Also train the same network with all labels, to compare."""
+    limit: int | None = None
+    """Fit on at most so many training images. Default: all."""
+    data_root: str | None = None
+    """Where named sets are kept. Default: where the run found them."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+    json: bool = False
+    """Print every score as a line of JSON."""
+
+    def run(self) -> int:
+        """Score, print, and say where the scores are."""
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
+        from ..runs import evaluate
+
+        def say(line: str) -> None:
+            if not self.json:
+                print(line, file=sys.stderr, flush=True)
+
+        found = evaluate(
+            self.runs,
+            data=self.data,
+            protocols=self.protocols,
+            seeds=self.seeds,
+            supervised=self.supervised,
+            limit=self.limit,
+            root=self.data_root,
+            device=self.device,
+            say=say,
+        )
+        if self.json:
+            for row in found.rows:
+                print(json.dumps(row, ensure_ascii=False))
+            for note in found.notes:
+                print(json.dumps({"note": note}, ensure_ascii=False))
+            return 0
+        print(found)
+        for folder in self.runs:
+            print(f"scores: {folder}/evaluation.jsonl")
+        print(f"see them: invariance report {' '.join(self.runs)}")
+        return 0

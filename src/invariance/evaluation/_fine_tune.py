@@ -1,0 +1,172 @@
+r"""Fine-tuning: the encoder goes on learning, with labels.
+
+$$\min_{\theta, W, b}\ \frac1n\sum_i -\log\operatorname{softmax}
+  (W^\top f_\theta(x_i) + b)_{y_i}$$
+
+from the encoder's weights and W = 0, with AdamW, a cosine schedule and a fixed number
+of steps: the last step is scored, so nothing is chosen on test images. From untrained
+weights the same is plain supervised training.
+"""
+
+import copy
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Integer
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from ..diagnostics._rows import above_zero, as_labels
+from ..errors import SettingError
+from ._images import Augment, Images, as_images, encode, unit
+from ._labelled import numbered
+from ._score import Score, Setting
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """An encoder with a linear layer on top."""
+
+    encoder: nn.Module
+    layer: nn.Linear
+
+    @torch.no_grad()
+    def predict(
+        self, images: Images | Tensor, *, device: torch.device | str = "cpu"
+    ) -> Integer[Tensor, " n"]:
+        """Class numbers, in the order of the classes seen in training."""
+        images = as_images(images)
+        rows = torch.arange(len(images))
+        h = encode(self.encoder, images, rows, device=device)
+        return self.layer.cpu()(h).argmax(1)
+
+
+def fine_tune(
+    encoder: nn.Module,
+    train_images: Images | Tensor,
+    train_labels: Integer[Tensor, " n"],
+    test_images: Images | Tensor,
+    test_labels: Integer[Tensor, " m"],
+    *,
+    rows: Integer[Tensor, " k"] | None = None,
+    augment: Augment | None = None,
+    epochs: int = 20,
+    min_steps: int = 200,
+    batch_size: int = 128,
+    lr: float | int = 1e-3,
+    weight_decay: float | int = 1e-4,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Score:
+    """Test accuracy of the encoder trained further with labels; it is not changed.
+
+    Args:
+        encoder: images in [0, 1] in, features out; a copy of it is trained.
+        train_images: a tensor, or what ``invariance.data.load`` gives.
+        train_labels: one class an image, any integers.
+        test_images: of the same kind.
+        test_labels: their classes.
+        rows: the training images that may be seen; None is all.
+        augment: applied to training images, see ``Augment``.
+        epochs: passes over the rows, more if that makes fewer than ``min_steps``.
+        min_steps: so that a handful of labels is learned, too.
+        batch_size: at most all rows.
+        lr: of AdamW, falling to 0 along a cosine.
+        weight_decay: of AdamW.
+        seed: of the order of the images.
+        device: where it is done.
+    """
+    found = fit_classifier(
+        encoder,
+        train_images,
+        train_labels,
+        rows=rows,
+        augment=augment,
+        epochs=epochs,
+        min_steps=min_steps,
+        batch_size=batch_size,
+        lr=lr,
+        weight_decay=weight_decay,
+        seed=seed,
+        device=device,
+    )
+    seen = train_labels if rows is None else train_labels[rows.to(train_labels.device)]
+    _, truth, _, notes = numbered(seen.cpu().long(), test_labels.cpu().long())
+    correct = found.predict(test_images, device=device) == truth
+    settings: dict[str, Setting] = {
+        "epochs": epochs,
+        "min_steps": min_steps,
+        "batch_size": batch_size,
+        "lr": float(lr),
+        "weight_decay": float(weight_decay),
+        "augmented": augment is not None,
+        "n_train": len(seen),
+        "seed": seed,
+    }
+    return Score.of("fine_tune", correct, settings, notes)
+
+
+def fit_classifier(
+    encoder: nn.Module,
+    images: Images | Tensor,
+    labels: Integer[Tensor, " n"],
+    *,
+    rows: Integer[Tensor, " k"] | None = None,
+    augment: Augment | None = None,
+    epochs: int = 20,
+    min_steps: int = 200,
+    batch_size: int = 128,
+    lr: float | int = 1e-3,
+    weight_decay: float | int = 1e-4,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> Classifier:
+    """A copy of the encoder and a linear layer, trained together on labelled rows."""
+    above_zero(lr, "lr")
+    if min(epochs, batch_size) < 1 or min_steps < 0:
+        raise SettingError(
+            "epochs and batch_size need to be 1 or more, min_steps 0 or more: got "
+            f"{epochs}, {batch_size} and {min_steps}."
+        )
+    images = as_images(images)
+    labels = as_labels(labels, len(images)).cpu()
+    rows = torch.arange(len(images)) if rows is None else rows.cpu()
+    y = torch.zeros_like(labels)
+    y[rows] = labels[rows].unique(return_inverse=True)[1]
+    size = min(batch_size, len(rows))
+    per_epoch = max(len(rows) // size, 1)  # a short last batch is left for next time
+    epochs = max(epochs, math.ceil(min_steps / per_epoch))
+    generator = torch.Generator().manual_seed(seed)
+    # what the network itself draws (dropout) is keyed as well, and leaves no trace
+    with torch.random.fork_rng(), torch.enable_grad():
+        torch.manual_seed(seed)
+        network = copy.deepcopy(encoder).to(device).train()
+        width = encode(network, images, rows[:1], device=device).shape[1]
+        network.train().requires_grad_(True)
+        layer = zero_layer(width, int(y.max()) + 1).to(device)
+        weights = [*network.parameters(), *layer.parameters()]
+        optimizer = torch.optim.AdamW(weights, lr=lr, weight_decay=weight_decay)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+            optimizer, epochs * per_epoch
+        )
+        for epoch in range(epochs):
+            order = rows[torch.randperm(len(rows), generator=generator)]
+            parts = order[: per_epoch * size].split(size)
+            batches = images.batches(parts, device=device)
+            for part, batch in zip(parts, batches, strict=True):
+                views = unit(batch) if augment is None else augment(batch, part, epoch)
+                loss = cross_entropy(layer(network(views)), y[part].to(device))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+    return Classifier(network.eval(), layer)
+
+
+def zero_layer(width: int, n_classes: int) -> nn.Linear:
+    """A linear layer that starts with no opinion."""
+    layer = nn.Linear(width, n_classes)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer

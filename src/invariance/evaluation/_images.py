@@ -1,0 +1,70 @@
+"""Images as evaluations that run an encoder ask for them: by number, in batches."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+Augment = Callable[[Tensor, Tensor, int], Tensor]
+"""(images, their numbers, epoch) to images in [0, 1]; the numbers key the draws."""
+
+CHUNK = 500
+
+
+@runtime_checkable
+class Images(Protocol):
+    """Images by number; ``invariance.data.load`` gives such a thing."""
+
+    def __len__(self) -> int: ...
+
+    def batches(
+        self, index_batches: Iterable[Tensor], *, device: torch.device | str = "cpu"
+    ) -> Iterator[Tensor]:
+        """The batches asked for, uint8 or in [0, 1], in that order, on ``device``."""
+        ...
+
+
+class InMemory:
+    """One tensor of images."""
+
+    def __init__(self, images: Shaped[Tensor, "n c h w"]) -> None:
+        self.images = images
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def batches(
+        self, index_batches: Iterable[Tensor], *, device: torch.device | str = "cpu"
+    ) -> Iterator[Tensor]:
+        """The rows asked for."""
+        for index in index_batches:
+            yield self.images[index.to(self.images.device)].to(device)
+
+
+def as_images(images: Images | Tensor) -> Images:
+    """A tensor wrapped; anything else as it is."""
+    return InMemory(images) if isinstance(images, Tensor) else images
+
+
+def unit(images: Tensor) -> Float[Tensor, "n c h w"]:
+    """Floats in [0, 1]; bytes are divided by 255."""
+    return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+
+
+@torch.no_grad()
+def encode(
+    encoder: nn.Module,
+    images: Images,
+    rows: Tensor,
+    *,
+    device: torch.device | str = "cpu",
+) -> Float[Tensor, "n e"]:
+    """Features of these rows by the encoder in evaluation mode, on the CPU."""
+    encoder.eval()
+    found = [
+        encoder(unit(batch)).float().cpu()
+        for batch in images.batches(rows.split(CHUNK), device=device)
+    ]
+    return torch.cat(found)

@@ -1,0 +1,231 @@
+"""Several runs on one page: scores side by side, curves overlaid, settings that differ.
+
+Runs that differ in nothing but their seed are one column more: their mean and standard
+deviation.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvarianceError
+from ._curves import overlaid
+from ._files import RunFiles, read_run
+from ._html import Html, lines, table, tag
+from ._numbers import counted
+from ._page import page, section
+from ._scores import Cell, Line, Scores
+from ._settings import flat, told
+from ._summary import TRAINED, listed, run_scores, score_table, summary, why_no_scores
+from ._verdict import verdict
+from ._write import write_page
+
+UNLIKE = {"seed", "name", "out", "resume", "quiet", "json"}  # may differ among alikes
+LONGEST = 80
+
+
+def write_comparison(folders: Sequence[str | Path], path: str | Path = "") -> Path:
+    """Write one page about several runs and return its path.
+
+    Args:
+        folders: Of two runs or more.
+        path: Of the page. Default: beside the first run, named after all of them.
+    """
+    if len({Path(folder).resolve() for folder in folders}) < 2:
+        raise InvarianceError(
+            f"A comparison needs two different runs or more: got {len(folders)}."
+        )
+    runs = [read_run(Path(folder)) for folder in folders]
+    names = distinct(runs)
+    first = Path(folders[0])
+    beside = (
+        first if first.name and ".." not in first.parts else first.resolve()
+    ).parent
+    where = Path(path) if path else beside / f"{page_name(names)}.html"
+    return write_page(where, comparison(runs, names))
+
+
+def page_name(names: Sequence[str]) -> str:
+    """What the page of these runs is called: the same runs, the same name.
+
+    >>> page_name(["a", "b"])
+    'a-vs-b'
+    """
+    whole = "-vs-".join(name.replace("/", "-") for name in names)
+    if len(whole.encode("utf-8", "surrogateescape")) <= LONGEST:
+        return whole
+    short = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return f"comparison-of-{len(names)}-{short}"
+
+
+def distinct(runs: Sequence[RunFiles]) -> list[str]:
+    """A name each: the folder's, with its parent's where two are called the same."""
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{run.folder.resolve().parent.name}/{run.name}" for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({k})" for k, name in enumerate(names, 1)]
+    return names
+
+
+def comparison(runs: Sequence[RunFiles], names: list[str]) -> Html:
+    """The document."""
+    parts = {
+        "verdict": ("Verdict", _verdicts(runs, names)),
+        "scores": ("Scores", _scores(runs, names)),
+        "curves": ("Curves", overlaid(runs, names)),
+        "settings": ("Settings that differ", _settings(runs, names)),
+        "environment": ("Environment", _environments(runs, names)),
+    }
+    return page(
+        f"{listed(names)}: comparison",
+        lines(
+            tag("h1", listed(names)),
+            tag("p", f"A comparison of {counted(len(runs), 'run')}."),
+        ),
+        *(section(key, title, inside) for key, (title, inside) in parts.items()),
+        contents={key: title for key, (title, _) in parts.items()},
+    )
+
+
+def _verdicts(runs: Sequence[RunFiles], names: list[str]) -> Html:
+    """The first finding of each run, and who is ahead."""
+    items = []
+    for k, (run, name) in enumerate(zip(runs, names, strict=True)):
+        first = verdict(run)[0]
+        title = tag("strong", tag("i", class_=f"swatch s{k}"), name)
+        text = f"{first.word}. {first.text} "
+        items.append(
+            tag(
+                "li",
+                title,
+                tag("span", text),
+                tag("small", summary(run)),
+                *(tag("small", problem) for problem in run.problems),
+            )
+        )
+    return lines(
+        tag("p", ahead(runs, names), class_="lead"),
+        tag("ul", lines(*items), class_="runs"),
+    )
+
+
+def ahead(runs: Sequence[RunFiles], names: Sequence[str]) -> str:
+    """Which run scores highest, and whether the margin is clear."""
+    tables = [run_scores(run) for run in runs]
+    if len({scores.data for scores in tables if scores.lines}) > 1:
+        return "They were scored on different data, so no score says which is better."
+    for protocol, word in (("linear", "the linear probe"), ("knn", "kNN")):
+        cells = {
+            name: cell
+            for name, scores in zip(names, tables, strict=True)
+            if (cell := scores.cell(TRAINED, protocol)) is not None
+        }
+        if len(cells) < 2:
+            continue
+        order = sorted(cells, key=lambda name: -cells[name].mean)
+        best, second = cells[order[0]], cells[order[1]]
+        points = f"{100 * (best.mean - second.mean):.1f} points"
+        if best.mean == second.mean:
+            return f"By {word}, {order[0]} and {order[1]} are level."
+        text = f"By {word}, {order[0]} is ahead of {order[1]} by {points}"
+        clear = best.ends[0] > second.ends[1]
+        return text + (
+            ", more than the margin of the test."
+            if clear
+            else ", which is within the margin of the test."
+        )
+    return "Fewer than two of them have scores to compare."
+
+
+def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
+    """The trained encoder of each run, beside the mean of those that are alike."""
+    tables = [run_scores(run) for run in runs]
+    columns = {name: [k] for k, name in enumerate(names)}
+    means = [same for same in alike(runs) if len(same) > 1]
+    columns |= {f"mean {k}": same for k, same in enumerate(means)}
+    merged: dict[tuple[Any, ...], Line] = {}
+    for scores in tables:
+        for line in scores.lines:
+            key = (line.protocol, line.metric, line.data, line.settings)
+            merged.setdefault(key, Line(*key, {}))
+    for key, line in merged.items():
+        for column, members in columns.items():
+            cells = [
+                own.cells[TRAINED]
+                for m in members
+                for own in tables[m].lines
+                if (own.protocol, own.metric, own.data, own.settings) == key
+                if TRAINED in own.cells
+            ]
+            if len(cells) == 1 and len(members) == 1:
+                line.cells[column] = cells[0]
+            elif cells:
+                each = tuple(cell.mean for cell in cells)
+                line.cells[column] = Cell(each, None, "run")
+    kept = [line for line in merged.values() if line.cells]
+    silent = [
+        tag("p", f"{name}: no scores, {why_no_scores(run)}.", class_="note")
+        for run, name in zip(runs, names, strict=True)
+        if not run.scores
+    ]
+    if not kept:
+        return lines(tag("p", "There are no scores to compare."), *silent)
+    heads: dict[str, object] = {}
+    for column, members in columns.items():
+        if len(members) == 1:
+            swatch = tag("i", class_=f"swatch s{members[0]}")
+            heads[column] = tag("span", swatch, column)
+        else:
+            below = listed([names[m] for m in members])
+            title = tag("span", "mean over seeds")
+            heads[column] = Html(f"{title}{tag('small', below)}")
+    own = next(scores.data for scores in tables if scores.lines)
+    whole = Scores(list(heads), kept, own, None, [])
+    about = (
+        "Each run's trained encoder. Below a value is its 95 % interval; ± is the "
+        "standard deviation over seeds or draws."
+    )
+    return lines(score_table(whole, heads), tag("p", about, class_="note"), *silent)
+
+
+def alike(runs: Sequence[RunFiles]) -> list[list[int]]:
+    """Numbers of runs, those together that differ in their seed alone."""
+    groups: dict[str, list[int]] = {}
+    for k, run in enumerate(runs):
+        kept = {key: v for key, v in flat(run.config).items() if key not in UNLIKE}
+        key = repr(sorted(kept.items(), key=lambda pair: pair[0])) if kept else str(k)
+        groups.setdefault(key, []).append(k)
+    return list(groups.values())
+
+
+def _settings(runs: Sequence[RunFiles], names: list[str]) -> Html:
+    return _side_by_side(
+        [flat(run.config) for run in runs],
+        names,
+        ("setting", "Settings that differ", "All settings are the same."),
+    )
+
+
+def _environments(runs: Sequence[RunFiles], names: list[str]) -> Html:
+    known = [flat(run.env) for run in runs]
+    return _side_by_side(
+        [{k.removeprefix("packages."): v for k, v in own.items()} for own in known],
+        names,
+        ("what", "Environments that differ", "They ran in the same environment."),
+    )
+
+
+def _side_by_side(
+    values: Sequence[Mapping[str, Any]], names: list[str], words: tuple[str, str, str]
+) -> Html:
+    """Rows in which not all columns say the same."""
+    first, label, same = words
+    keys = list(dict.fromkeys(key for own in values for key in own))
+    rows: list[list[object]] = []
+    for key in keys:
+        cells = [told(own[key]) if key in own else "?" for own in values]
+        if len(set(cells)) > 1:
+            rows.append([key, *cells])
+    return table([first, *names], rows, label=label) if rows else tag("p", same)

@@ -1,0 +1,142 @@
+"""Thumbnails out of one sheet, queries with their neighbours, and the views.
+
+The sheet is in the page once; a thumbnail is a window on it, so that the page needs no
+script to show them and prints as it looks.
+"""
+
+from ._files import RunFiles
+from ._gallery import Gallery
+from ._html import Html, Missing, lines, tag
+
+SHEET = "sheet"
+EVEN, WORST, SHOWN = 8, 4, 10
+
+
+def sheet(gallery: Gallery | None) -> Html:
+    """The sheet itself, out of sight."""
+    if gallery is None or gallery.sheet is None:
+        return Html()
+    rows = -(-len(gallery) // gallery.columns)
+    width, height = gallery.columns * gallery.size, rows * gallery.size
+    image = tag("image", id=SHEET, href=gallery.sheet, width=width, height=height)
+    return tag("svg", tag("defs", image), class_="unseen", aria_hidden="true")
+
+
+def thumbnail(gallery: Gallery, i: int, alt: str) -> Html:
+    """A window on the sheet."""
+    if gallery.sheet is None:
+        return tag("span", class_="thumb", role="img", aria_label=alt)
+    edge = gallery.size / 64  # a hair less, or its neighbours would shine through
+    left, top = (place + edge for place in gallery.spot(i))
+    side = gallery.size - 2 * edge
+    return tag(
+        "svg",
+        tag("use", href=f"#{SHEET}"),
+        class_="thumb",
+        viewBox=f"{left:g} {top:g} {side:g} {side:g}",
+        role="img",
+        aria_label=alt,
+    )
+
+
+def queries(gallery: Gallery) -> list[int]:
+    """Pictures drawn evenly, by class where there are labels; nobody picked them."""
+    order = list(range(len(gallery)))
+    if gallery.labels is not None:
+        labels = gallery.labels
+        order.sort(key=lambda i: labels[i])
+    step = max(1.0, len(order) / EVEN)
+    # the middle of each stretch, so that eight classes give one picture each
+    return [order[int(step * (k + 0.5))] for k in range(min(EVEN, len(order)))]
+
+
+def neighbour_grid(run: RunFiles) -> Html:
+    """Rows of a query and what is nearest to it."""
+    gallery = run.gallery
+    if gallery is None:
+        return Missing()  # the map has said so
+    if not gallery.neighbours[0]:
+        return Missing("No neighbours: there is one picture alone.")
+    even = queries(gallery)
+    said = [tag("p", _about(gallery), class_="note"), _grid(gallery, even)]
+    if gallery.labels is not None:
+        shares = {i: gallery.agreement(i) or 0.0 for i in range(len(gallery))}
+        worst = sorted(shares, key=lambda i: shares[i])[:WORST]
+        worst = [i for i in worst if shares[i] < 0.5]
+        if worst:
+            said.append(tag("h3", "Where its neighbours disagree most"))
+            said.append(_grid(gallery, worst))
+    return lines(*said)
+
+
+def _about(gallery: Gallery) -> str:
+    text = (
+        f"Left, pictures drawn evenly from the {gallery.source or 'gallery'} part; "
+        f"then the {min(SHOWN, len(gallery.neighbours[0]))} nearest to each by cosine "
+        "of their features."
+    )
+    known = [gallery.agreement(i) for i in range(len(gallery))]
+    shares = [share for share in known if share is not None]
+    if shares:
+        mean = 100 * sum(shares) / len(shares)
+        text += (
+            " ✓ has the label of its query, ✗ has another. Over all "
+            f"{len(gallery):,} pictures, {mean:.1f} % of the "
+            f"{len(gallery.neighbours[0])} nearest have the same label."
+        )
+    return text
+
+
+def _grid(gallery: Gallery, asked: list[int]) -> Html:
+    rows = []
+    for i in asked:
+        label, name = gallery.label(i), gallery.names[i]
+        alt = f"Query {name}" + (f", {label}" if label else "")
+        first = tag(
+            "div",
+            thumbnail(gallery, i, alt),
+            tag("span", label or name.rsplit("/")[-1], class_="label"),
+            class_="query",
+        )
+        pairs = zip(gallery.neighbours[i], gallery.scores[i], strict=True)
+        cells = [_neighbour(gallery, i, j, s) for j, s in list(pairs)[:SHOWN]]
+        rows.append(tag("li", first, tag("ol", *cells)))
+    return tag("ul", lines(*rows), class_="grid-of-neighbours")
+
+
+def _neighbour(gallery: Gallery, i: int, j: int, score: float) -> Html:
+    label, kind, mark = gallery.label(j), "", ""
+    if gallery.labels is not None:
+        right = gallery.labels[i] == gallery.labels[j]
+        kind, mark = ("right", "✓ ") if right else ("wrong", "✗ ")
+    said = "" if not kind else ", same label" if kind == "right" else ", another label"
+    alt = f"{gallery.names[j]}{f', {label}' if label else ''}{said}, {score:.2f}"
+    below = tag("span", mark, tag("b", label or f"{score:.2f}"), class_="label")
+    title = tag("span", below, aria_hidden="true")
+    return tag("li", thumbnail(gallery, j, alt), title, class_=kind or None)
+
+
+def why_no_pictures(run: RunFiles) -> str:
+    """What stands where pictures would."""
+    if run.config.get("evaluate") is False:
+        return "evaluation was switched off"
+    if not run.finished:
+        return "the run is not finished"
+    return "gallery/ is not there or broken"
+
+
+def views(run: RunFiles) -> Html:
+    """Pictures and what the encoder was shown of them."""
+    if run.gallery is None or run.gallery.views is None:
+        return Missing(f"No views: {why_no_pictures(run)}.")
+    alt = "Training images in the top row; in each row below, one view of every image."
+    return lines(
+        tag(
+            "p",
+            "Top row: images as they are. Below each: the views of it in the first "
+            "epoch. Training pulls the views of one image together, so whatever they "
+            "change is what the features learn to ignore.",
+            class_="note",
+        ),
+        tag("img", src=run.gallery.views, alt=alt, class_="views"),
+    )

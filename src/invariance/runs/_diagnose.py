@@ -1,0 +1,191 @@
+"""``diagnose``: a run in, every reading of its embeddings out, each with a sentence.
+
+Images that were never trained on come first; where there are too few of those for the
+pool of a hundred batches, training images fill it up, and a note says so.
+"""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ..data import ImageSource
+from ..diagnostics import Diagnosis, diagnosis
+from ..errors import DataError, SettingError
+from ..training import Run
+from ..training._checkpoint import write_whole
+from ..training._features import rows_of, view_features
+from ..training._readings import UNTEMPERED
+from ._evaluate import choose_device
+from ._opened import Opened, opened, part_of
+from ._readings import augmentation_readings, gradient_readings, pool_readings
+from ._rebuilt import Rebuilt, rebuilt
+
+NAME = "diagnostics.json"
+FACTOR = 100
+DIAGNOSED = 2000
+PROBED = 4000
+MOST_BYTES = 1 << 30
+ENOUGH = 200  # held-out images; of fewer, training images help out
+Say = Callable[[str], None]
+
+
+def diagnose(
+    run: str | Path | Run,
+    *,
+    data: Any = None,
+    batch_size: int | None = None,
+    pool: int | None = None,
+    network: nn.Module | None = None,
+    root: str | None = None,
+    device: str = "auto",
+    say: Say = lambda _: None,
+) -> Diagnosis:
+    """Read what a run's encoder and head make of views, and write diagnostics.json.
+
+    Args:
+        run: A run folder, or what ``train`` returned.
+        data: A name, path, array or Dataset to look at; None is the run's own. Labels
+            are not needed.
+        batch_size: Whose mini-batch estimates are compared; None is the run's.
+        pool: Images of the large pool; None is a hundred batches, or all there are.
+        network: The module itself, when the run was trained on one of your own.
+        root: Where named data sets are kept; None is where the run found them.
+        device: "auto", "cpu", "cuda".
+        say: Called with a line about each part as it begins.
+    """
+    found = opened(run, network=network)
+    place = choose_device(device)
+    size = found.settings.batch_size if batch_size is None else batch_size
+    # h of two views, in float32, is the largest thing held
+    most = MOST_BYTES // (8 * found.encoder.width)
+    n_pool = min(FACTOR * size, most) if pool is None else pool
+    if size < 2 or n_pool < 2:
+        raise SettingError(
+            f"batch_size and pool are at least 2: got {size} and {n_pool}."
+        )
+    sources, notes = pool_of(found, data, n_pool, place, root)
+    if pool is None and n_pool < FACTOR * size:
+        notes = (*notes, f"The pool is cut to {n_pool:,} images to stay below 1 GiB.")
+    parts = rebuilt(found, sources[0], data, place)
+    say(f"{found.name}: embedding views of {n_pool:,} images or all there are")
+    rows = embedded(found, parts, sources, n_pool, place)
+    say(f"{found.name}: alignment, uniformity, spectrum")
+    # held-out images come first, and are enough if there are enough of them
+    held = min(len(sources[0]), n_pool)
+    few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
+    temperature = temperature_of(parts)
+    result = diagnosis(few.h, few.z, labels=few.labels, temperature=temperature)
+    (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
+    say(f"{found.name}: information at {size} and {len(u):,} candidates")
+    more = list(pool_readings(of, u, v, temperature, size))
+    say(f"{found.name}: gradients, objective by objective")
+    more += gradient_readings(of, u, v, temperature, size)
+    say(f"{found.name}: what h and z keep of the views")
+    few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
+    seed, epoch = keys(found)
+    more += augmentation_readings(
+        few.h[0],
+        None if few.z is None else few.z[0],
+        few.labels,
+        parts.views,
+        sources[0].shape,
+        few.samples,
+        seed,
+        epoch,
+    )
+    finite = [reading for reading in more if math.isfinite(reading.value)]
+    result = result.plus(*finite, notes=(*notes, *([parts.why] if parts.why else [])))
+    text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False) + "\n"
+    write_whole(found.folder / NAME, lambda file: file.write(text.encode()))
+    return result
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Embeddings of two views of images, and which images they are."""
+
+    h: Float[Tensor, "2 n e"]
+    z: Float[Tensor, "2 n d"] | None
+    samples: Int[Tensor, " n"]
+    labels: Int[Tensor, " n"] | None
+
+    def first(self, n: int) -> "Rows":
+        """At most so many of them."""
+        z = None if self.z is None else self.z[:, :n]
+        labels = None if self.labels is None else self.labels[:n]
+        return Rows(self.h[:, :n], z, self.samples[:n], labels)
+
+
+def pool_of(
+    run: Opened, data: Any, n_pool: int, device: Any, root: str | None
+) -> tuple[list[ImageSource], tuple[str, ...]]:
+    """Held-out images first; training images after them if those are too few."""
+    drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
+    fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
+    where: dict[str, Any] = {"device": device, "root": root}
+    test, notes = part_of(run, data, "test", n=fresh, **where)
+    if len(test) >= n_pool:
+        return [test], notes
+    train, _ = part_of(run, data, "train", **where)
+    n, asked = len(test) + len(train), min(n_pool, len(test) + len(train))
+    if n < 10:
+        raise DataError(
+            f"{test.name} has {n} images: too few to read anything from. Use 10 or "
+            "more."
+        )
+    short = f" of the {n_pool:,} asked for, all there are" if n < n_pool else ""
+    note = (
+        f"The pool holds {asked:,} images{short}; {asked - len(test):,} of them are "
+        "training images, so its information is an estimate rather than a bound."
+    )
+    return [test, train], (*notes, note)
+
+
+def keys(run: Opened) -> tuple[int, int]:
+    """Seed and epoch of the views: an epoch that training has not seen."""
+    return run.settings.seed, run.settings.epochs
+
+
+def embedded(
+    run: Opened, parts: Rebuilt, sources: list[ImageSource], n_pool: int, device: Any
+) -> Rows:
+    """Two views of the pool's images, in its order."""
+    seed, epoch = keys(run)
+    encoder = run.encoder.to(device)
+    head = getattr(parts.learner, "head", None)
+    found: list[Rows] = []
+    left = n_pool
+    for source in sources:
+        if not left:
+            break
+        rows = torch.arange(min(len(source), left))
+        if found:  # of the training part some, evenly spread
+            rows = rows_of(source, left)
+        h, z = view_features(
+            source, rows, parts.views, encoder, head, device, seed=seed, epoch=epoch
+        )
+        labels = None if source.labels is None else source.labels.cpu()[rows]
+        found.append(Rows(h, z, rows, labels))
+        left -= len(rows)
+    h = torch.cat([part.h for part in found], 1)
+    z_parts = [part.z for part in found if part.z is not None]
+    label_parts = [part.labels for part in found if part.labels is not None]
+    return Rows(
+        h,
+        torch.cat(z_parts, 1) if z_parts else None,
+        torch.cat([part.samples for part in found]),
+        torch.cat(label_parts) if len(label_parts) == len(found) else None,
+    )
+
+
+def temperature_of(parts: Rebuilt) -> float:
+    """That of the objective, where it has one."""
+    objective = None if parts.learner is None else parts.learner.objective
+    return float(getattr(objective, "temperature", UNTEMPERED))

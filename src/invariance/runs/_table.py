@@ -1,0 +1,118 @@
+"""Rows of scores as a table: measures down, kinds of features across, mean and spread.
+
+With one value a cell shows its 95 % interval over the test images; with several, their
+mean ± standard deviation: over runs where there are several, else over draws and seeds.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+
+ORDER = (
+    "raw pixels",
+    "untrained encoder",
+    "trained encoder",
+    "best epoch",
+    "supervised twin",
+)
+METHODS = {
+    "knn": "kNN",
+    "linear": "linear probe",
+    "linear_sgd": "linear, SGD",
+    "fine_tune": "fine-tuned",
+    "supervised": "supervised",
+    "few_labels_linear": "linear",
+    "few_labels_fine_tune": "fine-tuned",
+}
+METRICS = {"map": "MAP", "nmi": "clusters, NMI", "ari": "clusters, ARI"}
+
+
+def measure(row: Row) -> str:
+    """What a row measures, in a few words.
+
+    >>> measure({"protocol": "few_labels_linear", "metric": "accuracy",
+    ...          "settings": {"share": 0.01, "n_labels": 60}})
+    '60 labels (1 %), linear'
+    """
+    protocol, metric = str(row["protocol"]), str(row["metric"])
+    settings = row["settings"]
+    if metric != "accuracy":
+        return METRICS.get(metric, metric)
+    name = METHODS.get(protocol, protocol)
+    if protocol == "knn":
+        return f"{name}, k={settings['k']}, T={settings['temperature']:g}"
+    if "share" in settings:
+        share = f"{100 * settings['share']:g} %"
+        return f"{settings['n_labels']:,} labels ({share}), {name}"
+    return name
+
+
+def table(rows: Iterable[Row]) -> list[str]:
+    """Lines to print, a block for each data set."""
+    rows = list(rows)
+    lines: list[str] = []
+    for data in dict.fromkeys(row["data"] for row in rows):
+        lines += block([row for row in rows if row["data"] == data], data)
+    return lines
+
+
+def block(rows: Sequence[Row], data: str) -> list[str]:
+    """The table of one data set."""
+    kinds = dict.fromkeys(row["features"] for row in rows)
+    columns = sorted(kinds, key=lambda k: ORDER.index(k) if k in ORDER else len(ORDER))
+    measures = dict.fromkeys(measure(row) for row in rows)
+    cells = {
+        (m, c): cell([r for r in rows if measure(r) == m and r["features"] == c])
+        for m in measures
+        for c in columns
+    }
+    first = max(len(data), *map(len, measures)) + 2
+    widths = [max(len(c), *(len(cells[m, c]) for m in measures)) + 2 for c in columns]
+    lines = [
+        f"{data:<{first}}"
+        + "".join(f"{c:>{w}}" for c, w in zip(columns, widths, strict=True))
+    ]
+    for m in measures:
+        row = "".join(
+            f"{cells[m, c]:>{w}}" for c, w in zip(columns, widths, strict=True)
+        )
+        lines.append(f"{m:<{first}}{row}")
+    n_test = max(row["n_test"] for row in rows)
+    lines.append(f"{about(rows)} {n_test:,} test images, never trained on.")
+    return lines
+
+
+def cell(rows: Sequence[Row]) -> str:
+    """In per cent: one value with its interval, or the mean of several ± spread."""
+    if not rows:
+        return "-"
+    values = spread_over(rows)
+    if len(values) > 1:
+        mean, spread = statistics.fmean(values), statistics.stdev(values)
+        return f"{100 * mean:.1f} ± {100 * spread:.1f}"
+    if rows[0]["interval"] is None or len(rows) > 1:
+        return f"{100 * values[0]:.1f}"
+    low, high = rows[0]["interval"]
+    return f"{100 * values[0]:.1f} ({100 * low:.1f}-{100 * high:.1f})"
+
+
+def spread_over(rows: Sequence[Row]) -> list[float]:
+    """A value for each run where there are several, else for each draw and seed."""
+    by_run: dict[Any, list[float]] = {}
+    for row in rows:
+        by_run.setdefault(row.get("run"), []).append(row["value"])
+    if len(by_run) > 1:
+        return [statistics.fmean(values) for values in by_run.values()]
+    return next(iter(by_run.values()))
+
+
+def about(rows: Sequence[Row]) -> str:
+    """How to read the cells."""
+    n_runs = len({row.get("run") for row in rows})
+    of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
+    return (
+        "In per cent; in brackets the 95 % interval over the test images, ± the "
+        f"standard deviation over {of}."
+    )

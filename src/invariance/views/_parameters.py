@@ -1,0 +1,142 @@
+"""What a view set drew for each image, by name and as numbers.
+
+Draws are pure, so the parameters behind a view can be asked for again at any time. An
+operation that did not act on an image reads its neutral value: a brightness of 1, a
+turn of 0. Asked of embeddings, these numbers show what an encoder keeps of its views.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..errors import SettingError
+from ._affine import RandomAffine, RandomRotation
+from ._blur import GaussianBlur
+from ._color_jitter import ColorJitter
+from ._crop import RandomResizedCrop, Resize
+from ._draws import Draws
+from ._flip import RandomHorizontalFlip
+from ._grayscale import RandomGrayscale
+from ._operation import Shape
+from ._solarize import RandomSolarize
+from ._sometimes import Sometimes
+from ._view_set import ViewSet
+
+NEUTRAL = {
+    "brightness": 1.0,
+    "contrast": 1.0,
+    "saturation": 1.0,
+    "scale": 1.0,
+    "rotation (cos)": 1.0,
+    "crop x": 0.5,
+    "crop y": 0.5,
+    "crop area": 1.0,
+}
+"""Of what an operation leaves alone; 0 for all others."""
+
+Named = dict[str, Tensor]
+
+
+def drawn_parameters(
+    views: ViewSet,
+    shape: tuple[int, int, int],
+    *,
+    samples: Int[Tensor, " n"],
+    seed: int,
+    epoch: int,
+    view: int = 0,
+) -> dict[str, Float[Tensor, " n"]]:
+    """The parameters of one view, each a number an image; constant ones are left out.
+
+    Args:
+        views: The set; operations of your own have no parameters to name.
+        shape: Channels, height and width of the images before the view.
+        samples: Which images of the data set they are.
+        seed: As the set was called with.
+        epoch: As the set was called with.
+        view: Which view.
+
+    >>> from invariance.views import RandomHorizontalFlip, ViewSet
+    >>> views = ViewSet([[RandomHorizontalFlip()]])
+    >>> asked = {"samples": torch.arange(4), "seed": 0, "epoch": 0}
+    >>> flip = drawn_parameters(views, (1, 2, 2), **asked)["flip"]
+    >>> images = torch.rand(4, 1, 2, 2)
+    >>> bool((views(images, **asked)[0][flip == 1] == images[flip == 1].flip(3)).all())
+    True
+    """
+    if not 0 <= view < len(views):
+        raise SettingError(f"view is 0 to {len(views) - 1}: got {view}.")
+    draws = Draws(seed, epoch, samples, view)
+    found: Named = {}
+    size: Shape = (len(samples), *shape)
+    for i, operation in enumerate(views.pipelines[view]):
+        for name, values in named(operation, draws.substream(i), size).items():
+            # what acts twice, such as grey in some recipes, has acted if either did
+            found[name] = (
+                torch.maximum(found[name], values) if name in found else values
+            )
+        size = shape_after(operation, size)
+    return {
+        name: values
+        for name, values in found.items()
+        if len(values) and bool((values != values[0]).any())
+    }
+
+
+def named(operation: object, draws: Draws, shape: Shape) -> Named:
+    """What one operation draws for a batch of this shape."""
+    if isinstance(operation, Sometimes):
+        picked = operation.draw(draws, shape)
+        inside = named(operation.operation, draws.substream(0), shape)
+        return {
+            name: torch.where(picked, values, NEUTRAL.get(name, 0.0))
+            for name, values in inside.items()
+        }
+    height, width = shape[-2:]
+    match operation:
+        case RandomResizedCrop():
+            boxes = operation.draw(draws, shape).float()
+            top, left, h, w = boxes.unbind(1)
+            return {
+                "crop x": (left + w / 2) / width,
+                "crop y": (top + h / 2) / height,
+                "crop area": h * w / (height * width),
+                "crop shape": (w / h).log(),
+            }
+        case RandomRotation():
+            return angles(operation.draw(draws, shape))
+        case RandomAffine():
+            motion = operation.draw(draws, shape)
+            x, y = motion.translate.unbind(1)
+            moved = {"shift x": x / width, "shift y": y / height, "scale": motion.scale}
+            shear_x, shear_y = motion.shear.unbind(1)
+            sheared = {"shear x": shear_x, "shear y": shear_y}
+            return angles(motion.angle) | moved | sheared
+        case ColorJitter():
+            factors = operation.draw(draws, shape).factors.unbind(1)
+            names = ("brightness", "contrast", "saturation", "hue")
+            acting = 2 if shape[1] == 1 else 4  # grey has no saturation and no hue
+            return dict(list(zip(names, factors, strict=True))[:acting])
+        case RandomHorizontalFlip():
+            return {"flip": operation.draw(draws, shape).float()}
+        case RandomGrayscale():
+            return {"grey": operation.draw(draws, shape).float()}
+        case RandomSolarize():
+            return {"solarised": operation.draw(draws, shape).float()}
+        case GaussianBlur():
+            return {"blur": operation.draw(draws, shape)}
+    return {}
+
+
+def angles(degrees: Float[Tensor, " n"]) -> Named:
+    """An angle as two numbers without a jump."""
+    turn = degrees.deg2rad()
+    return {"rotation (cos)": turn.cos(), "rotation (sin)": turn.sin()}
+
+
+def shape_after(operation: object, shape: Shape) -> Shape:
+    """The shape of the batch once the operation is done."""
+    if isinstance(operation, RandomResizedCrop | Resize):
+        size = operation.size
+        return (*shape[:2], *(size if isinstance(size, tuple) else (size, size)))
+    return shape

@@ -1,0 +1,99 @@
+"""Several runs on one page."""
+
+import pytest
+
+from invariance.errors import InvarianceError
+from invariance.report import write_comparison
+
+from .conftest import DEFAULTS, scores
+from .test_report import EVIL, Reader, lines_of
+
+CONFIG = DEFAULTS | {"method": "simclr", "epochs": 4, "batch_size": 64}
+
+
+@pytest.fixture
+def compared(made):
+    """The page of runs, each given as changes of the made-up one."""
+
+    def compare(**runs):
+        folders = [made(name=name, **changes) for name, changes in runs.items()]
+        return Reader(write_comparison(folders).read_text(encoding="utf-8"))
+
+    return compare
+
+
+def test_curves_lie_over_each_other(compared):
+    read = compared(a={}, b={"metrics": None}, c={})
+    assert lines_of(read)["Loss"] == [20, 20]
+    colours = [x["class"] for x in read.all("polyline")][:2]
+    assert colours == ["line s0", "line s2"]  # the one in between keeps its own
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (0.7, "b is ahead of a by 10.0 points, more than the margin"),
+        (0.61, "b is ahead of a by 1.0 points, which is within the margin"),
+        (0.6, "a and b are level"),
+    ],
+)
+def test_it_says_which_run_is_ahead(compared, second, words):
+    read = compared(a={}, b={"evaluation": scores(trained=second)})
+    assert f"By the linear probe, {words}" in read.text
+
+
+def test_scores_on_different_data_are_not_compared(compared):
+    other = [row | {"data": "cifar10"} for row in scores()]
+    read = compared(a={}, b={"evaluation": other})
+    assert "no score says which is better" in read.text
+
+
+def test_only_settings_that_differ_are_shown(compared):
+    read = compared(a={"config": CONFIG}, b={"config": CONFIG | {"method": "dcl"}})
+    assert "simclr" in read.words and "dcl" in read.words
+    assert "batch_size" not in read.words and "mean over seeds" not in read.words
+    assert "They ran in the same environment." in read.words
+
+
+def test_runs_that_differ_in_their_seed_have_a_mean(compared):
+    runs = {
+        name: {"config": CONFIG | {"seed": k}, "evaluation": scores(trained=value)}
+        for k, (name, value) in enumerate({"a": 0.5, "b": 0.6, "c": 0.7}.items())
+    }
+    read = compared(**runs, d={"config": CONFIG | {"method": "dcl"}})
+    assert "mean over seeds" in read.words and "a, b and c" in read.words
+    assert "60.0 ± 10.0 %" in read.words and "3 runs" in read.words
+
+
+def test_runs_with_little_to_say(compared):
+    nothing = dict.fromkeys(("config", "metrics", "evaluation", "gallery"))
+    read = compared(a=nothing, b=nothing | {"finished": False})
+    assert "There are no scores to compare." in read.text
+    assert "There are no readings to draw." in read.text
+
+
+def test_names_are_text(made):
+    folders = [made(name=EVIL), made(name="b")]
+    text = write_comparison(folders).read_text(encoding="utf-8")
+    assert "<img" not in text and EVIL in Reader(text).text
+
+
+def test_runs_of_one_name_are_told_apart(made, tmp_path):
+    first = made()
+    (tmp_path / "more").mkdir()
+    second = made(name="more/run")
+    path = write_comparison([first, second])
+    assert path.parent == tmp_path and path.name.endswith("-vs-more-run.html")
+
+
+def test_many_long_names_make_a_short_one(made):
+    folders = [made(name=letter * 60) for letter in "abc"]
+    path = write_comparison(folders)
+    assert path.name.startswith("comparison-of-3-") and len(path.name) < 40
+    assert write_comparison(folders) == path
+
+
+def test_one_run_is_no_comparison(made):
+    folder = made()
+    with pytest.raises(InvarianceError, match="two different runs"):
+        write_comparison([folder, folder])

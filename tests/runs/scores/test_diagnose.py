@@ -1,0 +1,158 @@
+"""A run's embeddings read: every reading, its file, its table, and what goes wrong."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import hyp0f1
+
+import invariance as inv
+from invariance.diagnostics import diagnosis, information_by_pool
+from invariance.runs._diagnose import diagnose
+from invariance.runs._diagnosis_table import lines
+from invariance.training._features import view_features
+from invariance.training._plan import make_plan
+
+BOTH = {
+    "alignment",
+    "uniformity",
+    "wasserstein",
+    "effective rank",
+    "directions used",
+    "spread",
+    "tolerance",
+    "augmentations kept, mean",
+}
+
+
+@pytest.fixture(scope="module")
+def found(first_run, tmp_path_factory):
+    """A diagnosis of the tiny run."""
+    import shutil
+
+    folder = shutil.copytree(first_run, tmp_path_factory.mktemp("read") / "run")
+    return folder, diagnose(folder)
+
+
+def test_everything_is_read_of_h_and_z(found):
+    folder, result = found
+    by_kind = {of: {r.name for r in result.readings if r.of == of} for of in ("h", "z")}
+    assert by_kind["h"] >= BOTH and by_kind["z"] >= BOTH
+    assert by_kind["z"] >= {
+        "contrastive accuracy",
+        "effective sample size",
+        "mutual information",
+        "information, batches of 16",
+        "information, pool of 240",
+        "information, sharpest temperature",
+        "gradient signal to noise, dcl, batches of 16",
+        "gradient signal to noise, nt_xent, batches of 16",
+    }
+    assert all(
+        r.meaning.endswith(".") and math.isfinite(r.value) for r in result.readings
+    )
+    assert result["information, batches of 16", "z"].ceiling == math.log(16)
+    ideal = math.log(hyp0f1(8 / 2, 2**2)) - 4  # of a sphere in 8 dimensions
+    assert result["uniformity", "z"].ideal == pytest.approx(ideal)
+    assert any("240 images of the 1,600 asked for" in note for note in result.notes)
+    written = json.loads((folder / "diagnostics.json").read_text())
+    assert written["readings"] == [vars(r) for r in result.readings]
+    assert [len(written["spectrum"][of]) for of in ("h", "z")] == [240, 8]
+    assert written["spectrum"]["h"][0] == written["spectrum"]["z"][0] == 1
+    bins = written["similarities"]
+    assert len(bins["edges"]) == len(bins["positive"]) + 1
+    width = bins["edges"][1] - bins["edges"][0]
+    assert sum(bins["negative"]) * width == pytest.approx(1)
+
+
+def test_the_readings_are_those_of_the_rebuilt_head(found):
+    """By hand: plan, checkpoint, views, and the same pure functions."""
+    folder, result = found
+    settings = inv.training._config.read_yaml(inv.Train, folder / "config.yaml")
+    plan = make_plan(settings)
+    newest = sorted((folder / "checkpoints").iterdir())[-1]
+    plan.learner.load_state_dict(torch.load(newest, weights_only=True)["learner"])
+    learner, key = plan.learner.eval(), {"seed": 0, "epoch": settings.epochs}
+    parts = [plan.held_out, plan.source]
+    pairs = [
+        view_features(
+            part,
+            torch.arange(len(part)),
+            plan.views,
+            learner.encoder,
+            learner.head,
+            "cpu",
+            **key,
+        )
+        for part in parts
+    ]
+    h, pool = (torch.cat(kind, 1) for kind in zip(*pairs, strict=True))
+    labels = torch.cat([part.labels for part in parts])
+    mine = diagnosis(h, pool, labels=labels, temperature=0.5)
+    assert mine.readings == result.readings[: len(mine.readings)]
+    read = information_by_pool(*pool, temperature=0.5, batch_size=16)
+    reading = result["information, pool of 240", "z"]
+    assert reading.value == pytest.approx(read.pool_nats, abs=1e-5)
+    assert reading.ceiling == pytest.approx(math.log(240))
+
+
+def test_the_table(run, command):
+    code, said, complained = command("diagnose", run, "--pool", "64")
+    assert code == 0, complained
+    head, *body = said.splitlines()
+    assert head.split() == ["reading", "h", "z", "ideal", "at", "most"]
+    assert body[0].startswith("alignment ") and body[1].startswith("  h: The features")
+    assert "information, pool of 64 (nats)" in said
+    assert any(line.startswith("crop area ") for line in body)
+    assert any(line.startswith("dcl ") for line in body)
+    assert "class kept" in said
+    assert said.splitlines()[-2:] == [
+        f"readings: {run}/diagnostics.json",
+        f"see them: invariance report {run}",
+    ]
+    code, said, _ = command("diagnose", run, "--json", "--pool", "32")
+    assert code == 0
+    assert json.loads(said) == json.loads((run / "diagnostics.json").read_text())
+
+
+def test_unlabelled_images_of_another_size(run, command, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).random((70, 24, 24)))
+    code, said, complained = command("diagnose", run, "--data", "x.npy")
+    assert code == 0, complained
+    assert "tolerance" not in said and "class kept" not in said
+    assert "1x24x24, the encoder takes 3x16x16" in said
+
+
+def test_without_a_checkpoint_only_h_is_read(run):
+    for path in (run / "checkpoints").iterdir():
+        path.unlink()
+    result = diagnose(run, pool=40)
+    assert {r.of for r in result.readings} == {"h"}
+    assert "the run has no checkpoint" in result.notes[-1]
+    assert lines(result)[0].startswith("reading")
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["nowhere"], "There is no run at 'nowhere'"),
+        (["run", "--batch-size", "1"], "batch_size and pool are at least 2"),
+        (["run", "--data", "shapse"], "Did you mean 'shapes'?"),
+        (["run", "--device", "cuda"], "no CUDA GPU here"),
+    ],
+)
+def test_mistakes_are_one_sentence(run, command, words, sentence):
+    if "cuda" in words and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    before = (run / "diagnostics.json").read_bytes()
+    code, said, complained = command("diagnose", *words)
+    assert (code, said) == (2, "") and sentence in complained
+    assert (run / "diagnostics.json").read_bytes() == before
+
+
+def test_too_few_images(run, command, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((6, 16, 16, 3), np.uint8))
+    code, _, complained = command("diagnose", run, "--data", "x.npy")
+    assert code == 2 and "too few to read anything from" in complained

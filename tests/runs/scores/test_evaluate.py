@@ -1,0 +1,298 @@
+"""Runs scored beside their baselines, from Python and from the command line."""
+
+import json
+import re
+import shutil
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import invariance as inv
+from invariance.errors import DataError, SettingError
+from invariance.evaluation import read_rows
+from invariance.runs import _evaluate, _protocols
+from invariance.runs._opened import opened, untrained
+from invariance.training._plan import make_plan
+
+KINDS = ["raw pixels", "untrained encoder", "trained encoder", "best epoch"]
+QUICK = ("--protocols", "knn")
+
+
+def test_the_table_and_the_file(run, command):
+    before = read_rows(run / "evaluation.jsonl")
+    code, said, complained = command("evaluate", run)
+    assert code == 0, complained
+    head, *body = said.splitlines()
+    assert re.split(r"  +", head) == ["pictures.npz", *KINDS]
+    rows = read_rows(run / "evaluation.jsonl")
+    few = [r for r in rows if r["protocol"] == "few_labels_linear"]
+    n_labels = [r["settings"]["n_labels"] for r in few]
+    names = [line[:28].strip() for line in body]
+    assert names[:4] == [
+        "kNN, k=20, T=0.1",
+        "linear probe",
+        f"{min(n_labels)} labels (1 %), linear",
+        f"{max(n_labels)} labels (10 %), linear",
+    ]
+    assert {"recall@1", "recall@5", "recall@10", "MAP"} <= set(names)
+    assert f"scores: {run}/evaluation.jsonl" in said
+    assert "invariance report" in said.splitlines()[-1]
+    assert list(dict.fromkeys(row["features"] for row in rows)) == KINDS
+    linear = [r for r in rows if r["protocol"] == "linear" and r["seed"] == 0]
+    old = [r for r in before if r["protocol"] == "linear"]
+    assert [r["value"] for r in linear] == [r["value"] for r in old]  # replaced, equal
+    assert len(linear) == len(KINDS)
+    assert {r["settings"]["share"] for r in few} == {0.01, 0.1}
+    assert {r["settings"]["draw"] for r in few} == {0, 1, 2}
+    for r in rows:
+        assert set(r) == {
+            *("features", "protocol", "metric", "data", "value"),
+            *("interval", "n_test", "seed", "settings", "notes"),
+        }
+
+
+def test_several_runs_give_mean_and_spread(run, command, tmp_path):
+    other = shutil.copytree(run, tmp_path / "other")
+    encoder = inv.load(run)
+    for weight in encoder.parameters():
+        nn.init.normal_(weight, std=0.3)
+    from invariance.training._encoder_file import write
+
+    write(encoder, other / "encoder.safetensors")
+    (other / "encoder-best.safetensors").unlink()
+    code, said, _ = command("evaluate", run, other, *QUICK, "--json")
+    assert code == 0
+    rows = [json.loads(line) for line in said.splitlines()]
+    pixels = [row for row in rows if row.get("features") == "raw pixels"]
+    assert [row["run"] for row in pixels] == [str(run), str(other)]
+    assert pixels[0]["value"] == pixels[1]["value"]
+    rows = [row for row in rows if row.get("features") == "trained encoder"]
+    assert [row["run"] for row in rows] == [str(run), str(other)]
+    a, b = (row["value"] for row in rows)
+    code, said, _ = command("evaluate", run, other, *QUICK)
+    mean, spread = 50 * (a + b), 100 * abs(a - b) / 2**0.5
+    assert f"{mean:.1f} ± {spread:.1f}" in said
+    assert "standard deviation over 2 runs" in said
+
+
+def test_fewer_images_answer_another_question(run):
+    whole = inv.evaluate(run, protocols=["knn"])
+    part = inv.evaluate(run, protocols=["knn"], limit=40)
+    kept = [
+        r
+        for r in read_rows(run / "evaluation.jsonl")
+        if (r["protocol"], r["features"]) == ("knn", "trained encoder")
+    ]
+    assert [r["settings"].get("limit") for r in kept] == [None, 40]
+    assert [r["value"] for r in kept] == whole.values("knn") + part.values("knn")
+    assert kept[1]["settings"]["n_train"] == 40
+
+
+def test_seeds_repeat_what_draws_at_random(run):
+    found = inv.evaluate(run, protocols=["knn", "clustering"], seeds=3)
+    assert len(found.values("knn")) == 1
+    assert len(found.values("clustering")) == 2 * 3  # NMI and ARI
+    assert "±" in str(found)
+
+
+def test_every_protocol_that_trains_and_the_twin(run, monkeypatch):
+    for name in ("fine_tune", "linear_sgd"):
+        quick = partial(getattr(_protocols, name), epochs=1)
+        monkeypatch.setattr(_protocols, name, quick)
+    quick = partial(_protocols.fine_tune, min_steps=2)
+    monkeypatch.setattr(_protocols, "fine_tune", quick)
+    found = inv.evaluate(
+        run,
+        protocols=["linear_sgd", "fine_tune", "few_labels_fine_tune"],
+        supervised=True,
+        limit=120,
+    )
+    kinds = {row["features"] for row in found.rows}
+    assert kinds == {*KINDS[1:], "supervised twin"}  # pixels have nothing to train
+    assert all(0 <= row["value"] <= 1 for row in found.rows)
+    assert all(
+        row["settings"]["n_train"] == 120
+        for row in found.rows
+        if row["protocol"] in ("linear_sgd", "fine_tune")
+    )
+    (twin,) = found.values("supervised", "supervised twin")
+    assert twin > 0.8  # a glance tells the classes apart
+    assert len(found.values("few_labels_fine_tune")) == 6
+    assert "supervised" in str(found)
+
+
+def test_the_untrained_encoder_is_the_one_training_began_with(run):
+    there = opened(run)
+    begun, why = untrained(there)
+    plan = make_plan(there.settings)
+    assert why == "" and begun is not None
+    theirs = plan.untrained.state_dict()
+    assert begun.state_dict().keys() == theirs.keys()
+    assert all(torch.equal(v, theirs[k]) for k, v in begun.state_dict().items())
+
+
+def test_asking_leaves_the_generators_alone(run):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    untrained(opened(run))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_raw_pixels_and_the_encoder_are_scored_as_by_hand(run, pictures):
+    from invariance.data import load
+    from invariance.evaluation import knn, raw_pixels
+
+    images = pictures(240)
+    parts = [load(images, split=split) for split in ("train", "test")]
+    truth = [p.labels for p in parts]
+    found = inv.evaluate(run, protocols=["knn"])
+    h = [raw_pixels(p.images) for p in parts]
+    mine = knn(h[0], truth[0], h[1], truth[1])
+    assert found.values("knn", "raw pixels") == [mine.value]
+    encoder = inv.load(run)
+    with torch.no_grad():
+        h = [encoder(p.images.float() / 255) for p in parts]
+    mine = knn(h[0], truth[0], h[1], truth[1])
+    assert found.values("knn") == [mine.value]
+
+
+# ------------------------------------------------------------- other data
+
+
+def test_other_classes_sizes_and_channels(run, command, pictures, tmp_path):
+    images, labels = pictures(90, seed=1, size=20, n_classes=3)
+    grey = images[..., 0]
+    np.savez(tmp_path / "grey.npz", images=grey, labels=labels)
+    code, said, complained = command("evaluate", run, "--data", "grey.npz", *QUICK)
+    assert code == 0, complained
+    assert "grey.npz" in said.splitlines()[0]
+    assert (
+        "note: Images of grey.npz were resized and given three equal channels: "
+        "1x20x20, the encoder takes 3x16x16." in said
+    )
+    assert {"pictures.npz", "grey.npz"} == {
+        row["data"] for row in read_rows(run / "evaluation.jsonl")
+    }
+
+
+def test_a_class_of_the_test_part_alone_is_said(run, tmp_path, command):
+    for part, name in (
+        ("train", "a"),
+        ("train", "b"),
+        ("test", "a"),
+        ("test", "c"),
+    ):
+        folder = tmp_path / "set" / part / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for k in range(6):
+            pixels = np.random.default_rng(k).integers(0, 255, (16, 16, 3), np.uint8)
+            Image.fromarray(pixels).save(folder / f"{k}.png")
+    code, said, complained = command("evaluate", run, "--data", "set", *QUICK)
+    assert code == 0, complained
+    assert "6 of the test samples count as wrong" in said
+
+
+def test_unreadable_files_are_left_out_and_said(run, tmp_path, command):
+    for name in ("a", "b"):
+        (tmp_path / "set" / name).mkdir(parents=True)
+        for k in range(30):
+            pixels = np.random.default_rng(k).integers(0, 255, (40, 40, 3), np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "set" / name / f"{k}.png")
+    (tmp_path / "set" / "a" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nxxx")
+    code, said, complained = command("evaluate", run, "--data", "set", *QUICK)
+    assert code == 0, complained
+    assert "1 unreadable image was left out: a/broken.png" in said
+    assert "resized: 3x40x40, the encoder takes 3x16x16" in said
+
+
+@pytest.mark.parametrize(
+    "make, sentence",
+    [
+        (lambda f: np.save(f / "x.npy", np.zeros((20, 8, 8), np.uint8)), "no labels"),
+        (
+            lambda f: np.savez(
+                f / "x.npz", images=np.zeros((20, 8, 8), np.uint8), labels=np.zeros(20)
+            ),
+            "has a single class",
+        ),
+        (lambda f: (f / "x.npz").write_bytes(b"no"), "x.npz"),
+        (lambda f: (f / "x.png").write_bytes(b"no"), "is a file: expected a folder"),
+        (lambda f: (f / "x").mkdir(), "holds no images"),
+        (lambda f: None, "There is no folder"),
+    ],
+    ids=["unlabelled", "one class", "broken", "a picture", "empty", "missing"],
+)
+def test_what_cannot_be_scored_is_one_sentence(run, command, tmp_path, make, sentence):
+    make(tmp_path)
+    names = [p.name for p in tmp_path.iterdir() if p.name.startswith("x")] or ["x"]
+    before = (run / "evaluation.jsonl").read_bytes()
+    code, said, complained = command("evaluate", run, "--data", names[0])
+    assert code == 2 and said == ""
+    assert sentence in complained and complained.count("\n") == 1
+    assert (run / "evaluation.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["nowhere"], "There is no run at 'nowhere'"),
+        ([], "Name a run folder"),
+        (["run", "--seeds", "0"], "seeds is at least 1"),
+        (["run", "--limit", "1"], "limit at least 2"),
+    ],
+)
+def test_wrong_words(run, command, words, sentence):
+    code, _, complained = command("evaluate", *words)
+    assert code == 2 and sentence in complained
+
+
+def test_an_unknown_protocol_is_named(run):
+    with pytest.raises(
+        SettingError, match=r"Unknown protocol 'kn'\. Did you mean 'knn'"
+    ):
+        inv.evaluate(run, protocols=["kn"])
+
+
+def test_a_run_on_objects_asks_for_them(tmp_path, pictures):
+    images, labels = pictures(80)
+    settings = inv.Train(
+        epochs=1,
+        batch_size=16,
+        hidden=16,
+        width=8,
+        evaluate=False,
+        knn_every=0,
+        quiet=True,
+        out=str(tmp_path),
+    )
+    network = nn.Sequential(nn.Conv2d(3, 6, 3, 2), nn.ReLU())
+    made = inv.train(settings, data=(images, labels), encoder=network)
+    with pytest.raises(DataError, match="module called 'Sequential'"):
+        inv.evaluate(made, protocols=["knn"])
+    fresh = nn.Sequential(nn.Conv2d(3, 6, 3, 2), nn.ReLU())
+    with pytest.raises(DataError, match="an object given in Python"):
+        inv.evaluate(made, protocols=["knn"], network=fresh)
+    found = inv.evaluate(made, data=(images, labels), protocols=["knn"], network=fresh)
+    assert {row["features"] for row in found.rows} == {"raw pixels", "trained encoder"}
+    assert any("untrained encoder is left out" in note for note in found.notes)
+
+
+def test_an_unfinished_run_can_be_scored(run):
+    (run / "encoder.safetensors").unlink()
+    (run / "encoder-best.safetensors").unlink()
+    found = inv.evaluate(run, protocols=["knn"])
+    assert [row["features"] for row in found.rows] == KINDS[:3]
+
+
+def test_a_best_epoch_that_is_the_last_is_not_scored_twice(run):
+    from invariance.training._encoder_file import write
+
+    there = opened(run)
+    write(there.encoder, run / "encoder-best.safetensors", epoch=3, knn=1.0)
+    found = inv.evaluate(run, protocols=["knn"])
+    assert found.values("knn", "best epoch") == found.values("knn")
+    assert _evaluate.SAME in found.notes
