@@ -48,7 +48,6 @@ def launch(
     if compiled is not None:
         compiled[(*grid, 1, 1)[:3]](*tensors, *numbers, *values)
         return
-    # a new one, or the fast way is closed
     done = kernel[grid](*tensors, *numbers, *values, **config.launch)
     if DIRECT and torch.cuda.current_device() == tensors[0].get_device():
         _compiled[key] = done
