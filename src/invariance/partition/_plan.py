@@ -2,8 +2,8 @@
 
 On a CPU the tiles of ``_blockwise``; on a CUDA device the fused kernels, except where
 a small matrix is cheaper kept whole (two views of a loss, which ``_views`` takes from
-raw rows to logits, are fused at any size). The crossovers were measured once (H200) and are
-shipped as a table: a choice at run time would cost time and could differ between runs.
+raw rows to logits, are fused at any size). The crossovers were measured once (H200) and
+are shipped as a table: a choice at run time would cost time and could differ.
 """
 
 import importlib.util

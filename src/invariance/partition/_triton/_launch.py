@@ -30,6 +30,7 @@ def launch(
     config: Config = SMALL,
 ) -> None:
     """Start a kernel whose arguments are tensors, numbers, compile-time constants."""
+    global DIRECT
     names = kernel.arg_names[len(tensors) + len(numbers) :]
     values = [constants[name] for name in names]
     if tensors[0].device.type == "cpu":  # interpreted
@@ -45,9 +46,13 @@ def launch(
         *[(t.dtype, t.data_ptr() % 16 == 0) for t in tensors],
     )
     compiled = _compiled.get(key)
-    if compiled is not None:
-        compiled[(*grid, 1, 1)[:3]](*tensors, *numbers, *values)
-        return
+    if compiled is not None and DIRECT:
+        try:
+            compiled[(*grid, 1, 1)[:3]](*tensors, *numbers, *values)
+        except TypeError:  # another version, with other arguments: the slow way then
+            DIRECT = False
+        else:
+            return
     done = kernel[grid](*tensors, *numbers, *values, **config.launch)
     if DIRECT and torch.cuda.current_device() == tensors[0].get_device():
         _compiled[key] = done
