@@ -3,7 +3,7 @@
 # Compiling kernels takes most of it, so the tests are dealt out to processes.
 set -u
 OUT=${OUT:-benchmarks/results}
-PARTS=${PARTS:-tests sweep crossover targets}
+PARTS=${PARTS:-tests sweep targets crossover loss}
 PYTHON=${PYTHON:-python3}
 SHARDS=${SHARDS:-12}
 export PYTHONPATH="src${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
@@ -25,15 +25,19 @@ case " $PARTS " in *" tests "*)
   took tests ;;
 esac
 case " $PARTS " in *" sweep "*)
-  timeout 150 $PYTHON benchmarks/kernels.py --parts ceilings sweep --out "$OUT" 2>&1 | tee "$OUT/sweep.log"
+  timeout 90 $PYTHON benchmarks/kernels.py --parts ceilings sweep --out "$OUT" 2>&1 | tee "$OUT/sweep.log"
   took sweep ;;
 esac
 case " $PARTS " in *" targets "*)
-  timeout 240 $PYTHON benchmarks/targets.py --out "$OUT" 2>&1 | tee "$OUT/targets.log"
+  timeout 120 $PYTHON benchmarks/targets.py --out "$OUT" 2>&1 | tee "$OUT/targets.log"
   took targets ;;
 esac
 case " $PARTS " in *" crossover "*)
   mkdir -p "$OUT/crossover"
-  timeout 90 $PYTHON benchmarks/kernels.py --parts crossover --out "$OUT/crossover" 2>&1 | tee "$OUT/crossover.log"
+  timeout 60 $PYTHON benchmarks/kernels.py --parts crossover --out "$OUT/crossover" 2>&1 | tee "$OUT/crossover.log"
   took crossover ;;
+esac
+case " $PARTS " in *" loss "*)
+  timeout 200 $PYTHON benchmarks/loss.py --device cuda --dtype bfloat16 --seconds 120 --out "$OUT" 2>&1 | tee "$OUT/loss.log"
+  took loss ;;
 esac

@@ -12,45 +12,51 @@ import argparse
 import json
 import multiprocessing
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 ROWS = 65536
-CANDIDATES: dict[tuple[str, int, bool], list[tuple[int, int, int, int]]] = {
+Sides = tuple[int, ...]  # rows, columns, warps, stages and, perhaps, registers
+CANDIDATES: dict[tuple[str, int, bool], list[Sides]] = {
     ("sums", 128, False): [
-        *[(128, 64, 8, 3), (128, 128, 8, 3), (128, 64, 4, 3), (256, 64, 8, 3)],
-        *[(64, 128, 4, 3), (64, 64, 4, 3), (128, 64, 8, 4), (64, 256, 4, 2)],
-        *[(128, 128, 4, 3), (128, 256, 8, 2)],
+        *[(128, 64, 4, 3), (128, 64, 4, 2), (128, 64, 4, 4), (64, 128, 4, 3)],
+        *[(64, 128, 4, 2), (128, 64, 8, 3), (128, 128, 8, 3), (64, 64, 4, 3)],
+        *[(128, 64, 4, 2, 128)],
     ],
-    ("sums", 256, False): [
-        *[(256, 64, 8, 3), (128, 64, 8, 3), (128, 128, 8, 2), (64, 128, 4, 2)],
-        *[(128, 64, 4, 3)],
+    ("triangle", 128, False): [
+        *[(128, 64, 4, 3), (128, 64, 4, 2), (64, 128, 4, 3), (64, 128, 4, 2)],
+        *[(128, 64, 8, 3), (128, 128, 8, 3), (128, 128, 8, 2), (256, 64, 8, 3)],
+        *[(128, 64, 4, 2, 168), (64, 64, 4, 3)],
     ],
-    ("sums", 512, False): [
-        *[(128, 128, 8, 4), (128, 256, 8, 3), (128, 128, 4, 3), (256, 128, 8, 3)],
+    ("triangle", 256, False): [
+        *[(256, 64, 8, 3), (128, 64, 8, 3), (128, 64, 4, 3), (128, 64, 4, 2)],
     ],
-    ("sums", 128, True): [
-        *[(128, 64, 8, 2), (128, 64, 8, 3), (64, 64, 4, 3), (128, 32, 4, 3)],
+    ("sums", 256, False): [(256, 64, 8, 3), (128, 64, 4, 3), (128, 64, 8, 3)],
+    ("columns", 512, False): [
+        *[(128, 256, 8, 3), (128, 128, 4, 3), (128, 128, 8, 4), (128, 256, 8, 4)],
     ],
+    ("triangle", 512, False): [(128, 256, 8, 3), (128, 128, 4, 3), (128, 128, 8, 4)],
     ("gradient", 128, False): [
-        *[(64, 128, 4, 3), (64, 64, 4, 3), (128, 64, 8, 3), (128, 128, 8, 3)],
-        *[(64, 128, 4, 2), (64, 64, 4, 4), (128, 64, 8, 2), (64, 32, 4, 4)],
-        *[(128, 128, 8, 2), (64, 64, 4, 5)],
+        *[(64, 128, 4, 2), (64, 128, 4, 3), (64, 64, 4, 3), (64, 64, 4, 2)],
+        *[(128, 64, 8, 3), (128, 128, 8, 2), (128, 64, 4, 2), (64, 64, 4, 4)],
+        *[(64, 128, 4, 2, 168), (128, 128, 8, 3)],
     ],
     ("gradient", 256, False): [
-        *[(64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 8, 2), (128, 64, 8, 2)],
-        *[(128, 64, 8, 3), (64, 32, 4, 3)],
+        *[(64, 64, 4, 2), (64, 64, 4, 3), (128, 64, 8, 3), (128, 64, 8, 2)],
+        *[(64, 128, 4, 2)],
     ],
     ("gradient", 512, False): [
-        *[(128, 256, 8, 3), (128, 128, 8, 4), (256, 128, 8, 3), (128, 128, 4, 3)],
+        *[(128, 256, 8, 3), (128, 128, 4, 3), (128, 256, 8, 4), (128, 128, 4, 4)],
+        *[(256, 128, 8, 3)],
     ],
-    ("gradient", 128, True): [
-        *[(64, 64, 4, 2), (64, 64, 8, 2), (64, 32, 4, 2), (128, 64, 8, 2)],
-    ],
+    ("triangle", 128, True): [(128, 64, 8, 3), (128, 32, 8, 3), (128, 64, 8, 2)],
+    ("gradient", 128, True): [(64, 64, 4, 2), (64, 64, 4, 3), (64, 32, 4, 3)],
 }
-Job = tuple[str, int, bool, tuple[int, int, int, int]]
+WORK = {"sums": 2, "triangle": 1, "columns": 2, "gradient": 4}  # times rows^2 width
+Job = tuple[str, int, bool, Sides]
 
 
 def jobs() -> list[Job]:
@@ -76,21 +82,28 @@ def unit(n: int, d: int) -> torch.Tensor:
 
 
 def prepared(kernel: str, d: int, exact: bool, n: int = ROWS) -> Callable[[], object]:
-    """One launch of a kernel on a symmetric problem with two rows a sample."""
+    """One launch of a kernel on two views of n / 2 samples, as a loss makes it."""
     from invariance.partition import _triton
-    from invariance.partition._triton import _forward
+    from invariance.partition._triton import _backward, _forward
 
-    tiles, bound = _triton.round_to_tiles(unit(n, d), exact)
-    ids = torch.arange(n // 2, device="cuda").repeat(2)
-    bounds = torch.stack([bound, bound])
-    problem = _triton.Problem(tiles, tiles, bounds, n, n, d, ids, ids)
+    tiles, _ = _triton.round_to_tiles(unit(n, d), exact)
+    state = torch.ones(8, device="cuda")
     scales = torch.full((1,), 10.0, device="cuda")
-    if kernel == "sums":
-        return lambda: _forward._sums(problem, scales, False)
-    p, g = (torch.full((1, n), value, device="cuda") for value in (11.0, 1.0 / n))
-    weights = _triton.softmax_weights(problem, scales, (p, g), (p, g), False)
+    how = {"period": n // 2, "safe": True}
+    problem = _triton.Problem(tiles, tiles, state, n, n, d, **how)
+    if kernel != "gradient":
+        least = {"triangle": 0, "sums": 2**40, "columns": 0}[kernel]
+
+        def sums() -> object:
+            _forward.TRIANGLE_FROM["cuda"] = least
+            return _forward.sums(problem, scales, kernel == "columns")
+
+        return sums
+    shared = torch.full((1, n), 1e-3, device="cuda")
+    side = _backward.Side(shared, shared, shared)
+    weights = _backward.Weights(scales, side, side, scales, scales)
     if problem.shape.wide:
-        return lambda: _triton.wide_gradients(problem, weights, True, False)
+        return lambda: _triton.wide_gradients(problem, weights, True, True)
     return lambda: _triton.row_gradient(problem, weights)
 
 
@@ -98,27 +111,35 @@ def run_job(job: Job, seconds: float) -> dict:
     from invariance.partition._triton import _configs
 
     kernel, d, exact, config = job
+    table = _configs.TABLE["triangle" if kernel == "columns" else kernel, exact]
     # a width of its own, or that of rows too wide to be held
-    _configs.TABLE[kernel, exact][d if d <= 272 else 0] = _configs.Config(*config)
+    key, most = (d, 0) if d <= 272 else (0, 2)
+    before = table.get(key)
+    table[key] = _configs.Config(*config)
+    _configs.configs_changed()
     try:
         ms = median_ms(prepared(kernel, d, exact), seconds)
     except Exception as error:  # a candidate may need more than the device has
         return {"job": job, "words": str(error).splitlines()[0][:90]}
-    work = {"sums": 2, "gradient": 4}[kernel] * ROWS**2 * d
+    finally:
+        if before is None:
+            del table[key]
+        else:
+            table[key] = before
+    work = (WORK[kernel] + (most if kernel == "gradient" else 0)) * ROWS**2 * d
     return {"job": job, "ms": ms, "tflops": work / ms / 1e9} | registers(kernel, d)
 
 
 def registers(kernel: str, d: int) -> dict:
     """Registers and spilled bytes of what was compiled last."""
-    from invariance.partition._triton import _gradient, _sums, _weights
+    from invariance.partition._triton import _launch
 
-    wide = {"sums": _sums.sum_rows, "gradient": _weights.write_weights}
-    held = {"sums": _sums.sum_rows, "gradient": _gradient.gradient}
-    function = (wide if d > 272 else held)[kernel]
+    wide = d > 272 and kernel == "gradient"
+    name = {True: "write_weights", False: "sum_rows"}[wide]
+    name = "gradient" if kernel == "gradient" and not wide else name
     try:
-        compiled = list(function.device_caches[0][0].values())
-        # of the guarded pair the one that runs, not the one that stands by
-        return {"registers": [(k.n_regs, k.n_spills) for k in compiled][-2:]}
+        last = [k for k in _launch._compiled.values() if k.name == name][-1]
+        return {"registers": (last.n_regs, last.n_spills)}
     except Exception as error:
         return {"registers": str(error)[:40]}
 
@@ -144,41 +165,60 @@ def line(row: dict) -> str:
         f"{row['ms']:8.3f} ms {row['tflops']:6.0f} TFLOP/s  {row['registers']}"
     )
     return (
-        f"{kernel:9} d={d:<4} {'exact' if exact else 'half':5} {config!s:20} {ending}"
+        f"{kernel:9} d={d:<4} {'exact' if exact else 'half':5} {config!s:24} {ending}"
     )
 
 
+@contextmanager
+def only(backend: str) -> Iterator[None]:
+    """Have "auto" mean one backend whatever the size, and two views go through it."""
+    from invariance.objectives import _contrast
+    from invariance.partition import _plan
+
+    table, fused = _plan.FUSED_FROM, _contrast.fused_contrast
+    _plan.FUSED_FROM = {2**31: 0 if backend == "triton" else 2**62}
+    if backend == "blockwise":
+        _contrast.fused_contrast = lambda *args, **how: None
+    try:
+        yield
+    finally:
+        _plan.FUSED_FROM, _contrast.fused_contrast = table, fused
+
+
 def crossover() -> list[dict]:
-    """Kept matrix beside fused kernels, forward and backward, also as CUDA graphs."""
-    from invariance.partition import log_partition
+    """Kept matrix beside fused kernels, forward and backward, also as CUDA graphs.
+
+    ``nt_xent`` is one operation for two views, ``dhel`` two log-partitions with ids.
+    """
+    import invariance as inv
 
     rows = []
+    print("ms of wall clock (as a CUDA graph), forward and backward")
     for d in (128, 512):
-        for n in (512, 1024, 2048, 4096, 8192):
-            row: dict = {"n": n, "d": d}
-            z = unit(n, d).requires_grad_()
-            ids = torch.arange(n // 2, device="cuda").repeat(2)
+        for pairs in (128, 512, 1024, 2048, 4096):
+            u, v = (
+                torch.randn(pairs, d, device="cuda", dtype=torch.bfloat16)
+                for _ in range(2)
+            )
+            leaves = (u.requires_grad_(), v.requires_grad_())
+            row: dict = {"pairs": pairs, "d": d}
+            for loss in (inv.nt_xent, inv.dhel):
+                for backend in ("blockwise", "triton"):
 
-            def step(backend: str, precision: str, z=z, ids=ids) -> None:
-                out = log_partition(
-                    z, z, scale=10.0, row_ids=ids, column_ids=ids,
-                    backend=backend, precision=precision,
-                )  # fmt: skip
-                torch.autograd.grad(out.mean(), z)
+                    def call(loss=loss, leaves=leaves) -> None:
+                        torch.autograd.grad(loss(*leaves), leaves)
 
-            for backend, precision in (
-                ("blockwise", "auto"),
-                ("triton", "half"),
-            ):
-                name = f"{backend} {precision}"
-
-                def call(b=backend, p=precision, step=step) -> None:
-                    step(b, p)
-
-                row[name] = median_ms(call, 0.03)
-                row[f"{name}, graph"] = graph_ms(call)
+                    with only(backend):
+                        name = f"{loss.__name__} {backend}"
+                        row[name] = median_ms(call, 0.02)
+                        row[f"{name}, graph"] = graph_ms(call)
             rows.append(row)
-            print({k: round(v, 3) for k, v in row.items()}, flush=True)
+            text = [
+                f"{name} {row[name]:.3f} ({row[f'{name}, graph']:.3f})"
+                for name in row
+                if f"{name}, graph" in row
+            ]
+            print(f"d={d} {pairs:5} pairs:", " | ".join(text), flush=True)
     return rows
 
 

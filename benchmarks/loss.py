@@ -1,7 +1,7 @@
 """Time and peak memory of our losses and those of other libraries, in one run.
 
     python benchmarks/loss.py --device cpu
-    python benchmarks/loss.py --device cuda --pairs 512 8192 65536 --dtype bfloat16
+    python benchmarks/loss.py --device cuda --dtype bfloat16
     python benchmarks/loss.py --parts growth
 
 Three parts: ``peers``, NT-Xent and symmetric InfoNCE beside everyone who has them;
@@ -10,6 +10,9 @@ figure is forward and backward in a process of its own (``loss_job.py``). A run 
 parts writes loss_<device>.md, .json and .png; a run of some adds their names. Other
 libraries are the ``bench`` extra, inf-cl is ``pip install inf_cl``: one that is not
 installed is named as missing.
+
+On a CUDA device (``loss_cuda.py``) everything happens in one process and within
+``--seconds``: all objectives, 512 to 1,048,576 pairs, three widths.
 """
 
 import argparse
@@ -237,7 +240,13 @@ def main() -> None:
     add("--timeout", type=float, default=600, help="seconds for one measurement")
     add("--memory-gb", type=float, default=16, help="for one on a CPU; 0: no limit")
     add("--out", type=Path, default=HERE / "results")
+    add("--seconds", type=float, default=600, help="for all of it, on a CUDA device")
     options = parser.parse_args()
+    if options.device == "cuda":
+        import loss_cuda
+
+        loss_cuda.run(options)
+        return
     bench = Bench(options)
     options.objectives = options.objectives or bench.names
     if strange := set(options.objectives) - set(bench.names):

@@ -60,13 +60,16 @@ def value_and_gradients(loss, u, v):
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_losses_of_every_precision(name, dtype):
+    def loss(u, v):  # the gradient of a mean would be among float16's smallest numbers
+        return len(u) * LOSSES[name](u, v)
+
     u, v = views(700, 128, dtype)
-    got = value_and_gradients(LOSSES[name], u, v)
+    got = value_and_gradients(loss, u, v)
     exact = [x.detach().double().requires_grad_() for x in (u, v)]
-    want = value_and_gradients(LOSSES[name], *exact)
+    want = value_and_gradients(loss, *exact)
     assert got[0].dtype == torch.float32
     error = 2e-6 if dtype == torch.float32 else 1e-4
-    torch.testing.assert_close(got[0].double(), want[0], rtol=error, atol=error)
+    torch.testing.assert_close(got[0].double(), want[0], rtol=error, atol=700 * error)
     rounding = {torch.bfloat16: 4e-3, torch.float16: 6e-4, torch.float32: 1e-5}[dtype]
     for a, b in zip(got[1:], want[1:], strict=True):
         assert a.dtype == dtype

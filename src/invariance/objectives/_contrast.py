@@ -16,8 +16,18 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ..partition import log_partitions, two_sided_log_partition
-from ._rows import Number, sample_ids
+from ..partition import (
+    fused_contrast,
+    log_partitions,
+    two_sided_log_partition,
+)
+from ._rows import (
+    Number,
+    check_pair,
+    paired_rows,
+    sample_ids,
+    tile_precision,
+)
 
 NEGATIVES = ("all", "cross")
 
@@ -29,6 +39,13 @@ class Contrast(NamedTuple):
     negative: Float[Tensor, "k *a"]
     log_count: float | Float[Tensor, "*a"]
     """Log of the number of negatives."""
+
+    @property
+    def first(self) -> Tensor:
+        """The log-partition at the first power."""
+        # squeezing is free to differentiate, indexing fills a tensor with zeros
+        one = self.negative.shape[0] == 1
+        return self.negative.squeeze(0) if one else self.negative[0]
 
 
 @runtime_checkable
@@ -69,13 +86,50 @@ class Source(Protocol):
         """Logits of the anchors' positives, and the negatives' log-partitions."""
 
 
+def paired_contrast(
+    u: Tensor,
+    v: Tensor,
+    *,
+    temperature: Number,
+    negatives: str,
+    powers: tuple[float | int, ...] = (1.0,),
+    normalize: bool = True,
+) -> Contrast:
+    """``contrast`` of two views as they come: checked, and of unit length if asked.
+
+    On a GPU the whole of it can be one operation, see ``fused_contrast``.
+    """
+    check_pair(u, v)
+    n, cross, precision = len(u), negatives == "cross", tile_precision(u, v)
+    if normalize:
+        logits = fused_contrast(
+            u,
+            v,
+            scale=1 / temperature,
+            powers=powers,
+            cross=cross,
+            precision=precision,
+        )
+        if logits is not None:
+            return Contrast(*logits, math.log(n - 1 if cross else 2 * n - 2))
+    u, v = paired_rows(u, v, normalize=normalize)
+    return contrast(
+        u,
+        v,
+        temperature=temperature,
+        negatives=negatives,
+        powers=powers,
+        precision=precision,
+    )
+
+
 def contrast(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
     temperature: Number,
     negatives: str,
-    powers: tuple[float, ...] = (1.0,),
+    powers: tuple[float | int, ...] = (1.0,),
     precision: str = "auto",
 ) -> Contrast:
     """Positive logits, and log-partitions of the negatives at each power of them.
@@ -159,4 +213,4 @@ def with_negatives(logits: Contrast) -> Contrast:
 
 def cross_entropy(logits: Contrast) -> Float[Tensor, ""]:
     """Of picking the positive out of itself and the negatives, mean over anchors."""
-    return softplus(logits.negative[0] - logits.positive).mean()
+    return softplus(logits.first - logits.positive).mean()

@@ -16,15 +16,9 @@ mutual information.
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import NEGATIVES, Contrast, contrast, with_negatives
+from ._contrast import NEGATIVES, Contrast, paired_contrast, with_negatives
 from ._objective import Objective, loss_and_softmax
-from ._rows import (
-    Number,
-    check_choice,
-    check_positive,
-    paired_rows,
-    tile_precision,
-)
+from ._rows import Number, check_choice, check_positive
 
 
 def dcl(
@@ -44,10 +38,8 @@ def dcl(
     tensor(0.7918)
     """
     _check(temperature, negatives, weight_sigma)
-    precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
-    logits = contrast(
-        u, v, temperature=temperature, negatives=negatives, precision=precision
+    logits = paired_contrast(
+        u, v, temperature=temperature, negatives=negatives, normalize=normalize
     )
     return _decoupled(logits, temperature, weight_sigma)
 
@@ -60,7 +52,7 @@ def _decoupled(
         cosine = (temperature * positive).detach()
         nearness = (cosine / weight_sigma).softmax(-1)
         positive = positive * (2 - positive.shape[-1] * nearness)
-    return (logits.negative[0] - positive).mean()
+    return (logits.first - positive).mean()
 
 
 def _check(

@@ -21,15 +21,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import Contrast, contrast, with_negatives
+from ._contrast import Contrast, paired_contrast, with_negatives
 from ._objective import Objective, loss_and_softmax
-from ._rows import (
-    Number,
-    check_number,
-    check_positive,
-    paired_rows,
-    tile_precision,
-)
+from ._rows import Number, check_number, check_positive
 
 
 def debiased(
@@ -51,15 +45,13 @@ def debiased(
     True
     """
     _check(temperature, prior, hardness)
-    precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
-    logits = contrast(
+    logits = paired_contrast(
         u,
         v,
         temperature=temperature,
         negatives="all",
         powers=_powers(hardness),
-        precision=precision,
+        normalize=normalize,
     )
     return _corrected(logits, temperature, prior, hardness)
 
@@ -75,7 +67,7 @@ def _corrected(
     hardness: float | int,
 ) -> Tensor:
     count = logits.log_count
-    total = logits.negative[0]
+    total = logits.first
     if hardness:
         total = total - logits.negative[1] + count
     # log of G / e^s: subtract the false negatives' share, but not below the floor

@@ -19,15 +19,13 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import NEGATIVES, Contrast, contrast, with_negatives
+from ._contrast import NEGATIVES, Contrast, paired_contrast, with_negatives
 from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
     check_choice,
     check_number,
     check_positive,
-    paired_rows,
-    tile_precision,
 )
 
 
@@ -50,21 +48,19 @@ def flat_nce(
     (1.0, True)
     """
     _check(temperature, negatives, gamma)
-    precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
-    logits = contrast(
+    logits = paired_contrast(
         u,
         v,
         temperature=temperature,
         negatives=negatives,
         powers=(gamma,),
-        precision=precision,
+        normalize=normalize,
     )
     return _flat(logits, keep_positive, gamma)
 
 
 def _flat(logits: Contrast, keep_positive: bool, gamma: float | int) -> Tensor:
-    gap = logits.negative[0] - gamma * logits.positive
+    gap = logits.first - gamma * logits.positive
     if keep_positive:
         gap = softplus(gap)
     gap = gap / gamma

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Contrast, contrast, cross_entropy
+from ._contrast import Contrast, cross_entropy, paired_contrast
 from ._objective import Objective, loss_and_softmax
 from ._rows import (
     Number,
@@ -40,13 +40,13 @@ def info_nce(
     tensor(1.3863)
     """
     check_positive("temperature", temperature)
-    precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
     if symmetric:
-        logits = contrast(
-            u, v, temperature=temperature, negatives="cross", precision=precision
+        logits = paired_contrast(
+            u, v, temperature=temperature, negatives="cross", normalize=normalize
         )
         return cross_entropy(logits)
+    precision = tile_precision(u, v)
+    u, v = paired_rows(u, v, normalize=normalize)
     ids, scale = sample_ids(u), 1 / temperature
     negative = log_partition(
         u, v, scale=scale, row_ids=ids, column_ids=ids, precision=precision

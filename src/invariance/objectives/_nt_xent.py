@@ -10,14 +10,9 @@ log(2n - 1) - L is no bound of the mutual information; ``readings`` gives one th
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import Contrast, contrast, cross_entropy
+from ._contrast import Contrast, cross_entropy, paired_contrast
 from ._objective import Objective, loss_and_softmax
-from ._rows import (
-    Number,
-    check_positive,
-    paired_rows,
-    tile_precision,
-)
+from ._rows import Number, check_positive
 
 
 def nt_xent(
@@ -35,10 +30,8 @@ def nt_xent(
     tensor(1.9459)
     """
     check_positive("temperature", temperature)
-    precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
-    logits = contrast(
-        u, v, temperature=temperature, negatives="all", precision=precision
+    logits = paired_contrast(
+        u, v, temperature=temperature, negatives="all", normalize=normalize
     )
     return cross_entropy(logits)
 

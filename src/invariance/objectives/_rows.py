@@ -48,6 +48,13 @@ def paired_rows(
     u: Tensor, v: Tensor, *, normalize: bool = True, least: int = 2
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
     """Two views checked, raised to float32 and, unless told not to, of unit length."""
+    check_pair(u, v, least)
+    ready = unit_rows if normalize else at_least_float32
+    return ready(u), ready(v)
+
+
+def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
+    """Raise unless u and v are two views of the same samples."""
     if u.shape != v.shape:
         raise ShapeError(
             f"u and v need one row per sample: got {tuple(u.shape)} and "
@@ -59,8 +66,6 @@ def paired_rows(
         raise ShapeError(
             f"u and v must be on one device: got {u.device} and {v.device}."
         )
-    ready = unit_rows if normalize else at_least_float32
-    return ready(u), ready(v)
 
 
 def full_precision(x: Tensor) -> torch.autocast:

@@ -9,6 +9,7 @@ from ._log_partition import (
 from ._plan import BACKENDS, PRECISIONS, Plan, explain
 from ._ranks import from_first_process, gather_rows
 from ._unit_rows import fused_unit_rows
+from ._views import fused_contrast
 
 __all__ = [
     "BACKENDS",
@@ -16,6 +17,7 @@ __all__ = [
     "Plan",
     "explain",
     "from_first_process",
+    "fused_contrast",
     "fused_unit_rows",
     "gather_rows",
     "log_partition",

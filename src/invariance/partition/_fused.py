@@ -5,7 +5,7 @@ its rounded rows on, so that the backward pass needs nothing of the float32 ones
 those can be freed. Triton is imported when an operator runs, not before.
 """
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -20,8 +20,11 @@ _TILES = "Tensor x_tiles, Tensor y_tiles, Tensor bounds, SymInt m, SymInt d"
 _FUNCTION = "str function, float parameter, float offset"
 
 
-def alone_on(x: Tensor) -> ExitStack:
+def alone_on(x: Tensor) -> AbstractContextManager:
     """On the tensor's own device, whichever is current, and without autocast."""
+    there = not x.is_cuda or torch.cuda.current_device() == x.get_device()
+    if there and not torch.is_autocast_enabled(x.device.type):
+        return nullcontext()
     stack = ExitStack()
     stack.enter_context(torch.autocast(x.device.type, enabled=False))
     if x.is_cuda:

@@ -6,6 +6,7 @@ than ``WIDEST`` are read in steps. Free of Triton, so that shapes are known with
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 WIDEST = 272  # 256 + 16: up to here one program holds a row of the gradient
 STEP = 64  # of a wider row, so much is multiplied at a time
@@ -27,6 +28,7 @@ class Layout:
         return self.width == 0
 
 
+@cache
 def layout(d: int) -> Layout:
     """The cheapest layout that holds d numbers.
 
@@ -46,6 +48,11 @@ def layout(d: int) -> Layout:
     return Layout(width, rest, width + rest)
 
 
+def power_of_two(n: int) -> int:
+    """The smallest power of two that is no less than n."""
+    return 1 << (n - 1).bit_length()
+
+
 def padded(n: int) -> int:
     """Rows after padding with zeros."""
     return -(-n // ROW_PADDING) * ROW_PADDING
@@ -53,4 +60,4 @@ def padded(n: int) -> int:
 
 def tile_shape(n: int, d: int, exact: bool) -> tuple[int, int, int]:
     """Shape of rounded rows: their leading halves and, if exact, what those left."""
-    return (2 if exact else 1, padded(n), layout(d).stride)
+    return (2 if exact else 1, padded(n), layout(int(d)).stride)

@@ -169,7 +169,8 @@ def _sums_gradient(ctx: Any, gradient: Tensor) -> tuple:
 # ---------------------------------------------------------------- second derivatives
 
 
-def _refuse(ctx: Any, *gradients: Tensor) -> None:
+def refuse(ctx: Any, *gradients: Tensor) -> None:
+    """The backward of a backward."""
     raise InvarianceError(
         "A streaming log-partition can be differentiated once, not twice. For a "
         "gradient penalty or a Hessian, compute it with backend='dense'."
@@ -179,7 +180,7 @@ def _refuse(ctx: Any, *gradients: Tensor) -> None:
 def refuse_second_derivative(*names: str) -> None:
     """Let the backward operators of these names raise if they are differentiated."""
     for name in names:
-        register_autograd(f"invariance::{name}", _refuse)
+        register_autograd(f"invariance::{name}", refuse)
 
 
 register_autograd(

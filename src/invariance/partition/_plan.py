@@ -1,14 +1,16 @@
 """Which backend computes a log-partition, and why: ``explain`` says it in words.
 
 On a CPU the tiles of ``_blockwise``; on a CUDA device the fused kernels, except where
-a small matrix is cheaper kept whole. The crossovers were measured once (H200) and are
-shipped as a table: a choice at run time would cost time and could differ between runs.
+a small matrix is cheaper kept whole (two views of a loss, which ``_views`` takes from
+raw rows to logits, are fused at any size). The crossovers were measured once (H200) and
+are shipped as a table: a choice at run time would cost time and could differ.
 """
 
 import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -93,17 +95,35 @@ def _float32_is_float32() -> bool:
 
 @_constant
 def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
+    return _found("triton")
 
 
 @_constant
 def _interpreting() -> bool:
-    return os.environ.get("TRITON_INTERPRET") == "1"
+    return _environment("TRITON_INTERPRET") == "1"
 
 
 @_constant
 def _device_is_able() -> bool:
-    return torch.version.cuda is not None and torch.cuda.get_device_capability() >= (8,)
+    return _capability() >= (8,)
+
+
+# each looked up once: they are asked at every call, and by the compiler's tracing
+
+
+@cache
+def _found(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+@cache
+def _environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+@cache
+def _capability() -> tuple[int, ...]:
+    return torch.cuda.get_device_capability() if torch.version.cuda else ()
 
 
 def why_not_fused(device: torch.device, dtype: torch.dtype) -> str:

@@ -2,8 +2,9 @@
 
 Importing this imports Triton, so the operators do it when they are called. The kernels
 themselves: ``_sums`` forward, ``_gradient`` and ``_weights`` backward, ``_prepare``
-before either; ``_forward`` and ``_backward`` launch them. Sizes that differ from batch
-to batch are no reason to compile a kernel again (``do_not_specialize``).
+before either; ``_forward`` and ``_backward`` launch them, ``_two_views`` for a whole
+contrast of two views. Sizes that differ from batch to batch are no reason to compile a
+kernel again (``do_not_specialize``).
 """
 
 from ._backward import (
@@ -16,9 +17,12 @@ from ._backward import (
 from ._forward import log_partitions, row_sums
 from ._lengths import unit_rows, unit_rows_backward
 from ._problem import Problem, round_to_tiles
+from ._two_views import contrast_backward, contrast_forward
 
 __all__ = [
     "Problem",
+    "contrast_backward",
+    "contrast_forward",
     "log_partitions",
     "restored",
     "round_to_tiles",

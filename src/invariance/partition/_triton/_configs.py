@@ -7,6 +7,7 @@ too, with fewer stages where they have less shared memory.
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -21,37 +22,47 @@ class Config:
     columns: int
     warps: int
     stages: int
+    registers: int = 0  # at most so many a thread; 0 leaves it to the compiler
 
     @property
-    def launch(self) -> dict[str, int]:
+    def launch(self) -> dict[str, Any]:
         """Keyword arguments of a kernel launch."""
-        return {"num_warps": self.warps, "num_stages": self.stages}
+        limit = {"maxnreg": self.registers} if self.registers else {}
+        return {"num_warps": self.warps, "num_stages": self.stages} | limit
 
 
-# (kernel, exact, widest row) in order: the first that fits is taken
+# (kernel, exact, widest row) in order: the first that fits is taken. "triangle" sums
+# over rows and columns of half a symmetric matrix, or of a whole one for both.
 TABLE: dict[tuple[str, bool], dict[int, Config]] = {
     ("sums", False): {
-        64: Config(128, 64, 4, 3),
-        144: Config(128, 64, 8, 3),
+        144: Config(128, 64, 4, 3),
         256: Config(256, 64, 8, 3),
         272: Config(128, 64, 8, 3),
-        0: Config(128, 128, 8, 4),
+        0: Config(128, 256, 8, 3),
     },
     ("sums", True): {
-        64: Config(128, 64, 8, 3),
-        144: Config(128, 64, 8, 2),
+        144: Config(128, 64, 8, 3),
+        272: Config(128, 32, 8, 2),
+        0: Config(128, 128, 8, 2),
+    },
+    ("triangle", False): {
+        144: Config(128, 64, 4, 3),
+        256: Config(256, 64, 8, 3),
+        272: Config(128, 64, 8, 3),
+        0: Config(128, 256, 8, 3),
+    },
+    ("triangle", True): {
+        144: Config(128, 64, 8, 3),
         272: Config(128, 32, 8, 2),
         0: Config(128, 128, 8, 2),
     },
     ("gradient", False): {
-        64: Config(64, 128, 4, 3),
-        128: Config(64, 128, 4, 3),
+        128: Config(64, 128, 4, 2),
         144: Config(64, 64, 4, 3),
         272: Config(64, 64, 4, 2),
         0: Config(128, 256, 8, 3),
     },
     ("gradient", True): {
-        64: Config(64, 64, 4, 2),
         144: Config(64, 64, 4, 2),
         272: Config(64, 32, 8, 2),
         0: Config(128, 128, 8, 2),
@@ -66,16 +77,27 @@ def config_for(kernel: str, shape: Layout, exact: bool, device: torch.device) ->
     """The configuration of a kernel for rows of a layout."""
     if device.type == "cpu":
         return INTERPRETED
-    table = TABLE[kernel, exact]
-    wide = {w: c for w, c in table.items() if w >= shape.stride and not shape.wide}
-    config = wide[min(wide)] if wide else table[0]
-    if _shared_memory(device.index or 0) < SMALL_DEVICE:
-        config = replace(config, rows=64, columns=min(config.columns, 64), stages=2)
-        config = replace(config, columns=32) if exact or shape.stride > 144 else config
-    return config
+    return _config(kernel, 0 if shape.wide else shape.stride, exact, device)
 
 
 @cache
+def _config(kernel: str, stride: int, exact: bool, device: torch.device) -> Config:
+    """The same, for a CUDA device: the table does not change."""
+    table = TABLE[kernel, exact]
+    fitting = [w for w in table if w >= stride > 0]
+    config = table[min(fitting)] if fitting else table[0]
+    if _shared_memory(device.index or 0) < SMALL_DEVICE:
+        config = replace(config, rows=64, columns=min(config.columns, 64), stages=2)
+        narrow = exact or not 0 < stride <= 144
+        config = replace(config, columns=32) if narrow else config
+    return config
+
+
+def configs_changed() -> None:
+    """Forget what was looked up, after the table was changed by hand."""
+    _config.cache_clear()
+
+
 def _shared_memory(index: int) -> int:
     properties = torch.cuda.get_device_properties(index)
     return getattr(properties, "shared_memory_per_block_optin", 227 * 1024)

@@ -23,7 +23,13 @@ from ._numbers import (
     score_factor,
     shift_of,
 )
-from ._scores import add_product, in_band, inside_and_apart, load_part
+from ._scores import (
+    add_product,
+    in_band,
+    inside_and_apart,
+    load_part,
+    samples_meet,
+)
 
 LARGEST = tl.constexpr(65504.0)  # of a float16
 
@@ -60,6 +66,23 @@ def weight_of(
 
 @triton.jit
 @no_type_check
+def power_weights(
+    s, slope, shift, row_weight0, column_weight0, row_weight1, column_weight1,
+    RATIO: tl.constexpr,
+):  # fmt: skip
+    """Softmax weights at two scales, from the second's exponential alone."""
+    small = tl.exp2(s * slope - shift)
+    large = small
+    if RATIO == 3:
+        large = small * small
+    # e^RATIO w0 + e w1 = e (e^(RATIO - 1) w0 + w1)
+    weight = large * (row_weight0[:, None] + column_weight0[None, :])
+    weight += row_weight1[:, None] + column_weight1[None, :]
+    return small * weight
+
+
+@triton.jit
+@no_type_check
 def slope_weight(
     score, parameter, row_weight, column_weight,
     FUNCTION: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -77,24 +100,26 @@ def slope_weight(
     return weight
 
 
-@triton.jit(do_not_specialize=["n", "m", "n_tiles", "tiles_each", "wanted"])
+@triton.jit(do_not_specialize=["n", "m", "period", "n_tiles", "tiles_each", "wanted"])
 @no_type_check
 def gradient(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
     row_addend, row_weight, column_addend, column_weight, guard, inverse, out,
-    n, m, d, room, parameter, offset, n_tiles, tiles_each, wanted,
-    FUNCTION: tl.constexpr, SCALES: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, SHARED: tl.constexpr, GUARDED: tl.constexpr,
-    WIDTH: tl.constexpr, REST: tl.constexpr, STRIDE: tl.constexpr, IDS: tl.constexpr,
-    LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr,
+    n, m, period, room, parameter, offset, n_tiles, tiles_each, wanted,
+    FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr,
+    GUARDED: tl.constexpr, D: tl.constexpr, WIDTH: tl.constexpr, REST: tl.constexpr,
+    STRIDE: tl.constexpr, IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
+    EXACT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Gradient of a block of rows from a span of columns.
 
-    GUARDED: does nothing unless ``guard`` holds the wanted value.
+    GUARDED: does nothing unless ``guard`` holds the wanted value. RATIO (if SHARED):
+    the first scale is so many times the second.
     """
     block, span = tl.program_id(0), tl.program_id(1)
-    rows = block * BM + tl.arange(0, BM)
+    first_row = block * BM
+    rows = first_row + tl.arange(0, BM)
     begin = span * tiles_each
     end = tl.minimum(begin + tiles_each, n_tiles)
     limit = n
@@ -118,66 +143,76 @@ def gradient(
         row_weight1 = vector(row_weight + n, at_row, ROWS)
         row_addend1 = vector(row_addend + n, at_row, ROWS and OWN)
     row_id = rows
-    if IDS:
+    if IDS == 1:
         row_id = tl.load(row_ids + at_row)
-        first_row, last_row = tl.min(row_id, 0), tl.max(row_id, 0)
+        first_id, last_id = tl.min(row_id, 0), tl.max(row_id, 0)
         next_first = tl.load(first + tl.minimum(begin, n_tiles - 1))
         next_last = tl.load(last + tl.minimum(begin, n_tiles - 1))
-    x0 = load_part(x, rows, STRIDE, 0, WIDTH)
+    x0 = load_part(x, first_row, BM, STRIDE, 0, WIDTH)
     x1 = x0
     if EXACT:
-        x1 = load_part(x_low, rows, STRIDE, 0, WIDTH)
+        x1 = load_part(x_low, first_row, BM, STRIDE, 0, WIDTH)
     total0 = tl.zeros([BM, WIDTH], tl.float32)
     if REST:
-        x2 = load_part(x, rows, STRIDE, WIDTH, REST)
+        x2 = load_part(x, first_row, BM, STRIDE, WIDTH, REST)
         x3 = x2
         if EXACT:
-            x3 = load_part(x_low, rows, STRIDE, WIDTH, REST)
+            x3 = load_part(x_low, first_row, BM, STRIDE, WIDTH, REST)
         total2 = tl.zeros([BM, REST], tl.float32)
     for tile in range(begin, end):
         columns = tile * BN + tl.arange(0, BN)
         at_column = tl.minimum(columns, m - 1)
-        y0 = load_part(y, columns, STRIDE, 0, WIDTH)
+        y0 = load_part(y, tile * BN, BN, STRIDE, 0, WIDTH)
         y1 = y0
         if EXACT:
-            y1 = load_part(y_low, columns, STRIDE, 0, WIDTH)
+            y1 = load_part(y_low, tile * BN, BN, STRIDE, 0, WIDTH)
         s = tl.zeros([BM, BN], tl.float32)
         if REST:
-            y2 = load_part(y, columns, STRIDE, WIDTH, REST)
+            y2 = load_part(y, tile * BN, BN, STRIDE, WIDTH, REST)
             y3 = y2
             if EXACT:
-                y3 = load_part(y_low, columns, STRIDE, WIDTH, REST)
+                y3 = load_part(y_low, tile * BN, BN, STRIDE, WIDTH, REST)
             s = add_product(s, x2, x3, y2, y3, EXACT)
         s = add_product(s, x0, x1, y0, y1, EXACT)
         column_weight0 = vector(column_weight, at_column, COLUMNS)
         column_addend0 = vector(column_addend, at_column, COLUMNS and OWN)
-        if FUNCTION == 0:
+        if SCALES == 2:
+            column_weight1 = vector(column_weight + m, at_column, COLUMNS)
+            column_addend1 = vector(column_addend + m, at_column, COLUMNS and OWN)
+        if RATIO > 0:
+            weight = power_weights(
+                s, slope1, shift1, row_weight0, column_weight0,
+                row_weight1, column_weight1, RATIO,
+            )  # fmt: skip
+        elif FUNCTION == 0:
             weight = weight_of(
                 s, slope0, shift0, row_addend0, row_weight0,
                 column_addend0, column_weight0, ROWS, COLUMNS, SHARED,
             )  # fmt: skip
+            if SCALES == 2:
+                weight += weight_of(
+                    s, slope1, shift1, row_addend1, row_weight1,
+                    column_addend1, column_weight1, ROWS, COLUMNS, SHARED,
+                )  # fmt: skip
         else:
             weight = slope_weight(
                 s * factor - offset, parameter, row_weight0, column_weight0,
                 FUNCTION, ROWS, COLUMNS,
             )  # fmt: skip
-        if SCALES == 2:
-            column_weight1 = vector(column_weight + m, at_column, COLUMNS)
-            column_addend1 = vector(column_addend + m, at_column, COLUMNS and OWN)
-            weight += weight_of(
-                s, slope1, shift1, row_addend1, row_weight1,
-                column_addend1, column_weight1, ROWS, COLUMNS, SHARED,
-            )  # fmt: skip
         if LOW + HIGH > 0:
             keep = in_band(s * factor, rows, columns, low, high, n, m, LOW, HIGH)
             weight = tl.where(keep, weight, 0.0)
         touched = (tile + 1) * BN > m
-        if IDS:
-            touched = touched | ((next_first <= last_row) & (next_last >= first_row))
+        if IDS == 2:
+            touched = touched | samples_meet(first_row, tile * BN, period, BM, BN)
+        if IDS == 1:
+            touched = touched | ((next_first <= last_id) & (next_last >= first_id))
             ahead = tl.minimum(tile + 1, n_tiles - 1)
             next_first, next_last = tl.load(first + ahead), tl.load(last + ahead)
         if touched:
-            keep = inside_and_apart(rows, columns, row_id, column_ids, n, m, IDS, False)
+            keep = inside_and_apart(
+                rows, columns, row_id, column_ids, n, m, period, IDS, False
+            )
             weight = tl.where(keep, weight, 0.0)
         high16 = weight.to(tl.float16)
         if EXACT:
@@ -195,11 +230,11 @@ def gradient(
             if REST:
                 total2 = tl.dot(high16, y2, total2)
     back = tl.load(inverse) * power_of_two(-exponent_to(tl.load(bounds + 1), 9))
-    at = out + (span * n + rows).to(tl.int64)[:, None] * d
+    at = out + (span * n + rows).to(tl.int64)[:, None] * D
     here = tl.arange(0, WIDTH)
-    inside = write[:, None] & (here < d)[None, :]
+    inside = write[:, None] & (here < D)[None, :]
     tl.store(at + here[None, :], total0 * back, mask=inside)
     if REST:
         here = WIDTH + tl.arange(0, REST)
-        inside = write[:, None] & (here < d)[None, :]
+        inside = write[:, None] & (here < D)[None, :]
         tl.store(at + here[None, :], total2 * back, mask=inside)

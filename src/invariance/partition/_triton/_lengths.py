@@ -7,17 +7,23 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .._layout import power_of_two
+from ._launch import launch
+
 ELEMENTS = 4096  # of one program
 
 
 @triton.jit(do_not_specialize=["n"])
 @no_type_check
-def divide(x, out, lengths, n, d, least, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+def divide(
+    x, out, lengths, n, least,
+    D: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
     """Rows of length one in float32; a row shorter than ``least`` stays as it is."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
-    inside = (rows < n)[:, None] & (columns < d)[None, :]
-    at = rows.to(tl.int64)[:, None] * d + columns[None, :]
+    inside = (rows < n)[:, None] & (columns < D)[None, :]
+    at = rows.to(tl.int64)[:, None] * D + columns[None, :]
     value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
     length = tl.sqrt_rn(tl.sum(value * value, 1))
     length = tl.where(length > least, length, 1.0)
@@ -28,13 +34,14 @@ def divide(x, out, lengths, n, d, least, ROWS: tl.constexpr, WIDTH: tl.constexpr
 @triton.jit(do_not_specialize=["n"])
 @no_type_check
 def divide_backward(
-    x, lengths, gradient, out, n, d, ROWS: tl.constexpr, WIDTH: tl.constexpr
-):
+    x, lengths, gradient, out, n,
+    D: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
     """The gradient without its part along the row, divided by the length."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
-    inside = (rows < n)[:, None] & (columns < d)[None, :]
-    at = rows.to(tl.int64)[:, None] * d + columns[None, :]
+    inside = (rows < n)[:, None] & (columns < D)[None, :]
+    at = rows.to(tl.int64)[:, None] * D + columns[None, :]
     length = tl.load(lengths + rows, mask=rows < n, other=1.0)
     unit = tl.load(x + at, mask=inside, other=0.0).to(tl.float32) / length[:, None]
     g = tl.load(gradient + at, mask=inside, other=0.0)
@@ -47,20 +54,21 @@ def divide_backward(
 
 def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
     """Unit rows in float32, and the lengths."""
-    (n, d), width = x.shape, triton.next_power_of_2(x.shape[1])
+    (n, d), width = x.shape, power_of_two(x.shape[1])
     rows = max(ELEMENTS // width, 1)
     out = torch.empty((n, d), device=x.device)
     lengths = torch.empty(n, device=x.device)
-    divide[(-(-n // rows),)](x, out, lengths, n, d, least, ROWS=rows, WIDTH=width)
+    sizes = {"D": d, "ROWS": rows, "WIDTH": width}
+    launch(divide, (-(-n // rows),), (x, out, lengths), (n, least), sizes)
     return out, lengths
 
 
 def unit_rows_backward(x: Tensor, lengths: Tensor, gradient: Tensor) -> Tensor:
     """Gradient of the rows, in their own type."""
-    (n, d), width = x.shape, triton.next_power_of_2(x.shape[1])
+    (n, d), width = x.shape, power_of_two(x.shape[1])
     rows = max(ELEMENTS // width, 1)
     out = torch.empty_like(x)
-    divide_backward[(-(-n // rows),)](
-        x, lengths, gradient, out, n, d, ROWS=rows, WIDTH=width
-    )
+    sizes = {"D": d, "ROWS": rows, "WIDTH": width}
+    tensors = (x, lengths, gradient, out)
+    launch(divide_backward, (-(-n // rows),), tensors, (n,), sizes)
     return out

@@ -17,18 +17,19 @@ from ._numbers import (
 )
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit(do_not_specialize=["n", "padded"])
 @no_type_check
 def round_rows(
-    source, bound, tiles, n, d, padded,
-    STRIDE: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    source, bound, tiles, n, padded,
+    D: tl.constexpr, STRIDE: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr,
+    WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Rows as scaled float16, and what the rounding left over if EXACT."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
-    inside = (rows < n)[:, None] & (columns < d)[None, :]
+    inside = (rows < n)[:, None] & (columns < D)[None, :]
     at = rows.to(tl.int64)[:, None]
-    value = tl.load(source + at * d + columns[None, :], mask=inside, other=0.0)
+    value = tl.load(source + at * D + columns[None, :], mask=inside, other=0.0)
     value = value.to(tl.float32) * row_factor(tl.load(bound))
     high = value.to(tl.float16)
     there = (columns < STRIDE)[None, :] & (rows >= 0)[:, None]
@@ -56,14 +57,14 @@ def weigh(
     partition, gradient, largest, bounds, scales,
     addend, apart, shared, guard, inverse, n, room, slope,
     SCALES: tl.constexpr, RAW: tl.constexpr, SOFTMAX: tl.constexpr,
-    BLOCK: tl.constexpr,
+    GUARDED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Weights of the gradient, scaled so that no weight of a pair exceeds 2^15.
 
     ``apart`` goes with an exponent of the row's own (``addend``), ``shared`` with the
-    constant shift; ``guard`` is raised if a row is out of the shared range. RAW leaves
-    the scale out of the weights. Not SOFTMAX: ``apart`` alone, and ``slope`` bounds
-    the function's derivative.
+    constant shift; ``guard`` is raised if a row is out of the shared range. Not
+    GUARDED: no row can be, and only ``shared`` is written. RAW leaves the scale out of
+    the weights. Not SOFTMAX: ``apart`` alone, and ``slope`` bounds the derivative.
     """
     k = tl.program_id(1)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -93,8 +94,11 @@ def weigh(
         above = p - shift_of(reach, room)
         lowest = tl.where(reach <= MODERATE, -88.0, LEAST - room)
         safe = empty | ((above >= lowest) & (above <= 88.0))
-        tl.atomic_max(guard, tl.max((~safe).to(tl.int32), 0))
         together = tl.where(safe, g * tl.exp2(-above * LOG2E), 0.0)
-        tl.store(addend + k * n + at, -p * LOG2E, mask=inside)
+        together = tl.where(p == p, together, p)  # NaN stays NaN
         tl.store(shared + k * n + at, together, mask=inside)
-    tl.store(apart + k * n + at, g, mask=inside)
+        if GUARDED:
+            tl.atomic_max(guard, tl.max((~safe).to(tl.int32), 0))
+            tl.store(addend + k * n + at, -p * LOG2E, mask=inside)
+    if GUARDED or not SOFTMAX:
+        tl.store(apart + k * n + at, g, mask=inside)

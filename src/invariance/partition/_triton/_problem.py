@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._layout import Layout, layout, padded, tile_shape
+from .._layout import STEP, Layout, layout, padded, tile_shape
 from ._configs import Config, processors
+from ._launch import launch
 from ._prepare import id_ranges, round_rows
 
 ROWS_AT_ONCE, WIDTH_AT_ONCE = 16, 256  # of the rounding kernel
@@ -29,11 +30,14 @@ class Problem:
     low: Tensor | None = None
     high: Tensor | None = None
     band: int = 1  # low and high are the rows' (1) or, seen from y, the columns' (2)
+    period: int = 0  # rows of one sample are so many apart, or one and the same
+    safe: bool = False  # known beforehand: no sum leaves float32's range
+    ratio: int = 0  # of two scales, if a small whole number
 
     @property
     def exact(self) -> bool:
         """Whether the rounding's remainder is kept."""
-        return len(self.x) == 2
+        return self.x.shape[0] == 2
 
     @property
     def shape(self) -> Layout:
@@ -50,13 +54,19 @@ class Problem:
         """The exponent range that sums of this many terms leave."""
         return 80.0 - math.log(max(self.n, self.m, 1))
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether the matrix equals its transpose."""
+        free = self.low is None and self.high is None
+        return self.x is self.y and self.row_ids is self.column_ids and free
+
     def turned(self) -> "Problem":
         """The transposed matrix."""
         return replace(
             self,
             x=self.y,
             y=self.x,
-            bounds=self.bounds.flip(0),
+            bounds=self.bounds if self.safe else self.bounds.flip(0),
             n=self.m,
             m=self.n,
             row_ids=self.column_ids,
@@ -64,37 +74,43 @@ class Problem:
             band=3 - self.band,
         )
 
-    def arrays(self) -> list[Tensor]:
+    def arrays(self) -> tuple[Tensor, ...]:
         """Leading arguments of every kernel: rows, columns, bounds."""
-        return [self.x[0], self.x[-1], self.y[0], self.y[-1], self.bounds]
+        x, y = self.x, self.y
+        if x.shape[0] == 1:  # the first part begins where the tensor does
+            return x, x, y, y, self.bounds
+        return x[0], x[1], y[0], y[1], self.bounds
 
-    def masks(self, block: int) -> tuple[list[Tensor], dict[str, int]]:
-        """Ids, their ranges by block of columns, and bands; and which there are."""
+    def masks(self, block: int) -> tuple[Tensor, ...]:
+        """Ids, their ranges by block of columns (if not 0), and bands."""
         nothing = self.bounds
-        names = {
-            "IDS": int(self.row_ids is not None),
-            "LOW": self.band if self.low is not None else 0,
-            "HIGH": self.band if self.high is not None else 0,
-        }
         ids = [nothing] * 4
         if self.row_ids is not None and self.column_ids is not None:
-            blocks = padded(self.m) // block
-            ranges = self.column_ids.new_empty(2, blocks)
-            id_ranges[(blocks,)](
-                self.column_ids, ranges[0], ranges[1], self.m, BLOCK=block
-            )
-            ids = [self.row_ids, self.column_ids, ranges[0], ranges[1]]
+            ids[:2] = self.row_ids, self.column_ids
+            if block:
+                blocks = padded(self.m) // block
+                ids[2:] = first, last = self.column_ids.new_empty(2, blocks)
+                tensors = (self.column_ids, first, last)
+                launch(id_ranges, (blocks,), tensors, (self.m,), {"BLOCK": block})
         bands = [nothing if b is None else b for b in (self.low, self.high)]
-        return [*ids, *bands], names
+        return *ids, *bands
 
-    def widths(self) -> dict[str, Any]:
-        """How a row is read, as compile-time arguments."""
+    def constants(self, config: Config) -> dict[str, Any]:
+        """What is known when a kernel is compiled: masks, widths, sides of a tile."""
         shape = self.shape
         return {
+            "IDS": 2 if self.period else int(self.row_ids is not None),
+            "LOW": self.band if self.low is not None else 0,
+            "HIGH": self.band if self.high is not None else 0,
+            "D": self.d,
             "WIDTH": shape.width,
             "REST": shape.rest,
             "STRIDE": shape.stride,
+            "STEP": STEP,
             "EXACT": self.exact,
+            "RATIO": self.ratio,
+            "BM": config.rows,
+            "BN": config.columns,
         }
 
 
@@ -104,10 +120,9 @@ def round_to_tiles(x: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
     bound = torch.linalg.vector_norm(x, dim=1).amax()
     tiles = torch.empty(tile_shape(n, d, exact), dtype=torch.float16, device=x.device)
     grid = (padded(n) // ROWS_AT_ONCE, -(-shape.stride // WIDTH_AT_ONCE))
-    round_rows[grid](
-        x, bound, tiles, n, d, padded(n), STRIDE=shape.stride, EXACT=exact,
-        ROWS=ROWS_AT_ONCE, WIDTH=WIDTH_AT_ONCE,
-    )  # fmt: skip
+    sizes = {"D": d, "STRIDE": shape.stride, "EXACT": exact}
+    sizes |= {"ROWS": ROWS_AT_ONCE, "WIDTH": WIDTH_AT_ONCE}
+    launch(round_rows, grid, (x, bound, tiles), (n, padded(n)), sizes)
     return tiles, bound
 
 

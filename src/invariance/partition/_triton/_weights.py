@@ -12,22 +12,25 @@ import triton.language as tl
 
 from ._gradient import slope_weight, vector, weight_of
 from ._numbers import LOG2E, reach_of, score_factor, shift_of
-from ._scores import in_band, inside_and_apart, wide_scores
+from ._scores import in_band, inside_and_apart, samples_meet, wide_scores
 
 
-@triton.jit(do_not_specialize=["start", "n", "m"])
+@triton.jit(do_not_specialize=["start", "n", "m", "period", "padded_m"])
 @no_type_check
 def write_weights(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
     row_addend, row_apart, row_shared, column_addend, column_apart, column_shared,
-    guard, out, out_low, start, n, m, padded_m, room, parameter, offset,
+    guard, out, out_low,
+    start, n, m, period, padded_m, room, parameter, offset,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr, SHARED: tl.constexpr, STRIDE: tl.constexpr,
-    STEP: tl.constexpr, IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
-    EXACT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
+    COLUMNS: tl.constexpr, SHARED: tl.constexpr, GUARDED: tl.constexpr,
+    STRIDE: tl.constexpr, STEP: tl.constexpr, IDS: tl.constexpr,
+    LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """One tile of G, rows from ``start`` on, as float16 (and the rest if EXACT)."""
     # neighbours in time share rows and columns, so that the cache serves them
+    padded_m = tl.multiple_of(padded_m, 256)  # the padding of _layout
     width = tl.cdiv(padded_m, BN)
     program = tl.program_id(0)
     each = GROUP * width
@@ -35,9 +38,12 @@ def write_weights(
     height = tl.minimum(tl.num_programs(0) // width - head, GROUP)
     block, tile = head + program % each % height, program % each // height
     local = block * BM + tl.arange(0, BM)
+    first_row = start + block * BM
     rows = start + local
     columns = tile * BN + tl.arange(0, BN)
-    s = wide_scores(x, x_low, y, y_low, rows, columns, STRIDE, STEP, EXACT, BM, BN)
+    s = wide_scores(
+        x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
+    )
     factor = score_factor(bounds)
     at_row, at_column = tl.minimum(rows, n - 1), tl.minimum(columns, m - 1)
     weight = tl.zeros([BM, BN], tl.float32)
@@ -53,15 +59,16 @@ def write_weights(
                     s, slope, shift, rows, row_weight, columns, column_weight,
                     ROWS, COLUMNS, True,
                 )  # fmt: skip
-                if tl.load(guard) != 0:
-                    more = weight_of(
-                        s, slope, shift,
-                        tl.load(row_addend + k * n + at_row),
-                        tl.load(row_apart + k * n + at_row),
-                        tl.load(column_addend + k * m + at_column),
-                        tl.load(column_apart + k * m + at_column),
-                        ROWS, COLUMNS, False,
-                    )  # fmt: skip
+                if GUARDED:  # noqa: SIM102 (one is known when compiling)
+                    if tl.load(guard) != 0:
+                        more = weight_of(
+                            s, slope, shift,
+                            tl.load(row_addend + k * n + at_row),
+                            tl.load(row_apart + k * n + at_row),
+                            tl.load(column_addend + k * m + at_column),
+                            tl.load(column_apart + k * m + at_column),
+                            ROWS, COLUMNS, False,
+                        )  # fmt: skip
             else:
                 more = weight_of(
                     s, slope, shift,
@@ -82,13 +89,17 @@ def write_weights(
         weight = tl.where(keep, weight, 0.0)
     row_id = rows
     touched = ((tile + 1) * BN > m) | (start + (block + 1) * BM > n)
-    if IDS:
+    if IDS == 2:
+        touched = touched | samples_meet(first_row, tile * BN, period, BM, BN)
+    if IDS == 1:
         row_id = tl.load(row_ids + at_row)
-        first_row, last_row = tl.min(row_id, 0), tl.max(row_id, 0)
-        meet = (tl.load(first + tile) <= last_row) & (tl.load(last + tile) >= first_row)
+        first_id, last_id = tl.min(row_id, 0), tl.max(row_id, 0)
+        meet = (tl.load(first + tile) <= last_id) & (tl.load(last + tile) >= first_id)
         touched = touched | meet
     if touched:
-        keep = inside_and_apart(rows, columns, row_id, column_ids, n, m, IDS, True)
+        keep = inside_and_apart(
+            rows, columns, row_id, column_ids, n, m, period, IDS, True
+        )
         weight = tl.where(keep, weight, 0.0)
     high16 = weight.to(tl.float16)
     at = local.to(tl.int64)[:, None] * padded_m + columns[None, :]

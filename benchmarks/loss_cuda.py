@@ -1,0 +1,275 @@
+"""What ``loss.py --device cuda`` does: every size and width, in one process.
+
+Forward and backward by the device's clock, the median of as many repetitions as fit a
+fraction of a second; memory is the peak above the inputs. A size is tried if the last
+one says that it will not take long; the most telling figures come first, and what the
+time did not suffice for is named. TFLOP/s count 6 N^2 d for NT-Xent and its kin
+(N = 2 pairs rows: scores, scores again, one product of the gradient) and 8 N^2 d for
+two sides (N = pairs, two products), whatever a program saves or wastes.
+"""
+
+import argparse
+import importlib.util
+import json
+import shlex
+import statistics
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import loss_job
+
+Row = dict[str, Any]
+SIZES = (512, 2048, 8192, 16384, 32768, 65536, 131072, 262144, 1048576)
+WIDTHS = (128, 256, 512)
+FAMILY_SIZES = (512, 8192, 65536)
+COMPILED_SIZES = (512, 8192, 32768, 65536)
+HEADLINES = {"nt_xent": 128, "info_nce": 512}  # whose width is compared in full
+LONGEST = {True: 9.0, False: 1.2}  # seconds of one step: of ours in full, of others
+REPEAT_SECONDS = 0.06
+WORK = {"nt_xent": 24, "info_nce": 8}  # times pairs^2 width
+
+
+class Clock:
+    """What is left of the time for everything."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+
+def ceiling(dtype: torch.dtype) -> float:
+    """TFLOP/s of a plain matrix product."""
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=dtype) for _ in range(2))
+    times = [elapsed_ms(lambda: a @ b) for _ in range(12)]
+    return 2 * 8192**3 / statistics.median(times) / 1e9
+
+
+def elapsed_ms(call: Any) -> float:
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    marks[0].record()
+    call()
+    marks[1].record()
+    torch.cuda.synchronize()
+    return marks[0].elapsed_time(marks[1])
+
+
+def inputs(pairs: int, width: int, dtype: torch.dtype) -> list[torch.Tensor]:
+    generator = torch.Generator("cuda").manual_seed(0)
+    shape = {"generator": generator, "device": "cuda"}
+    centre, *noise = (torch.randn(pairs, width, **shape) for _ in range(3))
+    return [(centre + x).to(dtype).requires_grad_() for x in noise]
+
+
+def measure(loss: Any, pairs: int, width: int, dtype: torch.dtype) -> Row:
+    """Median milliseconds, peak megabytes above the inputs, and the value."""
+    try:
+        u, v = inputs(pairs, width, dtype)
+        first = elapsed_ms(lambda: loss_job.step(loss, u, v))
+        u.grad = v.grad = None
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        times = [elapsed_ms(lambda: loss_job.step(loss, u, v))]
+        enough = 1e3 * REPEAT_SECONDS
+        while first < 5e3 and (sum(times) < enough or len(times) < 3):
+            times.append(elapsed_ms(lambda: loss_job.step(loss, u, v)))
+        mb = (torch.cuda.max_memory_allocated() - held) / 2**20
+        value = float(loss_job.step(loss, u, v)) if first < 5e3 else float("nan")
+        return {"ms": statistics.median(times), "mb": mb, "value": value}
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        short = any(word in text for word in loss_job.NO_MEMORY)
+        return {"words": "out of memory" if short else text.splitlines()[0][:80]}
+    finally:
+        u = v = None
+        torch.cuda.empty_cache()
+
+
+class Bench:
+    """Measures one after the other and says what each gave."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.dtype = getattr(torch, options.dtype)
+        self.clock = Clock(options.seconds)
+        self.ceiling = ceiling(self.dtype)
+        print(f"a matrix product: {self.ceiling:.0f} TFLOP/s", flush=True)
+
+    def curve(
+        self, objective: str, who: str, width: int, sizes: tuple[int, ...]
+    ) -> list[Row]:
+        """One loss over growing sizes, as far as memory and time go."""
+        if who in loss_job.PACKAGES and importlib.util.find_spec(who) is None:
+            return [self._row(objective, who, width, sizes[0], "not installed")]
+        job = {"objective": objective, "who": who, "width": width, "device": "cuda"}
+        loss, rows, ms, last = loss_job.build(job), [], 0.0, 1
+        full = who == "invariance" and HEADLINES.get(objective) == width
+        for pairs in sizes:
+            expected = 1.5 * ms / 1e3 * (pairs / last) ** 2
+            if 2 * expected > self.clock.left():
+                rows.append(self._row(objective, who, width, pairs, "no time left"))
+                break
+            if ms > 2 and expected > LONGEST[full]:
+                words = f"not run: about {expected:.0f} s"
+                rows.append(self._row(objective, who, width, pairs, words))
+                break
+            row = measure(loss, pairs, width, self.dtype)
+            rows.append(self._row(objective, who, width, pairs, row))
+            if "words" in row:
+                break
+            ms, last = row["ms"], pairs
+        return rows
+
+    def _row(
+        self, objective: str, who: str, width: int, pairs: int, found: Row | str
+    ) -> Row:
+        found = {"words": found} if isinstance(found, str) else found
+        row = {"objective": objective, "who": who, "width": width, "pairs": pairs}
+        row |= found
+        if "ms" in row and objective in WORK:
+            row["tflops"] = WORK[objective] * pairs**2 * width / row["ms"] / 1e9
+            row["share"] = row["tflops"] / self.ceiling
+        print(text_of(row), flush=True)
+        return row
+
+
+def text_of(row: Row) -> str:
+    name = f"{row['objective']:14} {row['who']:14} d={row['width']:<4}"
+    ending = row.get("words") or f"{row['ms']:10.3f} ms {row['mb']:9,.0f} MB"
+    share = f"  {row['share']:4.0%} of the ceiling" if "share" in row else ""
+    return f"{name} {row['pairs']:>9,} pairs {ending}{share}"
+
+
+def run(options: argparse.Namespace) -> None:
+    if not torch.cuda.is_available():
+        sys.exit("There is no CUDA device.")
+    bench = Bench(options)
+    facts = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": shlex.join(["python", "benchmarks/loss.py", *sys.argv[1:]]),
+        "ceiling_tflops": round(bench.ceiling),
+        **{k: v for k, v in loss_job.facts("cuda").items() if "ject" not in k},
+    }
+    rows: list[Row] = []
+    for objective, width in HEADLINES.items():
+        rows += bench.curve(objective, "invariance", width, SIZES)
+        peers = loss_job.PEERS[objective]
+        for who in ("plain PyTorch", *(p for p in peers if p != CUBIC)):
+            rows += bench.curve(objective, who, width, SIZES)
+        write(rows, facts, options)
+    for objective in loss_job.inv.OBJECTIVES:
+        if objective not in HEADLINES:
+            rows += bench.curve(objective, "invariance", 128, FAMILY_SIZES)
+    for objective, width in HEADLINES.items():
+        rows += bench.curve(objective, "torch.compile", width, COMPILED_SIZES)
+        write(rows, facts, options)
+    for width in WIDTHS:
+        for objective, full in HEADLINES.items():
+            if width != full:
+                for who in ("invariance", "plain PyTorch", *loss_job.PEERS[objective]):
+                    if who != CUBIC:
+                        rows += bench.curve(objective, who, width, SIZES)
+    for width in WIDTHS[1:]:
+        for objective in loss_job.inv.OBJECTIVES:
+            if objective not in HEADLINES:
+                rows += bench.curve(objective, "invariance", width, FAMILY_SIZES)
+    write(rows, facts, options)
+
+
+CUBIC = "pytorch_metric_learning"  # its memory grows with the cube of the pairs
+
+
+def write(rows: list[Row], facts: Row, options: argparse.Namespace) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    stem: Path = options.out / f"loss_cuda_{options.dtype}"
+    stem.with_suffix(".json").write_text(
+        json.dumps(facts | {"rows": rows}, indent=1) + "\n"
+    )
+    title = f"# Losses on a GPU, forward and backward, {options.dtype}"
+    parts = [title, " ".join(__doc__.split("\n\n")[1].split())]
+    for width in WIDTHS:
+        for objective in HEADLINES:
+            some = select(rows, objective, width)
+            if some:
+                parts += [f"## {objective}, width {width}", table(some, "who")]
+    family = [r for r in rows if r["objective"] not in HEADLINES]
+    for width in WIDTHS:
+        some = [r for r in family if r["width"] == width]
+        if some:
+            own = [
+                r | {"who": r["objective"]}
+                for r in rows
+                if r["who"] == "invariance"
+                and r["objective"] in HEADLINES
+                and r["width"] == width
+                and r["pairs"] in FAMILY_SIZES
+            ]
+            parts += [
+                f"## All objectives, width {width}",
+                table(own + [r | {"who": r["objective"]} for r in some], "objective"),
+            ]
+    notes = "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    page = "\n\n".join([*parts, "## Run", notes])
+    stem.with_suffix(".md").write_text(page + "\n")
+    figure(rows, stem.with_suffix(".png"))
+
+
+def select(rows: list[Row], objective: str, width: int) -> list[Row]:
+    return [r for r in rows if r["objective"] == objective and r["width"] == width]
+
+
+def table(rows: list[Row], first: str) -> str:
+    """One line a loss, one column a size: milliseconds, megabytes, share."""
+    sizes = sorted({r["pairs"] for r in rows})
+    lines = [[first, *(f"{n:,} pairs" for n in sizes)], ["---"] * (len(sizes) + 1)]
+    for who in dict.fromkeys(r["who"] for r in rows):
+        found = {r["pairs"]: cell(r) for r in rows if r["who"] == who}
+        lines.append([who, *(found.get(n, "") for n in sizes)])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def cell(row: Row) -> str:
+    if "words" in row:
+        return row["words"]
+    share = f", {row['share']:.0%}" if "share" in row else ""
+    return f"{row['ms']:,.3g} ms, {row['mb']:,.0f} MB{share}"
+
+
+def figure(rows: list[Row], path: Path) -> None:
+    """Time and memory over pairs, a row for each of the two losses compared."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    plot, axes = plt.subplots(len(HEADLINES), 2, figsize=(10, 7.2), squeeze=False)
+    for (objective, width), pair in zip(HEADLINES.items(), axes, strict=True):
+        some = select(rows, objective, width)
+        for axis, key, unit in zip(pair, ("ms", "mb"), ("ms", "MB"), strict=True):
+            for who in dict.fromkeys(r["who"] for r in some):
+                ready = [r for r in some if r["who"] == who and r.get(key, 0) > 0]
+                if ready:
+                    points = [r["pairs"] for r in ready], [r[key] for r in ready]
+                    bold = {"lw": 2.5, "color": "black"} if who == "invariance" else {}
+                    axis.loglog(*points, "o-", ms=4, label=who, **bold)
+            title = f"{objective}, width {width}"
+            axis.set(title=title, xlabel="pairs", ylabel=f"forward + backward, {unit}")
+            ticks = sorted({r["pairs"] for r in some})
+            axis.set_xticks(ticks, [short(n) for n in ticks], fontsize=8)
+            axis.minorticks_off()
+            axis.grid(alpha=0.3)
+            if axis.lines:
+                axis.legend(fontsize=8)
+    plot.tight_layout()
+    plot.savefig(path, dpi=120)
+    plt.close(plot)
+
+
+def short(n: int) -> str:
+    return f"{n // 1024:,}k" if n >= 1024 else str(n)

@@ -1,0 +1,58 @@
+"""Launching a kernel at little cost to the host.
+
+Triton looks at every argument of every launch to find out which of its compiled
+variants is meant: tens of microseconds, more than a small batch takes the device. Here
+the variant is looked up by what can differ (compile-time arguments, types and alignment
+of the tensors) and started directly; integers are never specialised on.
+"""
+
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from ._configs import Config
+
+SMALL = Config(0, 0, 4, 1)  # for kernels that read everything once
+# since this version a compiled kernel takes all arguments, compile-time ones included
+DIRECT = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 4)
+
+_compiled: dict[tuple, Any] = {}
+
+
+def launch(
+    kernel: Any,
+    grid: tuple[int, ...],
+    tensors: tuple[Tensor, ...],
+    numbers: tuple[float | int, ...],
+    constants: dict[str, Any],
+    config: Config = SMALL,
+) -> None:
+    """Start a kernel whose arguments are tensors, numbers, compile-time constants."""
+    global DIRECT
+    names = kernel.arg_names[len(tensors) + len(numbers) :]
+    values = [constants[name] for name in names]
+    if tensors[0].device.type == "cpu":  # interpreted
+        kernel[grid](*tensors, *numbers, *values)
+        return
+    key = (
+        id(kernel),
+        tensors[0].get_device(),
+        config.warps,
+        config.stages,
+        config.registers,
+        *values,
+        *[(t.dtype, t.data_ptr() % 16 == 0) for t in tensors],
+    )
+    compiled = _compiled.get(key)
+    if compiled is not None and DIRECT:
+        try:
+            compiled[(*grid, 1, 1)[:3]](*tensors, *numbers, *values)
+        except TypeError:  # another version, with other arguments: the slow way then
+            DIRECT = False
+        else:
+            return
+    done = kernel[grid](*tensors, *numbers, *values, **config.launch)
+    if DIRECT and torch.cuda.current_device() == tensors[0].get_device():
+        _compiled[key] = done

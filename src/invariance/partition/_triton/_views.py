@@ -1,0 +1,112 @@
+r"""Kernels around the contrast of two views: unit rows in, their gradients out.
+
+``enter`` reads each pair of rows once and leaves what everything else needs: rounded
+unit rows, lengths, and the positive's logit $a\,\hat u_i\cdot\hat v_i$ in float32.
+``leave`` turns gradients of unit rows and positives into those of the rows:
+$du = (g - \hat u\,(\hat u\cdot g)) / |u|$.
+"""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from ._numbers import row_factor
+
+
+@triton.jit
+@no_type_check
+def unit_row(base, at, inside, least):
+    """Some rows divided by their length, and the lengths; a short row stays."""
+    row = tl.load(base + at, mask=inside, other=0.0).to(tl.float32)
+    length = tl.sqrt_rn(tl.sum(row * row, 1))
+    length = tl.where(length > least, length, 1.0)
+    return tl.div_rn(row, length[:, None]), length
+
+
+@triton.jit
+@no_type_check
+def store_rounded(tiles, rows, there, unit, padded, EXACT: tl.constexpr):
+    """Rows of length one as the kernels take them."""
+    value = unit * row_factor(tl.full([], 1.0, tl.float32))
+    high = value.to(tl.float16)
+    tl.store(tiles + rows, high, mask=there)
+    if EXACT:
+        low = (value - high.to(tl.float32)).to(tl.float16)
+        tl.store(tiles + padded + rows, low, mask=there)
+
+
+@triton.jit(do_not_specialize=["n", "u_end", "v_end", "v_start", "padded"])
+@no_type_check
+def enter(
+    u, v, tiles, lengths, positive, state,
+    n, u_end, v_end, v_start, padded, scale, scale0, scale1, least,
+    D: tl.constexpr, STRIDE: tl.constexpr, EXACT: tl.constexpr,
+    ROWS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Rounded unit rows of both views (zeros up to ``end``), and their products."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, WIDTH)
+    long = rows.to(tl.int64)
+    inside = (rows < n)[:, None] & (columns < D)[None, :]
+    at = long[:, None] * D + columns[None, :]
+    a, a_length = unit_row(u, at, inside, least)
+    b, b_length = unit_row(v, at, inside, least)
+    across = (columns < STRIDE)[None, :]
+    behind = (tl.zeros([], tl.int64) + padded) * STRIDE
+    to = long[:, None] * STRIDE + columns[None, :]
+    store_rounded(tiles, to, (rows < u_end)[:, None] & across, a, behind, EXACT)
+    to = (long + v_start)[:, None] * STRIDE + columns[None, :]
+    store_rounded(tiles, to, (rows < v_end)[:, None] & across, b, behind, EXACT)
+    logit = tl.sum(a * b, 1) * scale
+    for view in tl.static_range(2):
+        tl.store(positive + view * n + rows, logit, mask=rows < n)
+    tl.store(lengths + rows, a_length, mask=rows < n)
+    tl.store(lengths + n + rows, b_length, mask=rows < n)
+    if tl.program_id(0) == 0:  # bounds of both, and the scales
+        places = tl.arange(0, 8)
+        tl.store(state + places, tl.where(places == 5, scale1,
+                 tl.where(places == 4, scale0, 1.0)))  # fmt: skip
+
+
+@triton.jit
+@no_type_check
+def through_length(unit, other, g, length, along):
+    """Gradient of a row from that of its unit row and of its positive's logit."""
+    g += along[:, None] * other
+    kept = tl.sum(unit * unit, 1) > 0.5  # a row left as it was has no length to keep
+    inward = tl.where(kept, tl.sum(unit * g, 1), 0.0)
+    return (g - unit * inward[:, None]) / length[:, None]
+
+
+@triton.jit(do_not_specialize=["n", "parts", "part_rows"])
+@no_type_check
+def leave(
+    u, v, lengths, u_part, v_part, d_positive, du, dv,
+    n, parts, part_rows, scale,
+    D: tl.constexpr, POSITIVE: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Gradients of both views' rows from the parts of their unit rows' gradients."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, WIDTH)
+    inside = (rows < n)[:, None] & (columns < D)[None, :]
+    at = rows.to(tl.int64)[:, None] * D + columns[None, :]
+    a_length = tl.load(lengths + rows, mask=rows < n, other=1.0)
+    b_length = tl.load(lengths + n + rows, mask=rows < n, other=1.0)
+    a = tl.load(u + at, mask=inside, other=0.0).to(tl.float32) / a_length[:, None]
+    b = tl.load(v + at, mask=inside, other=0.0).to(tl.float32) / b_length[:, None]
+    a_sum = tl.zeros([ROWS, WIDTH], tl.float32)
+    b_sum = tl.zeros([ROWS, WIDTH], tl.float32)
+    for part in range(0, parts):
+        skip = (tl.zeros([], tl.int64) + part) * part_rows * D
+        a_sum += tl.load(u_part + skip + at, mask=inside, other=0.0)
+        b_sum += tl.load(v_part + skip + at, mask=inside, other=0.0)
+    along = a_length * 0.0
+    if POSITIVE:
+        along = tl.load(d_positive + rows, mask=rows < n, other=0.0)
+        along += tl.load(d_positive + n + rows, mask=rows < n, other=0.0)
+        along *= scale
+    a_sum = through_length(a, b, a_sum, a_length, along)
+    b_sum = through_length(b, a, b_sum, b_length, along)
+    tl.store(du + at, a_sum.to(du.dtype.element_ty), mask=inside)
+    tl.store(dv + at, b_sum.to(dv.dtype.element_ty), mask=inside)
