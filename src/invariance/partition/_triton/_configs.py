@@ -46,6 +46,7 @@ TABLE: dict[tuple[str, bool], dict[int, Config]] = {
         0: Config(128, 128, 8, 2),
     },
     ("triangle", False): {
+        128: Config(128, 64, 4, 2, 168),
         144: Config(128, 64, 4, 3),
         256: Config(256, 64, 8, 3),
         272: Config(128, 64, 8, 3),
@@ -59,6 +60,7 @@ TABLE: dict[tuple[str, bool], dict[int, Config]] = {
     ("gradient", False): {
         128: Config(64, 128, 4, 2),
         144: Config(64, 64, 4, 3),
+        256: Config(128, 64, 8, 3),
         272: Config(64, 64, 4, 2),
         0: Config(128, 256, 8, 3),
     },
