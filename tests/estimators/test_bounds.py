@@ -164,6 +164,14 @@ def test_mine_divides_by_the_moving_average(matrix):
     assert not new.requires_grad
 
 
+def test_mine_forgets_one_huge_batch_at_once():
+    """Else strangers weigh nothing for as long as the average is full of it."""
+    calm = torch.zeros(4, 4, dtype=torch.float64)
+    _, full = est.mine_loss(calm + 50, None)
+    _, average = est.mine_loss(calm, full)
+    assert average.item() == pytest.approx(1.0)
+
+
 # ------------------------------------------------------------------------- VINCE
 
 

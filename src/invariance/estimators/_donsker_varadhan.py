@@ -6,8 +6,9 @@ $$I \ge E_p[g] - \log E_q[e^g],\qquad
 
 A bound for the true expectations. The logarithm of a mini-batch mean is too low on
 average, so on a finite sample the value is an estimate that leans upwards, no bound.
-The moving average is kept as its logarithm, starts at the first batch, and takes each
-batch in before it is used.
+The moving average is kept as its logarithm, starts at the first batch, takes each batch
+in before it is used, and is never more than a factor e above the batch's own mean: a
+single huge score would otherwise fill it for thousands of steps.
 """
 
 import math
@@ -17,6 +18,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ._matrix import joint, log_mean
+
+# One batch with a huge score would fill the average for thousands of steps, in which
+# strangers weigh nothing and the critic runs away: the average forgets it at once.
+MOST_BEHIND = 1.0
 
 
 def donsker_varadhan(scores: Float[Tensor, "*s n n"]) -> Float[Tensor, "*s"]:
@@ -45,4 +50,5 @@ def mine_loss(
         average = torch.logaddexp(
             log_average + math.log1p(-rate), now.detach() + math.log(rate)
         )
+        average = torch.minimum(average, now.detach() + MOST_BEHIND)
     return (now - average).exp() - joint(scores).mean(-1), average
