@@ -465,8 +465,8 @@ def main() -> None:
         "critic": "separable (flo, flat_nce, fdv: cosine), 2 x 128 ReLU, 32 numbers; "
         f"Adam {LEARNING_RATE:g}",
         "chosen on this task": "FLO's critic and dual, the best of eight variants "
-        "tried on the Gaussian with batches of 64 (with the separable critic it reads far "
-        "below the truth at 10 nats); FlatNCE and FDV took the same critic after "
+        "tried on the Gaussian with batches of 64 (with the separable critic it reads "
+        "far below the truth at 10 nats); FlatNCE and FDV took the same critic after "
         "diverging with the separable one; MINE's moving average is held back, "
         "since without that it diverged here",
         "seconds by the wall clock": round(store["wall_seconds"]),
