@@ -10,7 +10,7 @@ from ..errors import TrainingError
 from ..methods import JointEmbedding
 from ..objectives import InfoNCE, MultiView, NTXent, SupCon
 from ._config import differences
-from ._fabric import make_fabric, prepare
+from ._fabric import make_fabric, memory, prepare
 from ._out_of_memory import explained
 from ._plan import Plan, make_plan
 from ._settings import Train
@@ -46,6 +46,9 @@ def dry_run(settings: Train, watch: Watch, **objects: Any) -> None:
     watch.say(
         f"memory: {4 * parameters / 2**20:.0f} MB of weights, gradients, optimiser"
     )
+    kept = sum(b.numel() * b.element_size() for b in memory(plan.learner))
+    if kept:
+        watch.say(f"memory: {kept / 2**20:.0f} MB of rows that are remembered")
     if torch.cuda.is_available() and fabric.device.type == "cuda":
         peak = torch.cuda.max_memory_allocated() / 2**20
         watch.say(f"memory: {peak:.0f} MB of the GPU at the peak of a step")

@@ -147,8 +147,14 @@ def keeps_more(learner: nn.Module) -> bool:
     return any(hasattr(learner, part) for part in ("twin", *MEMORIES))
 
 
-def memory_of(learner: nn.Module) -> list[str]:
-    """Names of the buffers in which past rows are kept."""
+def memory(learner: nn.Module) -> list[torch.Tensor]:
+    """The buffers in which past rows are kept."""
+    wanted = set(memory_names(learner))
+    return [buffer for name, buffer in learner.named_buffers() if name in wanted]
+
+
+def memory_names(learner: nn.Module) -> list[str]:
+    """What they are called."""
     return [name for name, _ in learner.named_buffers() if name.startswith(MEMORIES)]
 
 
@@ -168,7 +174,7 @@ def prepare(fabric: Fabric, plan: Plan) -> tuple[Prepared, Any]:
         plan.learner.encoder.network.compile()
     # every process has the same memory already: sending it round would cost a bank
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(
-        learner, memory_of(learner)
+        learner, memory_names(learner)
     )
     optimizer = build_optimizer(learner, plan.settings.optim, plan.peak)
     wrapped, wrapped_optimizer = fabric.setup(learner, optimizer)

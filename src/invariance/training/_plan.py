@@ -112,8 +112,11 @@ class Plan:
             f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
             f"features; {n:,} parameters with the head"
         )
+        remembered = self.method.negatives in NEGATIVES
+        negatives = f"negatives: {self.method.negatives}, " if remembered else ""
+        views = f"{len(self.views)} view{'s' * (len(self.views) != 1)}"
         yield (
-            f"method: {self.method_name} ({len(self.views)} views, "
+            f"method: {self.method_name} ({views}, {negatives}"
             f"{self.learner.objective}); defaults: {self.method.source or 'your own'}"
         )
         yield (
