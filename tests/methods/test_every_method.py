@@ -357,6 +357,13 @@ def test_sizes_of_one_kind_share_their_statistics():
             "Did you mean 'neighbours'",
         ),
         (
+            Method(
+                objective="info_nce", encoder="momentum twin", positives="neighbours"
+            ),
+            {},
+            "found by a predictor",
+        ),
+        (
             Method(objective="multi_view", negatives="bank"),
             {},
             "MultiView puts its own",
@@ -371,3 +378,15 @@ def test_sizes_of_one_kind_share_their_statistics():
 def test_what_cannot_be_built_is_said(method, options, message):
     with pytest.raises(SettingError, match=message):
         build(method, build_encoder("tiny", image_size=16), n_samples=100, **options)
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize("name", ["byol", "moco"])
+def test_whether_the_twin_s_momentum_rises_is_the_method_s_choice(name, rising):
+    learner = make(name, rising=rising, momentum=0.5)
+    with torch.no_grad():
+        next(learner.head.parameters()).add_(1.0)
+    before = copy.deepcopy(learner.twin.state_dict())
+    learner.after_step(1.0)  # a momentum that rises has reached 1
+    after = learner.twin.state_dict()
+    assert all(torch.equal(after[k], before[k]) for k in before) is rising

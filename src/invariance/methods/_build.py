@@ -100,7 +100,14 @@ def build(
             f"{method.negatives}."
         )
     hidden = max(method.hidden // 4, 32) if momentum is None else method.hidden
-    return SelfPrediction(encoder, head, objective, hidden=hidden, momentum=momentum)
+    return SelfPrediction(
+        encoder,
+        head,
+        objective,
+        hidden=hidden,
+        momentum=momentum,
+        rising=method.rising,
+    )
 
 
 def check_fit(method: Method, objective: Objective) -> None:
@@ -117,6 +124,8 @@ def check_fit(method: Method, objective: Objective) -> None:
         wrong = "prototypes come with a queue of negatives and a momentum twin"
     elif method.positives == "neighbours" and method.negatives != "batch":
         wrong = "neighbours as positives come with negatives from the batch"
+    elif method.positives == "neighbours" and method.encoder != "predictor":
+        wrong = "neighbours as positives are found by a predictor: choose that encoder"
     elif isinstance(objective, BinaryNCE) and remembers:
         plain = method.negatives in ("queue", "bank")
         if not plain or method.positives == "prototypes":
