@@ -390,3 +390,17 @@ def test_whether_the_twin_s_momentum_rises_is_the_method_s_choice(name, rising):
     learner.after_step(1.0)  # a momentum that rises has reached 1
     after = learner.twin.state_dict()
     assert all(torch.equal(after[k], before[k]) for k in before) is rising
+
+
+def test_neighbours_are_as_fine_as_what_asks_for_them():
+    learner = make("nnclr").double()
+    views = [view.double() for view in batch()]
+    for _ in range(2):  # the second time there are neighbours
+        seen = []
+        hook = learner.objective.register_forward_pre_hook(
+            lambda _, rows, seen=seen: seen.extend(rows)
+        )
+        learner(views, ids=IDS)
+        hook.remove()
+        assert all(rows.dtype == torch.float64 for rows in seen)
+        learner.support.remember(seen[1].detach(), IDS + 1)
