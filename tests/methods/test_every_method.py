@@ -371,6 +371,7 @@ def test_sizes_of_one_kind_share_their_statistics():
         (Method(objective="sup_con", negatives="bank"), {}, "SupCon puts its own"),
         ("ball", {"k": 5000}, "k = 5000 is more than the 99 other rows"),
         ("annulus", {"inner": 0.5}, "at or beyond its outer rank"),
+        ("ir_sampled", {"n_draws": 100}, "99 negatives to draw from: got n_draws"),
         ("la", {"n_clusters": 101}, "2 to 100 clusters"),
         ("moco", {"k": 5}, "info_nce cannot take .* Its negatives take size"),
     ],

@@ -70,7 +70,7 @@ def build(
     )
     of_source = {k: v for k, v in options.items() if k in method.source_settings}
     options = {k: v for k, v in options.items() if k not in of_source}
-    source_settings = {**method.source_settings, **of_source}
+    source_settings = {**fitting(method, n_samples), **of_source}
     objective = build_objective(method, head.width, options)
     check_fit(method, objective)
     momentum = method.momentum if method.encoder == "momentum twin" else None
@@ -134,6 +134,17 @@ def check_fit(method: Method, objective: Objective) -> None:
         raise SettingError(f"These choices do not go together: {wrong}.")
 
 
+def fitting(method: Method, n_samples: int | None) -> dict[str, Any]:
+    """The method's settings of its source, with no more draws than a small set has.
+
+    Draws that were asked for are not cut down: a bank refuses too many in words.
+    """
+    settings = dict(method.source_settings)
+    if n_samples is not None and settings.get("n_draws") is not None:
+        settings["n_draws"] = max(min(int(settings["n_draws"]), n_samples - 1), 1)
+    return settings
+
+
 def made(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
     """Call with settings; ones it does not know are told in words."""
     try:
@@ -180,8 +191,6 @@ def build_source(
         )
     of_bank = {"momentum": settings.pop("bank_momentum", 0.5), "seed": seed}
     if name == "bank":
-        if settings.get("n_draws") is not None:  # a small set has no more to draw from
-            settings["n_draws"] = min(int(settings["n_draws"]), n_samples - 1)
         of_bank |= settings
     bank = made(Bank, {"n_samples": n_samples, "width": width, **of_bank}, "bank")
     if name == "bank":
