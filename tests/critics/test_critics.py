@@ -74,8 +74,12 @@ def test_the_cosine_critic_is_bounded_by_its_scale(rows):
     assert critic.scale().item() == pytest.approx(100.0)
 
 
-def test_spectral_norm_bounds_the_gain_of_every_layer():
-    critic = build_critic("separable", 5, 5, spectral_norm=True)
+@pytest.mark.parametrize(
+    "name, layers",
+    [("separable", 6), ("cosine", 6), ("concatenated", 4), ("additive", 3)],
+)
+def test_spectral_norm_bounds_the_gain_of_every_layer(name, layers):
+    critic = build_critic(name, 5, 5, spectral_norm=True)
     for layer in critic.modules():
         if isinstance(layer, torch.nn.Linear):
             layer.parametrizations.weight.original.data *= 30
@@ -86,7 +90,7 @@ def test_spectral_norm_bounds_the_gain_of_every_layer():
         for layer in critic.modules()
         if isinstance(layer, torch.nn.Linear)
     ]
-    assert len(gains) == 6 and max(gains) < 1.05
+    assert len(gains) == layers and max(gains) < 1.05
 
 
 def test_the_gaussian_critic_is_the_exact_one_of_gaussian_rows():
@@ -169,3 +173,8 @@ def test_an_all_zero_critic_has_a_finite_penalty_gradient(rows):
 def test_mistakes_are_answered_in_words(call, words):
     with pytest.raises(SettingError, match=words):
         call()
+
+
+def test_only_the_settings_a_critic_lacks_are_named():
+    with pytest.raises(SettingError, match=r"no such setting: embed\."):
+        build_critic("concatenated", 3, 2, width=8, embed=4)

@@ -109,3 +109,23 @@ def test_normal_scores_of_few_values_keep_them_apart():
     z = fit_normal_scores(train)(train).squeeze(1)
     assert len(z.unique()) == 3
     assert torch.equal(z.argsort(stable=True), train[:, 0].argsort(stable=True))
+
+
+def test_repeated_columns_change_neither_value_nor_error():
+    x, y = (torch.randn(60, 4, generator=dice(k)).double() for k in range(2))
+    mixed = x @ torch.randn(4, 5, generator=dice(2)).double()
+    once, again = (
+        estimate_mi(z, y, estimator="gaussian", margins="standard")
+        for z in (x, torch.cat([x, mixed], 1))
+    )
+    assert again.nats == pytest.approx(once.nats, abs=1e-9)
+    assert again.std_error == pytest.approx(once.std_error, abs=1e-9)
+
+
+def test_raw_margins_leave_columns_as_they_are():
+    x = torch.randn(200, 2, generator=dice(0)).double()
+    y = 50 + 9 * x[:, :1] + 30 * torch.randn(200, 1, generator=dice(1)).double()
+    found = estimate_mi(x, y, estimator="ksg", margins="raw")
+    assert found.nats == pytest.approx(ksg(x, y)[0])
+    scaled = estimate_mi(x, y, estimator="ksg", margins="standard")
+    assert scaled.nats != pytest.approx(found.nats)

@@ -316,6 +316,7 @@ def test_integer_counts_with_many_values_are_treated_as_numbers():
         (lambda x, y: estimate_mi(x, y, critic="seperable"), "'separable'"),
         (lambda x, y: estimate_mi(x, y, batchsize=3), "'batch_size'"),
         (lambda x, y: estimate_mi(x, y, batch_size=1), "batch_size >= 4"),
+        (lambda x, y: estimate_mi(x, y, patience=0), "patience >= 1"),
         (lambda x, y: estimate_mi(x, y, base="normal"), "'gaussian' or 'none'"),
         (lambda x, y: estimate_mi(x, y, margins="rank"), "'standard'"),
         (lambda x, y: estimate_mi(x[:3], y[:3]), "expected 4"),

@@ -357,6 +357,13 @@ def test_sizes_of_one_kind_share_their_statistics():
             "Did you mean 'neighbours'",
         ),
         (
+            Method(
+                objective="info_nce", encoder="momentum twin", positives="neighbours"
+            ),
+            {},
+            "found by a predictor",
+        ),
+        (
             Method(objective="multi_view", negatives="bank"),
             {},
             "MultiView puts its own",
@@ -364,6 +371,7 @@ def test_sizes_of_one_kind_share_their_statistics():
         (Method(objective="sup_con", negatives="bank"), {}, "SupCon puts its own"),
         ("ball", {"k": 5000}, "k = 5000 is more than the 99 other rows"),
         ("annulus", {"inner": 0.5}, "at or beyond its outer rank"),
+        ("ir_sampled", {"n_draws": 100}, "99 negatives to draw from: got n_draws"),
         ("la", {"n_clusters": 101}, "2 to 100 clusters"),
         ("moco", {"k": 5}, "info_nce cannot take .* Its negatives take size"),
     ],
@@ -371,3 +379,29 @@ def test_sizes_of_one_kind_share_their_statistics():
 def test_what_cannot_be_built_is_said(method, options, message):
     with pytest.raises(SettingError, match=message):
         build(method, build_encoder("tiny", image_size=16), n_samples=100, **options)
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize("name", ["byol", "moco"])
+def test_whether_the_twin_s_momentum_rises_is_the_method_s_choice(name, rising):
+    learner = make(name, rising=rising, momentum=0.5)
+    with torch.no_grad():
+        next(learner.head.parameters()).add_(1.0)
+    before = copy.deepcopy(learner.twin.state_dict())
+    learner.after_step(1.0)  # a momentum that rises has reached 1
+    after = learner.twin.state_dict()
+    assert all(torch.equal(after[k], before[k]) for k in before) is rising
+
+
+def test_neighbours_are_as_fine_as_what_asks_for_them():
+    learner = make("nnclr").double()
+    views = [view.double() for view in batch()]
+    for _ in range(2):  # the second time there are neighbours
+        seen = []
+        hook = learner.objective.register_forward_pre_hook(
+            lambda _, rows, seen=seen: seen.extend(rows)
+        )
+        learner(views, ids=IDS)
+        hook.remove()
+        assert all(rows.dtype == torch.float64 for rows in seen)
+        learner.support.remember(seen[1].detach(), IDS + 1)

@@ -270,6 +270,13 @@ def test_choices_that_do_not_fit_are_refused_in_words(method):
         build(method, build_encoder("tiny", image_size=16), n_samples=10)
 
 
+@pytest.mark.parametrize("make", [lambda bank: bank, inv.Ball])
+def test_sup_con_refuses_sources_that_know_no_labels(make):
+    source = make(inv.Bank(5000, 4))
+    with pytest.raises(SettingError, match="a queue that remembers labels"):
+        inv.SupCon().against(draw(6, 4, seed=0), torch.arange(6) % 2, source)
+
+
 @pytest.mark.usefixtures("our_errors")
 def test_labels_and_ids_are_checked():
     with pytest.raises(InvarianceError):

@@ -176,3 +176,11 @@ def test_weights_undo_the_choice_of_negatives():
     assert ((mean - exact).abs() < 4 * error + 0.01 * exact).all()
     hard, error = means[False]
     assert (hard > 1.3 * exact).all()  # the nearest: harder than marginal ones
+
+
+def test_anchors_may_be_finer_than_the_network():
+    source = learned(inv.Bank(9, D), n_proposals=M)
+    u, ids = draw(N, D, seed=0).double().requires_grad_(), torch.tensor([3, 8])
+    loss = inv.InfoNCE().against(u, None, source, ids) + source.own_loss()
+    assert loss.dtype == torch.float64
+    assert grad(loss, u)[0].isfinite().all()

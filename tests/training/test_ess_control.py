@@ -5,7 +5,17 @@ import torch
 
 from invariance.diagnostics import effective_sample_size
 from invariance.errors import SettingError
-from invariance.objectives import BYOL, DCL, DHEL, KCL, InfoNCE, NTXent, SwAV, VICReg
+from invariance.objectives import (
+    BYOL,
+    DCL,
+    DHEL,
+    KCL,
+    BinaryNCE,
+    InfoNCE,
+    NTXent,
+    SwAV,
+    VICReg,
+)
 from invariance.training import Ess, EssController, train
 
 
@@ -51,7 +61,7 @@ def test_the_temperature_stays_in_bounds(pair):
     assert objective.temperature >= 0.005
 
 
-@pytest.mark.parametrize("objective", [BYOL(), KCL(), VICReg(), SwAV(8)])
+@pytest.mark.parametrize("objective", [BYOL(), KCL(), VICReg(), SwAV(8), BinaryNCE()])
 def test_objectives_without_a_softmax_are_refused(objective):
     with pytest.raises(SettingError, match="needs a softmax over negatives"):
         EssController(objective, Ess(target=0.3))

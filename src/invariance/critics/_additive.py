@@ -6,7 +6,7 @@ $$g(x,y) = w^\top\tanh(Ax + By + c) + d$$
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ._critic import Critic, in_row_chunks
 from ._mlp import linear
@@ -26,7 +26,7 @@ class Additive(Critic):
         super().__init__()
         self.of_x = linear(x_width, width, spectral_norm=spectral_norm)
         self.of_y = linear(y_width, width, spectral_norm=spectral_norm)
-        self.weigh = nn.Linear(width, 1)
+        self.weigh = linear(width, 1, spectral_norm=spectral_norm)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """All pairs, a bounded number at a time."""

@@ -1,7 +1,7 @@
 """Critics by name."""
 
+import inspect
 from collections.abc import Callable
-from functools import partial
 
 from ..errors import SettingError, choose
 from ._additive import Additive
@@ -38,14 +38,12 @@ def build_critic(
     >>> build_critic("bilinear", 3, 2)(torch.zeros(4, 3), torch.zeros(5, 2)).shape
     torch.Size([4, 5])
     """
-    make = partial(choose(CRITICS, name, "critic"), spectral_norm=spectral_norm)
+    make = choose(CRITICS, name, "critic")
     sizes = {"width": width, "depth": depth, "embed": embed}
     given = {key: size for key, size in sizes.items() if size is not None}
     if bad := [f"{key}={size}" for key, size in given.items() if size < 1]:
         raise SettingError(f"Sizes of a critic are 1 or more, got {', '.join(bad)}.")
-    try:
-        return make(x_width, y_width, **given)
-    except TypeError as error:
-        raise SettingError(
-            f"The {name} critic has no such setting: {', '.join(given)}."
-        ) from error
+    known = inspect.signature(make).parameters
+    if bad := [key for key in given if key not in known]:
+        raise SettingError(f"The {name} critic has no such setting: {', '.join(bad)}.")
+    return make(x_width, y_width, spectral_norm=spectral_norm, **given)

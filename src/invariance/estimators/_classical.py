@@ -7,7 +7,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from ..errors import DataError
-from ._classical_gaussian import canonical_correlations, gaussian_information
+from ._classical_gaussian import correlations_and_ranks, gaussian_information
 from ._estimate import Estimate
 from ._histogram import bins, plug_in
 from ._ksg import ksg
@@ -23,13 +23,14 @@ def gaussian_estimate(request: Request) -> Estimate:
     """Canonical correlations of normal scores: a Gaussian copula."""
     s = request.samples
     x, y = margins(s, request.training.margins)
-    n, widths = len(s), (x.shape[1], y.shape[1])
-    if n < sum(widths) + 3:
+    n, columns = len(s), x.shape[1] + y.shape[1]
+    if n < columns + 3:
         raise DataError(
-            f"A Gaussian of {sum(widths)} columns needs more than {sum(widths) + 2} "
-            f"rows, got {n}: bring more samples, or fewer columns."
+            f"A Gaussian of {columns} columns needs more than {columns + 2} rows, got "
+            f"{n}: bring more samples, or fewer columns."
         )
-    nats, error = gaussian_information(canonical_correlations(x, y), n, widths)
+    rho, ranks = correlations_and_ranks(x, y)
+    nats, error = gaussian_information(rho, n, ranks)
     notes = (
         ("columns made normal: exact for increasing images of Gaussians, else neither",)
         if request.training.margins == "normal"
@@ -89,7 +90,9 @@ def histogram_estimate(request: Request) -> Estimate:
 
 
 def margins(samples: Samples, kind: str) -> tuple[Tensor, Tensor]:
-    """All rows with their columns made normal or scaled."""
+    """All rows with their columns made normal, scaled, or as they are ("raw")."""
+    if kind == "raw":
+        return samples.x, samples.y
     out = []
     for z in (samples.x, samples.y):
         z = (z - z.mean(0)) / z.std(0)

@@ -27,19 +27,33 @@ def canonical_correlations(
     >>> round(canonical_correlations(x, 7 - 2 * x)[0].item(), 6)
     1.0
     """
-    bases = []
-    for z in (x.double(), y.double()):
-        z = z - z.mean(0)
-        z = z / z.std(0).clamp(min=1e-300)
-        left, size, _ = torch.linalg.svd(z, full_matrices=False)
-        bases.append(left[:, size > 1e-9 * size[0]])
-    return torch.linalg.svdvals(bases[0].T @ bases[1]).clamp(max=1.0)
+    return correlations_and_ranks(x, y)[0]
+
+
+def correlations_and_ranks(
+    x: Float[Tensor, "n dx"], y: Float[Tensor, "n dy"]
+) -> tuple[Float[Tensor, " k"], tuple[int, int]]:
+    """Canonical correlations, and how many columns of x and y are no sums of others."""
+    a, b = _basis(x), _basis(y)
+    return torch.linalg.svdvals(a.T @ b).clamp(max=1.0), (a.shape[1], b.shape[1])
+
+
+def _basis(z: Tensor) -> Tensor:
+    """Orthonormal columns that span the centred columns of z."""
+    z = z.double() - z.double().mean(0)
+    z = z / z.std(0).clamp(min=1e-300)
+    left, size, _ = torch.linalg.svd(z, full_matrices=False)
+    return left[:, size > 1e-9 * size[0]]
 
 
 def gaussian_information(
     rho: Float[Tensor, " k"], n: int, widths: tuple[int, int]
 ) -> tuple[float, float]:
-    """Nats and their standard error from sample canonical correlations."""
+    """Nats and their standard error from sample canonical correlations.
+
+    ``widths`` counts columns that say something new: repeated ones add no chance of
+    correlation, and so no bias.
+    """
     left = 1 - rho.square()
     nats = -0.5 * left.log().sum().item()
     bias = (_c(n, widths[0]) + _c(n, widths[1]) - _c(n, sum(widths))) / 2

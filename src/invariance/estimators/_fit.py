@@ -89,10 +89,7 @@ def fit(
         length = torch.nn.utils.clip_grad_norm_(learned, LONGEST_GRADIENT)
         if torch.isfinite(length):
             optimiser.step()
-        if (
-            options.check_every - step % options.check_every <= 3
-            or step % (options.check_every) == 0
-        ):
+        if -step % options.check_every <= 3:  # the last steps before a look
             with torch.no_grad():  # what the curve shows for training rows
                 recent.append(model.value(x[rows], y[rows]).item())
         if step % options.check_every == 0 or step == options.max_steps:

@@ -42,10 +42,11 @@ class Training:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        if self.batch_size < 4 or self.max_steps < 1 or self.check_every < 1:
+        counts = (self.max_steps, self.check_every, self.patience)
+        if self.batch_size < 4 or min(counts) < 1:
             raise SettingError(
-                "Training needs batch_size >= 4, max_steps >= 1 and check_every >= 1, "
-                f"got {self.batch_size}, {self.max_steps} and {self.check_every}."
+                "Training needs batch_size >= 4, and max_steps, check_every and "
+                f"patience >= 1, got {self.batch_size}, {', '.join(map(str, counts))}."
             )
         if not self.lr > 0 or self.weight_decay < 0 or self.penalty_weight < 0:
             raise SettingError("lr must be above 0, and weights not below.")

@@ -70,7 +70,7 @@ def build(
     )
     of_source = {k: v for k, v in options.items() if k in method.source_settings}
     options = {k: v for k, v in options.items() if k not in of_source}
-    source_settings = {**method.source_settings, **of_source}
+    source_settings = {**fitting(method, n_samples), **of_source}
     objective = build_objective(method, head.width, options)
     check_fit(method, objective)
     momentum = method.momentum if method.encoder == "momentum twin" else None
@@ -100,7 +100,14 @@ def build(
             f"{method.negatives}."
         )
     hidden = max(method.hidden // 4, 32) if momentum is None else method.hidden
-    return SelfPrediction(encoder, head, objective, hidden=hidden, momentum=momentum)
+    return SelfPrediction(
+        encoder,
+        head,
+        objective,
+        hidden=hidden,
+        momentum=momentum,
+        rising=method.rising,
+    )
 
 
 def check_fit(method: Method, objective: Objective) -> None:
@@ -117,12 +124,25 @@ def check_fit(method: Method, objective: Objective) -> None:
         wrong = "prototypes come with a queue of negatives and a momentum twin"
     elif method.positives == "neighbours" and method.negatives != "batch":
         wrong = "neighbours as positives come with negatives from the batch"
+    elif method.positives == "neighbours" and method.encoder != "predictor":
+        wrong = "neighbours as positives are found by a predictor: choose that encoder"
     elif isinstance(objective, BinaryNCE) and remembers:
         plain = method.negatives in ("queue", "bank")
         if not plain or method.positives == "prototypes":
             wrong = "binary_nce takes its noise from a queue or a bank alone"
     if wrong:
         raise SettingError(f"These choices do not go together: {wrong}.")
+
+
+def fitting(method: Method, n_samples: int | None) -> dict[str, Any]:
+    """The method's settings of its source, with no more draws than a small set has.
+
+    Draws that were asked for are not cut down: a bank refuses too many in words.
+    """
+    settings = dict(method.source_settings)
+    if n_samples is not None and settings.get("n_draws") is not None:
+        settings["n_draws"] = max(min(int(settings["n_draws"]), n_samples - 1), 1)
+    return settings
 
 
 def made(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
@@ -171,8 +191,6 @@ def build_source(
         )
     of_bank = {"momentum": settings.pop("bank_momentum", 0.5), "seed": seed}
     if name == "bank":
-        if settings.get("n_draws") is not None:  # a small set has no more to draw from
-            settings["n_draws"] = min(int(settings["n_draws"]), n_samples - 1)
         of_bank |= settings
     bank = made(Bank, {"n_samples": n_samples, "width": width, **of_bank}, "bank")
     if name == "bank":

@@ -88,6 +88,7 @@ class SelfPrediction(nn.Module):
         *,
         hidden: int,
         momentum: float | None,
+        rising: bool = True,
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -97,7 +98,7 @@ class SelfPrediction(nn.Module):
         self.twin = None
         if momentum is not None:
             online = nn.Sequential(encoder, head)
-            self.twin = MomentumTwin(online, momentum=momentum)
+            self.twin = MomentumTwin(online, momentum=momentum, rising=rising)
 
     def forward(
         self,

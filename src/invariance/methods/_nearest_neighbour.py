@@ -90,7 +90,7 @@ def nearest(
         return z
     found = support.candidates()
     with torch.autocast(z.device.type, enabled=False):
-        z = z.float()
+        z = z.to(torch.promote_types(z.dtype, torch.float32))
         scores = z @ found.z.to(z).T
     own = ids[:, None] == found.ids
     scores = scores.masked_fill(own, -torch.inf)

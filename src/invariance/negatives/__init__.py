@@ -6,9 +6,10 @@ Each works with every softmax objective: ``objective.against(u, v, source, ids)`
 >>> import invariance as inv
 >>> queue = inv.Queue(4096, width=128)
 >>> queue.remember(torch.randn(256, 128), torch.arange(256))
->>> u, v = torch.randn(2, 64, 128)
+>>> u, v = torch.randn(64, 128, requires_grad=True), torch.randn(64, 128)
 >>> loss = inv.DCL(temperature=0.2).against(u, v, queue, ids=torch.arange(64))
->>> queue.remember(v, torch.arange(64))  # after use
+>>> loss.backward()
+>>> queue.remember(v, torch.arange(64))  # after use, backward pass and all
 """
 
 from collections.abc import Callable

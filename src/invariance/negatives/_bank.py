@@ -29,6 +29,7 @@ class Bank(NegativeSource):
     """
 
     plain = True
+    numbered = True
     z: Tensor
     ids: Tensor
 

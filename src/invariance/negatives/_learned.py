@@ -42,6 +42,7 @@ class AcceptanceNetwork(nn.Module):
         z: Float[Tensor, "m d"],
     ) -> Float[Tensor, "n m"]:
         """Probabilities of all pairs."""
+        u, z = u.to(self.bias), z.to(self.bias)  # float64 anchors, a float32 network
         logit = self.anchor(u) @ self.row(z).T + self.bias
         return self.floor + (HIGHEST - self.floor) * torch.sigmoid(logit.to(scores))
 

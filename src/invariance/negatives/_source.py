@@ -46,6 +46,11 @@ class NegativeSource(nn.Module):
         super().__init__()
         self.bank = bank
 
+    @property
+    def numbered(self) -> bool:
+        """Whether its ids are rows of a bank, so that nothing else can be an id."""
+        return self.bank is not None
+
     @abstractmethod
     def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
         """The rows anchors ``u`` of samples ``ids`` are compared with."""

@@ -3,9 +3,9 @@ r"""InfoNCE: pick each anchor's partner out of the n rows of the other view.
 $$L = \frac1n\sum_i \mathrm{softplus}\Big(\log\sum_{j\ne i} e^{s_{ij}} - s_{ii}\Big),
 \qquad s_{ij} = u_i\cdot v_j/\tau$$
 
-L >= 0; chance is log n; with independent samples log n - L is a lower bound of I(U;V),
-in nats, for any encoder, and can never pass log n. The symmetric form averages both
-directions: it is CLIP's loss.
+L >= 0; chance is log n; with independent samples, to which the encoder was not fitted,
+log n - L is on average a lower bound of I(U;V), in nats, for any encoder, and can never
+pass log n. The symmetric form averages both directions: it is CLIP's loss.
 """
 
 from jaxtyping import Float

@@ -65,7 +65,7 @@ def multi_view(
         losses = [softplus(p.negative[0] - p.positive).mean() for p in pairs]
         return torch.stack(losses).mean()
     scale, ids = 1 / temperature, sample_ids(z[0])
-    positive = scale * torch.einsum("aid,bid->abi", z, z)
+    positive = _positives(z, scale)
     if aggregate == "mv_dhel":
         within = [
             log_partition(
@@ -86,6 +86,15 @@ def multi_view(
         return (loss * other_view[..., None]).sum() / (n * n_views * (n_views - 1))
     positive = positive.masked_fill(~other_view[..., None], -torch.inf)
     return softplus(negative.logsumexp(0) - positive.flatten(0, 1).logsumexp(0)).mean()
+
+
+def _positives(z: Tensor, scale: Number) -> Float[Tensor, "v v n"]:
+    """Logits of every two views of a sample.
+
+    Not a matrix product: autocast would round it, and its gradient, to half precision.
+    """
+    each = [torch.stack([(a * b).sum(1) for b in z]) for a in z]
+    return scale * torch.stack(each)
 
 
 class MultiView(Objective):
@@ -122,7 +131,7 @@ class MultiView(Objective):
         with full_precision(z):
             each = [source.negative(u, ids, scales=[scale])[0] for u in z]
         negative = torch.stack(each)
-        positive = scale * torch.einsum("aid,bid->abi", z, z)
+        positive = _positives(z, scale)
         a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
         if self.aggregate == "mv_dhel":
             return (negative.sum(0) - positive[a, b].logsumexp(0)).mean()

@@ -93,8 +93,9 @@ def softmax_readings(
 
     ``info_nce`` is the loss of picking u's partner out of the n rows of v; ``mi_nats``
     is log n - info_nce, a certified lower bound of the mutual information of the two
-    views that cannot pass ``mi_ceiling`` = log n; ``ess`` is the effective share of the
-    negatives, from 1/(n - 1) (one negative holds all the weight) to 1 (all equal).
+    views (in expectation, on samples that the encoder was not fitted to) that cannot
+    pass ``mi_ceiling`` = log n; ``ess`` is the effective share of the negatives, from
+    1/(n - 1) (one negative holds all the weight) to 1 (all equal).
     """
     precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)

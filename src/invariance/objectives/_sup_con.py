@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..errors import ShapeError
+from ..errors import SettingError, ShapeError
 from ..partition import log_partition
 from ._contrast import Source
 from ._objective import Objective
@@ -101,8 +101,13 @@ class SupCon(Objective):
         """The loss with a source's rows as further negatives.
 
         The source's ids are labels: what it holds of the anchor's own class is no
-        negative.
+        negative. A memory bank's are row numbers, so it is refused.
         """
+        if getattr(source, "numbered", False):
+            raise SettingError(
+                "sup_con leaves out the anchor's class, and a memory bank knows rows "
+                "by number, not by label: use a queue that remembers labels."
+            )
         _check_labelled(z, labels)
         z = unit_rows(z) if self.normalize else at_least_float32(z)
         towards, n_positives = _own_class(z, labels)

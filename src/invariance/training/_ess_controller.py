@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..diagnostics import effective_sample_size
 from ..errors import SettingError
-from ..objectives import Objective
+from ..objectives import BinaryNCE, Objective, SwAV
 from ._settings import Ess
 
 LOWEST, HIGHEST = 0.005, 10.0  # temperatures beyond which no objective learns
@@ -35,7 +35,9 @@ class EssController:
     """
 
     def __init__(self, objective: Objective, ess: Ess) -> None:
-        if not hasattr(objective, "temperature") or type(objective).__name__ == "SwAV":
+        # BinaryNCE's partition constant is frozen at the temperature of its first batch
+        none = isinstance(objective, SwAV | BinaryNCE)
+        if none or not hasattr(objective, "temperature"):
             raise SettingError(
                 "An ESS target needs a softmax over negatives, and "
                 f"{type(objective).__name__} has none: leave ess.target unset, or "
