@@ -258,6 +258,8 @@ def test_float64_stays_float64():
 @pytest.mark.parametrize(
     "method",
     [
+        Method(objective="byol"),
+        Method(objective="info_nce", negatives="none"),
         Method(objective="info_nce", positives="neighbours", encoder="predictor"),
         Method(objective="info_nce", negatives="ball", source_settings={"kk": 3}),
         Method(objective="info_nce", negatives="bank", source_settings={"k": 3}),

@@ -114,7 +114,11 @@ def check_fit(method: Method, objective: Objective) -> None:
     """Raise where the four choices do not go together."""
     remembers = method.negatives in NEGATIVES
     wrong = ""
-    if remembers and not takes_sources(objective):
+    if isinstance(objective, BYOL | SimSiam) and method.encoder == "one":
+        wrong = f"{method.objective} needs a predictor or a momentum twin as encoder"
+    elif method.negatives == "none" and takes_sources(objective):
+        wrong = f"{method.objective} is a softmax over negatives, and there are none"
+    elif remembers and not takes_sources(objective):
         wrong = f"{method.objective} takes no negatives from {method.negatives!r}"
     elif remembers and method.encoder == "predictor":
         wrong = f"negatives from {method.negatives!r} have no use for a predictor"

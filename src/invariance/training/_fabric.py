@@ -144,7 +144,8 @@ MEMORIES = ("negatives", "prototypes", "support")
 
 def keeps_more(learner: nn.Module) -> bool:
     """Whether there is state beside the weights that the optimiser moves."""
-    return any(hasattr(learner, part) for part in ("twin", *MEMORIES))
+    parts = (getattr(learner, part, None) for part in ("twin", *MEMORIES))
+    return any(part is not None for part in parts)
 
 
 def memory(learner: nn.Module) -> list[torch.Tensor]:
