@@ -31,7 +31,7 @@ def gaussian_estimate(request: Request) -> Estimate:
         )
     nats, error = gaussian_information(canonical_correlations(x, y), n, widths)
     notes = (
-        ("columns made normal: exact for increasing images of Gaussians, else neither",)
+        ("columns made normal: exact for increasing maps of Gaussians, else no bound",)
         if request.training.margins == "normal"
         else ("exact for Gaussian variables only",)
     )

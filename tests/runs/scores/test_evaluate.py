@@ -243,6 +243,7 @@ def test_what_cannot_be_scored_is_one_sentence(run, command, tmp_path, make, sen
         ([], "Name a run folder"),
         (["run", "--seeds", "0"], "seeds is at least 1"),
         (["run", "--limit", "1"], "limit at least 2"),
+        (["run", "--device", "tpu"], "The device 'tpu' cannot be used"),
     ],
 )
 def test_wrong_words(run, command, words, sentence):
