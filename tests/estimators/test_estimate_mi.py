@@ -213,6 +213,15 @@ def test_auto_sees_what_a_copula_cannot():
     assert e.interval[0] <= pairs.nats <= e.interval[1]
 
 
+def test_a_classifier_that_fails_leaves_an_interval_and_says_so():
+    dice = torch.Generator().manual_seed(0)
+    x = torch.randn(204, 256, generator=dice)
+    label = torch.tensor([0, 1] * 100 + [2, 2, 2, 3])
+    e = estimate_mi(x, label, estimator="auto", max_steps=1)
+    assert 0 <= e.interval[0] <= e.nats <= e.interval[1]
+    assert "learned nothing" in e.reason and "independent" in e.sentence
+
+
 def test_auto_on_independent_columns_says_so():
     dice = torch.Generator().manual_seed(3)
     x, y = torch.randn(2, 1500, 3, generator=dice)
