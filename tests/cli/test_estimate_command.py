@@ -131,7 +131,11 @@ def test_infinite_information_is_said_and_not_drawn_off_the_page(command, arrays
     [
         (("nowhere.npy", "y.npy"), "There is no file 'nowhere.npy'"),
         (("x.npy:7", "y.npy"), "columns 0 to 1, not '7'"),
-        (("x.npy", "short.npy"), "600 and 10 rows"),
+        (("x.npy", "short.npy"), "x.npy has 600 rows and short.npy 10"),
+        (("x.npy", "single.npy"), "holds a single number"),
+        (("x.npy", "head.csv"), "holds no rows"),
+        (("x.npy", "odd.npy"), "cannot be read as .npy: NumPy did not write it."),
+        (("x.npy", "y.npy", "--max-rows", "-3"), "--max-rows must be at least 4"),
         (("x.npy", "odd.txt"), "expected .npy, .npz, .csv or .parquet"),
         (("x.npy", "two.npz"), "two.npz:a"),
         (("x.npy", "two.npz:c"), "Unknown column of two.npz 'c'"),
@@ -146,11 +150,23 @@ def test_what_goes_wrong_is_one_sentence(words, answer, command, arrays, tmp_pat
     np.save(tmp_path / "holes.npy", np.where(np.arange(600) == 3, np.nan, 1.0))
     np.savez(tmp_path / "two.npz", a=np.zeros(3), b=np.zeros(3))
     (tmp_path / "odd.txt").write_text("1")
+    (tmp_path / "odd.npy").write_text("1")
+    (tmp_path / "head.csv").write_text("a,b\n")
+    np.save(tmp_path / "single.npy", np.float64(3))
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 not an archive")
     (tmp_path / "short.csv").write_text("a,b\n1,2\n1,2,3\n")
     code, _, complained = command("estimate", *words, "--figure", "")
     assert code == 2 and answer in complained
     assert len(complained.strip().splitlines()) == 1
+
+
+def test_missing_cells_are_missing_and_no_words(tmp_path):
+    (tmp_path / "t.csv").write_text("a,kind\n1.5,cat\nNA,dog\n2.5,\n,cat\n")
+    a, kind = (read_variable(f"{tmp_path / 't.csv'}:{k}").values for k in ("a", "kind"))
+    a, kind = a[:, 0], kind[:, 0]
+    assert np.isnan(a).tolist() == [False, True, False, True]
+    assert np.isnan(kind).tolist() == [False, False, True, False]
+    assert kind[0] == kind[3] != kind[1]
 
 
 def test_rows_without_a_common_name_are_refused(tmp_path):

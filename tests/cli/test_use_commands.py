@@ -96,7 +96,7 @@ def test_embed_twice_is_refused_unless_asked_for(run, command, tmp_path):
     [
         (("embed", "runs/none", "shapes", "-o", "a.npz"), "There is no run or encoder"),
         (("embed", "runs/mine", "nothing/", "-o", "a.npz"), "There is no folder or"),
-        (("embed", "runs/mine", "shapes", "-o", "a.h5"), "'a.h5' ends in '.h5'"),
+        (("embed", "runs/mine", "shapes", "-o", "a.h5"), "'a.h5' has the ending '.h5'"),
         (("search", "runs/mine", "shapes", "-q", "x.jpg"), "There is no query image"),
         (("search", "runs/mine", "shapes", "--query"), "at least one query image"),
         (("export", "runs/none", "--to", "onnx"), "There is no run or encoder file"),
@@ -132,3 +132,5 @@ def test_list_runs_by_an_expression(run, command):
     code, said, complained = command("list", "runs", "method == 'simclr'")
     assert (code, said) == (0, "")
     assert complained == "no run in runs has method == 'simclr'\n"
+    code, said, complained = command("list", "runs", "--out", "nowhere")
+    assert (code, said) == (0, "") and complained.startswith("no runs in nowhere:")

@@ -14,6 +14,7 @@ from invariance.diagnostics import (
     effective_sample_size,
     mutual_information_bound,
 )
+from invariance.diagnostics._summary import contrast_readings
 
 shapes = {"n": st.integers(2, 9), "d": st.integers(1, 6), "seed": st.integers(0, 99)}
 few = settings(max_examples=20, deadline=None)
@@ -129,6 +130,15 @@ def test_contrastive_accuracy_does_not_depend_on_the_chunks(monkeypatch):
     assert contrastive_accuracy(u, v) == whole
     monkeypatch.setattr(_rows, "CHUNK_ELEMENTS", 1)
     assert contrastive_accuracy(u, v) == whole
+
+
+def test_an_accuracy_just_above_chance_is_not_rounded_to_nothing():
+    u = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
+    v = u.roll(1, 0)
+    v[:2] = u[:2]  # two rows of 400 find their own
+    first = next(iter(contrast_readings("z", u, v, 0.1)))
+    assert first.meaning.startswith(f"{100 * contrastive_accuracy(u, v):.2f} % of")
+    assert not first.meaning.startswith("0.00")
 
 
 def test_contrastive_accuracy_of_ties_is_chance():

@@ -213,6 +213,15 @@ def test_auto_sees_what_a_copula_cannot():
     assert e.interval[0] <= pairs.nats <= e.interval[1]
 
 
+def test_a_classifier_that_fails_leaves_an_interval_and_says_so():
+    dice = torch.Generator().manual_seed(0)
+    x = torch.randn(204, 256, generator=dice)
+    label = torch.tensor([0, 1] * 100 + [2, 2, 2, 3])
+    e = estimate_mi(x, label, estimator="auto", max_steps=1)
+    assert 0 <= e.interval[0] <= e.nats <= e.interval[1]
+    assert "learned nothing" in e.reason and "independent" in e.sentence
+
+
 def test_auto_on_independent_columns_says_so():
     dice = torch.Generator().manual_seed(3)
     x, y = torch.randn(2, 1500, 3, generator=dice)
@@ -258,7 +267,14 @@ def test_constant_columns_are_left_out_and_named(pair):
     wide = torch.cat([x, torch.full((600, 1), 7.0)], 1)
     e = estimate_mi(wide, y, estimator="gaussian")
     assert e.nats == pytest.approx(estimate_mi(x, y, estimator="gaussian").nats)
-    assert "constant columns of x left out: 2" in e.notes
+    assert "constant column 2 of x left out" in e.notes
+
+
+def test_units_near_the_ends_of_float64_change_nothing(pair):
+    x, y = (z.double() for z in pair)
+    usual = estimate_mi(x, y, estimator="gaussian").nats
+    e = estimate_mi(x * 1e300, y * 1e-300, estimator="gaussian")
+    assert e.nats == pytest.approx(usual)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +336,12 @@ def test_integer_counts_with_many_values_are_treated_as_numbers():
         (lambda x, y: estimate_mi(x, y, base="normal"), "'gaussian' or 'none'"),
         (lambda x, y: estimate_mi(x, y, margins="rank"), "'standard'"),
         (lambda x, y: estimate_mi(x[:3], y[:3]), "expected 4"),
-        (lambda x, y: estimate_mi(x[None], y), "one row a sample"),
+        (lambda x, y: estimate_mi(x[None], y), "one row a sample.*flatten"),
+        (lambda x, y: estimate_mi(x, y, device="tpu"), "device 'tpu' here: use 'cpu'"),
+        (
+            lambda x, y: estimate_mi(x * math.nan, y, drop_missing=True),
+            "got 0 rows .600 rows with NaN",
+        ),
         (lambda x, y: estimate_mi(x, y, estimator="histogram"), "estimator='auto'"),
         (
             lambda x, y: estimate_mi(*draw(noisy_copy(3, keep=0.5)), estimator="ksg"),

@@ -109,6 +109,14 @@ def test_clusters_that_are_the_classes():
         clustering(h, labels, n_clusters=25)
 
 
+def test_clusters_that_could_not_disagree_are_said():
+    one = clustering(torch.eye(4), torch.zeros(4, dtype=torch.long))
+    own = clustering(torch.eye(4), torch.arange(4))
+    assert all("one class" in s.notes[0] for s in one)
+    assert all("its own cluster" in s.notes[0] for s in own)
+    assert not clustering(torch.eye(4), torch.tensor([0, 0, 1, 1]))[0].notes
+
+
 def test_a_score_that_is_no_accuracy_has_none():
     score = Score("retrieval", 0.5, 4, None, metric="map")
     with pytest.raises(AttributeError, match="read its value"):

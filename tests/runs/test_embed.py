@@ -145,7 +145,7 @@ def test_bytes_that_are_no_text_are_spelt_out(run, tmp_path, pixels):
         ({"data": "no/such"}, DataError, "There is no folder or file 'no/such'"),
         ({"data": "empty"}, DataError, "The folder 'empty' holds no images"),
         ({"data": "bad"}, DataError, "None of the 3 images of 'bad' can be read"),
-        ({"file": "out.txt"}, SettingError, "'out.txt' ends in '.txt'"),
+        ({"file": "out.txt"}, SettingError, "'out.txt' has the ending '.txt'"),
         ({"file": "no/out.npz"}, SettingError, "There is no folder 'no' to write into"),
         ({"file": "there.npz"}, DataError, "'there.npz' exists already"),
         ({"file": "dir.npz"}, SettingError, "'dir.npz' is a folder"),

@@ -107,8 +107,9 @@ def test_files_that_are_no_settings(tmp_path):
         read_yaml(Train, tmp_path)
     path = tmp_path / "broken.yaml"
     path.write_text("epochs: [")
-    with pytest.raises(SettingError, match="not readable as YAML"):
+    with pytest.raises(SettingError, match="not readable as YAML") as raised:
         read_yaml(Train, path)
+    assert "\n" not in str(raised.value)
     path.write_bytes(b"\xff\xfe\x00\xd8")
     with pytest.raises(SettingError, match="not readable as YAML"):
         read_yaml(Train, path)

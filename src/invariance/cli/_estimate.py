@@ -79,11 +79,19 @@ class EstimateCommand:
         import numpy as np
 
         from ..data import paired, read_variable
+        from ..errors import DataError, SettingError
 
         x, y, note = paired(read_variable(self.x), read_variable(self.y))
         notes = [note] if note else []
+        if len(x) != len(y):
+            raise DataError(
+                f"{self.x} has {len(x):,} rows and {self.y} {len(y):,}: row i of one "
+                "must belong to row i of the other. Leave out what has no partner."
+            )
         most = self.max_rows
-        if most is not None and len(x) == len(y) and most < len(x):
+        if most is not None and most < 4:
+            raise SettingError(f"--max-rows must be at least 4, got {most}.")
+        if most is not None and most < len(x):
             rows = np.random.default_rng(self.seed).permutation(len(x))[:most]
             notes.append(f"{most:,} of {len(x):,} rows drawn at random")
             x, y = x[np.sort(rows)], y[np.sort(rows)]

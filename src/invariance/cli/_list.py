@@ -34,8 +34,11 @@ class List:
                 f"{self.what}."
             )
         rows = list(entries(self))
-        if self.where is not None and not rows:
-            print(f"no run in {self.out} has {self.where}", file=sys.stderr)
+        if self.what == "runs" and not rows:
+            has = f"no run in {self.out} has {self.where}"
+            none = f"no runs in {self.out}: 'invariance train' makes one, --out names"
+            none += " another folder"
+            print(none if self.where is None else has, file=sys.stderr)
         width = max((len(name) for name, _ in rows), default=0)
         for name, about in rows:
             print(f"{name:<{width}}  {about}".rstrip())

@@ -20,6 +20,7 @@ EMBEDDED = "features"
 ARRAYS = (EMBEDDED, "embeddings", "h", "z", "x", "data", "arr_0")
 ALSO = {"label": "labels", "name": "names"}
 TEXT = ("name", "names", "class", "class_names")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,11 @@ def read_variable(which: str) -> Variable:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{str(path)!r} cannot be read as {kind}: {why}") from error
     names = next((np.asarray(table[k]) for k in ("name", "names") if k in table), None)
+    if not table:
+        raise DataError(f"{which!r} holds no rows.")
     values = _picked(table, columns, path)
+    if values.ndim == 0:
+        raise DataError(f"{which!r} holds a single number: expected one row a sample.")
     if len(values) == 0:
         raise DataError(f"{which!r} holds no rows.")
     same = names is not None and len(names) == len(values)
@@ -85,12 +90,24 @@ def _parted(which: str) -> tuple[Path, list[str]]:
 
 
 def _npy(path: Path) -> dict[str, Any]:
+    _check_start(path, np.lib.format.MAGIC_PREFIX)
     return {"": np.load(path, mmap_mode="r", allow_pickle=False)}
 
 
 def _npz(path: Path) -> dict[str, Any]:
+    _check_start(path, b"PK")
     with np.load(path, allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
+
+
+def _check_start(path: Path, start: bytes) -> None:
+    """NumPy takes whatever it does not know for a pickle, and advises to trust it."""
+    with path.open("rb") as file:
+        if file.read(len(start)) != start:
+            raise DataError(
+                f"{str(path)!r} cannot be read as {path.suffix.lower()}: NumPy did not "
+                "write it."
+            )
 
 
 def _csv(path: Path) -> dict[str, Any]:
@@ -98,7 +115,7 @@ def _csv(path: Path) -> dict[str, Any]:
         rows = [row for row in csv.reader(file) if row]
     if not rows:
         raise DataError(f"{str(path)!r} is empty.")
-    headed = any(_number(cell) is None and cell.strip() for cell in rows[0])
+    headed = any(_number(cell) is None and not _missing(cell) for cell in rows[0])
     header = rows[0] if headed else [str(k) for k in range(len(rows[0]))]
     if ragged := next((r for r in rows if len(r) != len(header)), None):
         raise DataError(
@@ -167,7 +184,9 @@ def _numbers(values: np.ndarray, name: str) -> np.ndarray:
         return values
     if values.dtype.kind in "OUS" and values.ndim == 1:
         given = np.asarray(["" if v is None else str(v) for v in values.tolist()])
-        return np.unique(given, return_inverse=True)[1]
+        kinds = np.unique(given, return_inverse=True)[1]
+        absent = np.asarray([not word.strip() for word in given.tolist()], dtype=bool)
+        return np.where(absent, np.nan, kinds) if absent.any() else kinds
     raise DataError(f"{name} holds {values.dtype}, which are no numbers.")
 
 
@@ -178,9 +197,13 @@ def _number(cell: str) -> float | None:
         return None
 
 
+def _missing(cell: str) -> bool:
+    return cell.strip().lower() in MISSING
+
+
 def _column(cells: tuple[str, ...]) -> np.ndarray:
-    """Numbers (an empty cell is missing), or words."""
-    numbers = [_number(c) if c.strip() else np.nan for c in cells]
+    """Numbers (an empty cell or one such as NA is missing), or words."""
+    numbers = [np.nan if _missing(c) else _number(c) for c in cells]
     if any(n is None for n in numbers):
         return np.asarray(cells)
     return np.asarray(numbers, dtype=float)

@@ -142,8 +142,9 @@ def contrast_readings(
         "contrastive accuracy",
         of,
         value,
-        f"{value:.0%} of the images find their own other view among {n:,} "
-        f"(chance {1 / n:.2%}).".replace("%", " %"),
+        # digits where rounding to whole per cents would hide what is above chance
+        f"{value:.{0 if value >= 0.1 else 2}%} of the images find their own other view "
+        f"among {n:,} (chance {1 / n:.2%}).".replace("%", " %"),
         ceiling=1.0,
     )
     value = effective_sample_size(u, v, temperature=temperature)

@@ -80,10 +80,18 @@ def _labels(request: Request) -> Estimate:
     middle = min((estimate.nats + max(estimate.in_sample, estimate.nats)) / 2, top)
     low = estimate.nats - Z * estimate.std_error
     high = min(max(estimate.in_sample, middle) + Z * estimate.std_error, top)
+    learned_nothing = middle + Z * estimate.std_error < 0
+    if learned_nothing:
+        high = top  # a failed classifier rules nothing out
+    middle = max(0.0, middle)  # information is never negative
     why = (
         "one variable has few values, which a classifier predicts from the other; the "
         f"held-out value {estimate.nats:.3f} is a lower bound, the value on training "
         "rows errs upwards, and the number is the middle"
+        if not learned_nothing
+        else "one variable has few values, but the classifier that predicts them "
+        f"learned nothing (held-out value {estimate.nats:.3f}), which does not show "
+        "that there is nothing: bring more rows or allow more steps"
     )
     return replace(
         _picked(estimate, "barber_agakov", why),

@@ -32,7 +32,7 @@ def gaussian_estimate(request: Request) -> Estimate:
     rho, ranks = correlations_and_ranks(x, y)
     nats, error = gaussian_information(rho, n, ranks)
     notes = (
-        ("columns made normal: exact for increasing images of Gaussians, else neither",)
+        ("columns made normal: exact for increasing maps of Gaussians, else no bound",)
         if request.training.margins == "normal"
         else ("exact for Gaussian variables only",)
     )

@@ -3,6 +3,8 @@
 from dataclasses import fields
 from typing import Any
 
+import torch
+
 from ..critics import CRITICS
 from ..errors import SettingError, choose, unknown
 from ._catalogue import ESTIMATORS
@@ -57,6 +59,7 @@ def estimate_mi(
     if wrong := [name for name in training if name not in known]:
         raise SettingError(unknown("setting", wrong[0], known))
     options = Training(**training)
+    _check_device(device)
     samples = read_samples(x, y, drop_missing=drop_missing)
     if answer := settled(samples, estimator):
         return answer
@@ -70,3 +73,13 @@ def estimate_mi(
             progress=progress,
         )
     )
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise SettingError(
+            f"No networks can be trained on device {device!r} here: use 'cpu'"
+            + (" or 'cuda'." if torch.cuda.is_available() else ".")
+        ) from error

@@ -14,6 +14,7 @@ Rows = Tensor | np.ndarray | Sequence[float]
 # be counts or rounded numbers as well, it has to come more often
 FEW_VALUES, REPEATS, REPEATS_OF_MANY = 32, 5, 50
 COLUMNS_NAMED = 5
+HUGE = 1e100  # squares and differences of numbers beyond overflow
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,16 @@ def read_samples(x: Rows, y: Rows, *, drop_missing: bool = False) -> Samples:
         a, b = a[~bad], b[~bad]
         notes.append(f"{int(bad.sum())} rows with NaN or infinite numbers left out")
     if len(a) < 4:
-        raise DataError(f"Information needs samples: got {len(a)} rows, expected 4+.")
+        lost = f" ({notes[0]})" if notes else ""
+        raise DataError(
+            f"Information needs samples: got {len(a)} rows{lost}, expected 4 or more."
+        )
     kept = []
     for z, name in ((a, "x"), (b, "y")):
         varies = (z != z[0]).any(0)
         if not varies.all():
-            names = (~varies).nonzero().flatten().tolist()
-            some = ", ".join(map(str, names[:COLUMNS_NAMED]))
-            more = ", ..." if len(names) > COLUMNS_NAMED else ""
-            notes.append(f"constant columns of {name} left out: {some}{more}")
-        kept.append(z[:, varies])
+            notes.append(f"constant {_columns(~varies)} of {name} left out")
+        kept.append(_of_usual_size(z[:, varies]))
     labels = [_labels(z) for z in kept]
     return Samples(kept[0], kept[1], labels[0], labels[1], tuple(notes))
 
@@ -83,19 +84,30 @@ def _matrix(z: Rows, name: str) -> Tensor:
         rows = rows[:, None]
     if rows.ndim != 2 or 0 in rows.shape:
         raise ShapeError(
-            f"{name} must have one row a sample and at least one column, "
-            f"got shape {tuple(rows.shape)}."
+            f"{name} must be a table of one row a sample and at least one column, "
+            f"got shape {tuple(rows.shape)}"
+            + (": flatten what belongs to a sample." if rows.ndim > 2 else ".")
         )
     return rows.double()
 
 
 def _where(z: Tensor, name: str) -> str:
-    columns = (~z.isfinite()).any(0).nonzero().flatten().tolist()
-    if not columns:
-        return ""
-    some = ", ".join(map(str, columns[:COLUMNS_NAMED]))
-    more = ", ..." if len(columns) > COLUMNS_NAMED else ""
-    return f"column{'s' * (len(columns) > 1)} {some}{more} of {name}; "
+    bad = (~z.isfinite()).any(0)
+    return f"{_columns(bad)} of {name}; " if bad.any() else ""
+
+
+def _columns(these: Tensor) -> str:
+    numbers = these.nonzero().flatten().tolist()
+    some = ", ".join(map(str, numbers[:COLUMNS_NAMED]))
+    more = ", ..." if len(numbers) > COLUMNS_NAMED else ""
+    return f"column{'s' * (len(numbers) > 1)} {some}{more}"
+
+
+def _of_usual_size(z: Tensor) -> Tensor:
+    """Columns near the ends of float64 in other units: the information stays."""
+    largest = z.abs().amax(0)
+    extreme = (largest > HUGE) | (largest < 1 / HUGE)
+    return torch.where(extreme, z / largest, z) if extreme.any() else z
 
 
 def _labels(z: Tensor) -> Tensor | None:

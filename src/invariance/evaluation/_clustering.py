@@ -59,7 +59,9 @@ def clustering(
         "nmi": float(normalized_mutual_info_score(y, found)),
         "ari": float(adjusted_rand_score(y, found)),
     }
+    why = "all rows are of one class" if k == 1 else "every row is its own cluster"
+    notes = (f"NMI and ARI tell nothing: {why}.",) * (k in (1, len(rows)))
     return [
-        Score("clustering", value, len(rows), None, dict(settings), (), metric)
+        Score("clustering", value, len(rows), None, dict(settings), notes, metric)
         for metric, value in values.items()
     ]

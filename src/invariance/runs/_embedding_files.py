@@ -26,9 +26,9 @@ def format_of(path: Path) -> ModuleType:
     """The writer and reader of a file's ending, ready to be used."""
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
+        what = f"the ending {suffix!r}" if suffix else "no ending"
         raise SettingError(
-            f"{str(path)!r} ends in {suffix or 'nothing'!r}: embeddings are written as "
-            f"{', '.join(FORMATS)}."
+            f"{str(path)!r} has {what}: embeddings are written as {', '.join(FORMATS)}."
         )
     if suffix == ".parquet":
         _parquet_file.arrow()  # better now than after an hour of work

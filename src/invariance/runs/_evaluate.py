@@ -24,6 +24,7 @@ from ..training._checkpoint import write_whole
 from ..training._features import rows_of
 from ._opened import Data, Opened, labelled, opened, untrained
 from ._protocols import PROTOCOLS, QUICK, Subject, Task
+from ._ready import place as usable
 from ._table import table
 
 Say = Callable[[str], None]
@@ -134,7 +135,7 @@ def choose_device(device: str) -> torch.device:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise SettingError("There is no CUDA GPU here: use --device cpu.")
-    return torch.device(device)
+    return usable(device)
 
 
 def baselines(run: Opened, task: Task) -> tuple[list[Subject], list[str]]:

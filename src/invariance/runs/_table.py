@@ -26,6 +26,7 @@ METHODS = {
     "few_labels_linear": "linear",
     "few_labels_fine_tune": "fine-tuned",
 }
+FEW = 10
 METRICS = {"map": "MAP", "nmi": "clusters, NMI", "ari": "clusters, ARI"}
 
 
@@ -80,7 +81,13 @@ def block(rows: Sequence[Row], data: str) -> list[str]:
         )
         lines.append(f"{m:<{first}}{row}")
     n_test = max(row["n_test"] for row in rows)
-    lines.append(f"{about(rows)} {n_test:,} test images, never trained on.")
+    images = "test image" if n_test == 1 else "test images"
+    lines.append(f"{about(rows)} {n_test:,} {images}, never trained on.")
+    if n_test < FEW:
+        lines.append(
+            f"So few test images (under {FEW}) tell next to nothing: one of them moves "
+            f"an accuracy by {100 / n_test:.0f} points."
+        )
     return lines
 
 

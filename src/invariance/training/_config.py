@@ -52,7 +52,8 @@ def read_yaml(kind: type[T], path: str | Path) -> T:
     except OSError as cause:
         raise SettingError(f"{path} cannot be read: {cause.strerror}.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as cause:
-        raise SettingError(f"{path} is not readable as YAML: {cause}") from None
+        why = " ".join(str(cause).split())  # the parser draws over several lines
+        raise SettingError(f"{path} is not readable as YAML: {why}") from None
     return from_dict(kind, values or {}, str(path))
 
 

@@ -16,6 +16,7 @@ from invariance.errors import DataError, SettingError
 from invariance.evaluation import read_rows
 from invariance.runs import _evaluate, _protocols
 from invariance.runs._opened import opened, untrained
+from invariance.runs._table import table
 from invariance.training._plan import make_plan
 
 KINDS = ["raw pixels", "untrained encoder", "trained encoder", "best epoch"]
@@ -243,11 +244,24 @@ def test_what_cannot_be_scored_is_one_sentence(run, command, tmp_path, make, sen
         ([], "Name a run folder"),
         (["run", "--seeds", "0"], "seeds is at least 1"),
         (["run", "--limit", "1"], "limit at least 2"),
+        (["run", "--device", "tpu"], "The device 'tpu' cannot be used"),
     ],
 )
 def test_wrong_words(run, command, words, sentence):
     code, _, complained = command("evaluate", *words)
     assert code == 2 and sentence in complained
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "by 100 points"), (4, "by 25 points")])
+def test_a_handful_of_test_images_is_said_to_tell_little(n, said):
+    row = {
+        **{"data": "d", "features": "raw pixels", "protocol": "map", "metric": "map"},
+        **{"value": 0.5, "interval": None, "n_test": n, "settings": {}, "notes": []},
+    }
+    *_, count, warning = table([row])
+    assert count.endswith(f" {n} test image{'s' * (n > 1)}, never trained on.")
+    assert said in warning
+    assert "tell next to nothing" not in table([{**row, "n_test": 10}])[-1]
 
 
 def test_an_unknown_protocol_is_named(run):
