@@ -62,7 +62,9 @@ def test_an_unfinished_run_has_an_encoder_too(small, pictures, stopped_after):
 
 def test_a_module_of_ones_own(small, pictures, stopped_after):
     run = inv.train(small(), data=pictures, encoder=Own())
-    with pytest.raises(DataError, match=r"module called 'Own': pass it as inv.load"):
+    with pytest.raises(
+        DataError, match=r"module called 'Own': pass it as network=module"
+    ):
         run.encoder()
     encoder = run.encoder(network=Own())
     assert outputs(encoder).shape == (2, 6)

@@ -101,7 +101,7 @@ def _rebuilt(
         if not name.startswith("torchvision/") and not known:
             raise DataError(
                 f"This encoder was made from a module called {name!r}: pass it as "
-                "inv.load(..., network=module)."
+                "network=module to inv.load, inv.evaluate or inv.diagnose."
             )
     with torch.random.fork_rng(devices=[]):
         encoder = build_encoder(
