@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from invariance.negatives import monte_carlo_partition
-from invariance.objectives import DCL, InfoNCE
-from invariance.objectives._contrast import Contrast
+from invariance.objectives import DCL, Contrast, InfoNCE
 
 RHO, K, POOL = 0.9, 16, 200
 N_BATCHES, BATCH = 60, 250
