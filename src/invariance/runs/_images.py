@@ -133,7 +133,7 @@ def fingerprint(images: Images) -> str:
     for i in range(0, len(images), step):
         try:
             mark.update(images.items.read(i)[0].numpy().tobytes())
-        except Exception:  # a user's own data set may raise anything; that is a mark too
+        except Exception:  # a data set of one's own may raise anything
             mark.update(b"unreadable")
     return mark.hexdigest()
 
