@@ -175,14 +175,14 @@ def only(backend: str) -> Iterator[None]:
     from invariance.objectives import _contrast
     from invariance.partition import _plan
 
-    table, fused = _plan.FUSED_FROM, _contrast.fused_contrast
+    table, fused = _plan.FUSED_FROM, _contrast.fused_loss
     _plan.FUSED_FROM = {2**31: 0 if backend == "triton" else 2**62}
     if backend == "blockwise":
-        _contrast.fused_contrast = lambda *args, **how: None
+        _contrast.fused_loss = lambda *args, **how: None
     try:
         yield
     finally:
-        _plan.FUSED_FROM, _contrast.fused_contrast = table, fused
+        _plan.FUSED_FROM, _contrast.fused_loss = table, fused
 
 
 def crossover() -> list[dict]:

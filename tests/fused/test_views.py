@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import invariance as inv
-from invariance.partition import fused_contrast, log_partition
+from invariance.partition import fused_loss, log_partition
 
 from .cases import DEVICE, INTERPRETED, relative_error, unit
 
@@ -19,8 +19,15 @@ LOSSES = {
     "info_nce": inv.info_nce,
     "dcl": inv.dcl,
     "dcl, cross": partial(inv.dcl, negatives="cross"),
+    "dhel": inv.dhel,
+    "dhel, sum": partial(inv.dhel, views="sum"),
     "flat_nce": partial(inv.flat_nce, gamma=-1.5),
+    "flat_nce, positive kept": partial(
+        inv.flat_nce, temperature=0.3, gamma=2.0, keep_positive=True
+    ),
     "debiased": inv.debiased,
+    "debiased, unbiased": partial(inv.debiased, prior=0.0, temperature=0.1),
+    "debiased, at its floor": partial(inv.debiased, prior=0.6, temperature=0.3),
     "squares": partial(inv.debiased, hardness=1.0),
     "cubes": partial(inv.debiased, hardness=0.5),
     "two exponentials": partial(inv.debiased, hardness=0.7),
@@ -80,20 +87,35 @@ def test_half_a_matrix_in_several_goes(sides, monkeypatch):
 
 def test_it_is_used_where_it_can_be():
     u, v = views(24)
-    how = {"powers": (1.0,), "cross": False, "precision": "auto"}
-    assert fused_contrast(u, v, scale=10.0, **how) is not None
-    assert fused_contrast(u, v, scale=1000.0, **how) is None
-    assert fused_contrast(u, v, scale=torch.tensor(10.0), **how) is None
-    assert fused_contrast(u.double(), v.double(), scale=10.0, **how) is None
+    how = {"kind": "decoupled", "negatives": "all", "log_count": 4.0}
+    fused = partial(fused_loss, precision="auto", **how)
+    assert fused(u, v, scale=10.0) is not None
+    assert fused(u, v, scale=1000.0) is None
+    assert fused(u, v, scale=torch.tensor(10.0)) is None
+    assert fused(u.double(), v.double(), scale=10.0) is None
+    assert fused(u, v, scale=10.0, powers=(1.0, 2.0, 3.0)) is None
 
 
-def test_a_nan_comes_out_as_nan():
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        ("cross_entropy", ()),
+        ("decoupled", ()),
+        ("flat", (1.0,)),
+        ("flat_with_positive", (1.0,)),
+        ("debiased", (1.0, 0.1, 2.0)),
+    ],
+)
+@pytest.mark.parametrize("negatives", ["all", "cross", "within"])
+def test_a_nan_comes_out_as_nan(kind, parameters, negatives):
     u, v = views(24)
     u[3, 4] = torch.nan
-    how = {"powers": (1.0,), "cross": False, "precision": "auto"}
-    positive, negative = fused_contrast(u, v, scale=2.0, **how)
-    assert positive[0].isnan().sum() == 1
-    assert negative.isnan().any()
+    u.requires_grad_()
+    how = {"scale": 2.0, "log_count": 4.0, "precision": "auto"}
+    loss = fused_loss(u, v, kind, negatives=negatives, parameters=parameters, **how)
+    (du,) = torch.autograd.grad(loss, u)
+    assert loss.isnan()
+    assert du.isnan().any()
 
 
 def test_a_zero_row_stays_zero_and_gets_a_finite_gradient():
@@ -126,3 +148,59 @@ def test_a_second_derivative_is_refused():
     (du,) = torch.autograd.grad(inv.nt_xent(u, v), u, create_graph=True)
     with pytest.raises(inv.InvarianceError, match="once, not twice"):
         du.sum().backward()
+
+
+def test_opposite_rows_at_the_highest_scale():
+    """Sums are as small as they can be, and weights over them still numbers."""
+    for n in (2, 5):
+        signs = torch.ones(n, 1, device=DEVICE)
+        signs[0] = -1
+        base = signs * unit(1, 24).float()
+        u, v = (base + 0.03 * unit(n, 24, seed=s).float() for s in (1, 2))
+        for loss in (inv.nt_xent, inv.dcl, inv.dhel):
+            assert_as_in_float64(partial(loss, temperature=1 / 41.9), u, v, 1e-4)
+
+
+def test_a_solved_batch_keeps_its_tiny_gradient():
+    """Where every anchor is almost sure, weights are tiny, and all alike."""
+    u = torch.eye(24, device=DEVICE)
+    v = torch.nn.functional.normalize(u + 0.01 * unit(24, 24).float())
+    loss = partial(inv.nt_xent, temperature=0.05)
+    assert_as_in_float64(loss, u, v, 2e-5)
+    leaves = [x.clone().requires_grad_() for x in (u, v)]
+    gradients = torch.autograd.grad(loss(*leaves), leaves)
+    assert all(0 < g.abs().max() < 1e-6 for g in gradients)
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
+@pytest.mark.parametrize("d", [24, 300])
+def test_a_gradient_of_either_view_alone_is_its_half_of_both(name, d):
+    u, v = views(d)
+    _, *both = value_and_gradients(LOSSES[name], u, v)
+    for i in (0, 1):
+        leaves = [u.clone(), v.clone()]
+        leaves[i].requires_grad_()
+        (got,) = torch.autograd.grad(len(u) * LOSSES[name](*leaves), leaves[i])
+        torch.testing.assert_close(got.double(), both[i])
+
+
+def test_a_retained_graph_gives_the_gradient_again_times_what_comes_from_outside():
+    u, v = (x.requires_grad_() for x in views(24, torch.float16))
+    loss = inv.nt_xent(u, v)
+    (loss * 2.0**12).backward(retain_graph=True)
+    once = u.grad.clone()
+    u.grad = None
+    (loss * 2.0**13).backward()
+    # scaled before it is rounded to float16, as a gradient scaler needs it
+    fine = once > 2.0**-14
+    torch.testing.assert_close(u.grad[fine], 2 * once[fine], rtol=0, atol=0)
+    assert fine.any()
+
+
+def test_without_gradients_there_is_none_to_keep():
+    u, v = views(24)
+    want = inv.nt_xent(u, v)
+    with torch.no_grad():
+        got = inv.nt_xent(u.clone().requires_grad_(), v)
+    assert not got.requires_grad
+    torch.testing.assert_close(got, want, rtol=0, atol=0)

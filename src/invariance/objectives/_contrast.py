@@ -8,6 +8,7 @@ source such as a queue or a memory bank (n anchors).
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -17,7 +18,7 @@ from torch.nn.functional import softplus
 
 from ..errors import SettingError
 from ..partition import (
-    fused_contrast,
+    fused_loss,
     log_partitions,
     two_sided_log_partition,
 )
@@ -29,7 +30,7 @@ from ._rows import (
     tile_precision,
 )
 
-NEGATIVES = ("all", "cross")
+NEGATIVES = ("all", "cross")  # what users choose from; "within" is DHEL's
 
 
 class Contrast(NamedTuple):
@@ -86,41 +87,61 @@ class Source(Protocol):
         """Logits of the anchors' positives, and the negatives' log-partitions."""
 
 
-def paired_contrast(
+def paired_loss(
     u: Tensor,
     v: Tensor,
+    formula: Callable[[Contrast], Tensor],
     *,
+    fused: str | None,
+    parameters: tuple[float, ...] = (),
     temperature: Number,
     negatives: str,
     powers: tuple[float | int, ...] = (1.0,),
     normalize: bool = True,
-) -> Contrast:
-    """``contrast`` of two views as they come: checked, and of unit length if asked.
+) -> Float[Tensor, ""]:
+    """A formula of the ``contrast`` of two views as they come.
 
-    On a GPU the whole of it can be one operation, see ``fused_contrast``.
+    Args:
+        u: One view, checked here, and made of unit length if asked.
+        v: The other view.
+        formula: The loss of the logits.
+        fused: The same formula's name among the fused kernels, which on a GPU give loss
+            and gradient in one operation (``fused_loss``); None if it has none there.
+        parameters: Of the fused formula.
+        temperature: As for ``contrast``.
+        negatives: As for ``contrast``.
+        powers: As for ``contrast``.
+        normalize: Whether rows are divided by their length.
     """
     check_pair(u, v)
-    n, cross, precision = len(u), negatives == "cross", tile_precision(u, v)
-    if normalize:
-        logits = fused_contrast(
+    precision = tile_precision(u, v)
+    if normalize and fused:
+        loss = fused_loss(
             u,
             v,
+            fused,
+            parameters=parameters,
             scale=1 / temperature,
             powers=powers,
-            cross=cross,
+            negatives=negatives,
+            log_count=log_count(len(u), negatives),
             precision=precision,
         )
-        if logits is not None:
-            return Contrast(*logits, math.log(n - 1 if cross else 2 * n - 2))
-    u, v = paired_rows(u, v, normalize=normalize)
-    return contrast(
-        u,
-        v,
+        if loss is not None:
+            return loss
+    logits = contrast(
+        *paired_rows(u, v, normalize=normalize),
         temperature=temperature,
         negatives=negatives,
         powers=powers,
         precision=precision,
     )
+    return formula(logits)
+
+
+def log_count(n: int, negatives: str) -> float:
+    """Logarithm of the number of an anchor's negatives among n pairs."""
+    return math.log(2 * n - 2 if negatives == "all" else n - 1)
 
 
 def contrast(
@@ -138,8 +159,8 @@ def contrast(
         u: One view, rows ready for use.
         v: The other view.
         temperature: Divides every score.
-        negatives: "all", the other samples' rows in both views (2n - 2), or "cross",
-            those in the other view alone (n - 1).
+        negatives: "all", the other samples' rows in both views (2n - 2); "cross", those
+            in the other view alone (n - 1); "within", those in the anchor's own.
         powers: k factors on the logits, each giving one log-partition.
         precision: Of the products, see ``tile_precision``.
     """
@@ -156,8 +177,16 @@ def contrast(
             column_ids=twice,
             precision=precision,
         )
-        return Contrast(positive, negative.unflatten(1, (2, n)), math.log(2 * n - 2))
-    if negatives == "cross":
+        negative = negative.unflatten(1, (2, n))
+    elif negatives == "within":
+        each = [
+            log_partitions(
+                x, x, scales=scales, row_ids=ids, column_ids=ids, precision=precision
+            )
+            for x in (u, v)
+        ]
+        negative = torch.stack(each, 1)
+    elif negatives == "cross":
         both = [
             torch.stack(
                 two_sided_log_partition(
@@ -166,8 +195,10 @@ def contrast(
             )
             for s in scales
         ]
-        return Contrast(positive, torch.stack(both), math.log(n - 1))
-    raise SettingError(f"negatives must be one of {NEGATIVES}: got {negatives!r}.")
+        negative = torch.stack(both)
+    else:
+        raise SettingError(f"negatives must be one of {NEGATIVES}: got {negatives!r}.")
+    return Contrast(positive, negative, log_count(n, negatives))
 
 
 def contrast_against(
@@ -214,3 +245,8 @@ def with_negatives(logits: Contrast) -> Contrast:
 def cross_entropy(logits: Contrast) -> Float[Tensor, ""]:
     """Of picking the positive out of itself and the negatives, mean over anchors."""
     return softplus(logits.first - logits.positive).mean()
+
+
+def decoupled(logits: Contrast) -> Float[Tensor, ""]:
+    """Log-partition of the negatives minus the positive's logit, mean over anchors."""
+    return (logits.first - logits.positive).mean()

@@ -13,10 +13,12 @@ L can be negative and has no floor; it is neither capped by log n nor a bound of
 mutual information.
 """
 
+from functools import partial
+
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import NEGATIVES, Contrast, paired_contrast, with_negatives
+from ._contrast import NEGATIVES, Contrast, decoupled, paired_loss, with_negatives
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_choice, check_positive
 
@@ -38,13 +40,18 @@ def dcl(
     tensor(0.7918)
     """
     _check(temperature, negatives, weight_sigma)
-    logits = paired_contrast(
-        u, v, temperature=temperature, negatives=negatives, normalize=normalize
+    return paired_loss(
+        u,
+        v,
+        partial(_weighted, temperature=temperature, weight_sigma=weight_sigma),
+        fused="decoupled" if weight_sigma is None else None,
+        temperature=temperature,
+        negatives=negatives,
+        normalize=normalize,
     )
-    return _decoupled(logits, temperature, weight_sigma)
 
 
-def _decoupled(
+def _weighted(
     logits: Contrast, temperature: Number, weight_sigma: float | int | None
 ) -> Tensor:
     positive = logits.positive
@@ -52,7 +59,7 @@ def _decoupled(
         cosine = (temperature * positive).detach()
         nearness = (cosine / weight_sigma).softmax(-1)
         positive = positive * (2 - positive.shape[-1] * nearness)
-    return (logits.first - positive).mean()
+    return decoupled(logits._replace(positive=positive))
 
 
 def _check(
@@ -95,6 +102,6 @@ class DCL(Objective):
 
     def of(self, logits: Contrast) -> Tensor:
         """Log-partition minus the (weighted) positive."""
-        return _decoupled(with_negatives(logits), self.temperature, self.weight_sigma)
+        return _weighted(with_negatives(logits), self.temperature, self.weight_sigma)
 
     readings = loss_and_softmax

@@ -14,6 +14,7 @@ This "DCL" is Chuang et al.'s debiased loss, not Yeh et al.'s decoupled one (``d
 """
 
 import math
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -21,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import Contrast, paired_contrast, with_negatives
+from ._contrast import Contrast, log_count, paired_loss, with_negatives
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_number, check_positive
 
@@ -45,15 +46,26 @@ def debiased(
     True
     """
     _check(temperature, prior, hardness)
-    logits = paired_contrast(
+    return paired_loss(
         u,
         v,
+        partial(_corrected, temperature=temperature, prior=prior, hardness=hardness),
+        fused="debiased",
+        parameters=_parameters(len(u), temperature, prior),
         temperature=temperature,
         negatives="all",
         powers=_powers(hardness),
         normalize=normalize,
     )
-    return _corrected(logits, temperature, prior, hardness)
+
+
+def _parameters(n: int, temperature: Number, prior: float | int) -> tuple[float, ...]:
+    """Of the fused formula: the false negatives' share, 1 / (1 - p), and the floor."""
+    if isinstance(temperature, Tensor) or n < 2:  # nothing fused, or an error to come
+        return ()
+    count = log_count(n, "all")
+    share = math.log(prior) + count if prior else -math.inf
+    return share, -math.log1p(-prior), count - 1 / temperature
 
 
 def _powers(hardness: float | int) -> tuple[float | int, ...]:

@@ -9,13 +9,11 @@ the positive nor the other view is in a denominator, so alignment and spreading 
 decoupled. For n <= d + 1 the optimum is u = v = a regular simplex, cosine -1/(n - 1).
 """
 
-from functools import partial
-
 from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import log_partition
-from ._contrast import Contrast, with_negatives
+from ._contrast import Contrast, decoupled, paired_loss, with_negatives
 from ._objective import Objective, loss_and_softmax
 from ._rows import (
     Number,
@@ -46,17 +44,30 @@ def dhel(
     """
     check_positive("temperature", temperature)
     check_choice("views", views, VIEWS)
+    if views == "first":
+        return _first(u, v, temperature=temperature, normalize=normalize)
+    return paired_loss(
+        u,
+        v,
+        decoupled if views == "mean" else _summed,
+        fused="decoupled" if views == "mean" else None,
+        temperature=temperature,
+        negatives="within",
+        normalize=normalize,
+    )
+
+
+def _summed(logits: Contrast) -> Tensor:
+    return (logits.first.sum(0) - logits.positive[0]).mean()
+
+
+def _first(u: Tensor, v: Tensor, *, temperature: Number, normalize: bool) -> Tensor:
     precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     ids, scale = sample_ids(u), 1 / temperature
-    within = partial(
-        log_partition, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    spread = log_partition(
+        u, u, scale=scale, row_ids=ids, column_ids=ids, precision=precision
     )
-    spread = within(u, u)
-    if views != "first":
-        spread = spread + within(v, v)
-    if views == "mean":
-        spread = spread / 2
     return (spread - scale * (u * v).sum(1)).mean()
 
 
@@ -89,7 +100,6 @@ class DHEL(Objective):
 
     def of(self, logits: Contrast) -> Tensor:
         """Log-partition minus positive: a source stands for the anchor's own view."""
-        logits = with_negatives(logits)
-        return (logits.negative[0] - logits.positive).mean()
+        return decoupled(with_negatives(logits))
 
     readings = loss_and_softmax

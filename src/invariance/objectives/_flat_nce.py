@@ -14,12 +14,14 @@ The paper's remark that -h also bounds the mutual information from below fails f
 finite n: leave-one-out values overestimate at the optimal critic.
 """
 
+from functools import partial
+
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import NEGATIVES, Contrast, paired_contrast, with_negatives
+from ._contrast import NEGATIVES, Contrast, paired_loss, with_negatives
 from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
@@ -48,15 +50,17 @@ def flat_nce(
     (1.0, True)
     """
     _check(temperature, negatives, gamma)
-    logits = paired_contrast(
+    return paired_loss(
         u,
         v,
+        partial(_flat, keep_positive=keep_positive, gamma=gamma),
+        fused="flat_with_positive" if keep_positive else "flat",
+        parameters=(float(gamma),),
         temperature=temperature,
         negatives=negatives,
         powers=(gamma,),
         normalize=normalize,
     )
-    return _flat(logits, keep_positive, gamma)
 
 
 def _flat(logits: Contrast, keep_positive: bool, gamma: float | int) -> Tensor:

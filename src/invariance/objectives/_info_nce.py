@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Contrast, cross_entropy, paired_contrast
+from ._contrast import Contrast, cross_entropy, paired_loss
 from ._objective import Objective, loss_and_softmax
 from ._rows import (
     Number,
@@ -41,10 +41,15 @@ def info_nce(
     """
     check_positive("temperature", temperature)
     if symmetric:
-        logits = paired_contrast(
-            u, v, temperature=temperature, negatives="cross", normalize=normalize
+        return paired_loss(
+            u,
+            v,
+            cross_entropy,
+            fused="cross_entropy",
+            temperature=temperature,
+            negatives="cross",
+            normalize=normalize,
         )
-        return cross_entropy(logits)
     precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
     ids, scale = sample_ids(u), 1 / temperature

@@ -10,7 +10,7 @@ log(2n - 1) - L is no bound of the mutual information; ``readings`` gives one th
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import Contrast, cross_entropy, paired_contrast
+from ._contrast import Contrast, cross_entropy, paired_loss
 from ._objective import Objective, loss_and_softmax
 from ._rows import Number, check_positive
 
@@ -30,10 +30,15 @@ def nt_xent(
     tensor(1.9459)
     """
     check_positive("temperature", temperature)
-    logits = paired_contrast(
-        u, v, temperature=temperature, negatives="all", normalize=normalize
+    return paired_loss(
+        u,
+        v,
+        cross_entropy,
+        fused="cross_entropy",
+        temperature=temperature,
+        negatives="all",
+        normalize=normalize,
     )
-    return cross_entropy(logits)
 
 
 class NTXent(Objective):

@@ -6,10 +6,10 @@ from ._log_partition import (
     row_sums,
     two_sided_log_partition,
 )
+from ._pair_loss import fused_loss
 from ._plan import BACKENDS, PRECISIONS, Plan, explain
 from ._ranks import from_first_process, gather_rows
 from ._unit_rows import fused_unit_rows
-from ._views import fused_contrast
 
 __all__ = [
     "BACKENDS",
@@ -17,7 +17,7 @@ __all__ = [
     "Plan",
     "explain",
     "from_first_process",
-    "fused_contrast",
+    "fused_loss",
     "fused_unit_rows",
     "gather_rows",
     "log_partition",

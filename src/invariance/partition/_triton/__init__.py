@@ -2,8 +2,8 @@
 
 Importing this imports Triton, so the operators do it when they are called. The kernels
 themselves: ``_sums`` forward, ``_gradient`` and ``_weights`` backward, ``_prepare``
-before either; ``_forward`` and ``_backward`` launch them, ``_two_views`` for a whole
-contrast of two views. Sizes that differ from batch to batch are no reason to compile a
+before either; ``_forward`` and ``_backward`` launch them, ``_pair_loss`` for a whole
+loss of two views. Sizes that differ from batch to batch are no reason to compile a
 kernel again (``do_not_specialize``).
 """
 
@@ -16,14 +16,14 @@ from ._backward import (
 )
 from ._forward import log_partitions, row_sums
 from ._lengths import unit_rows, unit_rows_backward
+from ._pair_loss import PairLoss, pair_loss
 from ._problem import Problem, round_to_tiles
-from ._two_views import contrast_backward, contrast_forward
 
 __all__ = [
+    "PairLoss",
     "Problem",
-    "contrast_backward",
-    "contrast_forward",
     "log_partitions",
+    "pair_loss",
     "restored",
     "round_to_tiles",
     "row_gradient",

@@ -1,13 +1,14 @@
 """Launches of the backward kernels."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
 from torch import Tensor
 
 from .._layout import padded
-from ._configs import config_for
+from ._configs import Config, config_for
 from ._functions import NUMBERS
 from ._gradient import gradient
 from ._launch import launch
@@ -19,6 +20,7 @@ SPAN_BYTES = 32 * 2**20  # for partial gradients of few rows
 WEIGHT_BYTES = 384 * 2**20  # for the weights of some wide rows
 WEIGH_BLOCK = 1024
 GROUP = 8
+EXACT_DEPTH = 1024  # a matrix unit truncates as it adds: longer sums lose digits
 RIESZ_SLOPE = 1024.0  # of D^-1 where distances are no longer resolved
 
 
@@ -39,13 +41,13 @@ class Weights:
     rows: Side | None
     columns: Side | None
     guard: Tensor  # not 0 if the shared exponent would lose something
-    inverse: Tensor  # undoes the scaling of the weights
+    largest: Tensor  # no row's gradient exceeds this
+    steepness: float = 0.0  # and no weight this times that; 0 for the scales' sum
     code: tuple[int, float, float] = (0, 0.0, 0.0)
 
     def turned(self) -> "Weights":
         """Of the transposed matrix."""
-        sides = self.columns, self.rows
-        return Weights(self.scales, *sides, self.guard, self.inverse, self.code)
+        return replace(self, rows=self.columns, columns=self.rows)
 
 
 def softmax_weights(
@@ -57,22 +59,24 @@ def softmax_weights(
 ) -> Weights:
     """From log-partitions and their gradients; ``raw`` leaves the scale out."""
     pairs = [p for p in (rows, columns) if p is not None]
-    largest = largest_of([g for _, g in pairs])
     guard = torch.zeros(1, dtype=torch.int32, device=problem.device)
-    inverse = torch.empty(1, device=problem.device)
 
     def side(pair: tuple[Tensor, Tensor] | None) -> Side | None:
         if pair is None:
             return None
         partition, grad = pair[0].contiguous(), pair[1].contiguous()
-        out = torch.empty((3, *grad.shape), device=grad.device)
-        tensors = (partition, grad, largest, problem.bounds, scales, *out)
-        launch_weigh((*tensors, guard, inverse), problem.room, len(scales), raw=raw)
+        (k, n), sizes = grad.shape, {"RAW": raw, "BLOCK": WEIGH_BLOCK}
+        out = torch.empty((3, k, n), device=grad.device)
+        tensors = (partition, grad, problem.bounds, scales, *out, guard)
+        grid = (-(-n // WEIGH_BLOCK), k)
+        launch(weigh, grid, tensors, (n, problem.room), sizes)
         return Side(*out)
 
     by_row = side(rows)
     by_column = by_row if columns is rows else side(columns)
-    return Weights(scales, by_row, by_column, guard, inverse)
+    largest = largest_of([g for _, g in pairs])
+    steepness = float(len(scales)) if raw else 0.0
+    return Weights(scales, by_row, by_column, guard, largest, steepness)
 
 
 def slope_weights(
@@ -91,47 +95,67 @@ def slope_weights(
         "riesz": RIESZ_SLOPE,
     }[function]
     grad = grad.contiguous()
-    out = torch.empty((1, len(grad)), device=grad.device)
-    inverse = torch.empty(1, device=grad.device)
-    guard = torch.zeros(1, dtype=torch.int32, device=grad.device)
-    tensors = (out, grad, largest_of([grad]), problem.bounds, *(out,) * 4)
-    launch_weigh((*tensors, guard, inverse), problem.room, 1, slope=slope)
-    side = Side(out, out, out)
-    code = NUMBERS[function], parameter, offset
+    side, largest = Side(grad, grad, grad), largest_of([grad])
     columns = side if symmetric else None
-    return Weights(problem.bounds[:1], side, columns, guard, inverse, code)
-
-
-def launch_weigh(
-    tensors: tuple[Tensor, ...],
-    room: float,
-    k: int,
-    *,
-    raw: bool = True,
-    guarded: bool = True,
-    slope: float = 0.0,
-) -> None:
-    """Weights of k n numbers; of a function whose slope is given, or a softmax."""
-    n = tensors[1].numel() // k
-    sizes = {"SCALES": k, "RAW": raw, "SOFTMAX": slope == 0, "GUARDED": guarded}
-    sizes["BLOCK"] = WEIGH_BLOCK
-    numbers = (n, room, slope or 1.0)
-    launch(weigh, (-(-n // WEIGH_BLOCK), k), tensors, numbers, sizes)
+    return Weights(
+        problem.bounds[:1],
+        side,
+        columns,
+        guard=problem.bounds,
+        largest=largest,
+        steepness=slope or 1.0,
+        code=(NUMBERS[function], parameter, offset),
+    )
 
 
 def row_gradient(problem: Problem, weights: Weights) -> Tensor:
     """Gradient of the rows x, in float32: (n, d)."""
-    parts = row_gradient_parts(problem, weights)
-    return parts[0] if len(parts) == 1 else parts.sum(0)
-
-
-def row_gradient_parts(problem: Problem, weights: Weights) -> Tensor:
-    """The same as terms of a sum: (parts, n, d)."""
     n, d = problem.n, problem.d
-    config = config_for("gradient", problem.shape, problem.exact, problem.device)
-    most = max(SPAN_BYTES // (4 * n * d), 1)
-    tiles, each, parts = spans(problem, config, most)
+    parts = gradient_parts(problem)
     out = torch.empty((parts, n, d), device=problem.device)
+    write_row_gradient(problem, weights, out, n)
+    return out[0] if parts == 1 else out.sum(0)
+
+
+def write_gradients(
+    problem: Problem,
+    weights: Weights,
+    dx: Tensor | None,
+    dy: Tensor | None,
+    part_rows: int,
+) -> None:
+    """Gradients of rows and columns into tensors that are there, if they are.
+
+    As ``gradient_parts`` terms of a sum, each ``part_rows`` behind the one before.
+    """
+    if problem.shape.wide:
+        write_wide_gradients(problem, weights, dx, dy)
+        return
+    if dx is not None:
+        write_row_gradient(problem, weights, dx, part_rows)
+    if dy is not None:
+        write_row_gradient(problem.turned(), weights.turned(), dy, part_rows)
+
+
+def gradient_parts(problem: Problem) -> int:
+    """How many terms ``write_gradients`` writes a gradient as."""
+    return 1 if problem.shape.wide else _spans(problem, _config(problem))[2]
+
+
+def _config(problem: Problem) -> Config:
+    return config_for("gradient", problem.shape, problem.exact, problem.device)
+
+
+def _spans(problem: Problem, config: Config) -> tuple[int, int, int]:
+    return spans(problem, config, max(SPAN_BYTES // (4 * problem.n * problem.d), 1))
+
+
+def write_row_gradient(
+    problem: Problem, weights: Weights, out: Tensor, part_rows: int
+) -> None:
+    """The same as ``write_gradients``, of the rows alone."""
+    n, config = problem.n, _config(problem)
+    tiles, each, parts = _spans(problem, config)
     masks = problem.masks(config.columns)
     softmax = weights.code[0] == 0
     both = weights.rows is not None and weights.columns is not None
@@ -156,41 +180,55 @@ def row_gradient_parts(problem: Problem, weights: Weights) -> Tensor:
             (
                 *(*problem.arrays(), weights.scales, *masks),
                 *(rows.addend, row_weight, columns.addend, column_weight),
-                *(weights.guard, weights.inverse, out),
+                *(weights.guard, weights.largest, out),
             ),
             (
                 *(n, problem.m, problem.period, problem.room, *weights.code[1:]),
-                *(tiles, each, 0 if shared else 1),
+                *(weights.steepness, tiles, each, 0 if shared else 1, part_rows),
             ),
             constants | {"SHARED": shared},
             config,
         )
-    return out
 
 
 def wide_gradients(
     problem: Problem, weights: Weights, want_x: bool, want_y: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of x and y where rows are too wide for one program."""
+
+    def room(wanted: bool, rows: int) -> Tensor:
+        shape = (rows, problem.d) if wanted else (0,)
+        return torch.empty(shape, device=problem.device)
+
+    dx, dy = room(want_x, problem.n), room(want_y, problem.m)
+    out = dx if want_x else None, dy if want_y else None
+    write_wide_gradients(problem, weights, *out)
+    return dx, dy
+
+
+def write_wide_gradients(
+    problem: Problem, weights: Weights, dx: Tensor | None, dy: Tensor | None
+) -> None:
+    """The same into tensors that are there, if they are."""
     n, m, d = problem.n, problem.m, problem.d
-    config = config_for("gradient", problem.shape, problem.exact, problem.device)
+    config = _config(problem)
     x, y, stride = problem.x, problem.y, problem.shape.stride
     across = padded(m)
     step = max(WEIGHT_BYTES // (2 * across * len(x)) // config.rows, 1) * config.rows
     step = min(step, padded(n))
-    nothing = problem.bounds.new_empty(0)
-    dx = torch.empty((n, d), device=problem.device) if want_x else nothing
-    dy = torch.zeros((across, stride), device=problem.device) if want_y else nothing
+    back = torch.empty(2, device=x.device)
+    total = None
+    if dy is not None:
+        total = torch.zeros((across, stride), device=problem.device)
     g = torch.empty((len(x), step, across), dtype=x.dtype, device=x.device)
     masks = problem.masks(config.columns)
-    nobody = Side(nothing, nothing, nothing)
+    nobody = Side(back, back, back)
     sides = [weights.rows or nobody, weights.columns or nobody]
     shared = (
         weights.code[0] == 0
         and weights.rows is not None
         and weights.columns is not None
     )
-    back = [weights.inverse * _undo_rounding(b) for b in problem.bounds[:2]]
     constants = problem.constants(config) | {
         "FUNCTION": weights.code[0],
         "SCALES": weights.scales.shape[0],
@@ -209,48 +247,52 @@ def wide_gradients(
             (
                 *(*problem.arrays(), weights.scales, *masks),
                 *(t for s in sides for t in (s.addend, s.apart, s.shared)),
-                *(weights.guard, g[0], g[-1]),
+                *(weights.guard, weights.largest, back, g[0], g[-1]),
             ),
             (
                 *(start, n, m, problem.period, across, problem.room),
-                *weights.code[1:],
+                *(*weights.code[1:], weights.steepness),
             ),
             constants,
             config,
         )
         here = g[:, : stop - start]
-        if want_x:
-            torch.mul(_product(here, y)[:, :d], back[1], out=dx[start:stop])
-        if want_y:
-            _add_product(dy, here.mT, x[:, start:stop])
-    if want_y:
-        dy = dy.mul_(back[0])[:m, :d].contiguous()
-    return dx, dy
+        if dx is not None:
+            torch.mul(_product(here, y)[:, :d], back[0], out=dx[start:stop])
+        if total is not None:
+            _add_product(total, here.mT, x[:, start:stop])
+    if dy is not None and total is not None:
+        torch.mul(total[:m, :d], back[1], out=dy)
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
     """Product of rounded matrices in float32, with the remainders' if there are any."""
-    total = None
-    for left, right in _factors(a, b):
-        part = _float32_product(left, right)
-        total = part if total is None else total.add_(part)
-    assert total is not None
-    return total
-
-
-def _factors(a: Tensor, b: Tensor) -> list[tuple[Tensor, Tensor]]:
     if len(a) == 1:
-        return [(a[0], b[0])]
-    return [(a[1], b[0]), (a[0], b[1]), (a[0], b[0])]
+        return _float32_product(a[0], b[0])
+    total = torch.zeros((a.shape[1], b.shape[2]), device=a.device)
+    _add_product(total, a, b)
+    return total
 
 
 def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
     """Add it to a sum; where the matrix library can, without a copy of that size."""
-    if not _adds_in_place(total.device):
-        total.add_(_product(a, b))
-        return
+    in_place = _adds_in_place(total.device)
     for left, right in _factors(a, b):
-        torch.addmm(total, left, right, out_dtype=torch.float32, out=total)
+        if in_place:
+            torch.addmm(total, left, right, out_dtype=torch.float32, out=total)
+        else:
+            total.add_(_float32_product(left, right))
+
+
+def _factors(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """What is multiplied and added up, one by one."""
+    if len(a) == 1:
+        yield a[0], b[0]
+        return
+    for start in range(0, a.shape[2], EXACT_DEPTH):
+        part = slice(start, start + EXACT_DEPTH)
+        for i, j in ((1, 0), (0, 1), (0, 0)):
+            yield a[i][:, part], b[j][part]
 
 
 @cache

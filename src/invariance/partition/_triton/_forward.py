@@ -31,19 +31,11 @@ def log_partitions(
     sides = torch.empty((k, m if columns else 0), device=problem.device)
     for a in range(0, k, 2):  # two scales a pass
         some = scales if k <= 2 else scales[a : a + 2]
-        write_log_partitions(problem, some, rows[a : a + 2], sides if columns else None)
+        by_row, by_column = sums(problem, some, columns)
+        _finish(problem, some, by_row, rows[a : a + 2])
+        if by_column is not None:
+            _finish(problem.turned(), some, by_column, sides)
     return rows, sides
-
-
-def write_log_partitions(
-    problem: Problem, scales: Tensor, rows: Tensor, columns: Tensor | None
-) -> None:
-    """The same for one or two scales, into tensors that are there."""
-    by_row, by_column = sums(problem, scales, columns is not None)
-    _finish(problem, scales, by_row, rows)
-    if by_column is not None and columns is not None:
-        turned = problem if problem.safe else problem.turned()
-        _finish(turned, scales, by_column, columns)
 
 
 def row_sums(
@@ -131,8 +123,6 @@ def _finish(problem: Problem, scales: Tensor, partial: Tensor, out: Tensor) -> N
     sizes = {"SCALES": k, "BLOCK": FINISH_BLOCK, "PARTS": FINISH_PARTS}
     numbers = (n, partial.shape[0], problem.room)
     launch(finish, grid, (partial, out, problem.bounds, scales), numbers, sizes)
-    if problem.safe:
-        return
     small = INTERPRETED if problem.device.type == "cpu" else REPAIR
     row_ids, column_ids, _, _, *bands = problem.masks(0)
     launch(

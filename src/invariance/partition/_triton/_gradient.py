@@ -4,7 +4,8 @@ The pair (i, j) weighs $G_{ij} = a\,(g_i e^{a s_{ij} - P_i} + g_j e^{a s_{ij} - 
 with the first part for row sums and the second for column sums; a symmetric matrix has
 both, and one product gives its whole gradient. Under a constant shift c both parts
 share one exponential, $e^{a s - c}(w_i + w_j)$. G goes into the second product as
-float16, scaled by a power of two so that its range is used (``weigh``).
+float16, lifted by a power of two so that its range is used (``lift_of``): as part of
+the exponent, which costs nothing and keeps the weights w ordinary numbers.
 
 Rows too wide for a program's registers go another way (``_weights``).
 """
@@ -18,6 +19,7 @@ from ._functions import slope_of
 from ._numbers import (
     LOG2E,
     exponent_to,
+    lift_of,
     power_of_two,
     reach_of,
     score_factor,
@@ -100,12 +102,17 @@ def slope_weight(
     return weight
 
 
-@triton.jit(do_not_specialize=["n", "m", "period", "n_tiles", "tiles_each", "wanted"])
+@triton.jit(
+    do_not_specialize=[
+        "n", "m", "period", "n_tiles", "tiles_each", "wanted", "part_rows"
+    ]
+)  # fmt: skip
 @no_type_check
 def gradient(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
-    row_addend, row_weight, column_addend, column_weight, guard, inverse, out,
-    n, m, period, room, parameter, offset, n_tiles, tiles_each, wanted,
+    row_addend, row_weight, column_addend, column_weight, guard, largest, out,
+    n, m, period, room, parameter, offset, steepness,
+    n_tiles, tiles_each, wanted, part_rows,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr,
     GUARDED: tl.constexpr, D: tl.constexpr, WIDTH: tl.constexpr, REST: tl.constexpr,
@@ -129,19 +136,33 @@ def gradient(
         limit = tl.where(meant, n, 0)
     write = rows < limit
     OWN: tl.constexpr = (FUNCTION == 0) and not SHARED
-    factor = score_factor(bounds)
+    # the lift is in the exponent, unless a weight is more than one exponential
+    IN_WEIGHTS: tl.constexpr = FUNCTION > 0 or RATIO > 0
+    lift = lift_of(largest, scales, steepness, SCALES)
+    lifted, factor = power_of_two(lift), score_factor(bounds)
+    more = lift.to(tl.float32)
+    if IN_WEIGHTS:
+        more = 0.0
     scale0 = tl.load(scales)
     slope0 = scale0 * factor * LOG2E
-    shift0 = shift_of(reach_of(scale0, bounds), room) * LOG2E
+    shift0 = shift_of(reach_of(scale0, bounds), room) * LOG2E - more
     at_row = tl.minimum(rows, n - 1)
     row_weight0 = vector(row_weight, at_row, ROWS)
     row_addend0 = vector(row_addend, at_row, ROWS and OWN)
+    if OWN and ROWS:
+        row_addend0 += more
+    if IN_WEIGHTS and ROWS:
+        row_weight0 *= lifted
     if SCALES == 2:
         scale1 = tl.load(scales + 1)
         slope1 = scale1 * factor * LOG2E
-        shift1 = shift_of(reach_of(scale1, bounds), room) * LOG2E
+        shift1 = shift_of(reach_of(scale1, bounds), room) * LOG2E - more
         row_weight1 = vector(row_weight + n, at_row, ROWS)
         row_addend1 = vector(row_addend + n, at_row, ROWS and OWN)
+        if OWN and ROWS:
+            row_addend1 += more
+        if IN_WEIGHTS and ROWS:
+            row_weight1 *= lifted
     row_id = rows
     if IDS == 1:
         row_id = tl.load(row_ids + at_row)
@@ -176,9 +197,17 @@ def gradient(
         s = add_product(s, x0, x1, y0, y1, EXACT)
         column_weight0 = vector(column_weight, at_column, COLUMNS)
         column_addend0 = vector(column_addend, at_column, COLUMNS and OWN)
+        if OWN and COLUMNS:
+            column_addend0 += more
+        if IN_WEIGHTS and COLUMNS:
+            column_weight0 *= lifted
         if SCALES == 2:
             column_weight1 = vector(column_weight + m, at_column, COLUMNS)
             column_addend1 = vector(column_addend + m, at_column, COLUMNS and OWN)
+            if OWN and COLUMNS:
+                column_addend1 += more
+            if IN_WEIGHTS and COLUMNS:
+                column_weight1 *= lifted
         if RATIO > 0:
             weight = power_weights(
                 s, slope1, shift1, row_weight0, column_weight0,
@@ -229,8 +258,8 @@ def gradient(
             total0 = tl.dot(high16, y0, total0)
             if REST:
                 total2 = tl.dot(high16, y2, total2)
-    back = tl.load(inverse) * power_of_two(-exponent_to(tl.load(bounds + 1), 9))
-    at = out + (span * n + rows).to(tl.int64)[:, None] * D
+    back = power_of_two(-lift) * power_of_two(-exponent_to(tl.load(bounds + 1), 9))
+    at = out + (span.to(tl.int64) * part_rows + rows)[:, None] * D
     here = tl.arange(0, WIDTH)
     inside = write[:, None] & (here < D)[None, :]
     tl.store(at + here[None, :], total0 * back, mask=inside)

@@ -3,7 +3,8 @@
 Triton looks at every argument of every launch to find out which of its compiled
 variants is meant: tens of microseconds, more than a small batch takes the device. Here
 the variant is looked up by what can differ (compile-time arguments, types and alignment
-of the tensors) and started directly; integers are never specialised on.
+of the tensors) and started directly, with addresses for tensors, which saves the driver
+from asking what each of them is; integers are never specialised on.
 """
 
 from typing import Any
@@ -33,26 +34,23 @@ def launch(
     global DIRECT
     names = kernel.arg_names[len(tensors) + len(numbers) :]
     values = [constants[name] for name in names]
-    if tensors[0].device.type == "cpu":  # interpreted
+    if not tensors[0].is_cuda:  # interpreted
         kernel[grid](*tensors, *numbers, *values)
         return
+    device, places = tensors[0].get_device(), [t.data_ptr() for t in tensors]
     key = (
-        id(kernel),
-        tensors[0].get_device(),
-        config.warps,
-        config.stages,
-        config.registers,
-        *values,
-        *[(t.dtype, t.data_ptr() % 16 == 0) for t in tensors],
+        *(id(kernel), config, device, *values),
+        *[t.dtype for t in tensors],
+        *[place % 16 == 0 for place in places],
     )
     compiled = _compiled.get(key)
     if compiled is not None and DIRECT:
         try:
-            compiled[(*grid, 1, 1)[:3]](*tensors, *numbers, *values)
+            compiled[(*grid, 1, 1)[:3]](*places, *numbers, *values)
         except TypeError:  # another version, with other arguments: the slow way then
             DIRECT = False
         else:
             return
     done = kernel[grid](*tensors, *numbers, *values, **config.launch)
-    if DIRECT and torch.cuda.current_device() == tensors[0].get_device():
+    if DIRECT and torch.cuda.current_device() == device:
         _compiled[key] = done

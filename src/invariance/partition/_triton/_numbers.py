@@ -61,3 +61,19 @@ def reach_of(scale, bounds):
 def shift_of(reach, room):
     """The constant taken off every logit before its exponential."""
     return tl.where(reach <= MODERATE, reach, reach - room)
+
+
+@triton.jit
+@no_type_check
+def lift_of(largest, scales, steepness, SCALES: tl.constexpr):
+    """The exponent e with which weights of pairs times 2^e fill a float16's range.
+
+    No weight exceeds twice the largest gradient of a row times the steepness, which for
+    a softmax (told by a steepness of 0) is the sum of its scales.
+    """
+    total = tl.abs(tl.load(scales))
+    for k in tl.static_range(1, SCALES):
+        total += tl.abs(tl.load(scales + k))
+    most = tl.where(steepness > 0, steepness, total)
+    exponent = exponent_to(2.0 * tl.load(largest) * most, 13)
+    return tl.minimum(tl.maximum(exponent, -100), 100)

@@ -5,16 +5,10 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from ._numbers import (
-    LEAST,
-    LOG2E,
-    MODERATE,
-    exponent_to,
-    power_of_two,
-    reach_of,
-    row_factor,
-    shift_of,
-)
+from ._numbers import LEAST, LOG2E, MODERATE, reach_of, row_factor, shift_of
+
+# A row's sum may be so many e-folds off the shift: any gradient over it is a number.
+LOWEST = tl.constexpr(64.0)
 
 
 @triton.jit(do_not_specialize=["n", "padded"])
@@ -54,51 +48,33 @@ def id_ranges(ids, first, last, n, BLOCK: tl.constexpr):
 @triton.jit(do_not_specialize=["n"])
 @no_type_check
 def weigh(
-    partition, gradient, largest, bounds, scales,
-    addend, apart, shared, guard, inverse, n, room, slope,
-    SCALES: tl.constexpr, RAW: tl.constexpr, SOFTMAX: tl.constexpr,
-    GUARDED: tl.constexpr, BLOCK: tl.constexpr,
+    partition, gradient, bounds, scales, addend, apart, shared, guard, n, room,
+    RAW: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Weights of the gradient, scaled so that no weight of a pair exceeds 2^15.
+    """Weights of rows in the gradient of a softmax, of both kinds.
 
     ``apart`` goes with an exponent of the row's own (``addend``), ``shared`` with the
-    constant shift; ``guard`` is raised if a row is out of the shared range. Not
-    GUARDED: no row can be, and only ``shared`` is written. RAW leaves the scale out of
-    the weights. Not SOFTMAX: ``apart`` alone, and ``slope`` bounds the derivative.
+    constant shift; ``guard`` is raised if a row is out of the shared range. RAW leaves
+    the scale out of the weights.
     """
     k = tl.program_id(1)
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
+    scale = tl.load(scales + k)
     g = tl.load(gradient + k * n + at, mask=inside, other=0.0)
-    most = slope
-    if SOFTMAX:
-        if RAW:
-            most = slope * SCALES
-        else:
-            most = slope * 0.0
-            for j in tl.static_range(SCALES):
-                most += tl.abs(tl.load(scales + j))
-    exponent = exponent_to(2.0 * tl.load(largest) * most, 13)
-    g *= power_of_two(exponent)
-    if (tl.program_id(0) == 0) & (k == 0):
-        tl.store(inverse, power_of_two(-exponent))
-    if SOFTMAX:
-        scale = tl.load(scales + k)
-        p = tl.load(partition + k * n + at, mask=inside, other=float("-inf"))
-        empty = p == float("-inf")
-        p = tl.where(empty, 0.0, p)
-        if not RAW:
-            g *= scale
-        g = tl.where(empty, 0.0, g)
-        reach = reach_of(scale, bounds)
-        above = p - shift_of(reach, room)
-        lowest = tl.where(reach <= MODERATE, -88.0, LEAST - room)
-        safe = empty | ((above >= lowest) & (above <= 88.0))
-        together = tl.where(safe, g * tl.exp2(-above * LOG2E), 0.0)
-        together = tl.where(p == p, together, p)  # NaN stays NaN
-        tl.store(shared + k * n + at, together, mask=inside)
-        if GUARDED:
-            tl.atomic_max(guard, tl.max((~safe).to(tl.int32), 0))
-            tl.store(addend + k * n + at, -p * LOG2E, mask=inside)
-    if GUARDED or not SOFTMAX:
-        tl.store(apart + k * n + at, g, mask=inside)
+    p = tl.load(partition + k * n + at, mask=inside, other=float("-inf"))
+    empty = p == float("-inf")
+    p = tl.where(empty, 0.0, p)
+    if not RAW:
+        g *= scale
+    g = tl.where(empty, 0.0, g)
+    reach = reach_of(scale, bounds)
+    above = p - shift_of(reach, room)
+    lowest = tl.where(reach <= MODERATE, -LOWEST, LEAST - room)
+    safe = empty | ((above >= lowest) & (above <= LOWEST))
+    together = tl.where(safe, g * tl.exp2(-above * LOG2E), 0.0)
+    together = tl.where(p == p, together, p)  # NaN stays NaN
+    tl.store(shared + k * n + at, together, mask=inside)
+    tl.store(apart + k * n + at, g, mask=inside)
+    tl.store(addend + k * n + at, -p * LOG2E, mask=inside)
+    tl.atomic_max(guard, tl.max((~safe).to(tl.int32), 0))

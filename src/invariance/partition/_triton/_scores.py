@@ -53,7 +53,10 @@ def wide_scores(
         if EXACT:
             a_low = tl.load(x_low + x_at + k + x_in)
             b_low = tl.load(y_low + y_at + k + y_in)
-            s = add_product(s, a, a_low, b, b_low, True)
+            # a fresh sum for each step: a matrix unit truncates as it accumulates
+            part = tl.dot(a_low, tl.trans(b))
+            part = tl.dot(a, tl.trans(b_low), part)
+            s += tl.dot(a, tl.trans(b), part)
         else:
             s = add_product(s, a, a, b, b, False)
     return s

@@ -1,4 +1,4 @@
-r"""Kernels around the contrast of two views: unit rows in, their gradients out.
+r"""Kernels around a loss of two views: unit rows in, gradients of the rows out.
 
 ``enter`` reads each pair of rows once and leaves what everything else needs: rounded
 unit rows, lengths, and the positive's logit $a\,\hat u_i\cdot\hat v_i$ in float32.
@@ -12,6 +12,11 @@ import triton
 import triton.language as tl
 
 from ._numbers import row_factor
+
+# Places in ``state``; before them the bounds of both sides, which are 1.
+FIRST_SCALE = tl.constexpr(4)
+SECOND_SCALE = tl.constexpr(5)
+LARGEST = tl.constexpr(6)
 
 
 @triton.jit
@@ -59,14 +64,16 @@ def enter(
     to = (long + v_start)[:, None] * STRIDE + columns[None, :]
     store_rounded(tiles, to, (rows < v_end)[:, None] & across, b, behind, EXACT)
     logit = tl.sum(a * b, 1) * scale
-    for view in tl.static_range(2):
-        tl.store(positive + view * n + rows, logit, mask=rows < n)
+    tl.store(positive + rows, logit, mask=rows < n)
     tl.store(lengths + rows, a_length, mask=rows < n)
     tl.store(lengths + n + rows, b_length, mask=rows < n)
-    if tl.program_id(0) == 0:  # bounds of both, and the scales
+    if tl.program_id(0) == 0:
         places = tl.arange(0, 8)
-        tl.store(state + places, tl.where(places == 5, scale1,
-                 tl.where(places == 4, scale0, 1.0)))  # fmt: skip
+        scales = tl.where(places == SECOND_SCALE, scale1, scale0)
+        # behind the scales the largest gradient of a row, none so far
+        numbers = tl.where(places < FIRST_SCALE, 1.0,
+                           tl.where(places <= SECOND_SCALE, scales, 0.0))  # fmt: skip
+        tl.store(state + places, numbers)
 
 
 @triton.jit
@@ -79,18 +86,21 @@ def through_length(unit, other, g, length, along):
     return (g - unit * inward[:, None]) / length[:, None]
 
 
-@triton.jit(do_not_specialize=["n", "parts", "part_rows"])
+@triton.jit(do_not_specialize=["n", "parts"])
 @no_type_check
 def leave(
-    u, v, lengths, u_part, v_part, d_positive, du, dv,
-    n, parts, part_rows, scale,
-    D: tl.constexpr, POSITIVE: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    u, v, lengths, pull, out, n, parts, scale,
+    D: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of both views' rows from the parts of their unit rows' gradients."""
+    """Gradients of both views' rows from the parts of their unit rows' gradients.
+
+    ``out`` holds the parts, 2 n rows each, and gets the gradient in place of the first.
+    """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
     inside = (rows < n)[:, None] & (columns < D)[None, :]
     at = rows.to(tl.int64)[:, None] * D + columns[None, :]
+    behind = (tl.zeros([], tl.int64) + n) * D
     a_length = tl.load(lengths + rows, mask=rows < n, other=1.0)
     b_length = tl.load(lengths + n + rows, mask=rows < n, other=1.0)
     a = tl.load(u + at, mask=inside, other=0.0).to(tl.float32) / a_length[:, None]
@@ -98,15 +108,12 @@ def leave(
     a_sum = tl.zeros([ROWS, WIDTH], tl.float32)
     b_sum = tl.zeros([ROWS, WIDTH], tl.float32)
     for part in range(0, parts):
-        skip = (tl.zeros([], tl.int64) + part) * part_rows * D
-        a_sum += tl.load(u_part + skip + at, mask=inside, other=0.0)
-        b_sum += tl.load(v_part + skip + at, mask=inside, other=0.0)
-    along = a_length * 0.0
-    if POSITIVE:
-        along = tl.load(d_positive + rows, mask=rows < n, other=0.0)
-        along += tl.load(d_positive + n + rows, mask=rows < n, other=0.0)
-        along *= scale
-    a_sum = through_length(a, b, a_sum, a_length, along)
-    b_sum = through_length(b, a, b_sum, b_length, along)
-    tl.store(du + at, a_sum.to(du.dtype.element_ty), mask=inside)
-    tl.store(dv + at, b_sum.to(dv.dtype.element_ty), mask=inside)
+        skip = 2 * behind * part
+        a_sum += tl.load(out + skip + at, mask=inside, other=0.0)
+        b_sum += tl.load(out + skip + behind + at, mask=inside, other=0.0)
+    along = tl.load(pull + rows, mask=rows < n, other=0.0)
+    along += tl.load(pull + n + rows, mask=rows < n, other=0.0)
+    a_sum = through_length(a, b, a_sum, a_length, along * scale)
+    b_sum = through_length(b, a, b_sum, b_length, along * scale)
+    tl.store(out + at, a_sum, mask=inside)
+    tl.store(out + behind + at, b_sum, mask=inside)

@@ -11,7 +11,15 @@ import triton
 import triton.language as tl
 
 from ._gradient import slope_weight, vector, weight_of
-from ._numbers import LOG2E, reach_of, score_factor, shift_of
+from ._numbers import (
+    LOG2E,
+    exponent_to,
+    lift_of,
+    power_of_two,
+    reach_of,
+    score_factor,
+    shift_of,
+)
 from ._scores import in_band, inside_and_apart, samples_meet, wide_scores
 
 
@@ -20,15 +28,18 @@ from ._scores import in_band, inside_and_apart, samples_meet, wide_scores
 def write_weights(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
     row_addend, row_apart, row_shared, column_addend, column_apart, column_shared,
-    guard, out, out_low,
-    start, n, m, period, padded_m, room, parameter, offset,
+    guard, largest, back, out, out_low,
+    start, n, m, period, padded_m, room, parameter, offset, steepness,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SHARED: tl.constexpr, GUARDED: tl.constexpr,
     STRIDE: tl.constexpr, STEP: tl.constexpr, IDS: tl.constexpr,
     LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """One tile of G, rows from ``start`` on, as float16 (and the rest if EXACT)."""
+    """One tile of G, rows from ``start`` on, as float16 (and the rest if EXACT).
+
+    ``back`` is what the products of G with y and with x are to be multiplied with.
+    """
     # neighbours in time share rows and columns, so that the cache serves them
     padded_m = tl.multiple_of(padded_m, 256)  # the padding of _layout
     width = tl.cdiv(padded_m, BN)
@@ -45,44 +56,53 @@ def write_weights(
         x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
     )
     factor = score_factor(bounds)
+    lift = lift_of(largest, scales, steepness, SCALES)
+    more = lift.to(tl.float32)
+    if program == 0:
+        for side in tl.static_range(2):
+            rounding = power_of_two(-exponent_to(tl.load(bounds + 1 - side), 9))
+            tl.store(back + side, power_of_two(-lift) * rounding)
     at_row, at_column = tl.minimum(rows, n - 1), tl.minimum(columns, m - 1)
     weight = tl.zeros([BM, BN], tl.float32)
     if FUNCTION == 0:
         for k in tl.static_range(SCALES):
             scale = tl.load(scales + k)
             slope = scale * factor * LOG2E
-            shift = shift_of(reach_of(scale, bounds), room) * LOG2E
+            shift = shift_of(reach_of(scale, bounds), room) * LOG2E - more
             if SHARED:
                 row_weight = tl.load(row_shared + k * n + at_row)
                 column_weight = tl.load(column_shared + k * m + at_column)
-                more = weight_of(
+                term = weight_of(
                     s, slope, shift, rows, row_weight, columns, column_weight,
                     ROWS, COLUMNS, True,
                 )  # fmt: skip
                 if GUARDED:  # noqa: SIM102 (one is known when compiling)
                     if tl.load(guard) != 0:
-                        more = weight_of(
+                        term = weight_of(
                             s, slope, shift,
-                            tl.load(row_addend + k * n + at_row),
+                            tl.load(row_addend + k * n + at_row) + more,
                             tl.load(row_apart + k * n + at_row),
-                            tl.load(column_addend + k * m + at_column),
+                            tl.load(column_addend + k * m + at_column) + more,
                             tl.load(column_apart + k * m + at_column),
                             ROWS, COLUMNS, False,
                         )  # fmt: skip
             else:
-                more = weight_of(
+                term = weight_of(
                     s, slope, shift,
-                    vector(row_addend + k * n, at_row, ROWS),
+                    vector(row_addend + k * n, at_row, ROWS) + more,
                     vector(row_apart + k * n, at_row, ROWS),
-                    vector(column_addend + k * m, at_column, COLUMNS),
+                    vector(column_addend + k * m, at_column, COLUMNS) + more,
                     vector(column_apart + k * m, at_column, COLUMNS),
                     ROWS, COLUMNS, False,
                 )  # fmt: skip
-            weight += more
+            weight += term
     else:
+        lifted = power_of_two(lift)
         weight = slope_weight(
-            s * factor - offset, parameter, vector(row_apart, at_row, ROWS),
-            vector(column_apart, at_column, COLUMNS), FUNCTION, ROWS, COLUMNS,
+            s * factor - offset, parameter,
+            vector(row_apart, at_row, ROWS) * lifted,
+            vector(column_apart, at_column, COLUMNS) * lifted,
+            FUNCTION, ROWS, COLUMNS,
         )  # fmt: skip
     if LOW + HIGH > 0:
         keep = in_band(s * factor, rows, columns, low, high, n, m, LOW, HIGH)

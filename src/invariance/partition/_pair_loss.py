@@ -1,0 +1,154 @@
+"""A loss of two views as one operation, from raw rows to a number.
+
+Where the fused kernels can take a batch whole: two views of 16- or 32-bit rows on a
+device, a temperature that is a number and not extreme. The gradient is computed
+together with the loss and kept; backward multiplies it. In eager mode that is a plain
+autograd function, which costs the host a few microseconds; inside torch.compile it is
+an operator, which the compiler takes as one node. The kernels are the same.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import custom_op, register_autograd, register_fake
+
+from ._fused import alone_on
+from ._operators import refuse
+from ._plan import resolve, why_not_fused
+
+# Unit rows and a scale up to this: every sum of terms is an ordinary float32 number,
+# and so is a weight divided by it.
+SAFE_SCALE = 42.0
+WIDEST = 4096
+MOST_SCALES = {"all": 2, "cross": 1, "within": 1}
+
+
+def fused_loss(
+    u: Tensor,
+    v: Tensor,
+    kind: str,
+    *,
+    scale: float | int | Tensor,
+    negatives: str,
+    log_count: float,
+    precision: str,
+    powers: tuple[float | int, ...] = (1.0,),
+    parameters: tuple[float, ...] = (),
+) -> Tensor | None:
+    """A mean over the 2n anchors of unit rows, or None if not for such rows.
+
+    Args:
+        u: One view, raw rows.
+        v: The other view.
+        kind: Of ``_triton._pair_loss.KINDS``; ``_triton._settle`` has their formulas.
+        scale: Of the scores.
+        negatives: "all", "cross" or "within", where an anchor's negatives are.
+        log_count: Logarithm of their number.
+        precision: Of the products.
+        powers: Factors on the logits, one log-partition each.
+        parameters: Of the kind.
+    """
+    if isinstance(scale, Tensor) or not _suits(u, v, scale, powers, negatives):
+        return None
+    exact = resolve(precision, u.dtype, u.device) == "exact"
+    scales = [float(scale * power) for power in powers]
+    want = [torch.is_grad_enabled() and x.requires_grad for x in (u, v)]
+    numbers = (kind, list(parameters), float(scale), scales, log_count)
+    if torch.compiler.is_compiling():
+        return pair_loss_operator(u, v, *numbers, negatives, exact, *want)[0]
+    if not any(want):
+        return _pair_loss(u, v, *numbers, negatives, exact, *want)[0]
+    return _PairLoss.apply(u, v, *numbers, negatives, exact, *want)
+
+
+def _suits(
+    u: Tensor, v: Tensor, scale: float | int, powers: tuple, negatives: str
+) -> bool:
+    reach = abs(scale) * max(1.0, *(abs(power) for power in powers))
+    return (
+        len(powers) <= MOST_SCALES[negatives]
+        and 0 < reach <= SAFE_SCALE
+        and u.dtype == v.dtype
+        and u.shape[1] <= WIDEST
+        and not why_not_fused(u.device, u.dtype)
+    )
+
+
+def _pair_loss(
+    u: Tensor, v: Tensor, kind: str, parameters: list, scale: float, scales: list,
+    log_count: float, negatives: str, exact: bool, want_u: bool, want_v: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    from . import _triton
+
+    settings = (kind, tuple(parameters), scale, tuple(scales), log_count)
+    how = _triton.PairLoss(*settings, negatives, exact)
+    with alone_on(u):
+        return _triton.pair_loss(u.contiguous(), v.contiguous(), how, want_u, want_v)
+
+
+class _PairLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, v: Tensor, *how: Any) -> Tensor:
+        loss, gradients = _pair_loss(u, v, *how)
+        ctx.save_for_backward(gradients, u, v)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+        gradients, u, v = ctx.saved_tensors
+        both = torch.empty(gradients.shape, dtype=u.dtype, device=u.device)
+        torch.mul(gradients, outer.detach(), out=both)
+        du, dv = both.unbind()
+        if torch.is_grad_enabled():  # someone wants the gradient's own graph
+            du, dv = _Once.apply(du, dv, u, v)
+        want_u, want_v = ctx.needs_input_grad[:2]
+        return du if want_u else None, dv if want_v else None, *(None,) * 9
+
+
+class _Once(torch.autograd.Function):
+    """Gradients that depend on the rows in a way that is not differentiated."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, du: Tensor, dv: Tensor, u: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return du.view_as(du), dv.view_as(dv)
+
+    backward = staticmethod(refuse)
+
+
+# ---------------------------------------------------------------- under torch.compile
+
+
+pair_loss_operator = custom_op(
+    "invariance::pair_loss",
+    _pair_loss,
+    mutates_args=(),
+    schema="(Tensor u, Tensor v, str kind, float[] parameters, float scale, "
+    "float[] scales, float log_count, str negatives, bool exact, bool want_u, "
+    "bool want_v) -> (Tensor, Tensor)",
+)
+
+
+@register_fake("invariance::pair_loss")
+def _(u, v, *how):
+    shape = (2, *u.shape) if any(how[-2:]) else (0,)
+    return u.new_empty((), dtype=torch.float32), u.new_empty(shape, dtype=torch.float32)
+
+
+def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:
+    ctx.save_for_backward(output[1])
+    ctx.dtype = inputs[0].dtype
+    ctx.set_materialize_grads(False)
+
+
+def _gradient(ctx: Any, outer: Tensor | None, _: Any) -> tuple:
+    if outer is None:
+        return (None,) * 11
+    du, dv = (ctx.saved_tensors[0] * outer).to(ctx.dtype).unbind()
+    want_u, want_v = ctx.needs_input_grad[:2]
+    return du if want_u else None, dv if want_v else None, *(None,) * 9
+
+
+register_autograd("invariance::pair_loss", _gradient, setup_context=_keep)

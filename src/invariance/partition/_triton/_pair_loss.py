@@ -1,0 +1,177 @@
+"""A loss of two views and its gradient, from their raw rows, in few launches.
+
+Unit rows bound every logit by the scale. Where that is known and moderate, one constant
+shift is safe for every sum, so nothing is guarded, repaired or asked of the device; and
+which rows are of one sample follows from their place, so there are no ids. The loss is
+a mean over anchors of a function of their sums, so the gradient needs nothing from
+outside: it follows at once, and a backward pass has only to multiply it.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .._layout import layout, padded, power_of_two
+from ._backward import (
+    Side,
+    Weights,
+    gradient_parts,
+    write_gradients,
+)
+from ._forward import sums
+from ._launch import launch
+from ._problem import Problem
+from ._settle import settle
+from ._views import enter, leave
+
+# numbers of _settle
+KINDS = {
+    "cross_entropy": 0,
+    "decoupled": 1,
+    "flat": 2,
+    "flat_with_positive": 3,
+    "debiased": 4,
+}
+ELEMENTS = 2048  # of one program, of either view
+SETTLE_BLOCK, SETTLE_PARTS = 128, 32
+ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    """What is computed of two views."""
+
+    kind: str  # of KINDS
+    parameters: tuple[float, ...]  # at most three, see _settle
+    scale: float  # of the positive's logit
+    scales: tuple[float, ...]  # of the negatives' log-partitions, one or two
+    log_count: float  # of an anchor's negatives
+    negatives: str  # "all", "cross" or "within"
+    exact: bool
+
+
+def pair_loss(
+    u: Tensor, v: Tensor, how: PairLoss, want_u: bool, want_v: bool
+) -> tuple[Tensor, Tensor]:
+    """The loss, and its gradients (2, n, d) in float32; not those of an unwanted view.
+
+    With no view wanted there are no gradients: (0,).
+    """
+    (n, d), device, k = u.shape, u.device, len(how.scales)
+    joint = how.negatives == "all"
+    rows = 2 * n if joint else n
+    parts, each, stride = 1 + how.exact, padded(rows), layout(d).stride
+    shape = (parts, each, stride) if joint else (2, parts, each, stride)
+    tiles = torch.empty(shape, dtype=torch.float16, device=device)
+    state = torch.empty(8, device=device)
+    vectors = torch.empty((3 + k, 2 * n), device=device)
+    lengths, pull, positive, weights = vectors.split((1, 1, 1, k))
+    _enter(u, v, (tiles, lengths, positive, state), how)
+
+    problems = _problems(tiles, state, n, d, how)
+    scales = state[4 : 4 + k]
+    first, second = sums(problems[0], scales, how.negatives == "cross")
+    if how.negatives == "within":
+        second, _ = sums(problems[1], scales, False)
+    if second is None:
+        second = first
+    blocks = -(-rows // SETTLE_BLOCK)
+    losses = torch.empty((2 * n // rows, blocks), device=device)
+    launch(
+        settle,
+        (blocks, 2 * n // rows),
+        (first, second, positive, state, pull, weights, losses),
+        (
+            *(rows, n, first.shape[0], second.shape[0], problems[0].room),
+            *(0.5 / n, how.log_count, *(*how.parameters, 0.0, 0.0, 0.0)[:3]),
+        ),
+        {"KIND": KINDS[how.kind], "SCALES": k}
+        | {"BLOCK": SETTLE_BLOCK, "PARTS": SETTLE_PARTS},
+    )
+    loss = losses.sum()
+    if not (want_u or want_v):
+        return loss, torch.empty(0, device=device)
+    del first, second
+    sides = weights.view(2 * n // rows, k, rows)
+    out = _unit_gradients(problems, scales, sides, state[6:], (want_u, want_v))
+    width = power_of_two(d)
+    height = max(ELEMENTS // width, 1)
+    launch(
+        leave,
+        (-(-n // height),),
+        (u, v, lengths, pull, out),
+        (n, out.shape[0], how.scale),
+        {"D": d, "ROWS": height, "WIDTH": width},
+    )
+    return loss, out[0].view(2, n, d)
+
+
+def _enter(u: Tensor, v: Tensor, out: tuple[Tensor, ...], how: PairLoss) -> None:
+    """Rounded unit rows, lengths, positives' logits, and the numbers of the state."""
+    (n, d), (*_, each, stride) = u.shape, out[0].shape
+    parts, width = 1 + how.exact, power_of_two(stride)
+    height = max(ELEMENTS // width, 1)
+    # where u's rows end, v's rows end (both with their padding), and v's begin
+    ends = (each, each, parts * each)
+    if how.negatives == "all":
+        ends = (n, each - n, n)
+    launch(
+        enter,
+        (-(-max(ends[:2]) // height),),
+        (u, v, *out),
+        (n, *ends, each, how.scale, how.scales[0], how.scales[-1], ZERO_LENGTH),
+        {"D": d, "STRIDE": stride, "EXACT": how.exact, "ROWS": height, "WIDTH": width},
+    )
+
+
+def _problems(
+    tiles: Tensor, state: Tensor, n: int, d: int, how: PairLoss
+) -> list[Problem]:
+    """The matrix of scores, or the two of them."""
+    if how.negatives == "all":
+        pairs, m = [(tiles, tiles)], 2 * n
+    else:
+        (x, y), m = tiles.unbind(), n
+        pairs = [(x, y)] if how.negatives == "cross" else [(x, x), (y, y)]
+    ratio = _ratio(how.scales)
+    return [
+        Problem(x, y, state, m, m, d, period=n, safe=True, ratio=ratio)
+        for x, y in pairs
+    ]
+
+
+def _unit_gradients(
+    problems: list[Problem],
+    scales: Tensor,
+    sides: Tensor,
+    largest: Tensor,
+    wanted: tuple[bool, bool],
+) -> Tensor:
+    """Gradients of unit rows as terms of a sum: (parts, 2 n, d)."""
+    problem, rows = problems[0], sides.shape[0] * problems[0].n
+    out = largest.new_empty((gradient_parts(problem), rows, problem.d))
+    u, v = (
+        part if w else None for part, w in zip(out[0].chunk(2), wanted, strict=True)
+    )
+    weighed = [Side(w, w, w) for w in sides]
+    jobs: list[tuple[Problem, int, int, Tensor | None, Tensor | None]]
+    if len(problems) == 2:  # negatives within either view
+        jobs = [(problems[0], 0, 0, u, None), (problems[1], 1, 1, v, None)]
+    elif len(weighed) == 2:  # across
+        jobs = [(problem, 0, 1, u, v)]
+    else:  # of both views
+        jobs = [(problem, 0, 0, out[0], None)]
+    for some, by_row, by_column, dx, dy in jobs:
+        weights = Weights(scales, weighed[by_row], weighed[by_column], largest, largest)
+        write_gradients(some, weights, dx, dy, rows)
+    return out
+
+
+def _ratio(scales: tuple[float, ...]) -> int:
+    """How many times the second scale the first is, if kernels can use it."""
+    if len(scales) < 2 or scales[1] == 0:
+        return 0
+    ratio = round(scales[0] / scales[1])
+    near = abs(scales[0] / scales[1] - ratio) < 1e-9
+    return ratio if near and ratio in (2, 3) else 0
