@@ -115,6 +115,30 @@ def test_a_hundred_repetitions_agree_in_every_bit(name, d):
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
+@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel", "debiased"])
+def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
+    """For other inputs, other sizes, unaligned rows, and one view twice."""
+    from invariance.partition._triton import _pair_loss, _tape
+
+    tapes = _tape.Tapes(_pair_loss._compute, most=3)
+    batches = [views(n, 128, torch.float16, seed) for n in (300, 77) for seed in (0, 1)]
+    z = torch.randn(2 * 77 * 128 + 1, device="cuda", dtype=torch.float16)
+    odd = z[1:].view(2, 77, 128).requires_grad_().unbind()  # no longer at a multiple
+    same = views(300, 128, torch.float16)[0]
+    batches += [odd, [same, same], *batches]
+    monkeypatch.setattr(_pair_loss, "_recorded", _pair_loss._compute)
+    want = [value_and_gradients(LOSSES[name], *pair) for pair in batches]
+    monkeypatch.setattr(_pair_loss, "_recorded", tapes)
+    for _ in range(2):
+        for pair, expected in zip(batches, want, strict=True):
+            got = value_and_gradients(LOSSES[name], *pair)
+            assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+            with torch.no_grad():
+                assert torch.equal(LOSSES[name](*pair), expected[0])
+    assert any(tape is not None for tape in tapes.known.values())
+    assert len(tapes.known) <= 3
+
+
 @pytest.mark.parametrize(("name", "d"), [("nt_xent", 128), ("info_nce", 512)])
 def test_memory_is_a_few_times_the_inputs(name, d):
     pairs = 32768

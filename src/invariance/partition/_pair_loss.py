@@ -1,10 +1,10 @@
 """A loss of two views as one operation, from raw rows to a number.
 
 Where the fused kernels can take a batch whole: two views of 16- or 32-bit rows on a
-device, a temperature that is a number and not extreme. The gradient is computed
-together with the loss and kept; backward multiplies it. In eager mode that is a plain
-autograd function, which costs the host a few microseconds; inside torch.compile it is
-an operator, which the compiler takes as one node. The kernels are the same.
+device, a temperature that is a number and not extreme. The gradient of unit rows is
+computed together with the loss and kept. In eager mode that is a plain autograd
+function, which costs the host a few microseconds; inside torch.compile it is an
+operator, which the compiler takes as one node. The kernels are the same.
 """
 
 from typing import Any
@@ -52,20 +52,21 @@ def fused_loss(
     if isinstance(scale, Tensor) or not _suits(u, v, scale, powers, negatives):
         return None
     exact = resolve(precision, u.dtype, u.device) == "exact"
-    scales = [float(scale * power) for power in powers]
-    want = [torch.is_grad_enabled() and x.requires_grad for x in (u, v)]
-    numbers = (kind, list(parameters), float(scale), scales, log_count)
+    scales = tuple([float(scale * power) for power in powers])
+    numbers = (kind, parameters, float(scale), scales, log_count, negatives, exact)
+    learning = torch.is_grad_enabled()
+    want_u, want_v = learning and u.requires_grad, learning and v.requires_grad
     if torch.compiler.is_compiling():
-        return pair_loss_operator(u, v, *numbers, negatives, exact, *want)[0]
-    if not any(want):
-        return _pair_loss(u, v, *numbers, negatives, exact, *want)[0]
-    return _PairLoss.apply(u, v, *numbers, negatives, exact, *want)
+        return pair_loss_operator(u, v, *numbers, want_u, want_v)[0]
+    if want_u or want_v:
+        return _PairLoss.apply(u, v, numbers, want_u, want_v)
+    return _pair_loss(u, v, numbers, False, False)[0]
 
 
 def _suits(
     u: Tensor, v: Tensor, scale: float | int, powers: tuple, negatives: str
 ) -> bool:
-    reach = abs(scale) * max(1.0, *(abs(power) for power in powers))
+    reach = abs(scale) * max([1.0, *[abs(power) for power in powers]])
     return (
         len(powers) <= MOST_SCALES[negatives]
         and 0 < reach <= SAFE_SCALE
@@ -76,34 +77,45 @@ def _suits(
 
 
 def _pair_loss(
-    u: Tensor, v: Tensor, kind: str, parameters: list, scale: float, scales: list,
-    log_count: float, negatives: str, exact: bool, want_u: bool, want_v: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    u: Tensor, v: Tensor, numbers: tuple, want_u: bool, want_v: bool
+) -> tuple[Tensor, ...]:
+    """The loss and, if a gradient is wanted, what it is made of."""
     from . import _triton
 
-    settings = (kind, tuple(parameters), scale, tuple(scales), log_count)
-    how = _triton.PairLoss(*settings, negatives, exact)
+    how = _triton.PairLoss(*numbers)
     with alone_on(u):
         return _triton.pair_loss(u.contiguous(), v.contiguous(), how, want_u, want_v)
 
 
+def _row_gradients(
+    u: Tensor, v: Tensor, kept: tuple, numbers: tuple, outer: Tensor, out: tuple
+) -> None:
+    from . import _triton
+
+    with alone_on(u):
+        rows, scale = (u.contiguous(), v.contiguous()), numbers[2]
+        _triton.row_gradients(*rows, kept, scale, outer.contiguous(), out)
+
+
 class _PairLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, u: Tensor, v: Tensor, *how: Any) -> Tensor:
-        loss, gradients = _pair_loss(u, v, *how)
-        ctx.save_for_backward(gradients, u, v)
+    def forward(
+        ctx: Any, u: Tensor, v: Tensor, numbers: tuple, want_u: bool, want_v: bool
+    ) -> Tensor:
+        loss, *kept = _pair_loss(u, v, numbers, want_u, want_v)
+        ctx.save_for_backward(u, v, *kept)
+        ctx.numbers = numbers
         return loss
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
-        gradients, u, v = ctx.saved_tensors
-        both = torch.empty(gradients.shape, dtype=u.dtype, device=u.device)
-        torch.mul(gradients, outer.detach(), out=both)
-        du, dv = both.unbind()
+        u, v, *kept = ctx.saved_tensors
+        du, dv = (torch.empty(u.shape, dtype=u.dtype, device=u.device) for _ in "uv")
+        _row_gradients(u, v, tuple(kept), ctx.numbers, outer, (du, dv))
         if torch.is_grad_enabled():  # someone wants the gradient's own graph
             du, dv = _Once.apply(du, dv, u, v)
         want_u, want_v = ctx.needs_input_grad[:2]
-        return du if want_u else None, dv if want_v else None, *(None,) * 9
+        return du if want_u else None, dv if want_v else None, None, None, None
 
 
 class _Once(torch.autograd.Function):
@@ -119,16 +131,27 @@ class _Once(torch.autograd.Function):
 
 
 # ---------------------------------------------------------------- under torch.compile
+# What is kept has the rows' shape there; the compiler fuses the multiplication.
 
 
-pair_loss_operator = custom_op(
+@custom_op(
     "invariance::pair_loss",
-    _pair_loss,
     mutates_args=(),
     schema="(Tensor u, Tensor v, str kind, float[] parameters, float scale, "
     "float[] scales, float log_count, str negatives, bool exact, bool want_u, "
     "bool want_v) -> (Tensor, Tensor)",
 )
+def pair_loss_operator(
+    u, v, kind, parameters, scale, scales, log_count, negatives, exact, want_u, want_v
+):
+    settings = (kind, tuple(parameters), scale, tuple(scales), log_count)
+    numbers = (*settings, negatives, exact)
+    loss, *kept = _pair_loss(u, v, numbers, want_u, want_v)
+    gradients = loss.new_empty((2, *u.shape) if kept else (0,))
+    if kept:
+        out = gradients.unbind()
+        _row_gradients(u, v, tuple(kept), numbers, torch.ones_like(loss), out)
+    return loss, gradients
 
 
 @register_fake("invariance::pair_loss")

@@ -16,7 +16,7 @@ from ._backward import (
 )
 from ._forward import log_partitions, row_sums
 from ._lengths import unit_rows, unit_rows_backward
-from ._pair_loss import PairLoss, pair_loss
+from ._pair_loss import PairLoss, pair_loss, row_gradients
 from ._problem import Problem, round_to_tiles
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "restored",
     "round_to_tiles",
     "row_gradient",
+    "row_gradients",
     "row_sums",
     "slope_weights",
     "softmax_weights",

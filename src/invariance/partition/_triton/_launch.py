@@ -14,6 +14,7 @@ import triton
 from torch import Tensor
 
 from ._configs import Config
+from ._tape import note_launch
 
 SMALL = Config(0, 0, 4, 1)  # for kernels that read everything once
 # since this version a compiled kernel takes all arguments, compile-time ones included
@@ -43,14 +44,18 @@ def launch(
         *[t.dtype for t in tensors],
         *[place % 16 == 0 for place in places],
     )
-    compiled = _compiled.get(key)
+    compiled, grid = _compiled.get(key), (*grid, 1, 1)[:3]
     if compiled is not None and DIRECT:
+        start = compiled[grid]
         try:
-            compiled[(*grid, 1, 1)[:3]](*places, *numbers, *values)
+            start(*places, *numbers, *values)
         except TypeError:  # another version, with other arguments: the slow way then
             DIRECT = False
         else:
+            note_launch(start, places, (*numbers, *values))
             return
-    done = kernel[grid](*tensors, *numbers, *values, **config.launch)
-    if DIRECT and torch.cuda.current_device() == device:
-        _compiled[key] = done
+    compiled = kernel[grid](*tensors, *numbers, *values, **config.launch)
+    here = DIRECT and torch.cuda.current_device() == device
+    if here:
+        _compiled[key] = compiled
+    note_launch(compiled[grid] if here else None, places, (*numbers, *values))

@@ -4,7 +4,8 @@ Unit rows bound every logit by the scale. Where that is known and moderate, one 
 shift is safe for every sum, so nothing is guarded, repaired or asked of the device; and
 which rows are of one sample follows from their place, so there are no ids. The loss is
 a mean over anchors of a function of their sums, so the gradient needs nothing from
-outside: it follows at once, and a backward pass has only to multiply it.
+outside: that of unit rows follows at once, and a backward pass has only to multiply it
+and to take it back through the rows' lengths.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from ._backward import (
 from ._forward import sums
 from ._launch import launch
 from ._problem import Problem
-from ._settle import settle
+from ._settle import add_up, settle
+from ._tape import Tapes
 from ._views import enter, leave
 
 # numbers of _settle
@@ -34,7 +36,7 @@ KINDS = {
     "debiased": 4,
 }
 ELEMENTS = 2048  # of one program, of either view
-SETTLE_BLOCK, SETTLE_PARTS = 128, 32
+SETTLE_BLOCK, SETTLE_PARTS, ADD_BLOCK = 128, 32, 1024
 ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
 
 
@@ -53,11 +55,32 @@ class PairLoss:
 
 def pair_loss(
     u: Tensor, v: Tensor, how: PairLoss, want_u: bool, want_v: bool
-) -> tuple[Tensor, Tensor]:
-    """The loss, and its gradients (2, n, d) in float32; not those of an unwanted view.
+) -> tuple[Tensor, ...]:
+    """The loss and, if a view's gradient is wanted, what ``row_gradients`` needs."""
+    return _recorded(u, v, how, want_u, want_v)
 
-    With no view wanted there are no gradients: (0,).
-    """
+
+def row_gradients(
+    u: Tensor, v: Tensor, kept: tuple[Tensor, ...], scale: float, outer: Tensor,
+    out: tuple[Tensor, Tensor],
+) -> None:  # fmt: skip
+    """Gradients of the rows, times what comes from outside; not of unwanted views."""
+    vectors, terms = kept
+    (n, d), width = u.shape, power_of_two(u.shape[1])
+    height = max(ELEMENTS // width, 1)
+    launch(
+        leave,
+        (-(-n // height),),
+        (u, v, vectors, terms, outer, *out),
+        (n, terms.shape[0], scale),
+        {"D": d, "ROWS": height, "WIDTH": width},
+    )
+
+
+def _compute(
+    u: Tensor, v: Tensor, how: PairLoss, want_u: bool, want_v: bool
+) -> tuple[Tensor, ...]:
+    """The loss, and perhaps vectors (3 + k, 2 n) and terms (parts, 2, n, d)."""
     (n, d), device, k = u.shape, u.device, len(how.scales)
     joint = how.negatives == "all"
     rows = 2 * n if joint else n
@@ -89,22 +112,19 @@ def pair_loss(
         {"KIND": KINDS[how.kind], "SCALES": k}
         | {"BLOCK": SETTLE_BLOCK, "PARTS": SETTLE_PARTS},
     )
-    loss = losses.sum()
+    loss = torch.empty((), device=device)
+    launch(add_up, (1,), (losses, loss), (losses.numel(),), {"BLOCK": ADD_BLOCK})
     if not (want_u or want_v):
-        return loss, torch.empty(0, device=device)
+        return (loss,)
     del first, second
+    shape = (gradient_parts(problems[0]), 2, n, d)
+    terms = torch.empty(shape, device=device)
     sides = weights.view(2 * n // rows, k, rows)
-    out = _unit_gradients(problems, scales, sides, state[6:], (want_u, want_v))
-    width = power_of_two(d)
-    height = max(ELEMENTS // width, 1)
-    launch(
-        leave,
-        (-(-n // height),),
-        (u, v, lengths, pull, out),
-        (n, out.shape[0], how.scale),
-        {"D": d, "ROWS": height, "WIDTH": width},
-    )
-    return loss, out[0].view(2, n, d)
+    _write_gradients(terms, problems, scales, sides, state[6:], (want_u, want_v))
+    return loss, vectors, terms
+
+
+_recorded = Tapes(_compute)
 
 
 def _enter(u: Tensor, v: Tensor, out: tuple[Tensor, ...], how: PairLoss) -> None:
@@ -141,19 +161,18 @@ def _problems(
     ]
 
 
-def _unit_gradients(
+def _write_gradients(
+    terms: Tensor,
     problems: list[Problem],
     scales: Tensor,
     sides: Tensor,
     largest: Tensor,
     wanted: tuple[bool, bool],
-) -> Tensor:
-    """Gradients of unit rows as terms of a sum: (parts, 2 n, d)."""
-    problem, rows = problems[0], sides.shape[0] * problems[0].n
-    out = largest.new_empty((gradient_parts(problem), rows, problem.d))
-    u, v = (
-        part if w else None for part, w in zip(out[0].chunk(2), wanted, strict=True)
-    )
+) -> None:
+    """Terms whose sum is the gradient of unit rows."""
+    problem, (*_, n, d) = problems[0], terms.shape
+    both = terms[0].view(2 * n, d)
+    u, v = (x if want else None for x, want in zip(both.split(n), wanted, strict=True))
     weighed = [Side(w, w, w) for w in sides]
     jobs: list[tuple[Problem, int, int, Tensor | None, Tensor | None]]
     if len(problems) == 2:  # negatives within either view
@@ -161,11 +180,10 @@ def _unit_gradients(
     elif len(weighed) == 2:  # across
         jobs = [(problem, 0, 1, u, v)]
     else:  # of both views
-        jobs = [(problem, 0, 0, out[0], None)]
+        jobs = [(problem, 0, 0, both, None)]
     for some, by_row, by_column, dx, dy in jobs:
         weights = Weights(scales, weighed[by_row], weighed[by_column], largest, largest)
-        write_gradients(some, weights, dx, dy, rows)
-    return out
+        write_gradients(some, weights, dx, dy, 2 * n)
 
 
 def _ratio(scales: tuple[float, ...]) -> int:

@@ -89,31 +89,34 @@ def through_length(unit, other, g, length, along):
 @triton.jit(do_not_specialize=["n", "parts"])
 @no_type_check
 def leave(
-    u, v, lengths, pull, out, n, parts, scale,
+    u, v, vectors, terms, outer, du, dv, n, parts, scale,
     D: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of both views' rows from the parts of their unit rows' gradients.
+    """Gradients of both views' rows from the terms of their unit rows' gradients.
 
-    ``out`` holds the parts, 2 n rows each, and gets the gradient in place of the first.
+    ``vectors`` begins with 2 n lengths and 2 n derivatives by the positives; ``outer``
+    is what comes from outside, multiplied before anything is rounded.
     """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
-    inside = (rows < n)[:, None] & (columns < D)[None, :]
+    there = rows < n
+    inside = there[:, None] & (columns < D)[None, :]
     at = rows.to(tl.int64)[:, None] * D + columns[None, :]
     behind = (tl.zeros([], tl.int64) + n) * D
-    a_length = tl.load(lengths + rows, mask=rows < n, other=1.0)
-    b_length = tl.load(lengths + n + rows, mask=rows < n, other=1.0)
+    a_length = tl.load(vectors + rows, mask=there, other=1.0)
+    b_length = tl.load(vectors + n + rows, mask=there, other=1.0)
     a = tl.load(u + at, mask=inside, other=0.0).to(tl.float32) / a_length[:, None]
     b = tl.load(v + at, mask=inside, other=0.0).to(tl.float32) / b_length[:, None]
     a_sum = tl.zeros([ROWS, WIDTH], tl.float32)
     b_sum = tl.zeros([ROWS, WIDTH], tl.float32)
     for part in range(0, parts):
         skip = 2 * behind * part
-        a_sum += tl.load(out + skip + at, mask=inside, other=0.0)
-        b_sum += tl.load(out + skip + behind + at, mask=inside, other=0.0)
-    along = tl.load(pull + rows, mask=rows < n, other=0.0)
-    along += tl.load(pull + n + rows, mask=rows < n, other=0.0)
-    a_sum = through_length(a, b, a_sum, a_length, along * scale)
-    b_sum = through_length(b, a, b_sum, b_length, along * scale)
-    tl.store(out + at, a_sum, mask=inside)
-    tl.store(out + behind + at, b_sum, mask=inside)
+        a_sum += tl.load(terms + skip + at, mask=inside, other=0.0)
+        b_sum += tl.load(terms + skip + behind + at, mask=inside, other=0.0)
+    along = tl.load(vectors + 2 * n + rows, mask=there, other=0.0)
+    along += tl.load(vectors + 3 * n + rows, mask=there, other=0.0)
+    times = tl.load(outer)
+    a_sum = through_length(a, b, a_sum, a_length, along * scale) * times
+    b_sum = through_length(b, a, b_sum, b_length, along * scale) * times
+    tl.store(du + at, a_sum.to(du.dtype.element_ty), mask=inside)
+    tl.store(dv + at, b_sum.to(dv.dtype.element_ty), mask=inside)

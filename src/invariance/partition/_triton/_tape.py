@@ -1,0 +1,156 @@
+"""Launches recorded once and repeated at little cost to the host.
+
+For a small batch the host is slower than the device: working out tiles, spans and grids
+takes longer than the kernels do. All that depends on shapes and settings alone, so the
+first time it is recorded what was allocated and launched, and from then on the same
+kernels are started with the same arguments, their memory cut from one allocation. A
+computation that does anything else between its launches is not recorded.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from triton.runtime import driver
+
+LARGEST = 64 * 2**20  # bytes: beyond, memory is better given back in between
+ALIGNMENT = 512
+aten = torch.ops.aten
+EMPTY = (aten.empty.memory_format, aten.new_empty.default)
+
+
+class _Active(threading.local):
+    recorder: "Recorder | None" = None
+
+
+_active = _Active()
+
+
+class Recorder(TorchDispatchMode):
+    """Notes allocations and launches while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[Tensor] = []  # kept, so that no two had the same place
+        self.launches: list[tuple[Any, list[int], tuple]] = []
+        self.strange = False  # something else was computed
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func in EMPTY:
+            self.made.append(out)
+        elif not func.is_view:
+            self.strange = True
+        return out
+
+    def __enter__(self) -> "Recorder":
+        _active.recorder = self
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        _active.recorder = None
+        super().__exit__(*error)
+
+
+def note_launch(start: Any, places: list[int], rest: tuple) -> None:
+    """Tell who is recording, if anyone is, how a launch is repeated, or None."""
+    recorder = _active.recorder
+    if recorder is not None:
+        recorder.launches.append((start, places, rest))
+        recorder.strange |= start is None
+
+
+class Tape:
+    """A recorded computation, to be repeated on other inputs of the same shapes."""
+
+    def __init__(
+        self, recorder: Recorder, inputs: tuple[Tensor, ...], outputs: tuple
+    ) -> None:
+        self.device = outputs[0].get_device()
+        self.outputs = [(tuple(x.shape), x.dtype) for x in outputs]
+        named = {x.data_ptr(): 1 + i for i, x in enumerate((*inputs, *outputs))}
+        regions = [(x.data_ptr(), x.nbytes, 1 + i, 0) for i, x in enumerate(inputs)]
+        self.bytes = 0
+        for x in recorder.made:
+            if x.data_ptr() in named:
+                regions.append((x.data_ptr(), x.nbytes, named[x.data_ptr()], 0))
+            else:
+                regions.append((x.data_ptr(), x.nbytes, 0, self.bytes))
+                self.bytes += -(-x.nbytes // ALIGNMENT) * ALIGNMENT
+
+        def relative(place: int) -> tuple[int, int]:
+            """Which allocation or tensor a place is in, and how far."""
+            for start, size, which, offset in regions:
+                if start <= place < start + size:
+                    return which, offset + place - start
+            raise LookupError
+
+        self.launches = [
+            (start, [relative(place) for place in places], rest)
+            for start, places, rest in recorder.launches
+        ]
+
+    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """The outputs for other inputs."""
+        device = inputs[0].device
+        memory = torch.empty(self.bytes, dtype=torch.uint8, device=device)
+        outputs = [
+            torch.empty(shape, dtype=dtype, device=device)
+            for shape, dtype in self.outputs
+        ]
+        bases = [x.data_ptr() for x in (memory, *inputs, *outputs)]
+        stream = driver.active.get_current_stream(self.device)
+        for start, places, rest in self.launches:
+            start(*[bases[i] + offset for i, offset in places], *rest, stream=stream)
+        return tuple(outputs)
+
+
+class Tapes:
+    """Recordings of one computation by shape and setting, the latest kept."""
+
+    def __init__(self, compute: Callable, most: int = 64) -> None:
+        self.compute = compute
+        self.most = most
+        self.known: dict[tuple, Tape | None] = {}
+
+    def __call__(self, u: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, ...]:
+        """The computation's outputs, by recording if there is one."""
+        if not u.is_cuda:
+            return self.compute(u, v, *how)
+        places = u.data_ptr(), v.data_ptr()
+        apart = abs(places[0] - places[1]) >= u.nbytes
+        aligned = places[0] % 16 == 0, places[1] % 16 == 0
+        key = (u.shape, u.dtype, u.get_device(), aligned, apart, *how)
+        tape = self.known.get(key)
+        if tape is not None:
+            try:
+                return tape(u, v)
+            except TypeError:  # kernels of this version are not started like that
+                self.known[key] = None
+        if key in self.known or not apart:  # found not to be recordable
+            return self.compute(u, v, *how)
+        with Recorder() as recorder:
+            outputs = self.compute(u, v, *how)
+        if len(self.known) >= self.most:
+            self.known.pop(next(iter(self.known)), None)
+        self.known[key] = _tape(recorder, (u, v), outputs)
+        return outputs
+
+
+def _tape(recorder: Recorder, inputs: tuple, outputs: tuple) -> Tape | None:
+    """The recording, unless it would not be the whole computation, or large."""
+    starts = {x.data_ptr() for x in recorder.made}
+    whole = all(x.data_ptr() in starts for x in outputs)
+    if recorder.strange or not whole:
+        return None
+    try:
+        tape = Tape(recorder, inputs, outputs)
+    except LookupError:  # a kernel was given memory from elsewhere
+        return None
+    return tape if tape.bytes <= LARGEST else None
