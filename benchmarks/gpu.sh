@@ -38,6 +38,6 @@ case " $PARTS " in *" crossover "*)
   took crossover ;;
 esac
 case " $PARTS " in *" loss "*)
-  timeout 200 $PYTHON benchmarks/loss.py --device cuda --dtype bfloat16 --seconds 120 --out "$OUT" 2>&1 | tee "$OUT/loss.log"
+  timeout 595 $PYTHON benchmarks/loss.py --device cuda --dtype bfloat16 --seconds ${SECONDS_FOR_LOSS:-560} --out "$OUT" 2>&1 | tee "$OUT/loss.log"
   took loss ;;
 esac

@@ -1,16 +1,18 @@
 """What ``loss.py --device cuda`` does: every size and width, in one process.
 
 Forward and backward by the device's clock, the median of as many repetitions as fit a
-fraction of a second; memory is the peak above the inputs. A size is tried if the last
-one says that it will not take long; the most telling figures come first, and what the
-time did not suffice for is named. TFLOP/s count 6 N^2 d for NT-Xent and its kin
-(N = 2 pairs rows: scores, scores again, one product of the gradient) and 8 N^2 d for
-two sides (N = pairs, two products), whatever a program saves or wastes.
+fraction of a second, of a long one the first; memory is the peak above the inputs. A
+size is tried if the last one says that it will not take long; the most telling figures
+come first, and what the time did not suffice for is named. TFLOP/s count 6 N^2 d for
+NT-Xent and its kin (N = 2 pairs rows: scores, scores again, one product of the
+gradient) and 8 N^2 d for two sides (N = pairs, two products), whatever a program saves
+or wastes. Everything is compiled beforehand, by processes side by side.
 """
 
 import argparse
 import importlib.util
 import json
+import multiprocessing
 import shlex
 import statistics
 import sys
@@ -26,11 +28,14 @@ import loss_job
 Row = dict[str, Any]
 SIZES = (512, 2048, 8192, 16384, 32768, 65536, 131072, 262144, 1048576)
 WIDTHS = (128, 256, 512)
-FAMILY_SIZES = (512, 8192, 65536)
-COMPILED_SIZES = (512, 8192, 32768, 65536)
-HEADLINES = {"nt_xent": 128, "info_nce": 512}  # whose width is compared in full
-LONGEST = {True: 9.0, False: 1.2}  # seconds of one step: of ours in full, of others
+FAMILY_SIZES = (512, 8192, 65536, 262144)
+LARGEST = (1048576,)
+COMPILED_SIZES = (512, 8192, 65536)
+HEADLINES = {"nt_xent": 128, "info_nce": 512}  # the width shown in the figure
+LONGEST = {True: 40.0, False: 1.2}  # seconds of one step: of ours, of others
 REPEAT_SECONDS = 0.06
+LONG = 0.8  # seconds from which a step is taken once, without one to warm up
+PROCESSES = 14  # that compile
 WORK = {"nt_xent": 24, "info_nce": 8}  # times pairs^2 width
 
 
@@ -67,22 +72,29 @@ def inputs(pairs: int, width: int, dtype: torch.dtype) -> list[torch.Tensor]:
     return [(centre + x).to(dtype).requires_grad_() for x in noise]
 
 
-def measure(loss: Any, pairs: int, width: int, dtype: torch.dtype) -> Row:
+def measure(
+    loss: Any, pairs: int, width: int, dtype: torch.dtype, expected: float
+) -> Row:
     """Median milliseconds, peak megabytes above the inputs, and the value."""
+    values = []
     try:
         u, v = inputs(pairs, width, dtype)
-        first = elapsed_ms(lambda: loss_job.step(loss, u, v))
+
+        def once() -> float:
+            return elapsed_ms(lambda: values.append(loss_job.step(loss, u, v)))
+
+        if expected < LONG:
+            once()
         u.grad = v.grad = None
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         held = torch.cuda.memory_allocated()
-        times = [elapsed_ms(lambda: loss_job.step(loss, u, v))]
+        times = [once()]
         enough = 1e3 * REPEAT_SECONDS
-        while first < 5e3 and (sum(times) < enough or len(times) < 3):
-            times.append(elapsed_ms(lambda: loss_job.step(loss, u, v)))
+        while expected < LONG and (sum(times) < enough or len(times) < 5):
+            times.append(once())
         mb = (torch.cuda.max_memory_allocated() - held) / 2**20
-        value = float(loss_job.step(loss, u, v)) if first < 5e3 else float("nan")
-        return {"ms": statistics.median(times), "mb": mb, "value": value}
+        return {"ms": statistics.median(times), "mb": mb, "value": float(values[-1])}
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         short = any(word in text for word in loss_job.NO_MEMORY)
@@ -98,6 +110,8 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.dtype = getattr(torch, options.dtype)
         self.clock = Clock(options.seconds)
+        self.known: dict[tuple[str, str, int], list[Row]] = {}
+        compile_all(self.dtype)
         self.ceiling = ceiling(self.dtype)
         print(f"a matrix product: {self.ceiling:.0f} TFLOP/s", flush=True)
 
@@ -108,23 +122,34 @@ class Bench:
         if who in loss_job.PACKAGES and importlib.util.find_spec(who) is None:
             return [self._row(objective, who, width, sizes[0], "not installed")]
         job = {"objective": objective, "who": who, "width": width, "device": "cuda"}
-        loss, rows, ms, last = loss_job.build(job), [], 0.0, 1
-        full = who == "invariance" and HEADLINES.get(objective) == width
+        loss, rows = loss_job.build(job), []
         for pairs in sizes:
-            expected = 1.5 * ms / 1e3 * (pairs / last) ** 2
-            if 2 * expected > self.clock.left():
-                rows.append(self._row(objective, who, width, pairs, "no time left"))
-                break
-            if ms > 2 and expected > LONGEST[full]:
+            expected = self._expected(objective, who, width, pairs)
+            longest = LONGEST[who == "invariance"]
+            if 1.2 * expected + 1 > self.clock.left():
+                row = self._row(objective, who, width, pairs, "no time left")
+            elif expected > longest:
                 words = f"not run: about {expected:.0f} s"
-                rows.append(self._row(objective, who, width, pairs, words))
-                break
-            row = measure(loss, pairs, width, self.dtype)
-            rows.append(self._row(objective, who, width, pairs, row))
+                row = self._row(objective, who, width, pairs, words)
+            else:
+                found = measure(loss, pairs, width, self.dtype, expected)
+                row = self._row(objective, who, width, pairs, found)
+            rows.append(row)
             if "words" in row:
                 break
-            ms, last = row["ms"], pairs
+            self.known.setdefault((objective, who, width), []).append(row)
         return rows
+
+    def _expected(self, objective: str, who: str, width: int, pairs: int) -> float:
+        """Seconds of a step, if time above the smallest size's grows as the square."""
+        known = self.known.get((objective, who, width), [])
+        if not known:
+            return 0.0
+        last, least = known[-1], min(row["ms"] for row in known)
+        seconds = last["ms"] / 1e3
+        if last["ms"] < 2 * least:  # the host's time, which does not grow
+            return seconds
+        return seconds * (pairs / last["pairs"]) ** 2
 
     def _row(
         self, objective: str, who: str, width: int, pairs: int, found: Row | str
@@ -157,40 +182,75 @@ def run(options: argparse.Namespace) -> None:
         **{k: v for k, v in loss_job.facts("cuda").items() if "ject" not in k},
     }
     rows: list[Row] = []
-    for objective, width in HEADLINES.items():
-        rows += bench.curve(objective, "invariance", width, SIZES)
-        peers = loss_job.PEERS[objective]
-        for who in ("plain PyTorch", *(p for p in peers if p != CUBIC)):
-            rows += bench.curve(objective, who, width, SIZES)
-        write(rows, facts, options)
-    for objective in loss_job.inv.OBJECTIVES:
-        if objective not in HEADLINES:
-            rows += bench.curve(objective, "invariance", 128, FAMILY_SIZES)
-    for objective, width in HEADLINES.items():
-        rows += bench.curve(objective, "torch.compile", width, COMPILED_SIZES)
-        write(rows, facts, options)
     for width in WIDTHS:
-        for objective, full in HEADLINES.items():
-            if width != full:
-                for who in ("invariance", "plain PyTorch", *loss_job.PEERS[objective]):
-                    if who != CUBIC:
-                        rows += bench.curve(objective, who, width, SIZES)
-    for width in WIDTHS[1:]:
-        for objective in loss_job.inv.OBJECTIVES:
-            if objective not in HEADLINES:
-                rows += bench.curve(objective, "invariance", width, FAMILY_SIZES)
-    write(rows, facts, options)
+        for objective in HEADLINES:
+            rows += bench.curve(objective, "invariance", width, SIZES)
+            for who, sizes in others(objective).items():
+                rows += bench.curve(objective, who, width, sizes)
+            write(rows, facts, options)
+        for objective in family():
+            rows += bench.curve(objective, "invariance", width, FAMILY_SIZES)
+        write(rows, facts, options)
+    figure(rows, stem(options).with_suffix(".png"))
+    for width in WIDTHS:
+        for objective in family():
+            rows += bench.curve(objective, "invariance", width, LARGEST)
+            write(rows, facts, options)
+
+
+def family() -> list[str]:
+    """The objectives that are not compared with other libraries."""
+    return [name for name in loss_job.inv.OBJECTIVES if name not in HEADLINES]
+
+
+def others(objective: str) -> dict[str, tuple[int, ...]]:
+    """With whom an objective is compared, and at which sizes."""
+    peers = [who for who in loss_job.PEERS[objective] if who != CUBIC]
+    sizes = dict.fromkeys(["plain PyTorch", *peers], SIZES)
+    return sizes | {"torch.compile": COMPILED_SIZES}
+
+
+def compile_all(dtype: torch.dtype) -> None:
+    """Fill the compilers' caches on disk, so that the run itself finds them."""
+    jobs = [
+        (objective, "invariance", width, (512, 8192, 16384), dtype)
+        for objective in loss_job.inv.OBJECTIVES
+        for width in WIDTHS
+    ]
+    jobs += [
+        (objective, "torch.compile", width, COMPILED_SIZES[:2], dtype)
+        for objective in HEADLINES
+        for width in WIDTHS
+    ]
+    start = time.monotonic()
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(PROCESSES) as pool:
+        pool.map(compile_one, jobs, chunksize=1)
+    print(f"compiled in {time.monotonic() - start:.0f} s", flush=True)
+
+
+def compile_one(job: tuple) -> None:
+    objective, who, width, sizes, dtype = job
+    settings = {"objective": objective, "who": who, "width": width, "device": "cuda"}
+    loss = loss_job.build(settings)
+    for pairs in sizes:
+        loss_job.step(loss, *inputs(pairs, width, dtype))
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
 
 
 CUBIC = "pytorch_metric_learning"  # its memory grows with the cube of the pairs
 
 
-def write(rows: list[Row], facts: Row, options: argparse.Namespace) -> None:
+def stem(options: argparse.Namespace) -> Path:
     options.out.mkdir(parents=True, exist_ok=True)
-    stem: Path = options.out / f"loss_cuda_{options.dtype}"
-    stem.with_suffix(".json").write_text(
-        json.dumps(facts | {"rows": rows}, indent=1) + "\n"
-    )
+    return options.out / f"loss_cuda_{options.dtype}"
+
+
+def write(rows: list[Row], facts: Row, options: argparse.Namespace) -> None:
+    """What there is so far: a run that is stopped keeps it."""
+    text = json.dumps(facts | {"rows": rows}, indent=1)
+    stem(options).with_suffix(".json").write_text(text + "\n")
     title = f"# Losses on a GPU, forward and backward, {options.dtype}"
     parts = [title, " ".join(__doc__.split("\n\n")[1].split())]
     for width in WIDTHS:
@@ -198,9 +258,9 @@ def write(rows: list[Row], facts: Row, options: argparse.Namespace) -> None:
             some = select(rows, objective, width)
             if some:
                 parts += [f"## {objective}, width {width}", table(some, "who")]
-    family = [r for r in rows if r["objective"] not in HEADLINES]
+    rest = [r for r in rows if r["objective"] not in HEADLINES]
     for width in WIDTHS:
-        some = [r for r in family if r["width"] == width]
+        some = [r for r in rest if r["width"] == width]
         if some:
             own = [
                 r | {"who": r["objective"]}
@@ -208,7 +268,7 @@ def write(rows: list[Row], facts: Row, options: argparse.Namespace) -> None:
                 if r["who"] == "invariance"
                 and r["objective"] in HEADLINES
                 and r["width"] == width
-                and r["pairs"] in FAMILY_SIZES
+                and r["pairs"] in (*FAMILY_SIZES, *LARGEST)
             ]
             parts += [
                 f"## All objectives, width {width}",
@@ -216,8 +276,7 @@ def write(rows: list[Row], facts: Row, options: argparse.Namespace) -> None:
             ]
     notes = "\n".join(f"- {key}: {value}" for key, value in facts.items())
     page = "\n\n".join([*parts, "## Run", notes])
-    stem.with_suffix(".md").write_text(page + "\n")
-    figure(rows, stem.with_suffix(".png"))
+    stem(options).with_suffix(".md").write_text(page + "\n")
 
 
 def select(rows: list[Row], objective: str, width: int) -> list[Row]:
