@@ -61,10 +61,19 @@ def test_losses_of_float16_rows(name):
     assert_as_in_float64(LOSSES[name], *views(24, torch.float16), 6e-4)
 
 
-@pytest.mark.parametrize("name", ["nt_xent", "info_nce"])
-@pytest.mark.parametrize("d", [129, 300])
+@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
+@pytest.mark.parametrize("d", [129, 300, 384])
 def test_other_widths(name, d):
     assert_as_in_float64(LOSSES[name], *views(d), 5e-6)
+    assert_as_in_float64(LOSSES[name], *views(d, torch.float16), 6e-4)
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
+def test_many_wide_rows(name, monkeypatch):
+    from invariance.partition._triton import _backward
+
+    monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
+    assert_as_in_float64(LOSSES[name], *views(300), 5e-6)
 
 
 @pytest.mark.parametrize("sides", [(32, 16), (16, 32)])
@@ -174,7 +183,10 @@ def test_a_solved_batch_keeps_its_tiny_gradient():
 
 @pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
 @pytest.mark.parametrize("d", [24, 300])
-def test_a_gradient_of_either_view_alone_is_its_half_of_both(name, d):
+def test_a_gradient_of_either_view_alone_is_its_half_of_both(name, d, monkeypatch):
+    from invariance.partition._triton import _backward
+
+    monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
     u, v = views(d)
     _, *both = value_and_gradients(LOSSES[name], u, v)
     for i in (0, 1):

@@ -1,5 +1,6 @@
 """Launches of the backward kernels."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,6 +21,8 @@ SPAN_BYTES = 32 * 2**20  # for partial gradients of few rows
 WEIGHT_BYTES = 384 * 2**20  # for the weights of some wide rows
 WEIGH_BLOCK = 1024
 GROUP = 8
+# Pairs up to which a wide gradient is computed chunk by chunk, in one launch.
+CHUNKED_UP_TO, WIDEST_CHUNK = 2**23, 128
 EXACT_DEPTH = 1024  # a matrix unit truncates as it adds: longer sums lose digits
 RIESZ_SLOPE = 1024.0  # of D^-1 where distances are no longer resolved
 
@@ -128,7 +131,7 @@ def write_gradients(
 
     As ``gradient_parts`` terms of a sum, each ``part_rows`` behind the one before.
     """
-    if problem.shape.wide:
+    if _many_and_wide(problem):
         write_wide_gradients(problem, weights, dx, dy)
         return
     if dx is not None:
@@ -139,11 +142,24 @@ def write_gradients(
 
 def gradient_parts(problem: Problem) -> int:
     """How many terms ``write_gradients`` writes a gradient as."""
-    return 1 if problem.shape.wide else _spans(problem, _config(problem))[2]
+    return 1 if _many_and_wide(problem) else _spans(problem, _config(problem))[2]
+
+
+def _many_and_wide(problem: Problem) -> bool:
+    """Whether weights are better written out than scores computed for every chunk."""
+    return problem.shape.wide and problem.n * problem.m > CHUNKED_UP_TO
 
 
 def _config(problem: Problem) -> Config:
-    return config_for("gradient", problem.shape, problem.exact, problem.device)
+    kernel = "chunks" if problem.shape.wide else "gradient"
+    return config_for(kernel, problem.shape, problem.exact, problem.device)
+
+
+def _chunk(problem: Problem) -> int:
+    """Columns of a wide gradient that a program owns; they divide the stride."""
+    if not problem.shape.wide:
+        return 0
+    return math.gcd(problem.shape.stride, WIDEST_CHUNK)
 
 
 def _spans(problem: Problem, config: Config) -> tuple[int, int, int]:
@@ -156,6 +172,7 @@ def write_row_gradient(
     """The same as ``write_gradients``, of the rows alone."""
     n, config = problem.n, _config(problem)
     tiles, each, parts = _spans(problem, config)
+    chunk = _chunk(problem)
     masks = problem.masks(config.columns)
     softmax = weights.code[0] == 0
     both = weights.rows is not None and weights.columns is not None
@@ -168,7 +185,9 @@ def write_row_gradient(
         "ROWS": weights.rows is not None,
         "COLUMNS": weights.columns is not None,
         "GUARDED": guarded,
+        "CHUNK": chunk,
     }
+    chunks = problem.shape.stride // chunk if chunk else 1
     ways = (True,) if problem.safe and both else (softmax and both, False)
     for shared in dict.fromkeys(ways):
         row_weight, column_weight = (
@@ -176,7 +195,7 @@ def write_row_gradient(
         )
         launch(
             gradient,
-            (-(-n // config.rows), parts),
+            (-(-n // config.rows), parts, chunks),
             (
                 *(*problem.arrays(), weights.scales, *masks),
                 *(rows.addend, row_weight, columns.addend, column_weight),
@@ -211,7 +230,7 @@ def write_wide_gradients(
 ) -> None:
     """The same into tensors that are there, if they are."""
     n, m, d = problem.n, problem.m, problem.d
-    config = _config(problem)
+    config = config_for("gradient", problem.shape, problem.exact, problem.device)
     x, y, stride = problem.x, problem.y, problem.shape.stride
     across = padded(m)
     step = max(WEIGHT_BYTES // (2 * across * len(x)) // config.rows, 1) * config.rows

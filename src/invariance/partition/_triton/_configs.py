@@ -32,7 +32,8 @@ class Config:
 
 
 # (kernel, exact, widest row) in order: the first that fits is taken. "triangle" sums
-# over rows and columns of half a symmetric matrix, or of a whole one for both.
+# over rows and columns of half a symmetric matrix, or of a whole one for both; "chunks"
+# is the gradient of few wide rows.
 TABLE: dict[tuple[str, bool], dict[int, Config]] = {
     ("sums", False): {
         144: Config(128, 64, 4, 3),
@@ -64,6 +65,8 @@ TABLE: dict[tuple[str, bool], dict[int, Config]] = {
         272: Config(64, 64, 4, 2),
         0: Config(128, 256, 8, 3),
     },
+    ("chunks", False): {0: Config(64, 64, 4, 3)},
+    ("chunks", True): {0: Config(64, 64, 4, 2)},
     ("gradient", True): {
         144: Config(64, 64, 4, 2),
         272: Config(64, 32, 8, 2),

@@ -7,7 +7,8 @@ share one exponential, $e^{a s - c}(w_i + w_j)$. G goes into the second product 
 float16, lifted by a power of two so that its range is used (``lift_of``): as part of
 the exponent, which costs nothing and keeps the weights w ordinary numbers.
 
-Rows too wide for a program's registers go another way (``_weights``).
+Of rows too wide for its registers a program owns CHUNK columns, and every one computes
+the scores again: good for few rows. Many go another way (``_weights``).
 """
 
 from typing import no_type_check
@@ -31,6 +32,7 @@ from ._scores import (
     inside_and_apart,
     load_part,
     samples_meet,
+    wide_scores,
 )
 
 LARGEST = tl.constexpr(65504.0)  # of a float16
@@ -116,8 +118,9 @@ def gradient(
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr,
     GUARDED: tl.constexpr, D: tl.constexpr, WIDTH: tl.constexpr, REST: tl.constexpr,
-    STRIDE: tl.constexpr, IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr,
-    EXACT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    STRIDE: tl.constexpr, STEP: tl.constexpr, CHUNK: tl.constexpr, IDS: tl.constexpr,
+    LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr,
 ):  # fmt: skip
     """Gradient of a block of rows from a span of columns.
 
@@ -169,11 +172,15 @@ def gradient(
         first_id, last_id = tl.min(row_id, 0), tl.max(row_id, 0)
         next_first = tl.load(first + tl.minimum(begin, n_tiles - 1))
         next_last = tl.load(last + tl.minimum(begin, n_tiles - 1))
-    x0 = load_part(x, first_row, BM, STRIDE, 0, WIDTH)
-    x1 = x0
-    if EXACT:
-        x1 = load_part(x_low, first_row, BM, STRIDE, 0, WIDTH)
-    total0 = tl.zeros([BM, WIDTH], tl.float32)
+    # the columns of the gradient that a program owns: all, unless rows are wide
+    OWNED: tl.constexpr = WIDTH + CHUNK
+    owned = tl.program_id(2) * CHUNK
+    total0 = tl.zeros([BM, OWNED], tl.float32)
+    if WIDTH:
+        x0 = load_part(x, first_row, BM, STRIDE, 0, WIDTH)
+        x1 = x0
+        if EXACT:
+            x1 = load_part(x_low, first_row, BM, STRIDE, 0, WIDTH)
     if REST:
         x2 = load_part(x, first_row, BM, STRIDE, WIDTH, REST)
         x3 = x2
@@ -183,18 +190,23 @@ def gradient(
     for tile in range(begin, end):
         columns = tile * BN + tl.arange(0, BN)
         at_column = tl.minimum(columns, m - 1)
-        y0 = load_part(y, tile * BN, BN, STRIDE, 0, WIDTH)
+        y0 = load_part(y, tile * BN, BN, STRIDE, owned, OWNED)
         y1 = y0
         if EXACT:
-            y1 = load_part(y_low, tile * BN, BN, STRIDE, 0, WIDTH)
+            y1 = load_part(y_low, tile * BN, BN, STRIDE, owned, OWNED)
         s = tl.zeros([BM, BN], tl.float32)
+        if CHUNK:
+            s = wide_scores(
+                x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
+            )
         if REST:
             y2 = load_part(y, tile * BN, BN, STRIDE, WIDTH, REST)
             y3 = y2
             if EXACT:
                 y3 = load_part(y_low, tile * BN, BN, STRIDE, WIDTH, REST)
             s = add_product(s, x2, x3, y2, y3, EXACT)
-        s = add_product(s, x0, x1, y0, y1, EXACT)
+        if WIDTH:
+            s = add_product(s, x0, x1, y0, y1, EXACT)
         column_weight0 = vector(column_weight, at_column, COLUMNS)
         column_addend0 = vector(column_addend, at_column, COLUMNS and OWN)
         if OWN and COLUMNS:
@@ -260,7 +272,7 @@ def gradient(
                 total2 = tl.dot(high16, y2, total2)
     back = power_of_two(-lift) * power_of_two(-exponent_to(tl.load(bounds + 1), 9))
     at = out + (span.to(tl.int64) * part_rows + rows)[:, None] * D
-    here = tl.arange(0, WIDTH)
+    here = owned + tl.arange(0, OWNED)
     inside = write[:, None] & (here < D)[None, :]
     tl.store(at + here[None, :], total0 * back, mask=inside)
     if REST:

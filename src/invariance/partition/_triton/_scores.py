@@ -14,13 +14,12 @@ import triton.language as tl
 @triton.jit
 @no_type_check
 def load_part(
-    base, first, ROWS: tl.constexpr, STRIDE: tl.constexpr, START: tl.constexpr,
-    WIDTH: tl.constexpr,
-):  # fmt: skip
+    base, first, ROWS: tl.constexpr, STRIDE: tl.constexpr, begin, WIDTH: tl.constexpr
+):
     """Part of ROWS rows. They are padded with zeros, so nothing is masked."""
-    rows, columns = tl.arange(0, ROWS), START + tl.arange(0, WIDTH)
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, WIDTH)
     # one long number for the tile and short ones inside it
-    start = (tl.zeros([], tl.int64) + first) * STRIDE
+    start = (tl.zeros([], tl.int64) + first) * STRIDE + begin
     return tl.load(base + start + (rows[:, None] * STRIDE + columns[None, :]))
 
 
