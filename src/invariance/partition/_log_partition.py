@@ -6,7 +6,6 @@ A pair is allowed when its ids differ and its score lies in the row's band. A ro
 nothing left has P = -inf and gradient zero. Differentiable in x, y and the scale.
 """
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -157,31 +156,31 @@ def row_sums(
 def _stream(
     pairs: Pairs, scales: Sequence[Number] | Tensor, plan: Plan, columns: bool
 ) -> tuple[Tensor, Tensor]:
-    """Call the operator; a single known scale goes into the rows beforehand.
-
-    Scaling n rows is cheaper than scaling n x m scores, tile after tile. Bands speak
-    of unscaled scores, and a learned scale may have either sign: those stay outside.
-    """
-    x, y, scaled = pairs.x, pairs.y, False
-    factors = _scales(scales, x)
+    """Call the operation that computes the rows' sums and, if asked, the columns'."""
+    x, y, symmetric = pairs.x, pairs.y, pairs.symmetric
+    masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
     if plan.backend == "triton":
-        masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
-        how = (pairs.symmetric, columns, plan.precision == "exact")
-        rows, sides, *_ = _fused.fused_log_partitions(x, y, *masks, factors, *how)
-        return rows, sides
-    if len(scales) == 1 and isinstance(scales[0], int | float):
-        scale = float(scales[0])
-        if pairs.symmetric and scale > 0:
-            x = y = x * math.sqrt(scale)
-            scaled = True
-        elif not pairs.symmetric and pairs.low is None and pairs.high is None:
-            x, scaled = x * scale, True
-    if scaled:
-        factors = torch.ones_like(factors)
-    ids = (pairs.row_ids, pairs.column_ids)
-    modes = (pairs.low, pairs.high, pairs.symmetric, scaled)
-    rows, sides, _ = _operators.log_partitions(x, y, *ids, *modes, factors, columns)
-    return rows, sides
+        how = (_scales(scales, x), symmetric, columns, plan.precision == "exact")
+        return _fused.fused_log_partitions(x, y, *masks, *how)
+    scale = _known(scales, pairs)
+    if scale is None:
+        factors = _scales(scales, x)
+        return _operators.log_partitions(x, y, *masks, factors, 1.0, symmetric, columns)
+    return _operators.log_partitions(x, y, *masks, None, scale, symmetric, columns)
+
+
+def _known(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:
+    """The one scale, if it can go into rows and products instead of every score.
+
+    Bands speak of unscaled scores, and half of a negative scale has no place in x and
+    half in y: those stay outside, as a learned scale does.
+    """
+    if len(scales) != 1 or not isinstance(scales[0], int | float):
+        return None
+    if pairs.low is not None or pairs.high is not None:
+        return None
+    scale = float(scales[0])
+    return scale if scale > 0 or not pairs.symmetric else None
 
 
 def _plan(backend: str, precision: str, x: Tensor, y: Tensor) -> Plan:
@@ -207,7 +206,7 @@ def _scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
         s.to(like).reshape(1) if isinstance(s, Tensor) else like.new_full((1,), s)
         for s in scales
     ]
-    return torch.cat(parts)
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _pairs(
