@@ -30,7 +30,7 @@ from ._rows import (
     paired_rows,
     sample_ids,
 )
-from ._sig_lip import sig_lip
+from ._sig_lip import questions
 
 
 def binary_nce(
@@ -54,7 +54,7 @@ def binary_nce(
     if log_z is None:
         log_z = _mean_partition(u, v, scale)
     offset = log_z + math.log(n_noise)
-    return sig_lip(u, v, scale=scale, bias=-offset, normalize=False)
+    return questions(u, v, scale=scale, bias=-offset)
 
 
 @torch.no_grad()

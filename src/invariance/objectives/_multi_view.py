@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Source, contrast
+from ._contrast import Source, contrast, cross_entropy
 from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
@@ -62,8 +62,8 @@ def multi_view(
             contrast, temperature=temperature, negatives="cross", precision=precision
         )
         pairs = [cross(u, v) for u, v in itertools.combinations(z, 2)]
-        losses = [softplus(p.negative[0] - p.positive).mean() for p in pairs]
-        return torch.stack(losses).mean()
+        losses = [cross_entropy(logits) for logits in pairs]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
     scale, ids = 1 / temperature, sample_ids(z[0])
     positive = _positives(z, scale)
     if aggregate == "mv_dhel":
@@ -75,7 +75,7 @@ def multi_view(
         ]
         a, b = torch.triu_indices(n_views, n_views, 1, device=z.device)
         return (torch.stack(within).sum(0) - positive[a, b].logsumexp(0)).mean()
-    rows, ids = z.flatten(0, 1), ids.repeat(n_views)
+    rows, ids = z.flatten(0, 1), torch.cat([ids] * n_views)
     negative = log_partition(
         rows, rows, scale=scale, row_ids=ids, column_ids=ids, precision=precision
     )

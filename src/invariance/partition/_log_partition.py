@@ -65,7 +65,7 @@ def log_partition(
         high=high,
         backend=backend,
         precision=precision,
-    )[0]
+    ).squeeze(0)
 
 
 def log_partitions(
@@ -112,7 +112,8 @@ def two_sided_log_partition(
         both = (_dense.log_partitions(p, factors)[0] for p in (pairs, turned))
         return next(both), next(both)
     rows, columns = _stream(pairs, [scale], plan, columns=True)
-    return rows[0], columns[0]
+    assert columns is not None
+    return rows.squeeze(0), columns.squeeze(0)
 
 
 def row_sums(
@@ -155,7 +156,7 @@ def row_sums(
 
 def _stream(
     pairs: Pairs, scales: Sequence[Number] | Tensor, plan: Plan, columns: bool
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """Call the operation that computes the rows' sums and, if asked, the columns'."""
     x, y, symmetric = pairs.x, pairs.y, pairs.symmetric
     masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
@@ -186,7 +187,9 @@ def _known(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:
 def _plan(backend: str, precision: str, x: Tensor, y: Tensor) -> Plan:
     """The backend asked for, or the one that suits the rows."""
     (n, d), m = x.shape, y.shape[0]
-    dtype = torch.promote_types(x.dtype, y.dtype)
+    dtype = x.dtype
+    if dtype != y.dtype:
+        dtype = torch.promote_types(dtype, y.dtype)
     if backend == "auto" and n and m:
         return explain(n, m, d, device=x.device, dtype=dtype, precision=precision)
     if backend == "auto":
@@ -239,16 +242,19 @@ def _pairs(
         )
     _check_length("row_ids", row_ids, "row", x)
     _check_length("column_ids", column_ids, "column", y)
-    dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
-    rows = x.to(dtype).contiguous()
-    columns = rows if symmetric else y.to(dtype).contiguous()
-    low, high = (_band(name, b, rows) for name, b in (("low", low), ("high", high)))
+    dtype = x.dtype
+    if dtype != y.dtype or dtype not in (torch.float32, torch.float64):
+        both = torch.promote_types(dtype, y.dtype)
+        dtype = torch.promote_types(both, torch.float32)
+        x, y = x.to(dtype), y if symmetric else y.to(dtype)
+    rows = x.contiguous()
+    columns = rows if symmetric else y.contiguous()
+    low = None if low is None else _band("low", low, rows)
+    high = None if high is None else _band("high", high, rows)
     return Pairs(rows, columns, row_ids, column_ids, low, high, symmetric)
 
 
-def _band(name: str, bound: Band, rows: Tensor) -> Tensor | None:
-    if bound is None:
-        return None
+def _band(name: str, bound: Number, rows: Tensor) -> Tensor:
     if not isinstance(bound, Tensor):
         return rows.new_full((len(rows),), float(bound))
     bound = bound.detach().to(rows)

@@ -27,6 +27,7 @@ class Code:
 
     schema: str
     run: Callable[..., Any]
+    """May return None for a tensor nobody wants; the operator makes it an empty one."""
     shapes: Callable[..., Any]
     """Takes what ``run`` takes, returns empty tensors of the shapes it would."""
 
@@ -41,7 +42,8 @@ class Operation:
         keep: Called with a context, the inputs and all outputs. Of the tensors it
             saves one must be an input or a result: by it a second derivative is seen.
         gradient: Called with the backward computation, the context and the gradients
-            of the outputs (None for one that is not used); returns one an input.
+            of the outputs (None for one that is not used, never all); returns one an
+            input.
         results: How many of the outputs the caller gets; the others are for ``keep``.
     """
 
@@ -55,8 +57,9 @@ class Operation:
         gradient: Callable[..., tuple],
         results: int = 1,
     ) -> None:
+        self.name = name
         self.results = results
-        keep = _without_zeros(keep)
+        keep, gradient = _without_zeros(keep), _of_something(gradient)
         self.run = _alone(forward.run)
         self.operator = _registered(name, forward, self.run)
         run_backward = _alone(backward.run)
@@ -87,9 +90,19 @@ class Operation:
 
 def _registered(name: str, code: Code, run: Callable[..., Any]) -> Callable[..., Any]:
     full = f"{NAMESPACE}::{name}"
-    custom_op(full, run, mutates_args=(), schema=code.schema)
-    register_fake(full, code.shapes)
+    custom_op(full, _all_tensors(run), mutates_args=(), schema=code.schema)
+    register_fake(full, _all_tensors(code.shapes))
     return getattr(getattr(torch.ops, NAMESPACE), name).default
+
+
+def _all_tensors(run: Callable[..., Any]) -> Callable[..., Any]:
+    def filled(*inputs: Any) -> Any:
+        outputs = run(*inputs)
+        if isinstance(outputs, Tensor):
+            return outputs
+        return tuple(inputs[0].new_empty(0) if x is None else x for x in outputs)
+
+    return filled
 
 
 def _alone(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,6 +136,15 @@ def _without_zeros(
     return setup
 
 
+def _of_something(gradient: Callable[..., tuple]) -> Callable[..., tuple]:
+    def found(backward: Callable[..., Any], ctx: Any, *gradients: Tensor | None) -> Any:
+        if all(g is None for g in gradients):
+            return (None,) * len(ctx.needs_input_grad)
+        return gradient(backward, ctx, *gradients)
+
+    return found
+
+
 def _function(
     operation: Operation,
     keep: Callable[[Any, tuple, Any], None],
@@ -144,7 +166,7 @@ def _function(
         return _Once.apply(len(found), *found, *gradients, *ctx.saved_tensors)
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    return type("StreamingPartition", (torch.autograd.Function,), methods)
+    return type(operation.name, (torch.autograd.Function,), methods)
 
 
 # ---------------------------------------------------------------- second derivatives

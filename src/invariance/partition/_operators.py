@@ -41,15 +41,18 @@ def _partitions(
         return _whole.forward(pairs, scale, columns)
     if scales is None:
         pairs, scales, _ = _blockwise.scaled(pairs, scale)
-    return *_blockwise.forward(pairs, scales, columns), x.new_empty(0)
+    return *_blockwise.forward(pairs, scales, columns), None
 
 
 def _partition_shapes(
     x, y, row_ids, column_ids, low, high, scales, scale, symmetric, columns
 ):
     k, n, m = 1 if scales is None else scales.shape[0], x.shape[0], y.shape[0]
-    kept = x.new_empty(n, m) if _keeps(x, y, scales) else x.new_empty(0)
-    return x.new_empty(k, n), x.new_empty(k, m if columns else 0), kept
+    return (
+        x.new_empty(k, n),
+        x.new_empty(k, m) if columns else None,
+        x.new_empty(n, m) if _keeps(x, y, scales) else None,
+    )
 
 
 def _partitions_backward(
@@ -57,8 +60,8 @@ def _partitions_backward(
     rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
     pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric)
-    if not columns.numel():
-        d_columns = None
+    if columns is None or not columns.numel():  # they are not asked for
+        columns = d_columns = None
         d_rows = torch.zeros_like(rows) if d_rows is None else d_rows
     outputs, gradients = (rows, columns), (d_rows, d_columns)
     wanted = (want_x, want_y and not symmetric, want_scales)
@@ -67,8 +70,12 @@ def _partitions_backward(
     if scales is not None:
         return _blockwise.backward(pairs, scales, outputs, gradients, wanted)
     pairs, one, (by_x, by_y) = _blockwise.scaled(pairs, scale)
-    dx, dy, nothing = _blockwise.backward(pairs, one, outputs, gradients, wanted)
-    return dx.mul_(by_x), dy.mul_(by_y), nothing
+    dx, dy, _ = _blockwise.backward(pairs, one, outputs, gradients, wanted)
+    if dx is not None:
+        dx.mul_(by_x)
+    if dy is not None:
+        dy.mul_(by_y)
+    return dx, dy, None
 
 
 def _partitions_backward_shapes(
@@ -76,9 +83,9 @@ def _partitions_backward_shapes(
     rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
     return (
-        torch.empty_like(x) if want_x else x.new_empty(0),
-        torch.empty_like(y) if want_y and not symmetric else x.new_empty(0),
-        torch.empty_like(scales) if want_scales else x.new_empty(0),
+        torch.empty_like(x) if want_x else None,
+        torch.empty_like(y) if want_y and not symmetric else None,
+        torch.empty_like(scales) if want_scales else None,
     )
 
 
@@ -113,7 +120,7 @@ log_partitions = Operation(
         _partition_shapes,
     ),
     Code(
-        f"({_BANDED}, Tensor rows, Tensor columns, Tensor kept, Tensor? d_rows, "
+        f"({_BANDED}, Tensor rows, Tensor? columns, Tensor? kept, Tensor? d_rows, "
         "Tensor? d_columns, bool want_x, bool want_y, bool want_scales) "
         "-> (Tensor, Tensor, Tensor)",
         _partitions_backward,
@@ -148,7 +155,7 @@ def _sums_backward_shapes(
     x, y, row_ids, column_ids, symmetric, function, parameter, offset, gradient, want_y
 ):
     has_y = want_y and not symmetric
-    return torch.empty_like(x), torch.empty_like(y) if has_y else y.new_empty(0)
+    return torch.empty_like(x), torch.empty_like(y) if has_y else None
 
 
 def _keep_sums(ctx: Any, inputs: tuple, output: Tensor) -> None:

@@ -86,10 +86,12 @@ def excluded_pairs(pairs: Pairs, scores: Tensor) -> Tensor | None:
     excluded = None
     if pairs.row_ids is not None and pairs.column_ids is not None:
         excluded = pairs.row_ids[:, None] == pairs.column_ids
-    for bound, outside in ((pairs.low, torch.lt), (pairs.high, torch.gt)):
-        if bound is not None:
-            beyond = outside(scores, bound[:, None])
-            excluded = beyond if excluded is None else excluded | beyond
+    if pairs.low is not None:
+        below = scores < pairs.low[:, None]
+        excluded = below if excluded is None else excluded | below
+    if pairs.high is not None:
+        above = scores > pairs.high[:, None]
+        excluded = above if excluded is None else excluded | above
     return excluded
 
 
