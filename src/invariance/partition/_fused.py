@@ -248,10 +248,8 @@ def _keep_sums(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.save_for_backward(*output, *ids)
 
 
-def _sums_gradient(backward: Any, ctx: Any, gradient: Tensor | None, *_: Any) -> tuple:
+def _sums_gradient(backward: Any, ctx: Any, gradient: Tensor, *_: Any) -> tuple:
     want_x, want_y = ctx.needs_input_grad[:2]
-    if gradient is None:
-        return (None,) * 9
     _, *tiles, row_ids, column_ids = ctx.saved_tensors
     dx, dy = backward(
         *tiles, ctx.m, ctx.d, row_ids, column_ids, gradient, ctx.symmetric, want_y,
