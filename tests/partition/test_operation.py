@@ -15,11 +15,11 @@ def rows(n, seed):
     return torch.randn(n, 3, generator=generator, dtype=torch.float64).requires_grad_()
 
 
-def partition_inputs(scales=None, symmetric=False, columns=True):
+def partition_inputs(scales=None, symmetric=False, columns=True, longest=torch.inf):
     x, y = rows(6, 0), rows(5, 1)
     masks = (IDS[0], IDS[0]) if symmetric else IDS
     y = x if symmetric else y
-    return (x, y, *masks, None, None, scales, 1.5, symmetric, columns)
+    return (x, y, *masks, None, None, scales, 1.5, longest, symmetric, columns)
 
 
 def learned():
@@ -30,6 +30,7 @@ CALLS = {
     "two sides": ("log_partitions", partition_inputs()),
     "rows alone": ("log_partitions", partition_inputs(columns=False)),
     "symmetric": ("log_partitions", partition_inputs(symmetric=True, columns=False)),
+    "known length": ("log_partitions", partition_inputs(longest=5.0)),
     "learned scales": ("log_partitions", partition_inputs(learned())),
     "other sums": (
         "row_sums",

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..partition import log_partition, row_sums
 from ..partition._elementwise import FUNCTIONS
-from ._rows import sample_ids
+from ._rows import longest_row, sample_ids
 
 
 def pair_kernel(
@@ -62,7 +62,8 @@ def log_gaussian_sums(
     precision: str = "auto",
 ) -> Float[Tensor, "v n"]:
     """Log sum_{j != i} exp(-t |x_i - x_j|^2): a log-partition at scale 2t."""
-    how = _how(views[0], unit, precision) | {"scale": 2 * t}
+    how = _how(views[0], unit, precision)
+    how |= {"scale": 2 * t, "longest": longest_row(unit)}
     sums = torch.stack([log_partition(*_rows(x, unit), **how) for x in views])
     return sums - 2 * t if unit else sums
 

@@ -30,6 +30,11 @@ def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
     return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
 
 
+def longest_row(unit: bool) -> float:
+    """What is known of the rows' length, for ``log_partition``."""
+    return 1.0 if unit else math.inf
+
+
 def at_least_float32(x: Tensor) -> Tensor:
     """Half precision is raised to float32; float32 and float64 are kept."""
     if x.dtype in (torch.float32, torch.float64):

@@ -23,6 +23,7 @@ from ._rows import (
     check_positive,
     check_rows,
     full_precision,
+    longest_row,
     sample_ids,
     tile_precision,
     unit_rows,
@@ -49,7 +50,13 @@ def sup_con(
     towards, n_positives = _own_class(z, labels)
     scale, ids = 1 / temperature, sample_ids(z)
     spread = log_partition(
-        z, z, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+        z,
+        z,
+        scale=scale,
+        row_ids=ids,
+        column_ids=ids,
+        precision=precision,
+        longest=longest_row(normalize),
     )
     return ((spread - scale * towards) * (n_positives > 0)).mean()
 

@@ -33,7 +33,9 @@ def scaled(pairs: Pairs, scale: float) -> tuple[Pairs, Tensor, tuple[float, floa
         factors = (root, root)
     else:
         x, y, factors = pairs.x * scale, pairs.y, (scale, 1.0)
-    return replace(pairs, x=x, y=y, scaled=True), x.new_ones(1), factors
+    # how long its rows are is asked again
+    pairs = replace(pairs, x=x, y=y, scaled=True, longest=math.inf)
+    return pairs, x.new_ones(1), factors
 
 
 def forward(
@@ -155,8 +157,10 @@ def logits_are_moderate(pairs: Pairs, scales: Tensor | float) -> bool:
     By Cauchy-Schwarz none exceeds |scale| max|x| max|y|. If that is moderate, terms
     can be summed as they are, and rows and columns share their exponentials. Otherwise
     (very low temperature, long vectors) each row and column follows its own maximum.
-    Asking costs a wait for the device, so only a CPU is asked.
+    Unless the lengths are known, asking costs a wait for the device: only a CPU is.
     """
+    if isinstance(scales, float) and abs(scales) * pairs.longest**2 <= MODERATE:
+        return True
     if pairs.x.device.type != "cpu" or not len(pairs.x) or not len(pairs.y):
         return False
     longest = _longest(pairs.x)

@@ -6,6 +6,7 @@ A pair is allowed when its ids differ and its score lies in the row's band. A ro
 nothing left has P = -inf and gradient zero. Differentiable in x, y and the scale.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -33,6 +34,7 @@ def log_partition(
     high: Band = None,
     backend: str = "auto",
     precision: str = "auto",
+    longest: float | int = math.inf,
 ) -> Float[Tensor, " n"]:
     """Log of each row's sum of exp(scale * score) over the columns allowed to it.
 
@@ -49,6 +51,8 @@ def log_partition(
             ``invariance.partition.explain`` says what "auto" does.
         precision: Of the fused GPU kernels, one of ``invariance.partition.PRECISIONS``;
             other backends compute in at least float32 whatever it says.
+        longest: What no row of x or y exceeds in length, if that is known: 1 for unit
+            rows. It spares looking whether an exponential could overflow.
 
     >>> x = torch.eye(3)
     >>> ids = torch.arange(3)
@@ -65,6 +69,7 @@ def log_partition(
         high=high,
         backend=backend,
         precision=precision,
+        longest=longest,
     ).squeeze(0)
 
 
@@ -79,10 +84,11 @@ def log_partitions(
     high: Band = None,
     backend: str = "auto",
     precision: str = "auto",
+    longest: float | int = math.inf,
 ) -> Float[Tensor, "k n"]:
     """``log_partition`` at several scales from one pass over the scores."""
     symmetric = x is y and row_ids is column_ids and low is None and high is None
-    pairs = _pairs(x, y, row_ids, column_ids, low, high, symmetric)
+    pairs = _pairs(x, y, row_ids, column_ids, low, high, symmetric, longest)
     plan = _plan(backend, precision, x, y)
     if plan.backend == "dense":
         return _dense.log_partitions(pairs, _scales(scales, pairs.x))
@@ -99,12 +105,13 @@ def two_sided_log_partition(
     column_ids: Int[Tensor, " m"] | None = None,
     backend: str = "auto",
     precision: str = "auto",
+    longest: float | int = math.inf,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " m"]]:
     """Log-partitions of the rows and of the columns of one score matrix.
 
     Both directions of a symmetric InfoNCE or CLIP loss for one set of products.
     """
-    pairs = _pairs(x, y, row_ids, column_ids, None, None, False)
+    pairs = _pairs(x, y, row_ids, column_ids, None, None, False, longest)
     plan = _plan(backend, precision, x, y)
     if plan.backend == "dense":
         factors = _scales([scale], pairs.x)
@@ -161,13 +168,13 @@ def _stream(
     x, y, symmetric = pairs.x, pairs.y, pairs.symmetric
     masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
     if plan.backend == "triton":
-        how = (_scales(scales, x), symmetric, columns, plan.precision == "exact")
-        return _fused.fused_log_partitions(x, y, *masks, *how)
-    scale = _known(scales, pairs)
+        modes = (symmetric, columns, plan.precision == "exact")
+        return _fused.fused_log_partitions(x, y, *masks, _scales(scales, x), *modes)
+    scale, factors = _known(scales, pairs), None
     if scale is None:
-        factors = _scales(scales, x)
-        return _operators.log_partitions(x, y, *masks, factors, 1.0, symmetric, columns)
-    return _operators.log_partitions(x, y, *masks, None, scale, symmetric, columns)
+        scale, factors = 1.0, _scales(scales, x)
+    how = (factors, scale, pairs.longest, symmetric, columns)
+    return _operators.log_partitions(x, y, *masks, *how)
 
 
 def _known(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:
@@ -220,6 +227,7 @@ def _pairs(
     low: Band,
     high: Band,
     symmetric: bool,
+    longest: float = math.inf,
 ) -> Pairs:
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ShapeError(
@@ -251,7 +259,9 @@ def _pairs(
     columns = rows if symmetric else y.contiguous()
     low = None if low is None else _band("low", low, rows)
     high = None if high is None else _band("high", high, rows)
-    return Pairs(rows, columns, row_ids, column_ids, low, high, symmetric)
+    return Pairs(
+        rows, columns, row_ids, column_ids, low, high, symmetric, longest=float(longest)
+    )
 
 
 def _band(name: str, bound: Number, rows: Tensor) -> Tensor:

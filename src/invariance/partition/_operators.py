@@ -18,7 +18,8 @@ from ._tiles import Pairs
 _PAIRS = "Tensor x, Tensor y, Tensor? row_ids, Tensor? column_ids"
 # scales are a tensor, or None where there is one and it is known: the number scale
 _BANDED = (
-    f"{_PAIRS}, Tensor? low, Tensor? high, Tensor? scales, float scale, bool symmetric"
+    f"{_PAIRS}, Tensor? low, Tensor? high, Tensor? scales, float scale, float longest, "
+    "bool symmetric"
 )
 _SUMMED = f"{_PAIRS}, bool symmetric, str function, float parameter, float offset"
 
@@ -34,9 +35,9 @@ def _keeps(x: Tensor, y: Tensor, scales: Tensor | None) -> bool:
 
 
 def _partitions(
-    x, y, row_ids, column_ids, low, high, scales, scale, symmetric, columns
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric, columns
 ):
-    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric)
+    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, longest=longest)
     if _keeps(x, y, scales):
         return _whole.forward(pairs, scale, columns)
     if scales is None:
@@ -45,7 +46,7 @@ def _partitions(
 
 
 def _partition_shapes(
-    x, y, row_ids, column_ids, low, high, scales, scale, symmetric, columns
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric, columns
 ):
     k, n, m = 1 if scales is None else scales.shape[0], x.shape[0], y.shape[0]
     return (
@@ -56,10 +57,10 @@ def _partition_shapes(
 
 
 def _partitions_backward(
-    x, y, row_ids, column_ids, low, high, scales, scale, symmetric,
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric,
     rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
-    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric)
+    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, longest=longest)
     if columns is None or not columns.numel():  # they are not asked for
         columns = d_columns = None
         d_rows = torch.zeros_like(rows) if d_rows is None else d_rows
@@ -79,7 +80,7 @@ def _partitions_backward(
 
 
 def _partitions_backward_shapes(
-    x, y, row_ids, column_ids, low, high, scales, scale, symmetric,
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric,
     rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
     return (
@@ -90,7 +91,7 @@ def _partitions_backward_shapes(
 
 
 def _keep_partitions(ctx: Any, inputs: tuple, output: tuple) -> None:
-    *tensors, ctx.scale, ctx.symmetric, _ = inputs
+    *tensors, ctx.scale, ctx.longest, ctx.symmetric, _ = inputs
     ctx.save_for_backward(*tensors, *output)
 
 
@@ -100,7 +101,7 @@ def _partitions_gradient(
     *pairs, rows, columns, kept = ctx.saved_tensors
     want_x, want_y, want_scales = (ctx.needs_input_grad[i] for i in (0, 1, 6))
     dx, dy, d_scales = backward(
-        *pairs, ctx.scale, ctx.symmetric, rows, columns, kept,
+        *pairs, ctx.scale, ctx.longest, ctx.symmetric, rows, columns, kept,
         d_rows, d_columns, want_x, want_y, want_scales,
     )  # fmt: skip
     return (
@@ -108,7 +109,7 @@ def _partitions_gradient(
         dy if want_y and not ctx.symmetric else None,
         *(None,) * 4,
         d_scales if want_scales else None,
-        *(None,) * 3,
+        *(None,) * 4,
     )
 
 

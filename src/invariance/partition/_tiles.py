@@ -5,6 +5,7 @@ tiles and never holds more than one. A symmetric matrix (``y`` is ``x``) is visi
 and above its diagonal only: a tile (i, j) then speaks for (j, i) as well.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ class Pairs:
     high: Tensor | None = None
     symmetric: bool = False
     scaled: bool = False  # the one scale is already inside x (or x and y): use it as 1
+    longest: float = math.inf  # what the length of a row is known not to exceed
 
     def of(self, rows: slice, columns: slice, *, with_ids: bool) -> "Pairs":
         """A block of them; without ids where those cannot be equal."""

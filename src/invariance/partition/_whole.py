@@ -6,6 +6,8 @@ larger matrix goes tile by tile. The smaller still, the more the number of opera
 counts, so the scale goes into the products and sides nobody asked for are left out.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -38,8 +40,10 @@ def forward(
 
 
 def _keeps_exponentials(pairs: Pairs, scale: float) -> bool:
-    worth_asking = len(pairs.x) * len(pairs.y) >= FEW_PAIRS
-    return worth_asking and logits_are_moderate(pairs, scale)
+    few = len(pairs.x) * len(pairs.y) < FEW_PAIRS
+    if few and pairs.longest == math.inf:
+        return False
+    return logits_are_moderate(pairs, scale)
 
 
 def backward(
