@@ -227,7 +227,7 @@ def _pairs(
     low: Band,
     high: Band,
     symmetric: bool,
-    longest: float = math.inf,
+    longest: float | int = math.inf,
 ) -> Pairs:
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ShapeError(
