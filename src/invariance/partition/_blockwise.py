@@ -95,11 +95,11 @@ def backward(
             total = weight if total is None else total.add_(weight)
         assert total is not None
         if dx is not None:
-            dx[tile.rows].addmm_(total, y[tile.columns])
+            dx[tile.rows].addmm_(total, tile.y)
             if pairs.symmetric and not tile.on_diagonal:
-                dx[tile.columns].addmm_(total.T, x[tile.rows])
+                dx[tile.columns].addmm_(total.T, tile.x)
         if dy is not None:
-            dy[tile.columns].addmm_(total.T, x[tile.rows])
+            dy[tile.columns].addmm_(total.T, tile.x)
     return dx, dy, d_scales
 
 

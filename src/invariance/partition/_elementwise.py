@@ -111,9 +111,9 @@ def backward(
         weight = weight * slope(_less(tile.scores, offset), parameter)
         if tile.excluded is not None:
             weight.masked_fill_(tile.excluded, 0.0)
-        dx[tile.rows].addmm_(weight, y[tile.columns])
+        dx[tile.rows].addmm_(weight, tile.y)
         if pairs.symmetric and not tile.on_diagonal:
-            dx[tile.columns].addmm_(weight.T, x[tile.rows])
+            dx[tile.columns].addmm_(weight.T, tile.x)
         if dy is not None:
-            dy[tile.columns].addmm_(weight.T, x[tile.rows])
+            dy[tile.columns].addmm_(weight.T, tile.x)
     return dx, dy

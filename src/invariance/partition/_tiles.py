@@ -35,6 +35,9 @@ class Pairs:
 
     def of(self, rows: slice, columns: slice, *, with_ids: bool) -> "Pairs":
         """A block of them; without ids where those cannot be equal."""
+        whole = slice(0, len(self.x)), slice(0, len(self.y))
+        if with_ids and (rows, columns) == whole:
+            return self
         on_side = (self.row_ids, rows), (self.column_ids, columns)
         row_ids, column_ids = (
             ids[side] if with_ids and ids is not None else None for ids, side in on_side
@@ -45,8 +48,10 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Tile:
-    """One block of the score matrix."""
+    """One block of the score matrix, with its rows x and y."""
 
+    x: Tensor
+    y: Tensor
     rows: slice
     columns: slice
     scores: Tensor
@@ -80,7 +85,10 @@ def tiles(pairs: Pairs) -> Iterator[Tile]:
             scores = part.x @ part.y.T
             excluded = excluded_pairs(part, scores)
             on_diagonal = pairs.symmetric and r == c
-            yield Tile(rows, columns, scores, excluded, pairs.scaled, on_diagonal)
+            yield Tile(
+                *(part.x, part.y, rows, columns),
+                *(scores, excluded, pairs.scaled, on_diagonal),
+            )
 
 
 def excluded_pairs(pairs: Pairs, scores: Tensor) -> Tensor | None:
