@@ -131,6 +131,29 @@ def test_rows_and_columns_come_from_one_call(far, kept, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("scale", [2.0, 300.0])
+@pytest.mark.parametrize("kept", [0, 10**6])
+@pytest.mark.parametrize("n", [9, 80])
+def test_a_known_length_changes_nothing(scale, kept, n, monkeypatch):
+    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", kept)
+    x, y, ids = rows(n, 4), rows(n, 4, seed=1), torch.arange(n)
+    unit = torch.nn.functional.normalize
+
+    def run(sides, **how):
+        how |= {"scale": scale, "row_ids": ids, "column_ids": ids}
+        if sides == 2:
+            return lambda x, y: torch.cat(
+                two_sided_log_partition(unit(x), unit(y), **how)
+            )
+        return lambda x, y: log_partition(z := unit(x + y), z, **how)
+
+    for sides in (1, 2):
+        assert_same(
+            value_and_gradients(run(sides, longest=1), x, y),
+            value_and_gradients(run(sides, backend="dense"), x, y),
+        )
+
+
 def test_several_scales_cost_one_pass_and_change_nothing():
     x, y = rows(9, 3), rows(7, 3, seed=1)
     together = log_partitions(x, y, scales=[0.5, 1.0, -2.0])

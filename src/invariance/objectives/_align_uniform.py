@@ -50,15 +50,18 @@ def _terms(
     unit: bool,
     precision: str = "auto",
 ) -> tuple[Tensor, Tensor]:
-    square = (u - v).square().sum(1)
-    apart = square > SAME_POINT  # |u - v| has no slope at 0: give coinciding rows none
-    distance = square.where(apart, 1.0) ** (alpha / 2)
     pairs = math.log(len(u) * (len(u) - 1))
-    spread = [
-        log_gaussian_sums(x, t, unit=unit, precision=precision).logsumexp(0) - pairs
-        for x in (u, v)
-    ]
-    return distance.where(apart, 0.0).mean(), (spread[0] + spread[1]) / 2
+    sums = log_gaussian_sums((u, v), t, unit=unit, precision=precision)
+    return _distances(u, v, alpha).mean(), sums.logsumexp(1).mean() - pairs
+
+
+def _distances(u: Tensor, v: Tensor, alpha: float | int) -> Float[Tensor, " n"]:
+    """|u_i - v_i|^alpha."""
+    square = (u - v).square().sum(1)
+    if alpha == 2:
+        return square
+    apart = square > SAME_POINT  # |u - v| has no slope at 0: give coinciding rows none
+    return (square.where(apart, 1.0) ** (alpha / 2)).where(apart, 0.0)
 
 
 def _check(

@@ -27,10 +27,11 @@ from ._rows import (
     anchor_rows,
     check_positive,
     full_precision,
+    longest_row,
     paired_rows,
     sample_ids,
 )
-from ._sig_lip import sig_lip
+from ._sig_lip import questions
 
 
 def binary_nce(
@@ -52,15 +53,17 @@ def binary_nce(
     u, v = paired_rows(u, v, normalize=normalize)
     scale, n_noise = 1 / temperature, len(u) - 1
     if log_z is None:
-        log_z = _mean_partition(u, v, scale)
+        log_z = _mean_partition(u, v, scale, longest_row(normalize))
     offset = log_z + math.log(n_noise)
-    return sig_lip(u, v, scale=scale, bias=-offset, normalize=False)
+    return questions(u, v, scale=scale, bias=-offset)
 
 
 @torch.no_grad()
-def _mean_partition(u: Tensor, v: Tensor, scale: Number) -> Tensor:
+def _mean_partition(u: Tensor, v: Tensor, scale: Number, longest: float) -> Tensor:
     ids = sample_ids(u)
-    total = log_partition(u, v, scale=scale, row_ids=ids, column_ids=ids).logsumexp(0)
+    total = log_partition(
+        u, v, scale=scale, row_ids=ids, column_ids=ids, longest=longest
+    ).logsumexp(0)
     return total - math.log(len(u) * (len(u) - 1))
 
 
@@ -81,7 +84,8 @@ class BinaryNCE(Objective):
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
         rows = paired_rows(u, v, normalize=self.normalize)
-        log_z = self._frozen(_mean_partition(*rows, 1 / self.temperature))
+        longest = longest_row(self.normalize)
+        log_z = self._frozen(_mean_partition(*rows, 1 / self.temperature, longest))
         return binary_nce(
             *rows, temperature=self.temperature, log_z=log_z, normalize=False
         )

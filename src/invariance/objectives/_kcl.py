@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
-from ._kernels import mean_kernel, pair_kernel
+from ._kernels import mean_kernels, pair_kernel
 from ._objective import Objective
 from ._rows import (
     check_choice,
@@ -58,9 +58,7 @@ def kcl(
         "riesz": (("riesz", s), ("riesz", s)),
         "gaussian_riesz": (("riesz", s), ("gaussian", t)),
     }.get(kernel, ((kernel, t), (kernel, t)))
-    spread = sum(
-        mean_kernel(x, *energy, unit=normalize, precision=precision) for x in (u, v)
-    )
+    spread = mean_kernels((u, v), *energy, unit=normalize, precision=precision)
     return gamma * spread - 2 * pair_kernel(u, v, *alignment).mean()
 
 

@@ -5,13 +5,16 @@ through the log-partition (Gaussian) or the same tiles (the others), so no dista
 matrix is held.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import log_partition, row_sums
 from ..partition._elementwise import FUNCTIONS
-from ._rows import sample_ids
+from ._rows import longest_row, sample_ids
 
 
 def pair_kernel(
@@ -28,55 +31,52 @@ def pair_kernel(
     return value(-square / 2, parameter)
 
 
-def mean_kernel(
-    x: Float[Tensor, "n d"],
+def mean_kernels(
+    views: Sequence[Float[Tensor, "n d"]],
     kernel: str,
     parameter: float | int,
     *,
     unit: bool,
     precision: str = "auto",
 ) -> Float[Tensor, ""]:
-    """Mean of k over the pairs i < j of x's rows: a U-statistic, unbiased for any n."""
-    n = len(x)
+    """Mean of k over the pairs i < j of a view's rows, summed over the views.
+
+    A U-statistic, unbiased for any n.
+    """
+    n = len(views[0])
     if kernel == "gaussian":
-        return log_gaussian_sums(
-            x, parameter, unit=unit, precision=precision
-        ).exp().sum() / (n * (n - 1))
-    ids = sample_ids(x)
-    rows, columns, offset = (x, x, 1.0) if unit else (*_distance_rows(x), 0.0)
-    sums = row_sums(
-        rows,
-        columns,
-        kernel,
-        parameter,
-        offset=offset,
-        row_ids=ids,
-        column_ids=ids,
-        precision=precision if unit else "exact",
-    )
+        sums = log_gaussian_sums(views, parameter, unit=unit, precision=precision).exp()
+    else:
+        how = _how(views[0], unit, precision) | {"offset": 1.0 if unit else 0.0}
+        sums = torch.cat(
+            [row_sums(*_rows(x, unit), kernel, parameter, **how) for x in views]
+        )
     return sums.sum() / (n * (n - 1))
 
 
 def log_gaussian_sums(
-    x: Float[Tensor, "n d"],
+    views: Sequence[Float[Tensor, "n d"]],
     t: float | int,
     *,
     unit: bool,
     precision: str = "auto",
-) -> Float[Tensor, " n"]:
-    """Log sum_{j != i} exp(-t |x_i - x_j|^2), which is a log-partition at scale 2t."""
+) -> Float[Tensor, "v n"]:
+    """Log sum_{j != i} exp(-t |x_i - x_j|^2): a log-partition at scale 2t."""
+    how = _how(views[0], unit, precision)
+    how |= {"scale": 2 * t, "longest": longest_row(unit)}
+    sums = torch.stack([log_partition(*_rows(x, unit), **how) for x in views])
+    return sums - 2 * t if unit else sums
+
+
+def _how(x: Tensor, unit: bool, precision: str) -> dict[str, Any]:
     ids = sample_ids(x)
-    if unit:
-        return (
-            log_partition(
-                x, x, scale=2 * t, row_ids=ids, column_ids=ids, precision=precision
-            )
-            - 2 * t
-        )
-    rows, columns = _distance_rows(x)
-    return log_partition(
-        rows, columns, scale=2 * t, row_ids=ids, column_ids=ids, precision="exact"
-    )
+    precision = precision if unit else "exact"
+    return {"row_ids": ids, "column_ids": ids, "precision": precision}
+
+
+def _rows(x: Tensor, unit: bool) -> tuple[Tensor, Tensor]:
+    """Rows whose scores are -D^2/2, or for unit rows 1 - D^2/2."""
+    return (x, x) if unit else _distance_rows(x)
 
 
 def _distance_rows(x: Tensor) -> tuple[Tensor, Tensor]:

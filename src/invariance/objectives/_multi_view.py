@@ -16,6 +16,7 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 
 import itertools
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -23,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Source, contrast
+from ._contrast import Source, contrast, cross_entropy
 from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
@@ -31,6 +32,7 @@ from ._rows import (
     check_ids,
     check_positive,
     full_precision,
+    longest_row,
     sample_ids,
     tile_precision,
     view_stack,
@@ -62,23 +64,18 @@ def multi_view(
             contrast, temperature=temperature, negatives="cross", precision=precision
         )
         pairs = [cross(u, v) for u, v in itertools.combinations(z, 2)]
-        losses = [softplus(p.negative[0] - p.positive).mean() for p in pairs]
-        return torch.stack(losses).mean()
+        losses = [cross_entropy(logits) for logits in pairs]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
     scale, ids = 1 / temperature, sample_ids(z[0])
     positive = _positives(z, scale)
+    how: dict[str, Any] = {"scale": scale, "precision": precision}
+    how["longest"] = longest_row(normalize)
     if aggregate == "mv_dhel":
-        within = [
-            log_partition(
-                u, u, scale=scale, row_ids=ids, column_ids=ids, precision=precision
-            )
-            for u in z
-        ]
+        within = [log_partition(u, u, row_ids=ids, column_ids=ids, **how) for u in z]
         a, b = torch.triu_indices(n_views, n_views, 1, device=z.device)
         return (torch.stack(within).sum(0) - positive[a, b].logsumexp(0)).mean()
-    rows, ids = z.flatten(0, 1), ids.repeat(n_views)
-    negative = log_partition(
-        rows, rows, scale=scale, row_ids=ids, column_ids=ids, precision=precision
-    )
+    rows, ids = z.flatten(0, 1), torch.cat([ids] * n_views)
+    negative = log_partition(rows, rows, row_ids=ids, column_ids=ids, **how)
     negative = negative.unflatten(0, (n_views, n))
     other_view = ~torch.eye(n_views, dtype=torch.bool, device=z.device)
     if aggregate == "poly":

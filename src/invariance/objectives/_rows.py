@@ -27,11 +27,18 @@ def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
     x = at_least_float32(x)
     length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
-    return x / length.where(length > ZERO_LENGTH, 1.0)
+    return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
+
+
+def longest_row(unit: bool) -> float:
+    """What is known of the rows' length, for ``log_partition``."""
+    return 1.0 if unit else math.inf
 
 
 def at_least_float32(x: Tensor) -> Tensor:
     """Half precision is raised to float32; float32 and float64 are kept."""
+    if x.dtype in (torch.float32, torch.float64):
+        return x
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -100,7 +107,7 @@ def view_stack(z: Tensor, *, normalize: bool = True) -> Float[Tensor, "v n d"]:
             "z needs the shape (views, n, d) with at least two views: got "
             f"{tuple(z.shape)}. Stack them with torch.stack([u, v, ...])."
         )
-    check_rows(z.flatten(0, 1), "z", least=2 * z.shape[0])
+    check_rows(z.detach().flatten(0, 1), "z", least=2 * z.shape[0])
     return unit_rows(z) if normalize else at_least_float32(z)
 
 

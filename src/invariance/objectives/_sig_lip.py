@@ -46,18 +46,45 @@ def sig_lip(
         check_number("bias", bias)
     precision = tile_precision(u, v)
     u, v = paired_rows(u, v, normalize=normalize)
-    ids = sample_ids(u)
-    # [t u, b] . [v, 1] is the logit, so that autograd reaches t and b through the rows;
-    # b in two parts, because a 16-bit tile has no room for its digits in one
-    one = torch.ones_like(u[:, :1])
-    whole = (bias * one).detach().round()
-    rows = torch.cat([scale * u, whole, bias * one - whole], 1)
-    columns = torch.cat([v, one, one], 1)
+    return questions(u, v, scale=scale, bias=bias, precision=precision)
+
+
+def questions(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    scale: Number,
+    bias: Number,
+    precision: str = "auto",
+) -> Float[Tensor, ""]:
+    """The loss of rows ready for use."""
+    ids, offset = sample_ids(u), 0.0
+    if isinstance(bias, Tensor):
+        rows, columns = _with_bias(scale * u, v, bias)
+    else:
+        rows, columns, offset = scale * u, v, -float(bias)
     unlike = row_sums(
-        rows, columns, "softplus", row_ids=ids, column_ids=ids, precision=precision
+        rows,
+        columns,
+        "softplus",
+        offset=offset,
+        row_ids=ids,
+        column_ids=ids,
+        precision=precision,
     )
-    alike = softplus(-(rows * columns).sum(1))
+    alike = softplus(offset - (rows * columns).sum(1))
     return (alike + unlike).mean()
+
+
+def _with_bias(u: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows [u, b] and [v, 1], so that autograd reaches b through the product.
+
+    In two parts, because a 16-bit tile has no room for its digits in one.
+    """
+    one = u.new_ones(len(u), 1)
+    column = bias * one
+    whole = column.detach().round()
+    return torch.cat([u, whole, column - whole], 1), torch.cat([v, one, one], 1)
 
 
 class SigLIP(Objective):

@@ -23,6 +23,7 @@ from ._rows import (
     check_positive,
     check_rows,
     full_precision,
+    longest_row,
     sample_ids,
     tile_precision,
     unit_rows,
@@ -49,7 +50,13 @@ def sup_con(
     towards, n_positives = _own_class(z, labels)
     scale, ids = 1 / temperature, sample_ids(z)
     spread = log_partition(
-        z, z, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+        z,
+        z,
+        scale=scale,
+        row_ids=ids,
+        column_ids=ids,
+        precision=precision,
+        longest=longest_row(normalize),
     )
     return ((spread - scale * towards) * (n_positives > 0)).mean()
 
@@ -65,19 +72,13 @@ def _check_labelled(z: Tensor, labels: Tensor) -> None:
 
 def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Mean score with the other rows of the anchor's class, and how many they are."""
-    groups = _group_numbers(labels)
-    sums = torch.zeros_like(z).index_add(0, groups, z)[groups]
-    sizes = torch.zeros_like(groups).index_add(0, groups, torch.ones_like(groups))
-    n_positives = sizes[groups] - 1
+    # a class is known by where it begins among the sorted labels: no need to ask how
+    # many there are, so it compiles and nothing waits for the device
+    ordered = labels.sort().values
+    begin = torch.searchsorted(ordered, labels)
+    n_positives = torch.searchsorted(ordered, labels, right=True) - begin - 1
+    sums = torch.zeros_like(z).index_add(0, begin, z).index_select(0, begin)
     return (z * (sums - z)).sum(1) / n_positives.clamp_min(1), n_positives
-
-
-def _group_numbers(labels: Tensor) -> Tensor:
-    """Labels as 0, 1, 2, ... without asking how many there are, so that it compiles."""
-    ordered, order = labels.sort(stable=True)
-    starts = torch.ones_like(ordered)
-    starts[1:] = ordered[1:] != ordered[:-1]
-    return torch.empty_like(order).scatter(0, order, starts.cumsum(0) - 1)
 
 
 class SupCon(Objective):

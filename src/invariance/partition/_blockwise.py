@@ -9,6 +9,9 @@ matrix (NT-Xent) come from the same tile: one product and, where the logits are 
 to be moderate, one exponential for both.
 """
 
+import math
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -19,8 +22,26 @@ from ._tiles import Pairs, Tile, tiles
 MODERATE = 50.0
 
 
-def forward(pairs: Pairs, scales: Tensor, columns: bool) -> tuple[Tensor, Tensor]:
-    """Log-partitions of the rows (k, n), and of the columns (k, m) or (k, 0)."""
+def scaled(pairs: Pairs, scale: float) -> tuple[Pairs, Tensor, tuple[float, float]]:
+    """A known scale put into the rows: pairs, what is left of it, and the factors.
+
+    Scaling n rows is cheaper than scaling n x m scores, tile after tile.
+    """
+    if pairs.symmetric:
+        root = math.sqrt(scale)
+        x = y = pairs.x * root
+        factors = (root, root)
+    else:
+        x, y, factors = pairs.x * scale, pairs.y, (scale, 1.0)
+    # how long its rows are is asked again
+    pairs = replace(pairs, x=x, y=y, scaled=True, longest=math.inf)
+    return pairs, x.new_ones(1), factors
+
+
+def forward(
+    pairs: Pairs, scales: Tensor, columns: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Log-partitions of the rows (k, n) and, if asked for, of the columns (k, m)."""
     moderate = logits_are_moderate(pairs, scales)
     x, y, k = pairs.x, pairs.y, len(scales)
     start = 0.0 if moderate else -torch.inf
@@ -43,42 +64,42 @@ def forward(pairs: Pairs, scales: Tensor, columns: bool) -> tuple[Tensor, Tensor
     if moderate:
         row_sums.log_()
         column_sums.log_()
-    return row_sums, column_sums
+    return row_sums, column_sums if columns else None
 
 
 def backward(
     pairs: Pairs,
     scales: Tensor,
-    outputs: tuple[Tensor, Tensor],
-    gradients: tuple[Tensor, Tensor],
+    outputs: tuple[Tensor, Tensor | None],
+    gradients: tuple[Tensor | None, Tensor | None],
     wanted: tuple[bool, bool, bool],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of x, y and the scales; an empty tensor for one that is not wanted.
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of x, y and the scales; None for one that is not wanted.
 
-    For a symmetric matrix x's gradient is the whole of it and y's is empty.
+    For a symmetric matrix x's gradient is the whole of it and y's is None.
     """
     x, y = pairs.x, pairs.y
-    want_x, want_y, want_scales = wanted
-    dx = torch.zeros_like(x) if want_x else x.new_empty(0)
-    dy = torch.zeros_like(y) if want_y and not pairs.symmetric else y.new_empty(0)
-    d_scales = torch.zeros_like(scales) if want_scales else scales.new_empty(0)
+    dx, dy, d_scales = (
+        torch.zeros_like(of) if want else None
+        for of, want in zip((x, y, scales), wanted, strict=True)
+    )
     weights = _Weights(pairs, scales, outputs, gradients)
     for tile in tiles(pairs):
         total = None
         for a, weight in enumerate(weights.of(tile)):
-            if want_scales:
+            if d_scales is not None:
                 share = (weight * tile.scores).sum()
                 d_scales[a] += share / 2 if tile.on_diagonal else share
             if not pairs.scaled:
                 weight *= scales[a]
             total = weight if total is None else total.add_(weight)
         assert total is not None
-        if want_x:
-            dx[tile.rows].addmm_(total, y[tile.columns])
+        if dx is not None:
+            dx[tile.rows].addmm_(total, tile.y)
             if pairs.symmetric and not tile.on_diagonal:
-                dx[tile.columns].addmm_(total.T, x[tile.rows])
-        if dy.numel():
-            dy[tile.columns].addmm_(total.T, x[tile.rows])
+                dx[tile.columns].addmm_(total.T, tile.x)
+        if dy is not None:
+            dy[tile.columns].addmm_(total.T, tile.x)
     return dx, dy, d_scales
 
 
@@ -89,33 +110,35 @@ class _Weights:
         self,
         pairs: Pairs,
         scales: Tensor,
-        outputs: tuple[Tensor, Tensor],
-        gradients: tuple[Tensor, Tensor],
+        outputs: tuple[Tensor, Tensor | None],
+        gradients: tuple[Tensor | None, Tensor | None],
     ) -> None:
         self.scales = scales
         self.moderate = logits_are_moderate(pairs, scales)
-        rows, columns = (
-            finite_part(p, g) for p, g in zip(outputs, gradients, strict=True)
-        )
-        if pairs.symmetric:
-            columns = rows
-        self.two_sided = columns[0].shape[1] > 0
-        if self.moderate:
-            rows, columns = ((p, g * (-p).exp()) for p, g in (rows, columns))
-        (self.row_p, self.row_g), (self.column_p, self.column_g) = rows, columns
+        (rows, columns), (d_rows, d_columns) = outputs, gradients
+        self.rows = self._side(rows, d_rows)
+        self.columns = self.rows if pairs.symmetric else None
+        if columns is not None and not pairs.symmetric:
+            self.columns = self._side(columns, d_columns)
+
+    def _side(
+        self, partition: Tensor, gradient: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        if gradient is None:
+            gradient = torch.zeros_like(partition)
+        p, g = finite_part(partition, gradient)
+        return p, g * (-p).exp() if self.moderate else g
 
     def of(self, tile: Tile) -> list[Tensor]:
         """One tensor of weights a scale."""
         return [self._of(tile, a, lg) for a, lg in enumerate(tile.logits(self.scales))]
 
     def _of(self, tile: Tile, a: int, logits: Tensor) -> Tensor:
-        row_p, row_g = self.row_p[a, tile.rows, None], self.row_g[a, tile.rows, None]
-        if not self.two_sided:
+        row_p, row_g = (side[a, tile.rows, None] for side in self.rows)
+        if self.columns is None:
             exponent = logits if self.moderate else logits.sub_(row_p)
             return exponent.exp_().mul_(row_g)
-        column_p, column_g = (
-            side[a, tile.columns] for side in (self.column_p, self.column_g)
-        )
+        column_p, column_g = (side[a, tile.columns] for side in self.columns)
         if self.moderate:
             return logits.exp_().mul_(row_g + column_g)
         by_column = (logits - column_p).exp_().mul_(column_g)
@@ -128,17 +151,23 @@ def finite_part(partition: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
     return partition.masked_fill(empty, 0.0), gradient.masked_fill(empty, 0.0)
 
 
-def logits_are_moderate(pairs: Pairs, scales: Tensor | None = None) -> bool:
+def logits_are_moderate(pairs: Pairs, scales: Tensor | float) -> bool:
     """Whether every logit is known to fit the exponent range with room to spare.
 
     By Cauchy-Schwarz none exceeds |scale| max|x| max|y|. If that is moderate, terms
     can be summed as they are, and rows and columns share their exponentials. Otherwise
     (very low temperature, long vectors) each row and column follows its own maximum.
-    Asking costs a wait for the device, so only a CPU is asked.
+    Unless the lengths are known, asking costs a wait for the device: only a CPU is.
     """
+    if isinstance(scales, float) and abs(scales) * pairs.longest**2 <= MODERATE:
+        return True
     if pairs.x.device.type != "cpu" or not len(pairs.x) or not len(pairs.y):
         return False
-    longest = pairs.x.norm(dim=1).max()
-    longest = longest * (longest if pairs.symmetric else pairs.y.norm(dim=1).max())
-    largest = 1.0 if scales is None else scales.abs().max()
-    return bool(largest * longest <= MODERATE)
+    longest = _longest(pairs.x)
+    longest *= longest if pairs.symmetric else _longest(pairs.y)
+    largest = float(scales.abs().max()) if isinstance(scales, Tensor) else abs(scales)
+    return largest * longest <= MODERATE
+
+
+def _longest(rows: Tensor) -> float:
+    return torch.linalg.vector_norm(rows, dim=1).max().item()

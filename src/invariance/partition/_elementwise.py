@@ -73,17 +73,21 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
 }
 
 
+def _less(scores: Tensor, offset: float) -> Tensor:
+    return scores.sub_(offset) if offset else scores
+
+
 def forward(pairs: Pairs, function: str, parameter: float, offset: float) -> Tensor:
     """Row sums of the function over the allowed pairs: (n,)."""
     value, _ = FUNCTIONS[function]
     sums = pairs.x.new_zeros(len(pairs.x))
     for tile in tiles(pairs):
-        terms = value(tile.scores - offset, parameter)
+        terms = value(_less(tile.scores, offset), parameter)
         if tile.excluded is not None:
             terms = terms.masked_fill(tile.excluded, 0.0)
-        sums[tile.rows] += terms.sum(1)
+        sums[tile.rows].add_(terms.sum(1))
         if pairs.symmetric and not tile.on_diagonal:
-            sums[tile.columns] += terms.sum(0)
+            sums[tile.columns].add_(terms.sum(0))
     return sums
 
 
@@ -94,22 +98,22 @@ def backward(
     offset: float,
     gradient: Tensor,
     want_y: bool,
-) -> tuple[Tensor, Tensor]:
-    """Gradients of x and y; for a symmetric matrix all of it is in x's."""
+) -> tuple[Tensor, Tensor | None]:
+    """Gradients of x and, if wanted, y; of a symmetric matrix all of it is in x's."""
     _, slope = FUNCTIONS[function]
     x, y = pairs.x, pairs.y
     dx = torch.zeros_like(x)
-    dy = torch.zeros_like(y) if want_y and not pairs.symmetric else y.new_empty(0)
+    dy = torch.zeros_like(y) if want_y and not pairs.symmetric else None
     for tile in tiles(pairs):
         weight = gradient[tile.rows, None]
         if pairs.symmetric:
             weight = weight + gradient[tile.columns]
-        weight = weight * slope(tile.scores - offset, parameter)
+        weight = weight * slope(_less(tile.scores, offset), parameter)
         if tile.excluded is not None:
             weight.masked_fill_(tile.excluded, 0.0)
-        dx[tile.rows].addmm_(weight, y[tile.columns])
+        dx[tile.rows].addmm_(weight, tile.y)
         if pairs.symmetric and not tile.on_diagonal:
-            dx[tile.columns].addmm_(weight.T, x[tile.rows])
-        if dy.numel():
-            dy[tile.columns].addmm_(weight.T, x[tile.rows])
+            dx[tile.columns].addmm_(weight.T, tile.x)
+        if dy is not None:
+            dy[tile.columns].addmm_(weight.T, tile.x)
     return dx, dy

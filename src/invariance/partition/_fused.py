@@ -5,31 +5,18 @@ its rounded rows on, so that the backward pass needs nothing of the float32 ones
 those can be freed. Triton is imported when an operator runs, not before.
 """
 
-from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.library import custom_op, register_autograd, register_fake
 
 from ._layout import tile_shape
-from ._operators import refuse_second_derivative
+from ._operation import Code, Operation
+from ._operation import alone_on as alone_on
 
 _MASKS = "Tensor? row_ids, Tensor? column_ids, Tensor? low, Tensor? high"
 _TILES = "Tensor x_tiles, Tensor y_tiles, Tensor bounds, SymInt m, SymInt d"
 _FUNCTION = "str function, float parameter, float offset"
-
-
-def alone_on(x: Tensor) -> AbstractContextManager:
-    """On the tensor's own device, whichever is current, and without autocast."""
-    there = not x.is_cuda or torch.cuda.current_device() == x.get_device()
-    if there and not torch.is_autocast_enabled(x.device.type):
-        return nullcontext()
-    stack = ExitStack()
-    stack.enter_context(torch.autocast(x.device.type, enabled=False))
-    if x.is_cuda:
-        stack.enter_context(torch.cuda.device(x.device))
-    return stack
 
 
 def _problem(
@@ -69,39 +56,26 @@ def _fake_rounded(
 # ---------------------------------------------------------------- log-partitions
 
 
-@custom_op(
-    "invariance::fused_log_partitions",
-    mutates_args=(),
-    schema=f"(Tensor x, Tensor y, {_MASKS}, Tensor scales, bool symmetric, "
-    "bool columns, bool exact) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-)
-def fused_log_partitions(
+def _partitions(
     x, y, row_ids, column_ids, low, high, scales, symmetric, columns, exact
 ):
     from ._triton import log_partitions
 
-    with alone_on(x):
-        tiles = _rounded(x, y, symmetric, exact)
-        sides = (x.shape[0], y.shape[0], x.shape[1])
-        problem = _problem(tiles, sides, (row_ids, column_ids, low, high))
-        return *log_partitions(problem, scales, columns), *tiles
+    tiles = _rounded(x, y, symmetric, exact)
+    sides = (x.shape[0], y.shape[0], x.shape[1])
+    problem = _problem(tiles, sides, (row_ids, column_ids, low, high))
+    return *log_partitions(problem, scales, columns), *tiles
 
 
-@register_fake("invariance::fused_log_partitions")
-def _(x, y, row_ids, column_ids, low, high, scales, symmetric, columns, exact):
+def _partition_shapes(
+    x, y, row_ids, column_ids, low, high, scales, symmetric, columns, exact
+):
     k, n, m = scales.shape[0], x.shape[0], y.shape[0]
     sums = x.new_empty(k, n), x.new_empty(k, m if columns else 0)
     return *sums, *_fake_rounded(x, y, symmetric, exact)
 
 
-@custom_op(
-    "invariance::fused_log_partitions_backward",
-    mutates_args=(),
-    schema=f"({_TILES}, {_MASKS}, Tensor scales, Tensor rows, Tensor columns, "
-    "Tensor d_rows, Tensor d_columns, bool symmetric, bool want_x, bool want_y, "
-    "bool want_scales) -> (Tensor, Tensor, Tensor)",
-)
-def fused_log_partitions_backward(
+def _partitions_backward(
     x_tiles, y_tiles, bounds, m, d, row_ids, column_ids, low, high,
     scales, rows, columns, d_rows, d_columns, symmetric, want_x, want_y, want_scales,
 ):  # fmt: skip
@@ -110,8 +84,7 @@ def fused_log_partitions_backward(
     problem = _problem((x_tiles, y_tiles, bounds), sides, masks)
     wanted = want_x, want_y and not symmetric, want_scales
     both = (rows, d_rows), (columns, d_columns)
-    with alone_on(rows):
-        return _partition_gradients(problem, scales, *both, symmetric, wanted)
+    return _partition_gradients(problem, scales, *both, symmetric, wanted)
 
 
 def _partition_gradients(
@@ -165,8 +138,7 @@ def _gradients(
     )
 
 
-@register_fake("invariance::fused_log_partitions_backward")
-def _(
+def _partitions_backward_shapes(
     x_tiles, y_tiles, bounds, m, d, row_ids, column_ids, low, high,
     scales, rows, columns, d_rows, d_columns, symmetric, want_x, want_y, want_scales,
 ):  # fmt: skip
@@ -182,11 +154,10 @@ def _keep_partitions(ctx: Any, inputs: tuple, output: tuple) -> None:
     rows, columns, *tiles = output
     ctx.m, ctx.d = y.shape[0], x.shape[1]
     ctx.save_for_backward(*tiles, *masks, scales, rows, columns)
-    ctx.set_materialize_grads(False)  # the tiles' would be as large as they are
 
 
 def _partitions_gradient(
-    ctx: Any, d_rows: Tensor | None, d_columns: Tensor | None, *_: Any
+    backward: Any, ctx: Any, d_rows: Tensor | None, d_columns: Tensor | None, *_: Any
 ) -> tuple:
     *tiles, row_ids, column_ids, low, high, scales, rows, columns = ctx.saved_tensors
     want_x, want_y, want_scales = (ctx.needs_input_grad[i] for i in (0, 1, 6))
@@ -194,7 +165,7 @@ def _partitions_gradient(
         d_rows = torch.zeros_like(rows)
     if d_columns is None:
         d_columns = torch.zeros_like(columns)
-    dx, dy, d_scales = fused_log_partitions_backward(
+    dx, dy, d_scales = backward(
         *tiles, ctx.m, ctx.d, row_ids, column_ids, low, high, scales, rows, columns,
         d_rows, d_columns, ctx.symmetric, want_x, want_y, want_scales,
     )  # fmt: skip
@@ -207,39 +178,46 @@ def _partitions_gradient(
     )
 
 
+fused_log_partitions = Operation(
+    "fused_log_partitions",
+    Code(
+        f"(Tensor x, Tensor y, {_MASKS}, Tensor scales, bool symmetric, "
+        "bool columns, bool exact) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+        _partitions,
+        _partition_shapes,
+    ),
+    Code(
+        f"({_TILES}, {_MASKS}, Tensor scales, Tensor rows, Tensor columns, "
+        "Tensor d_rows, Tensor d_columns, bool symmetric, bool want_x, bool want_y, "
+        "bool want_scales) -> (Tensor, Tensor, Tensor)",
+        _partitions_backward,
+        _partitions_backward_shapes,
+    ),
+    keep=_keep_partitions,
+    gradient=_partitions_gradient,
+    results=2,
+)
+
+
 # ---------------------------------------------------------------- other sums
 
 
-@custom_op(
-    "invariance::fused_row_sums",
-    mutates_args=(),
-    schema="(Tensor x, Tensor y, Tensor? row_ids, Tensor? column_ids, bool symmetric, "
-    f"bool exact, {_FUNCTION}) -> (Tensor, Tensor, Tensor, Tensor)",
-)
-def fused_row_sums(
-    x, y, row_ids, column_ids, symmetric, exact, function, parameter, offset
-):
+def _sums(x, y, row_ids, column_ids, symmetric, exact, function, parameter, offset):
     from ._triton import row_sums
 
-    with alone_on(x):
-        tiles = _rounded(x, y, symmetric, exact)
-        sides = (x.shape[0], y.shape[0], x.shape[1])
-        problem = _problem(tiles, sides, (row_ids, column_ids))
-        return row_sums(problem, function, parameter, offset), *tiles
+    tiles = _rounded(x, y, symmetric, exact)
+    sides = (x.shape[0], y.shape[0], x.shape[1])
+    problem = _problem(tiles, sides, (row_ids, column_ids))
+    return row_sums(problem, function, parameter, offset), *tiles
 
 
-@register_fake("invariance::fused_row_sums")
-def _(x, y, row_ids, column_ids, symmetric, exact, function, parameter, offset):
+def _sum_shapes(
+    x, y, row_ids, column_ids, symmetric, exact, function, parameter, offset
+):
     return x.new_empty(x.shape[0]), *_fake_rounded(x, y, symmetric, exact)
 
 
-@custom_op(
-    "invariance::fused_row_sums_backward",
-    mutates_args=(),
-    schema=f"({_TILES}, Tensor? row_ids, Tensor? column_ids, Tensor gradient, "
-    f"bool symmetric, bool want_y, {_FUNCTION}) -> (Tensor, Tensor)",
-)
-def fused_row_sums_backward(
+def _sums_backward(
     x_tiles, y_tiles, bounds, m, d, row_ids, column_ids, gradient, symmetric, want_y,
     function, parameter, offset,
 ):  # fmt: skip
@@ -247,15 +225,13 @@ def fused_row_sums_backward(
 
     sides = (gradient.shape[0], m, d)
     problem = _problem((x_tiles, y_tiles, bounds), sides, (row_ids, column_ids))
-    with alone_on(gradient):
-        weights = _triton.slope_weights(
-            problem, function, parameter, offset, gradient, symmetric
-        )
-        return _gradients(problem, weights, True, want_y and not symmetric)
+    weights = _triton.slope_weights(
+        problem, function, parameter, offset, gradient, symmetric
+    )
+    return _gradients(problem, weights, True, want_y and not symmetric)
 
 
-@register_fake("invariance::fused_row_sums_backward")
-def _(
+def _sums_backward_shapes(
     x_tiles, y_tiles, bounds, m, d, row_ids, column_ids, gradient, symmetric, want_y,
     function, parameter, offset,
 ):  # fmt: skip
@@ -269,16 +245,13 @@ def _(
 def _keep_sums(ctx: Any, inputs: tuple, output: tuple) -> None:
     x, y, *ids, ctx.symmetric, _, ctx.function, ctx.parameter, ctx.offset = inputs
     ctx.m, ctx.d = y.shape[0], x.shape[1]
-    ctx.save_for_backward(*output[1:], *ids)
-    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*output, *ids)
 
 
-def _sums_gradient(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple:
+def _sums_gradient(backward: Any, ctx: Any, gradient: Tensor, *_: Any) -> tuple:
     want_x, want_y = ctx.needs_input_grad[:2]
-    if gradient is None:
-        return (None,) * 9
-    *tiles, row_ids, column_ids = ctx.saved_tensors
-    dx, dy = fused_row_sums_backward(
+    _, *tiles, row_ids, column_ids = ctx.saved_tensors
+    dx, dy = backward(
         *tiles, ctx.m, ctx.d, row_ids, column_ids, gradient, ctx.symmetric, want_y,
         ctx.function, ctx.parameter, ctx.offset,
     )  # fmt: skip
@@ -289,12 +262,20 @@ def _sums_gradient(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple:
     )
 
 
-register_autograd(
-    "invariance::fused_log_partitions",
-    _partitions_gradient,
-    setup_context=_keep_partitions,
+fused_row_sums = Operation(
+    "fused_row_sums",
+    Code(
+        "(Tensor x, Tensor y, Tensor? row_ids, Tensor? column_ids, bool symmetric, "
+        f"bool exact, {_FUNCTION}) -> (Tensor, Tensor, Tensor, Tensor)",
+        _sums,
+        _sum_shapes,
+    ),
+    Code(
+        f"({_TILES}, Tensor? row_ids, Tensor? column_ids, Tensor gradient, "
+        f"bool symmetric, bool want_y, {_FUNCTION}) -> (Tensor, Tensor)",
+        _sums_backward,
+        _sums_backward_shapes,
+    ),
+    keep=_keep_sums,
+    gradient=_sums_gradient,
 )
-register_autograd(
-    "invariance::fused_row_sums", _sums_gradient, setup_context=_keep_sums
-)
-refuse_second_derivative("fused_log_partitions_backward", "fused_row_sums_backward")

@@ -34,6 +34,7 @@ def log_partition(
     high: Band = None,
     backend: str = "auto",
     precision: str = "auto",
+    longest: float | int = math.inf,
 ) -> Float[Tensor, " n"]:
     """Log of each row's sum of exp(scale * score) over the columns allowed to it.
 
@@ -50,6 +51,8 @@ def log_partition(
             ``invariance.partition.explain`` says what "auto" does.
         precision: Of the fused GPU kernels, one of ``invariance.partition.PRECISIONS``;
             other backends compute in at least float32 whatever it says.
+        longest: What no row of x or y exceeds in length, if that is known: 1 for unit
+            rows. It spares looking whether an exponential could overflow.
 
     >>> x = torch.eye(3)
     >>> ids = torch.arange(3)
@@ -66,7 +69,8 @@ def log_partition(
         high=high,
         backend=backend,
         precision=precision,
-    )[0]
+        longest=longest,
+    ).squeeze(0)
 
 
 def log_partitions(
@@ -80,10 +84,11 @@ def log_partitions(
     high: Band = None,
     backend: str = "auto",
     precision: str = "auto",
+    longest: float | int = math.inf,
 ) -> Float[Tensor, "k n"]:
     """``log_partition`` at several scales from one pass over the scores."""
     symmetric = x is y and row_ids is column_ids and low is None and high is None
-    pairs = _pairs(x, y, row_ids, column_ids, low, high, symmetric)
+    pairs = _pairs(x, y, row_ids, column_ids, low, high, symmetric, longest)
     plan = _plan(backend, precision, x, y)
     if plan.backend == "dense":
         return _dense.log_partitions(pairs, _scales(scales, pairs.x))
@@ -100,12 +105,13 @@ def two_sided_log_partition(
     column_ids: Int[Tensor, " m"] | None = None,
     backend: str = "auto",
     precision: str = "auto",
+    longest: float | int = math.inf,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " m"]]:
     """Log-partitions of the rows and of the columns of one score matrix.
 
     Both directions of a symmetric InfoNCE or CLIP loss for one set of products.
     """
-    pairs = _pairs(x, y, row_ids, column_ids, None, None, False)
+    pairs = _pairs(x, y, row_ids, column_ids, None, None, False, longest)
     plan = _plan(backend, precision, x, y)
     if plan.backend == "dense":
         factors = _scales([scale], pairs.x)
@@ -113,7 +119,8 @@ def two_sided_log_partition(
         both = (_dense.log_partitions(p, factors)[0] for p in (pairs, turned))
         return next(both), next(both)
     rows, columns = _stream(pairs, [scale], plan, columns=True)
-    return rows[0], columns[0]
+    assert columns is not None
+    return rows.squeeze(0), columns.squeeze(0)
 
 
 def row_sums(
@@ -156,38 +163,40 @@ def row_sums(
 
 def _stream(
     pairs: Pairs, scales: Sequence[Number] | Tensor, plan: Plan, columns: bool
-) -> tuple[Tensor, Tensor]:
-    """Call the operator; a single known scale goes into the rows beforehand.
-
-    Scaling n rows is cheaper than scaling n x m scores, tile after tile. Bands speak
-    of unscaled scores, and a learned scale may have either sign: those stay outside.
-    """
-    x, y, scaled = pairs.x, pairs.y, False
-    factors = _scales(scales, x)
+) -> tuple[Tensor, Tensor | None]:
+    """Call the operation that computes the rows' sums and, if asked, the columns'."""
+    x, y, symmetric = pairs.x, pairs.y, pairs.symmetric
+    masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
     if plan.backend == "triton":
-        masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
-        how = (pairs.symmetric, columns, plan.precision == "exact")
-        rows, sides, *_ = _fused.fused_log_partitions(x, y, *masks, factors, *how)
-        return rows, sides
-    if len(scales) == 1 and isinstance(scales[0], int | float):
-        scale = float(scales[0])
-        if pairs.symmetric and scale > 0:
-            x = y = x * math.sqrt(scale)
-            scaled = True
-        elif not pairs.symmetric and pairs.low is None and pairs.high is None:
-            x, scaled = x * scale, True
-    if scaled:
-        factors = torch.ones_like(factors)
-    ids = (pairs.row_ids, pairs.column_ids)
-    modes = (pairs.low, pairs.high, pairs.symmetric, scaled)
-    rows, sides, _ = _operators.log_partitions(x, y, *ids, *modes, factors, columns)
-    return rows, sides
+        modes = (symmetric, columns, plan.precision == "exact")
+        return _fused.fused_log_partitions(x, y, *masks, _scales(scales, x), *modes)
+    scale, factors = _known(scales, pairs), None
+    if scale is None:
+        scale, factors = 1.0, _scales(scales, x)
+    how = (factors, scale, pairs.longest, symmetric, columns)
+    return _operators.log_partitions(x, y, *masks, *how)
+
+
+def _known(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:
+    """The one scale, if it can go into rows and products instead of every score.
+
+    Bands speak of unscaled scores, and half of a negative scale has no place in x and
+    half in y: those stay outside, as a learned scale does.
+    """
+    if len(scales) != 1 or not isinstance(scales[0], int | float):
+        return None
+    if pairs.low is not None or pairs.high is not None:
+        return None
+    scale = float(scales[0])
+    return scale if scale > 0 or not pairs.symmetric else None
 
 
 def _plan(backend: str, precision: str, x: Tensor, y: Tensor) -> Plan:
     """The backend asked for, or the one that suits the rows."""
     (n, d), m = x.shape, y.shape[0]
-    dtype = torch.promote_types(x.dtype, y.dtype)
+    dtype = x.dtype
+    if dtype != y.dtype:
+        dtype = torch.promote_types(dtype, y.dtype)
     if backend == "auto" and n and m:
         return explain(n, m, d, device=x.device, dtype=dtype, precision=precision)
     if backend == "auto":
@@ -207,7 +216,7 @@ def _scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
         s.to(like).reshape(1) if isinstance(s, Tensor) else like.new_full((1,), s)
         for s in scales
     ]
-    return torch.cat(parts)
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _pairs(
@@ -218,6 +227,7 @@ def _pairs(
     low: Band,
     high: Band,
     symmetric: bool,
+    longest: float | int = math.inf,
 ) -> Pairs:
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ShapeError(
@@ -240,16 +250,21 @@ def _pairs(
         )
     _check_length("row_ids", row_ids, "row", x)
     _check_length("column_ids", column_ids, "column", y)
-    dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
-    rows = x.to(dtype).contiguous()
-    columns = rows if symmetric else y.to(dtype).contiguous()
-    low, high = (_band(name, b, rows) for name, b in (("low", low), ("high", high)))
-    return Pairs(rows, columns, row_ids, column_ids, low, high, symmetric)
+    dtype = x.dtype
+    if dtype != y.dtype or dtype not in (torch.float32, torch.float64):
+        both = torch.promote_types(dtype, y.dtype)
+        dtype = torch.promote_types(both, torch.float32)
+        x, y = x.to(dtype), y if symmetric else y.to(dtype)
+    rows = x.contiguous()
+    columns = rows if symmetric else y.contiguous()
+    low = None if low is None else _band("low", low, rows)
+    high = None if high is None else _band("high", high, rows)
+    return Pairs(
+        rows, columns, row_ids, column_ids, low, high, symmetric, longest=float(longest)
+    )
 
 
-def _band(name: str, bound: Band, rows: Tensor) -> Tensor | None:
-    if bound is None:
-        return None
+def _band(name: str, bound: Number, rows: Tensor) -> Tensor:
     if not isinstance(bound, Tensor):
         return rows.new_full((len(rows),), float(bound))
     bound = bound.detach().to(rows)

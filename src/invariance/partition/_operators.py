@@ -1,155 +1,162 @@
-"""The streaming computations as PyTorch operators.
+"""The streaming computations on any device: what runs, what is kept, the gradient.
 
-As custom operators with a shape-only twin they are one opaque node to torch.compile,
-switch autocast off inside, and refuse to be differentiated twice.
+``Operation`` makes of each a node for torch.compile and a function for eager mode.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.library import custom_op, register_autograd, register_fake
 
-from ..errors import InvarianceError
 from . import _blockwise, _elementwise, _whole
+from ._operation import Code, Operation
+from ._operation import refuse as refuse
+from ._operation import refuse_second_derivative as refuse_second_derivative
 from ._planner import keeps_scores
 from ._tiles import Pairs
 
 _PAIRS = "Tensor x, Tensor y, Tensor? row_ids, Tensor? column_ids"
-_BANDED = f"{_PAIRS}, Tensor? low, Tensor? high, bool symmetric, bool scaled"
+# scales are a tensor, or None where there is one and it is known: the number scale
+_BANDED = (
+    f"{_PAIRS}, Tensor? low, Tensor? high, Tensor? scales, float scale, float longest, "
+    "bool symmetric"
+)
 _SUMMED = f"{_PAIRS}, bool symmetric, str function, float parameter, float offset"
-
-
-def _without_autocast(x: Tensor) -> Any:
-    return torch.autocast(x.device.type, enabled=False)
 
 
 # ---------------------------------------------------------------- log-partitions
 
 
-def _keeps(x: Tensor, y: Tensor, scaled: bool) -> bool:
-    """Whether scores are kept: small ones, with their single scale already inside."""
-    return scaled and keeps_scores(len(x), len(y), x.element_size(), x.device)
+def _keeps(x: Tensor, y: Tensor, scales: Tensor | None) -> bool:
+    """Whether scores are kept: small ones, at a single scale that is known."""
+    return scales is None and keeps_scores(
+        x.shape[0], y.shape[0], x.element_size(), x.device
+    )
 
 
-@custom_op(
-    "invariance::log_partitions",
-    mutates_args=(),
-    schema=f"({_BANDED}, Tensor scales, bool columns) -> (Tensor, Tensor, Tensor)",
-)
-def log_partitions(
-    x, y, row_ids, column_ids, low, high, symmetric, scaled, scales, columns
+def _partitions(
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric, columns
 ):
-    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, scaled)
-    with _without_autocast(x):
-        if _keeps(x, y, scaled):
-            return _whole.forward(pairs, columns)
-        return *_blockwise.forward(pairs, scales, columns), x.new_empty(0)
+    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, longest=longest)
+    if _keeps(x, y, scales):
+        return _whole.forward(pairs, scale, columns)
+    if scales is None:
+        pairs, scales, _ = _blockwise.scaled(pairs, scale)
+    return *_blockwise.forward(pairs, scales, columns), None
 
 
-@register_fake("invariance::log_partitions")
-def _(x, y, row_ids, column_ids, low, high, symmetric, scaled, scales, columns):
-    k, n, m = scales.shape[0], x.shape[0], y.shape[0]
-    kept = x.new_empty(n, m) if _keeps(x, y, scaled) else x.new_empty(0)
-    return x.new_empty(k, n), x.new_empty(k, m if columns else 0), kept
+def _partition_shapes(
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric, columns
+):
+    k, n, m = 1 if scales is None else scales.shape[0], x.shape[0], y.shape[0]
+    return (
+        x.new_empty(k, n),
+        x.new_empty(k, m) if columns else None,
+        x.new_empty(n, m) if _keeps(x, y, scales) else None,
+    )
 
 
-@custom_op(
-    "invariance::log_partitions_backward",
-    mutates_args=(),
-    schema=f"({_BANDED}, Tensor scales, Tensor rows, Tensor columns, Tensor kept, "
-    "Tensor d_rows, Tensor d_columns, bool want_x, bool want_y, bool want_scales) "
-    "-> (Tensor, Tensor, Tensor)",
-)
-def log_partitions_backward(
-    x, y, row_ids, column_ids, low, high, symmetric, scaled,
-    scales, rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
+def _partitions_backward(
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric,
+    rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
-    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, scaled)
+    pairs = Pairs(x, y, row_ids, column_ids, low, high, symmetric, longest=longest)
+    if columns is None or not columns.numel():  # they are not asked for
+        columns = d_columns = None
+        d_rows = torch.zeros_like(rows) if d_rows is None else d_rows
     outputs, gradients = (rows, columns), (d_rows, d_columns)
-    with _without_autocast(x):
-        if _keeps(x, y, scaled):
-            dx, dy = _whole.backward(pairs, kept, outputs, gradients, want_y)
-            return dx if want_x else x.new_empty(0), dy, scales.new_empty(0)
-        wanted = (want_x, want_y, want_scales)
+    wanted = (want_x, want_y and not symmetric, want_scales)
+    if _keeps(x, y, scales):
+        return _whole.backward(pairs, scale, kept, outputs, gradients, wanted)
+    if scales is not None:
         return _blockwise.backward(pairs, scales, outputs, gradients, wanted)
+    pairs, one, (by_x, by_y) = _blockwise.scaled(pairs, scale)
+    dx, dy, _ = _blockwise.backward(pairs, one, outputs, gradients, wanted)
+    if dx is not None:
+        dx.mul_(by_x)
+    if dy is not None:
+        dy.mul_(by_y)
+    return dx, dy, None
 
 
-@register_fake("invariance::log_partitions_backward")
-def _(
-    x, y, row_ids, column_ids, low, high, symmetric, scaled,
-    scales, rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
+def _partitions_backward_shapes(
+    x, y, row_ids, column_ids, low, high, scales, scale, longest, symmetric,
+    rows, columns, kept, d_rows, d_columns, want_x, want_y, want_scales,
 ):  # fmt: skip
     return (
-        torch.empty_like(x) if want_x else x.new_empty(0),
-        torch.empty_like(y) if want_y and not symmetric else y.new_empty(0),
-        torch.empty_like(scales) if want_scales else scales.new_empty(0),
+        torch.empty_like(x) if want_x else None,
+        torch.empty_like(y) if want_y and not symmetric else None,
+        torch.empty_like(scales) if want_scales else None,
     )
 
 
 def _keep_partitions(ctx: Any, inputs: tuple, output: tuple) -> None:
-    *tensors, ctx.symmetric, ctx.scaled, scales, _ = inputs
-    ctx.save_for_backward(*tensors, scales, *output)
+    *tensors, ctx.scale, ctx.longest, ctx.symmetric, _ = inputs
+    ctx.save_for_backward(*tensors, *output)
 
 
 def _partitions_gradient(
-    ctx: Any, d_rows: Tensor, d_columns: Tensor, d_kept: Tensor
+    backward: Any, ctx: Any, d_rows: Tensor | None, d_columns: Tensor | None, *_: Any
 ) -> tuple:
-    *pairs, scales, rows, columns, kept = ctx.saved_tensors
-    want_x, want_y, want_scales = (ctx.needs_input_grad[i] for i in (0, 1, 8))
-    dx, dy, d_scales = log_partitions_backward(
-        *pairs, ctx.symmetric, ctx.scaled, scales, rows, columns, kept,
+    *pairs, rows, columns, kept = ctx.saved_tensors
+    want_x, want_y, want_scales = (ctx.needs_input_grad[i] for i in (0, 1, 6))
+    dx, dy, d_scales = backward(
+        *pairs, ctx.scale, ctx.longest, ctx.symmetric, rows, columns, kept,
         d_rows, d_columns, want_x, want_y, want_scales,
     )  # fmt: skip
     return (
         dx if want_x else None,
         dy if want_y and not ctx.symmetric else None,
-        *(None,) * 6,
+        *(None,) * 4,
         d_scales if want_scales else None,
-        None,
+        *(None,) * 4,
     )
+
+
+log_partitions = Operation(
+    "log_partitions",
+    Code(
+        f"({_BANDED}, bool columns) -> (Tensor, Tensor, Tensor)",
+        _partitions,
+        _partition_shapes,
+    ),
+    Code(
+        f"({_BANDED}, Tensor rows, Tensor? columns, Tensor? kept, Tensor? d_rows, "
+        "Tensor? d_columns, bool want_x, bool want_y, bool want_scales) "
+        "-> (Tensor, Tensor, Tensor)",
+        _partitions_backward,
+        _partitions_backward_shapes,
+    ),
+    keep=_keep_partitions,
+    gradient=_partitions_gradient,
+    results=2,
+)
 
 
 # ---------------------------------------------------------------- other sums
 
 
-@custom_op(
-    "invariance::row_sums",
-    mutates_args=(),
-    schema=f"({_SUMMED}) -> Tensor",
-)
-def row_sums(x, y, row_ids, column_ids, symmetric, function, parameter, offset):
+def _sums(x, y, row_ids, column_ids, symmetric, function, parameter, offset):
     pairs = Pairs(x, y, row_ids, column_ids, symmetric=symmetric)
-    with _without_autocast(x):
-        return _elementwise.forward(pairs, function, parameter, offset)
+    return _elementwise.forward(pairs, function, parameter, offset)
 
 
-@register_fake("invariance::row_sums")
-def _(x, y, row_ids, column_ids, symmetric, function, parameter, offset):
+def _sum_shapes(x, y, row_ids, column_ids, symmetric, function, parameter, offset):
     return x.new_empty(x.shape[0])
 
 
-@custom_op(
-    "invariance::row_sums_backward",
-    mutates_args=(),
-    schema=f"({_SUMMED}, Tensor gradient, bool want_y) -> (Tensor, Tensor)",
-)
-def row_sums_backward(
+def _sums_backward(
     x, y, row_ids, column_ids, symmetric, function, parameter, offset, gradient, want_y
 ):
     pairs = Pairs(x, y, row_ids, column_ids, symmetric=symmetric)
-    with _without_autocast(x):
-        return _elementwise.backward(
-            pairs, function, parameter, offset, gradient, want_y
-        )
+    return _elementwise.backward(pairs, function, parameter, offset, gradient, want_y)
 
 
-@register_fake("invariance::row_sums_backward")
-def _(
+def _sums_backward_shapes(
     x, y, row_ids, column_ids, symmetric, function, parameter, offset, gradient, want_y
 ):
     has_y = want_y and not symmetric
-    return torch.empty_like(x), torch.empty_like(y) if has_y else y.new_empty(0)
+    return torch.empty_like(x), torch.empty_like(y) if has_y else None
 
 
 def _keep_sums(ctx: Any, inputs: tuple, output: Tensor) -> None:
@@ -157,34 +164,27 @@ def _keep_sums(ctx: Any, inputs: tuple, output: Tensor) -> None:
     ctx.save_for_backward(*tensors)
 
 
-def _sums_gradient(ctx: Any, gradient: Tensor) -> tuple:
-    want_y = ctx.needs_input_grad[1]
-    dx, dy = row_sums_backward(
+def _sums_gradient(backward: Any, ctx: Any, gradient: Tensor) -> tuple:
+    want_x, want_y = ctx.needs_input_grad[:2]
+    dx, dy = backward(
         *ctx.saved_tensors, ctx.symmetric, ctx.function, ctx.parameter, ctx.offset,
         gradient, want_y,
     )  # fmt: skip
-    return dx, dy if want_y and not ctx.symmetric else None, *(None,) * 6
-
-
-# ---------------------------------------------------------------- second derivatives
-
-
-def refuse(ctx: Any, *gradients: Tensor) -> None:
-    """The backward of a backward."""
-    raise InvarianceError(
-        "A streaming log-partition can be differentiated once, not twice. For a "
-        "gradient penalty or a Hessian, compute it with backend='dense'."
+    return (
+        dx if want_x else None,
+        dy if want_y and not ctx.symmetric else None,
+        *(None,) * 6,
     )
 
 
-def refuse_second_derivative(*names: str) -> None:
-    """Let the backward operators of these names raise if they are differentiated."""
-    for name in names:
-        register_autograd(f"invariance::{name}", refuse)
-
-
-register_autograd(
-    "invariance::log_partitions", _partitions_gradient, setup_context=_keep_partitions
+row_sums = Operation(
+    "row_sums",
+    Code(f"({_SUMMED}) -> Tensor", _sums, _sum_shapes),
+    Code(
+        f"({_SUMMED}, Tensor gradient, bool want_y) -> (Tensor, Tensor)",
+        _sums_backward,
+        _sums_backward_shapes,
+    ),
+    keep=_keep_sums,
+    gradient=_sums_gradient,
 )
-register_autograd("invariance::row_sums", _sums_gradient, setup_context=_keep_sums)
-refuse_second_derivative("log_partitions_backward", "row_sums_backward")

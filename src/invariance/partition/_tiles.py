@@ -5,6 +5,7 @@ tiles and never holds more than one. A symmetric matrix (``y`` is ``x``) is visi
 and above its diagonal only: a tile (i, j) then speaks for (j, i) as well.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,12 +31,27 @@ class Pairs:
     high: Tensor | None = None
     symmetric: bool = False
     scaled: bool = False  # the one scale is already inside x (or x and y): use it as 1
+    longest: float = math.inf  # what the length of a row is known not to exceed
+
+    def of(self, rows: slice, columns: slice, *, with_ids: bool) -> "Pairs":
+        """A block of them; without ids where those cannot be equal."""
+        whole = slice(0, len(self.x)), slice(0, len(self.y))
+        if with_ids and (rows, columns) == whole:
+            return self
+        on_side = (self.row_ids, rows), (self.column_ids, columns)
+        row_ids, column_ids = (
+            ids[side] if with_ids and ids is not None else None for ids, side in on_side
+        )
+        low, high = (b if b is None else b[rows] for b in (self.low, self.high))
+        return Pairs(self.x[rows], self.y[columns], row_ids, column_ids, low, high)
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One block of the score matrix."""
+    """One block of the score matrix, with its rows x and y."""
 
+    x: Tensor
+    y: Tensor
     rows: slice
     columns: slice
     scores: Tensor
@@ -65,23 +81,27 @@ def tiles(pairs: Pairs) -> Iterator[Tile]:
         for c, columns in enumerate(column_spans):
             if pairs.symmetric and c < r:
                 continue
-            scores = x[rows] @ y[columns].T
-            excluded = excluded_pairs(pairs, rows, columns, scores, may_meet[r][c])
+            part = pairs.of(rows, columns, with_ids=may_meet[r][c])
+            scores = part.x @ part.y.T
+            excluded = excluded_pairs(part, scores)
             on_diagonal = pairs.symmetric and r == c
-            yield Tile(rows, columns, scores, excluded, pairs.scaled, on_diagonal)
+            yield Tile(
+                *(part.x, part.y, rows, columns),
+                *(scores, excluded, pairs.scaled, on_diagonal),
+            )
 
 
-def excluded_pairs(
-    pairs: Pairs, rows: slice, columns: slice, scores: Tensor, may_meet: bool = True
-) -> Tensor | None:
-    """Which pairs of a block are left out, or None if none can be."""
+def excluded_pairs(pairs: Pairs, scores: Tensor) -> Tensor | None:
+    """Which of the pairs are left out, or None if none can be."""
     excluded = None
-    if may_meet and pairs.row_ids is not None and pairs.column_ids is not None:
-        excluded = pairs.row_ids[rows, None] == pairs.column_ids[columns]
-    for bound, outside in ((pairs.low, torch.lt), (pairs.high, torch.gt)):
-        if bound is not None:
-            beyond = outside(scores, bound[rows, None])
-            excluded = beyond if excluded is None else excluded | beyond
+    if pairs.row_ids is not None and pairs.column_ids is not None:
+        excluded = pairs.row_ids[:, None] == pairs.column_ids
+    if pairs.low is not None:
+        below = scores < pairs.low[:, None]
+        excluded = below if excluded is None else excluded | below
+    if pairs.high is not None:
+        above = scores > pairs.high[:, None]
+        excluded = above if excluded is None else excluded | above
     return excluded
 
 
@@ -90,10 +110,10 @@ def _id_ranges_meet(
 ) -> list[list[bool]]:
     """Whether a tile can hold equal ids at all: most cannot, and skip the mask.
 
-    Asking costs a wait for the device, so only a CPU is asked.
+    Asking costs a wait for the device, so only a CPU is asked; a single tile is not.
     """
-    on_cpu = pairs.x.device.type == "cpu"
-    if pairs.row_ids is None or pairs.column_ids is None or not on_cpu:
+    asked = len(row_spans) + len(column_spans) > 2 and pairs.x.device.type == "cpu"
+    if pairs.row_ids is None or pairs.column_ids is None or not asked:
         return [[True] * len(column_spans) for _ in row_spans]
     rows = [_range(pairs.row_ids[span]) for span in row_spans]
     columns = rows

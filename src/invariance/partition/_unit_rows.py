@@ -10,10 +10,8 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.library import custom_op, register_autograd, register_fake
 
-from ._fused import alone_on
-from ._operators import refuse_second_derivative
+from ._operation import Code, Operation
 from ._plan import HALVES, why_not_fused
 
 WIDEST = 16384
@@ -30,51 +28,46 @@ def fused_unit_rows(
     return unit_rows_operator(x.flatten(0, -2), shortest)[0].view(x.shape)
 
 
-@custom_op(
-    "invariance::unit_rows",
-    mutates_args=(),
-    schema="(Tensor x, float least) -> (Tensor, Tensor)",
-)
-def unit_rows_operator(x, least):
+def _unit(x, least):
     from ._triton import unit_rows
 
-    with alone_on(x):
-        return unit_rows(x.contiguous(), least)
+    return unit_rows(x.contiguous(), least)
 
 
-@register_fake("invariance::unit_rows")
-def _(x, least):
+def _shapes(x, least):
     unit = x.new_empty(x.shape, dtype=torch.float32)
     return unit, x.new_empty(x.shape[:1], dtype=torch.float32)
 
 
-@custom_op(
-    "invariance::unit_rows_backward",
-    mutates_args=(),
-    schema="(Tensor x, Tensor lengths, Tensor gradient) -> Tensor",
-)
-def unit_rows_backward(x, lengths, gradient):
+def _backward(x, lengths, gradient):
     from ._triton import unit_rows_backward
 
-    with alone_on(x):
-        return unit_rows_backward(x.contiguous(), lengths, gradient.contiguous())
+    return unit_rows_backward(x.contiguous(), lengths, gradient.contiguous())
 
 
-@register_fake("invariance::unit_rows_backward")
-def _(x, lengths, gradient):
+def _backward_shapes(x, lengths, gradient):
     return x.new_empty(x.shape)
 
 
 def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.save_for_backward(inputs[0], output[1])
-    ctx.set_materialize_grads(False)
 
 
-def _gradient(ctx: Any, gradient: Tensor | None, _: Any) -> tuple:
+def _gradient(backward: Any, ctx: Any, gradient: Tensor | None, _: Any) -> tuple:
     if gradient is None:
         return None, None
-    return unit_rows_backward(*ctx.saved_tensors, gradient), None
+    return backward(*ctx.saved_tensors, gradient), None
 
 
-register_autograd("invariance::unit_rows", _gradient, setup_context=_keep)
-refuse_second_derivative("unit_rows_backward")
+unit_rows_operator = Operation(
+    "unit_rows",
+    Code("(Tensor x, float least) -> (Tensor, Tensor)", _unit, _shapes),
+    Code(
+        "(Tensor x, Tensor lengths, Tensor gradient) -> Tensor",
+        _backward,
+        _backward_shapes,
+    ),
+    keep=_keep,
+    gradient=_gradient,
+    results=2,
+)
