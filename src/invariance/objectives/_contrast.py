@@ -24,10 +24,12 @@ from ..partition import (
 )
 from ._rows import (
     Number,
+    at_least_float32,
     check_pair,
-    paired_rows,
+    longest_row,
     sample_ids,
     tile_precision,
+    unit_rows,
 )
 
 NEGATIVES = ("all", "cross")  # what users choose from; "within" is DHEL's
@@ -129,12 +131,15 @@ def paired_loss(
         )
         if loss is not None:
             return loss
+    ready = unit_rows if normalize else at_least_float32
     logits = contrast(
-        *paired_rows(u, v, normalize=normalize),
+        ready(u),
+        ready(v),
         temperature=temperature,
         negatives=negatives,
         powers=powers,
         precision=precision,
+        longest=longest_row(normalize),
     )
     return formula(logits)
 
@@ -152,6 +157,7 @@ def contrast(
     negatives: str,
     powers: tuple[float | int, ...] = (1.0,),
     precision: str = "auto",
+    longest: float = math.inf,
 ) -> Contrast:
     """Positive logits, and log-partitions of the negatives at each power of them.
 
@@ -163,39 +169,28 @@ def contrast(
             in the other view alone (n - 1); "within", those in the anchor's own.
         powers: k factors on the logits, each giving one log-partition.
         precision: Of the products, see ``tile_precision``.
+        longest: No row is longer.
     """
     n, ids, scale = len(u), sample_ids(u), 1 / temperature
     positive = (scale * (u * v).sum(1)).expand(2, n)
     scales = [power * scale for power in powers]
+    how: dict[str, Any] = {"precision": precision, "longest": longest}
     if negatives == "all":
-        z, twice = torch.cat([u, v]), ids.repeat(2)
-        negative = log_partitions(
-            z,
-            z,
-            scales=scales,
-            row_ids=twice,
-            column_ids=twice,
-            precision=precision,
-        )
-        negative = negative.unflatten(1, (2, n))
+        z, how["row_ids"] = torch.cat([u, v]), torch.cat([ids, ids])
+        how["column_ids"] = how["row_ids"]
+        negative = log_partitions(z, z, scales=scales, **how).unflatten(1, (2, n))
     elif negatives == "within":
-        each = [
-            log_partitions(
-                x, x, scales=scales, row_ids=ids, column_ids=ids, precision=precision
-            )
-            for x in (u, v)
-        ]
+        how |= {"row_ids": ids, "column_ids": ids}
+        each = [log_partitions(x, x, scales=scales, **how) for x in (u, v)]
         negative = torch.stack(each, 1)
     elif negatives == "cross":
+        how |= {"row_ids": ids, "column_ids": ids}
         both = [
-            torch.stack(
-                two_sided_log_partition(
-                    u, v, scale=s, row_ids=ids, column_ids=ids, precision=precision
-                )
-            )
+            side
             for s in scales
+            for side in two_sided_log_partition(u, v, scale=s, **how)
         ]
-        negative = torch.stack(both)
+        negative = torch.stack(both).unflatten(0, (len(scales), 2))
     else:
         raise SettingError(f"negatives must be one of {NEGATIVES}: got {negatives!r}.")
     return Contrast(positive, negative, log_count(n, negatives))

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ._layout import tile_shape
 from ._operation import Code, Operation
-from ._operation import alone_on as alone_on
 
 _MASKS = "Tensor? row_ids, Tensor? column_ids, Tensor? low, Tensor? high"
 _TILES = "Tensor x_tiles, Tensor y_tiles, Tensor bounds, SymInt m, SymInt d"

@@ -163,7 +163,7 @@ def _function(
             return gradient(run_backward, ctx, *gradients)
         with torch.no_grad():
             found = gradient(run_backward, ctx, *gradients)
-        return _Once.apply(len(found), *found, *gradients, *ctx.saved_tensors)
+        return Once.apply(len(found), *found, *gradients, *ctx.saved_tensors)
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return type(operation.name, (torch.autograd.Function,), methods)
@@ -172,7 +172,7 @@ def _function(
 # ---------------------------------------------------------------- second derivatives
 
 
-class _Once(torch.autograd.Function):
+class Once(torch.autograd.Function):
     """Gradients that depend on other tensors in a way that is not differentiated."""
 
     @staticmethod

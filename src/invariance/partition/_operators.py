@@ -10,8 +10,6 @@ from torch import Tensor
 
 from . import _blockwise, _elementwise, _whole
 from ._operation import Code, Operation
-from ._operation import refuse as refuse
-from ._operation import refuse_second_derivative as refuse_second_derivative
 from ._planner import keeps_scores
 from ._tiles import Pairs
 

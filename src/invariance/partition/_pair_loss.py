@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op, register_autograd, register_fake
 
-from ._fused import alone_on
-from ._operators import refuse
+from ._operation import Once, alone_on
 from ._plan import resolve, why_not_fused
 
 # Unit rows and a scale up to this: every sum of terms is an ordinary float32 number,
@@ -113,21 +112,9 @@ class _PairLoss(torch.autograd.Function):
         du, dv = (torch.empty(u.shape, dtype=u.dtype, device=u.device) for _ in "uv")
         _row_gradients(u, v, tuple(kept), ctx.numbers, outer, (du, dv))
         if torch.is_grad_enabled():  # someone wants the gradient's own graph
-            du, dv = _Once.apply(du, dv, u, v)
+            du, dv = Once.apply(2, du, dv, outer, u, v)
         want_u, want_v = ctx.needs_input_grad[:2]
         return du if want_u else None, dv if want_v else None, None, None, None
-
-
-class _Once(torch.autograd.Function):
-    """Gradients that depend on the rows in a way that is not differentiated."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, du: Tensor, dv: Tensor, u: Tensor, v: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        return du.view_as(du), dv.view_as(dv)
-
-    backward = staticmethod(refuse)
 
 
 # ---------------------------------------------------------------- under torch.compile
