@@ -12,6 +12,7 @@ import argparse
 import json
 import multiprocessing
 import statistics
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,9 +64,19 @@ def jobs() -> list[Job]:
     return [(*key, c) for key, configs in CANDIDATES.items() for c in configs]
 
 
+def warm_up(call: Callable[[], object], seconds: float) -> None:
+    """Repeat it: a device that was idle has to raise its clock first."""
+    end = time.monotonic() + seconds
+    call()
+    torch.cuda.synchronize()
+    while time.monotonic() < end:
+        call()
+        torch.cuda.synchronize()
+
+
 def median_ms(call: Callable[[], object], seconds: float = 0.15) -> float:
     """Median by the device's clock after a warm-up."""
-    call()
+    warm_up(call, seconds)
     times: list[float] = []
     while sum(times) < 1e3 * seconds or len(times) < 3:
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]

@@ -1,12 +1,13 @@
 """What ``loss.py --device cuda`` does: every size and width, in one process.
 
 Forward and backward by the device's clock, the median of as many repetitions as fit a
-fraction of a second, of a long one the first; memory is the peak above the inputs. A
-size is tried if the last one says that it will not take long; the most telling figures
-come first, and what the time did not suffice for is named. TFLOP/s count 6 N^2 d for
-NT-Xent and its kin (N = 2 pairs rows: scores, scores again, one product of the
-gradient) and 8 N^2 d for two sides (N = pairs, two products), whatever a program saves
-or wastes. Everything is compiled beforehand, by processes side by side.
+fraction of a second after another to warm up, of a long one the first; memory is the
+peak above the inputs. A size is tried if the last one says that it will not take long;
+the most telling figures come first, and what the time did not suffice for is named.
+TFLOP/s count 6 N^2 d for NT-Xent and its kin (N = 2 pairs rows: scores, scores again,
+one product of the gradient) and 8 N^2 d for two sides (N = pairs, two products),
+whatever a program saves or wastes. Everything is compiled beforehand, by processes side
+by side.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from typing import Any
 import torch
 
 import loss_job
+from kernels import warm_up
 
 Row = dict[str, Any]
 SIZES = (512, 2048, 8192, 16384, 32768, 65536, 131072, 262144, 1048576)
@@ -33,7 +35,7 @@ LARGEST = (1048576,)
 COMPILED_SIZES = (512, 8192, 65536)
 HEADLINES = {"nt_xent": 128, "info_nce": 512}  # the width shown in the figure
 LONGEST = {True: 40.0, False: 1.2}  # seconds of one step: of ours, of others
-REPEAT_SECONDS = 0.06
+WARM_SECONDS, REPEAT_SECONDS = 0.12, 0.06
 LONG = 0.8  # seconds from which a step is taken once, without one to warm up
 PROCESSES = 14  # that compile
 WORK = {"nt_xent": 24, "info_nce": 8}  # times pairs^2 width
@@ -84,7 +86,7 @@ def measure(
             return elapsed_ms(lambda: values.append(loss_job.step(loss, u, v)))
 
         if expected < LONG:
-            once()
+            warm_up(once, WARM_SECONDS)
         u.grad = v.grad = None
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import invariance as inv
-from invariance.partition import explain, log_partition
+from invariance.partition import explain, fused_loss, log_partition
 
 from .cases import INTERPRETED
 
@@ -115,11 +115,19 @@ def test_a_hundred_repetitions_agree_in_every_bit(name, d):
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
-@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel", "debiased"])
+def spread(u, v):
+    """The part of SupCon that is one operation, with anchors that weigh differently."""
+    anchors = torch.linspace(0, 1, 2 * len(u), device=u.device)
+    how = {"scale": 10.0, "negatives": "others", "log_count": 5.0}
+    return fused_loss(u, v, "spread", anchors=anchors, precision="auto", **how)
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel", "debiased", "spread"])
 def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
     """For other inputs, other sizes, unaligned rows, and one view twice."""
     from invariance.partition._triton import _pair_loss, _tape
 
+    loss = LOSSES.get(name, spread)
     tapes = _tape.Tapes(_pair_loss._compute, most=3)
     batches = [views(n, 128, torch.float16, seed) for n in (300, 77) for seed in (0, 1)]
     z = torch.randn(2 * 77 * 128 + 1, device="cuda", dtype=torch.float16)
@@ -127,14 +135,14 @@ def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
     same = views(300, 128, torch.float16)[0]
     batches += [odd, [same, same], *batches]
     monkeypatch.setattr(_pair_loss, "_recorded", _pair_loss._compute)
-    want = [value_and_gradients(LOSSES[name], *pair) for pair in batches]
+    want = [value_and_gradients(loss, *pair) for pair in batches]
     monkeypatch.setattr(_pair_loss, "_recorded", tapes)
     for _ in range(2):
         for pair, expected in zip(batches, want, strict=True):
-            got = value_and_gradients(LOSSES[name], *pair)
+            got = value_and_gradients(loss, *pair)
             assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
             with torch.no_grad():
-                assert torch.equal(LOSSES[name](*pair), expected[0])
+                assert torch.equal(loss(*pair), expected[0])
     assert any(tape is not None for tape in tapes.known.values())
     assert len(tapes.known) <= 3
 

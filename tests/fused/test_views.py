@@ -14,6 +14,24 @@ from invariance.partition import fused_loss, log_partition
 from .cases import DEVICE, INTERPRETED, relative_error, unit
 
 PAIRS = 37 if INTERPRETED else 777
+
+
+def sup_con(u, v):
+    """Classes of several sizes, and some rows alone in theirs."""
+    labels = torch.arange(2 * len(u), device=u.device)
+    return inv.sup_con(torch.cat([u, v]), labels.where(labels % 3 > 0, labels % 7))
+
+
+@pytest.fixture(autouse=True)
+def nothing_recorded():
+    """Launches of another test, perhaps with other tiles, are not repeated in this."""
+    from invariance.partition._triton._tape import forget_tapes
+
+    forget_tapes()
+    yield
+    forget_tapes()
+
+
 LOSSES = {
     "nt_xent": inv.nt_xent,
     "info_nce": inv.info_nce,
@@ -31,6 +49,8 @@ LOSSES = {
     "squares": partial(inv.debiased, hardness=1.0),
     "cubes": partial(inv.debiased, hardness=0.5),
     "two exponentials": partial(inv.debiased, hardness=0.7),
+    "sup_con": sup_con,
+    "multi_view": lambda u, v: inv.multi_view(torch.stack([u, v])),
 }
 
 

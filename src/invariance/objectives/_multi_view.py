@@ -15,7 +15,6 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 """
 
 import itertools
-from functools import partial
 from typing import Any
 
 import torch
@@ -24,13 +23,15 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Source, contrast, cross_entropy
+from ._contrast import Source
+from ._info_nce import info_nce
 from ._objective import Objective, softmax_readings
 from ._rows import (
     Number,
     check_choice,
     check_ids,
     check_positive,
+    check_views,
     full_precision,
     longest_row,
     sample_ids,
@@ -56,16 +57,16 @@ def multi_view(
     """
     check_positive("temperature", temperature)
     check_choice("aggregate", aggregate, AGGREGATES)
+    if aggregate == "pairs":
+        check_views(z)
+        losses = [
+            info_nce(u, v, temperature=temperature, normalize=normalize)
+            for u, v in itertools.combinations(z, 2)
+        ]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
     precision = tile_precision(z)
     z = view_stack(z, normalize=normalize)
     n_views, n, _ = z.shape
-    if aggregate == "pairs":
-        cross = partial(
-            contrast, temperature=temperature, negatives="cross", precision=precision
-        )
-        pairs = [cross(u, v) for u, v in itertools.combinations(z, 2)]
-        losses = [cross_entropy(logits) for logits in pairs]
-        return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
     scale, ids = 1 / temperature, sample_ids(z[0])
     positive = _positives(z, scale)
     how: dict[str, Any] = {"scale": scale, "precision": precision}

@@ -102,13 +102,18 @@ def check_ids(ids: Tensor, n: int) -> None:
 
 def view_stack(z: Tensor, *, normalize: bool = True) -> Float[Tensor, "v n d"]:
     """Several views of every sample, checked as ``paired_rows`` checks two."""
+    check_views(z)
+    return unit_rows(z) if normalize else at_least_float32(z)
+
+
+def check_views(z: Tensor) -> None:
+    """Raise unless z is several views of the same samples."""
     if z.ndim != 3 or z.shape[0] < 2:
         raise ShapeError(
             "z needs the shape (views, n, d) with at least two views: got "
             f"{tuple(z.shape)}. Stack them with torch.stack([u, v, ...])."
         )
     check_rows(z.detach().flatten(0, 1), "z", least=2 * z.shape[0])
-    return unit_rows(z) if normalize else at_least_float32(z)
 
 
 def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:

@@ -9,12 +9,14 @@ mean over P(i) is a product with a class sum, O(n d). The original code multipli
 tau / 0.07; this does not.
 """
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ..partition import log_partition
+from ..partition import fused_loss, log_partition
 from ._contrast import Source
 from ._objective import Objective
 from ._rows import (
@@ -45,20 +47,41 @@ def sup_con(
     """
     check_positive("temperature", temperature)
     _check_labelled(z, labels)
-    precision = tile_precision(z)
-    z = unit_rows(z) if normalize else at_least_float32(z)
-    towards, n_positives = _own_class(z, labels)
-    scale, ids = 1 / temperature, sample_ids(z)
-    spread = log_partition(
-        z,
-        z,
+    rows = unit_rows(z) if normalize else at_least_float32(z)
+    towards, n_positives = _own_class(rows, labels)
+    scale, counts = 1 / temperature, (n_positives > 0).to(rows.dtype)
+    if normalize:
+        spread = _fused_spread(z, scale, counts)
+        if spread is not None:
+            return spread - scale * (towards * counts).mean()
+    ids = sample_ids(z)
+    each = log_partition(
+        rows,
+        rows,
         scale=scale,
         row_ids=ids,
         column_ids=ids,
-        precision=precision,
+        precision=tile_precision(z),
         longest=longest_row(normalize),
     )
-    return ((spread - scale * towards) * (n_positives > 0)).mean()
+    return ((each - scale * towards) * counts).mean()
+
+
+def _fused_spread(z: Tensor, scale: Number, counts: Tensor) -> Tensor | None:
+    """Mean log-partition of the anchors that count, where one operation gives it."""
+    if len(z) % 2:
+        return None
+    first, second = z.chunk(2)
+    return fused_loss(
+        first,
+        second,
+        "spread",
+        scale=scale,
+        negatives="others",
+        log_count=math.log(len(z) - 1),
+        precision=tile_precision(z),
+        anchors=counts,
+    )
 
 
 def _check_labelled(z: Tensor, labels: Tensor) -> None:

@@ -20,7 +20,7 @@ from ._plan import resolve, why_not_fused
 # and so is a weight divided by it.
 SAFE_SCALE = 42.0
 WIDEST = 4096
-MOST_SCALES = {"all": 2, "cross": 1, "within": 1}
+MOST_SCALES = {"all": 2, "others": 2, "cross": 1, "within": 1}
 
 
 def fused_loss(
@@ -34,6 +34,7 @@ def fused_loss(
     precision: str,
     powers: tuple[float | int, ...] = (1.0,),
     parameters: tuple[float, ...] = (),
+    anchors: Tensor | None = None,
 ) -> Tensor | None:
     """A mean over the 2n anchors of unit rows, or None if not for such rows.
 
@@ -42,11 +43,13 @@ def fused_loss(
         v: The other view.
         kind: Of ``_triton._pair_loss.KINDS``; ``_triton._settle`` has their formulas.
         scale: Of the scores.
-        negatives: "all", "cross" or "within", where an anchor's negatives are.
+        negatives: Where an anchor's negatives are: "all", "cross" or "within"; or
+            "others", all rows but its own, where u and v are no views of each other.
         log_count: Logarithm of their number.
         precision: Of the products.
         powers: Factors on the logits, one log-partition each.
         parameters: Of the kind.
+        anchors: What each of the 2n anchors weighs in the mean, in float32; else 1.
     """
     if isinstance(scale, Tensor) or not _suits(u, v, scale, powers, negatives):
         return None
@@ -56,10 +59,10 @@ def fused_loss(
     learning = torch.is_grad_enabled()
     want_u, want_v = learning and u.requires_grad, learning and v.requires_grad
     if torch.compiler.is_compiling():
-        return pair_loss_operator(u, v, *numbers, want_u, want_v)[0]
+        return pair_loss_operator(u, v, anchors, *numbers, want_u, want_v)[0]
     if want_u or want_v:
-        return _PairLoss.apply(u, v, numbers, want_u, want_v)
-    return _pair_loss(u, v, numbers, False, False)[0]
+        return _PairLoss.apply(u, v, anchors, numbers, want_u, want_v)
+    return _pair_loss(u, v, anchors, numbers, False, False)[0]
 
 
 def _suits(
@@ -76,14 +79,15 @@ def _suits(
 
 
 def _pair_loss(
-    u: Tensor, v: Tensor, numbers: tuple, want_u: bool, want_v: bool
-) -> tuple[Tensor, ...]:
+    u: Tensor, v: Tensor, anchors: Tensor | None, numbers: tuple, want_u: bool,
+    want_v: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """The loss and, if a gradient is wanted, what it is made of."""
     from . import _triton
 
-    how = _triton.PairLoss(*numbers)
+    how, rows = _triton.PairLoss(*numbers), (u.contiguous(), v.contiguous())
     with alone_on(u):
-        return _triton.pair_loss(u.contiguous(), v.contiguous(), how, want_u, want_v)
+        return _triton.pair_loss(*rows, anchors, how, want_u, want_v)
 
 
 def _row_gradients(
@@ -99,9 +103,10 @@ def _row_gradients(
 class _PairLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, v: Tensor, numbers: tuple, want_u: bool, want_v: bool
-    ) -> Tensor:
-        loss, *kept = _pair_loss(u, v, numbers, want_u, want_v)
+        ctx: Any, u: Tensor, v: Tensor, anchors: Tensor | None, numbers: tuple,
+        want_u: bool, want_v: bool,
+    ) -> Tensor:  # fmt: skip
+        loss, *kept = _pair_loss(u, v, anchors, numbers, want_u, want_v)
         ctx.save_for_backward(u, v, *kept)
         ctx.numbers = numbers
         return loss
@@ -114,7 +119,7 @@ class _PairLoss(torch.autograd.Function):
         if torch.is_grad_enabled():  # someone wants the gradient's own graph
             du, dv = Once.apply(2, du, dv, outer, u, v)
         want_u, want_v = ctx.needs_input_grad[:2]
-        return du if want_u else None, dv if want_v else None, None, None, None
+        return du if want_u else None, dv if want_v else None, *(None,) * 4
 
 
 # ---------------------------------------------------------------- under torch.compile
@@ -124,16 +129,17 @@ class _PairLoss(torch.autograd.Function):
 @custom_op(
     "invariance::pair_loss",
     mutates_args=(),
-    schema="(Tensor u, Tensor v, str kind, float[] parameters, float scale, "
-    "float[] scales, float log_count, str negatives, bool exact, bool want_u, "
-    "bool want_v) -> (Tensor, Tensor)",
+    schema="(Tensor u, Tensor v, Tensor? anchors, str kind, float[] parameters, "
+    "float scale, float[] scales, float log_count, str negatives, bool exact, "
+    "bool want_u, bool want_v) -> (Tensor, Tensor)",
 )
 def pair_loss_operator(
-    u, v, kind, parameters, scale, scales, log_count, negatives, exact, want_u, want_v
-):
+    u, v, anchors, kind, parameters, scale, scales, log_count, negatives, exact, want_u,
+    want_v,
+):  # fmt: skip
     settings = (kind, tuple(parameters), scale, tuple(scales), log_count)
     numbers = (*settings, negatives, exact)
-    loss, *kept = _pair_loss(u, v, numbers, want_u, want_v)
+    loss, *kept = _pair_loss(u, v, anchors, numbers, want_u, want_v)
     gradients = loss.new_empty((2, *u.shape) if kept else (0,))
     if kept:
         out = gradients.unbind()
@@ -155,10 +161,10 @@ def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 def _gradient(ctx: Any, outer: Tensor | None, _: Any) -> tuple:
     if outer is None:
-        return (None,) * 11
+        return (None,) * 12
     du, dv = (ctx.saved_tensors[0] * outer).to(ctx.dtype).unbind()
     want_u, want_v = ctx.needs_input_grad[:2]
-    return du if want_u else None, dv if want_v else None, *(None,) * 9
+    return du if want_u else None, dv if want_v else None, *(None,) * 10
 
 
 register_autograd("invariance::pair_loss", _gradient, setup_context=_keep)

@@ -46,16 +46,15 @@ def launch(
     )
     compiled, grid = _compiled.get(key), (*grid, 1, 1)[:3]
     if compiled is not None and DIRECT:
-        start = compiled[grid]
         try:
-            start(*places, *numbers, *values)
+            compiled[grid](*places, *numbers, *values)
         except TypeError:  # another version, with other arguments: the slow way then
             DIRECT = False
         else:
-            note_launch(start, places, (*numbers, *values))
+            note_launch(compiled, grid, places, (*numbers, *values))
             return
     compiled = kernel[grid](*tensors, *numbers, *values, **config.launch)
     here = DIRECT and torch.cuda.current_device() == device
     if here:
         _compiled[key] = compiled
-    note_launch(compiled[grid] if here else None, places, (*numbers, *values))
+    note_launch(compiled if here else None, grid, places, (*numbers, *values))

@@ -34,7 +34,9 @@ KINDS = {
     "flat": 2,
     "flat_with_positive": 3,
     "debiased": 4,
+    "spread": 5,
 }
+NOBODY = 2**30  # rows so far apart that no two of one matrix are
 ELEMENTS = 2048  # of one program, of either view
 SETTLE_BLOCK, SETTLE_PARTS, ADD_BLOCK = 128, 32, 1024
 ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
@@ -49,15 +51,20 @@ class PairLoss:
     scale: float  # of the positive's logit
     scales: tuple[float, ...]  # of the negatives' log-partitions, one or two
     log_count: float  # of an anchor's negatives
-    negatives: str  # "all", "cross" or "within"
+    negatives: str  # "all", "cross", "within", or "others": all rows but one's own
     exact: bool
 
 
 def pair_loss(
-    u: Tensor, v: Tensor, how: PairLoss, want_u: bool, want_v: bool
-) -> tuple[Tensor, ...]:
-    """The loss and, if a view's gradient is wanted, what ``row_gradients`` needs."""
-    return _recorded(u, v, how, want_u, want_v)
+    u: Tensor, v: Tensor, anchors: Tensor | None, how: PairLoss, want_u: bool,
+    want_v: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The loss and, if a view's gradient is wanted, what ``row_gradients`` needs.
+
+    ``anchors`` are what each of the 2 n anchors weighs in the mean, if not all alike.
+    """
+    inputs = (u, v) if anchors is None else (u, v, anchors)
+    return _recorded(inputs, how, want_u, want_v)
 
 
 def row_gradients(
@@ -78,11 +85,12 @@ def row_gradients(
 
 
 def _compute(
-    u: Tensor, v: Tensor, how: PairLoss, want_u: bool, want_v: bool
+    inputs: tuple[Tensor, ...], how: PairLoss, want_u: bool, want_v: bool
 ) -> tuple[Tensor, ...]:
     """The loss, and perhaps vectors (3 + k, 2 n) and terms (parts, 2, n, d)."""
+    u, v, *anchors = inputs
     (n, d), device, k = u.shape, u.device, len(how.scales)
-    joint = how.negatives == "all"
+    joint = how.negatives in ("all", "others")
     rows = 2 * n if joint else n
     parts, each, stride = 1 + how.exact, padded(rows), layout(d).stride
     shape = (parts, each, stride) if joint else (2, parts, each, stride)
@@ -101,15 +109,16 @@ def _compute(
         second = first
     blocks = -(-rows // SETTLE_BLOCK)
     losses = torch.empty((2 * n // rows, blocks), device=device)
+    anchor_weights = anchors[0] if anchors else state
     launch(
         settle,
         (blocks, 2 * n // rows),
-        (first, second, positive, state, pull, weights, losses),
+        (first, second, positive, anchor_weights, state, pull, weights, losses),
         (
             *(rows, n, first.shape[0], second.shape[0], problems[0].room),
             *(0.5 / n, how.log_count, *(*how.parameters, 0.0, 0.0, 0.0)[:3]),
         ),
-        {"KIND": KINDS[how.kind], "SCALES": k}
+        {"KIND": KINDS[how.kind], "SCALES": k, "WEIGHED": bool(anchors)}
         | {"BLOCK": SETTLE_BLOCK, "PARTS": SETTLE_PARTS},
     )
     loss = torch.empty((), device=device)
@@ -134,7 +143,7 @@ def _enter(u: Tensor, v: Tensor, out: tuple[Tensor, ...], how: PairLoss) -> None
     height = max(ELEMENTS // width, 1)
     # where u's rows end, v's rows end (both with their padding), and v's begin
     ends = (each, each, parts * each)
-    if how.negatives == "all":
+    if how.negatives in ("all", "others"):
         ends = (n, each - n, n)
     launch(
         enter,
@@ -149,14 +158,15 @@ def _problems(
     tiles: Tensor, state: Tensor, n: int, d: int, how: PairLoss
 ) -> list[Problem]:
     """The matrix of scores, or the two of them."""
-    if how.negatives == "all":
+    if how.negatives in ("all", "others"):
         pairs, m = [(tiles, tiles)], 2 * n
     else:
         (x, y), m = tiles.unbind(), n
         pairs = [(x, y)] if how.negatives == "cross" else [(x, x), (y, y)]
+    period = NOBODY if how.negatives == "others" else n
     ratio = _ratio(how.scales)
     return [
-        Problem(x, y, state, m, m, d, period=n, safe=True, ratio=ratio)
+        Problem(x, y, state, m, m, d, period=period, safe=True, ratio=ratio)
         for x, y in pairs
     ]
 

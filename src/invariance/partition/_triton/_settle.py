@@ -7,6 +7,7 @@ negatives. What it loses is a function of these alone, and so are its derivative
 | --- | --- |
 | cross entropy | $\log(1 + e^{L - p})$ |
 | decoupled | $L - p$ |
+| spread | L |
 | flat | 1, with the derivatives of $(L - \gamma p) / \gamma$ |
 | flat, with positive | 1, with those of $\log(1 + e^{L - \gamma p}) / \gamma$ |
 | debiased | $\log(1 + e^{m})$, m the larger of $h + \log(1 - q e^{-h}) + b$ and f - p |
@@ -27,6 +28,7 @@ DECOUPLED = tl.constexpr(1)
 FLAT = tl.constexpr(2)
 FLAT_WITH_POSITIVE = tl.constexpr(3)
 DEBIASED = tl.constexpr(4)
+SPREAD = tl.constexpr(5)
 
 
 @triton.jit
@@ -71,6 +73,9 @@ def loss_of(p, first, second, a, b, c, KIND: tl.constexpr, SCALES: tl.constexpr)
     elif KIND == DECOUPLED:
         loss, slope = gap, gap * 0.0 + 1.0
         pull = slope
+    elif KIND == SPREAD:
+        loss, slope = total, gap * 0.0 + 1.0
+        pull = slope * 0.0
     elif KIND == DEBIASED:
         share = tl.exp2((a - gap) * LOG2E)  # of the sum that is false negatives
         room = ~(share >= 1.0)
@@ -111,13 +116,15 @@ def added(
 @triton.jit(do_not_specialize=["rows", "pairs", "first_parts", "second_parts"])
 @no_type_check
 def settle(
-    first_sums, second_sums, positive, state, pull, weights, losses,
+    first_sums, second_sums, positive, anchors, state, pull, weights, losses,
     rows, pairs, first_parts, second_parts, room, share, count, a, b, c,
-    KIND: tl.constexpr, SCALES: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr,
+    KIND: tl.constexpr, SCALES: tl.constexpr, WEIGHED: tl.constexpr,
+    BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Losses of some anchors added up, and what their gradient weighs.
 
-    ``share`` is an anchor's part in the mean; ``pull`` is the derivative by the
+    ``share`` is an anchor's part in the mean, times its own of ``anchors`` if
+    WEIGHED; ``pull`` is the derivative by the
     positive, ``weights`` are for the pairs' exponentials. The largest derivative goes
     into ``state``: a maximum, which does not depend on the order.
     """
@@ -138,10 +145,13 @@ def settle(
         log0 += count
     p = tl.load(positive + at % pairs, mask=inside, other=0.0)
     loss, slope, pulled = loss_of(p, log0, log1, a, b, c, KIND, SCALES)
-    loss = tl.where(inside, loss * share, 0.0)
-    slope = tl.where(inside, slope * share, 0.0)
+    part = tl.zeros([BLOCK], tl.float32) + share
+    if WEIGHED:
+        part *= tl.load(anchors + side * rows + at, mask=inside, other=0.0)
+    loss = tl.where(inside, loss * part, 0.0)
+    slope = tl.where(inside, slope * part, 0.0)
     tl.store(losses + side * tl.num_programs(0) + block, tl.sum(loss, 0))
-    tl.store(pull + side * rows + at, -pulled * share, mask=inside)
+    tl.store(pull + side * rows + at, -pulled * part, mask=inside)
     to = weights + side * SCALES * rows + at
     tl.store(to, slope * scale0 / sum0, mask=inside)
     if SCALES == 2:

@@ -7,13 +7,16 @@ kernels are started with the same arguments, their memory cut from one allocatio
 computation that does anything else between its launches is not recorded.
 """
 
+import itertools
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from triton import knobs
 from triton.runtime import driver
 
 LARGEST = 64 * 2**20  # bytes: beyond, memory is better given back in between
@@ -35,7 +38,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.made: list[Tensor] = []  # kept, so that no two had the same place
-        self.launches: list[tuple[Any, list[int], tuple]] = []
+        self.launches: list[tuple[Any, tuple, list[int], tuple]] = []
         self.strange = False  # something else was computed
 
     def __torch_dispatch__(
@@ -58,12 +61,18 @@ class Recorder(TorchDispatchMode):
         super().__exit__(*error)
 
 
-def note_launch(start: Any, places: list[int], rest: tuple) -> None:
-    """Tell who is recording, if anyone is, how a launch is repeated, or None."""
+def note_launch(compiled: Any, grid: tuple, places: list[int], rest: tuple) -> None:
+    """Tell who is recording, if anyone is, of a launch; of None if it has no kernel."""
     recorder = _active.recorder
     if recorder is not None:
-        recorder.launches.append((start, places, rest))
-        recorder.strange |= start is None
+        recorder.launches.append((compiled, grid, places, rest))
+        recorder.strange |= compiled is None
+
+
+def _observed() -> bool:
+    """Whether someone, a profiler say, wants to be told of every launch."""
+    hook = getattr(knobs.runtime, "launch_enter_hook", None)
+    return bool(getattr(hook, "calls", hook))
 
 
 class Tape:
@@ -92,8 +101,8 @@ class Tape:
             raise LookupError
 
         self.launches = [
-            (start, [relative(place) for place in places], rest)
-            for start, places, rest in recorder.launches
+            (compiled, grid, [relative(place) for place in places], rest)
+            for compiled, grid, places, rest in recorder.launches
         ]
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -105,9 +114,14 @@ class Tape:
             for shape, dtype in self.outputs
         ]
         bases = [x.data_ptr() for x in (memory, *inputs, *outputs)]
-        stream = driver.active.get_current_stream(self.device)
-        for start, places, rest in self.launches:
-            start(*[bases[i] + offset for i, offset in places], *rest, stream=stream)
+        stream, observed = driver.active.get_current_stream(self.device), _observed()
+        for kernel, grid, places, rest in self.launches:
+            arguments = [bases[i] + offset for i, offset in places]
+            if observed:
+                kernel[grid](*arguments, *rest, stream=stream)
+            else:  # what that does, less the looking for observers
+                how = (kernel.function, kernel.packed_metadata, None, None, None)
+                kernel.run(*grid, stream, *how, *arguments, *rest)
         return tuple(outputs)
 
 
@@ -118,29 +132,49 @@ class Tapes:
         self.compute = compute
         self.most = most
         self.known: dict[tuple, Tape | None] = {}
+        _all.add(self)
 
-    def __call__(self, u: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, ...]:
+    def __call__(self, inputs: tuple[Tensor, ...], *how: Any) -> tuple[Tensor, ...]:
         """The computation's outputs, by recording if there is one."""
-        if not u.is_cuda:
-            return self.compute(u, v, *how)
-        places = u.data_ptr(), v.data_ptr()
-        apart = abs(places[0] - places[1]) >= u.nbytes
-        aligned = places[0] % 16 == 0, places[1] % 16 == 0
-        key = (u.shape, u.dtype, u.get_device(), aligned, apart, *how)
+        first = inputs[0]
+        if not first.is_cuda:
+            return self.compute(inputs, *how)
+        places = [x.data_ptr() for x in inputs]
+        aligned = tuple([place % 16 == 0 for place in places])
+        key = (first.shape, first.dtype, first.get_device(), aligned, *how)
         tape = self.known.get(key)
-        if tape is not None:
+        apart = _apart(places, inputs)
+        if tape is not None and apart:
             try:
-                return tape(u, v)
+                return tape(*inputs)
             except TypeError:  # kernels of this version are not started like that
                 self.known[key] = None
-        if key in self.known or not apart:  # found not to be recordable
-            return self.compute(u, v, *how)
+        if key in self.known or not apart:
+            return self.compute(inputs, *how)
         with Recorder() as recorder:
-            outputs = self.compute(u, v, *how)
+            outputs = self.compute(inputs, *how)
         if len(self.known) >= self.most:
             self.known.pop(next(iter(self.known)), None)
-        self.known[key] = _tape(recorder, (u, v), outputs)
+        self.known[key] = _tape(recorder, inputs, outputs)
         return outputs
+
+
+def _apart(places: list[int], inputs: tuple[Tensor, ...]) -> bool:
+    """Whether no two inputs share memory: a place then says which is meant."""
+    if len(places) == 2:
+        return abs(places[0] - places[1]) >= inputs[0].nbytes
+    sizes = [x.nbytes for x in inputs]
+    ends = sorted((a, a + size) for a, size in zip(places, sizes, strict=True))
+    return all(a[1] <= b[0] for a, b in itertools.pairwise(ends))
+
+
+_all: weakref.WeakSet[Tapes] = weakref.WeakSet()
+
+
+def forget_tapes() -> None:
+    """Record anew, after something that recordings do not know of was changed."""
+    for tapes in _all:
+        tapes.known.clear()
 
 
 def _tape(recorder: Recorder, inputs: tuple, outputs: tuple) -> Tape | None:
