@@ -106,3 +106,15 @@ def test_an_interrupt_before_training_is_no_traceback(command, monkeypatch):
     monkeypatch.setattr("invariance.training._train.make_plan", interrupted)
     code, _, complained = command("train")
     assert code == 130 and complained == "invariance: interrupted.\n"
+
+
+@pytest.mark.parametrize(
+    "k, rows", [("1", "k = 1 of 63"), ("1.0", "k = 63 of 63"), ("0.5", "k = 32 of 63")]
+)
+def test_one_row_and_the_whole_bank_are_told_apart(command, k, rows):
+    few = ("--limit", "64", "--dry-run")
+    for method in ("ball", "la"):
+        words = ("--method", method, "--options", "k", k)
+        code, said, complained = command("train", *FEW, *few, *words)
+        assert code == 0, complained
+        assert rows in said

@@ -149,6 +149,16 @@ def read(
     )
 
 
+def is_there(data: str | Path) -> bool:
+    """Whether it names a set, or a folder or file that exists.
+
+    >>> is_there("shapes"), is_there("no such folder")
+    (True, False)
+    """
+    named = isinstance(data, str) and data in DATA_SETS
+    return named or Path(data).expanduser().exists()
+
+
 def existing(data: str | Path) -> Path:
     """The folder or numpy file meant, or a sentence that says what is not there."""
     path = Path(data).expanduser()

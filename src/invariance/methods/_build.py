@@ -211,14 +211,20 @@ def build_source(
 
 
 def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts as int: flags and files give every number as a float."""
+    """Counts as int, where a file gives 64.0; what may be a share, too, is left alone.
+
+    >>> from invariance.negatives import Ball, Queue
+    >>> whole_numbers(Queue, {"size": 64.0}), whole_numbers(Ball, {"k": 1.0})
+    ({'size': 64}, {'k': 1.0})
+    """
     known = inspect.signature(kind).parameters
 
     def counts(name: str) -> bool:
         if name not in known:
             return False
-        kind = known[name]
-        return type(kind.default) is int or kind.annotation in (int, int | None)
+        asked, default = known[name].annotation, known[name].default
+        plain = asked is inspect.Parameter.empty and type(default) is int
+        return plain or asked in (int, int | None)
 
     return {
         name: int(value)

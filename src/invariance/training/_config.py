@@ -98,7 +98,7 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise SettingError(f"{where} must be names with values: got {value!r}.")
-        return {str(k): _read(float, v, f"{where}.{k}") for k, v in value.items()}
+        return {str(k): _number(v, f"{where}.{k}") for k, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, str):  # YAML takes 1e-3 for a word
@@ -107,3 +107,11 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise SettingError(f"{where} must be {hint.__name__}: got {value!r}.")
     return value
+
+
+def _number(value: Any, where: str) -> int | float:
+    """A whole number stays one: 1 is a count where 1.0 is a share of all."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    number: float = _read(float, value, where)
+    return number

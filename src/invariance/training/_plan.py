@@ -113,7 +113,9 @@ class Plan:
             f"features; {n:,} parameters with the head"
         )
         remembered = self.method.negatives in NEGATIVES
-        negatives = f"negatives: {self.method.negatives}, " if remembered else ""
+        rows: Any = self.learner.negatives if remembered else ""
+        rows = f" ({said})" if remembered and (said := rows.extra_repr()) else ""
+        negatives = f"negatives: {self.method.negatives}{rows}, " if remembered else ""
         views = f"{len(self.views)} view{'s' * (len(self.views) != 1)}"
         yield (
             f"method: {self.method_name} ({views}, {negatives}"

@@ -11,13 +11,14 @@ from typing import Any
 from lightning_fabric import Fabric
 from torch import nn
 
+from ..data._load import is_there
 from ..encoders import Encoder
 from ..errors import InvarianceError, TrainingError
 from ..methods import Method
 from ..report import write_report
 from ..views import ViewSet
 from . import _checkpoint, _encoder_file
-from ._config import read_yaml, to_dict, to_yaml
+from ._config import to_dict, to_yaml
 from ._fabric import make_fabric, prepare
 from ._final import Result, diagnose_run, evaluate_run, table, write_scores
 from ._gallery import write_gallery
@@ -31,6 +32,7 @@ from ._run_folder import (
     environment,
     new_folder,
     read_metrics,
+    read_settings,
     resume_command,
     write_json,
 )
@@ -88,6 +90,12 @@ def train(
     if settings.resume:
         folder = Path(settings.resume)
         settings = resumed_settings(settings)
+        if data is None and not is_there(settings.data):
+            raise TrainingError(
+                f"{folder} was training on {settings.data!r}, which is not there (any "
+                "more, or from here): put it back or a link to it, then go on with the "
+                "same command. Nothing was changed."
+            )
     fabric = make_fabric(settings.machine)
     fabric.launch()
     plan = make_plan(
@@ -233,7 +241,7 @@ def resumed_settings(asked: Train) -> Train:
             "A resumed run keeps its own settings exactly, so --resume goes alone. To "
             "change something, start a new run: --start-from takes the weights along."
         )
-    own = read_yaml(Train, folder / "config.yaml")
+    own = read_settings(folder)
     return dataclasses.replace(own, quiet=asked.quiet, json=asked.json, resume=None)
 
 

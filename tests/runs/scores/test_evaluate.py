@@ -310,3 +310,17 @@ def test_a_best_epoch_that_is_the_last_is_not_scored_twice(run):
     found = inv.evaluate(run, protocols=["knn"])
     assert found.values("knn", "best epoch") == found.values("knn")
     assert _evaluate.SAME in found.notes
+
+
+@pytest.mark.parametrize("words", [("evaluate",), ("diagnose",)])
+def test_data_that_moved_are_named_and_can_be_given(words, run, command, tmp_path):
+    config = run / "config.yaml"
+    told = config.read_text()
+    there = re.search("data: (.*)", told)[1]
+    config.write_text(told.replace(there, "old/pictures"))
+    code, said, complained = command(*words, run)
+    assert (code, said) == (2, "")
+    assert "run was trained on 'old/pictures', which is not there" in complained
+    assert "--data FOLDER" in complained
+    code, _, complained = command(*words, run, "--data", there)
+    assert code == 0, complained
