@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -54,5 +55,5 @@ class Diagnose:
         width = min(shutil.get_terminal_size().columns, 120)
         print(*lines(found, width), sep="\n")
         print(f"readings: {self.folder}/diagnostics.json")
-        print(f"see them: invariance report {self.folder}")
+        print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
         return 0

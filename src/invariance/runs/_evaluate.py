@@ -22,9 +22,10 @@ from ..evaluation._rows import NAME, Row, with_rows
 from ..training import Run
 from ..training._checkpoint import write_whole
 from ..training._features import rows_of
-from ._opened import Data, Opened, labelled, opened, untrained
+from ._opened import Data, Opened, folder_of, labelled, opened, untrained
 from ._protocols import PROTOCOLS, QUICK, Subject, Task
 from ._ready import place as usable
+from ._settings import labels
 from ._table import table
 
 Say = Callable[[str], None]
@@ -68,7 +69,8 @@ def evaluate(
     """Score runs beside their baselines, and add the scores to their folders.
 
     Args:
-        runs: A run folder, what ``train`` returned, or several (seeds of one setting).
+        runs: A run folder, what ``train`` returned, or several: seeds of one setting
+            are averaged, other settings are lines of their own.
         data: A name, path, array, (images, labels) or Dataset to score on; None is the
             data of each run. Other classes are fine: classifiers are fitted anew.
         protocols: Names in ``PROTOCOLS``, or "all".
@@ -81,6 +83,7 @@ def evaluate(
         say: Called with a line about each score as it comes.
     """
     several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
+    several = list({folder_of(run).resolve(): run for run in several}.values())
     if not several:
         raise SettingError("Name a run folder; 'invariance list runs' shows them.")
     if seeds < 1 or (limit is not None and limit < 2):
@@ -92,9 +95,10 @@ def evaluate(
         choose(PROTOCOLS, name, "protocol")
     place = choose_device(device)
     found: list[Row] = []
-    notes: list[str] = []
     pixels: dict[tuple[Any, ...], list[Scored]] = {}
-    for run in [opened(each, network=network) for each in several]:
+    all_opened = [opened(each, network=network) for each in several]
+    settings, notes = labels(all_opened)
+    for run, setting in zip(all_opened, settings, strict=True):
         there = labelled(run, data, device=place, root=root)
         rows = rows_of(there.train, limit)
         task = Task(there.train, there.test, rows, place, limit)
@@ -118,7 +122,8 @@ def evaluate(
             mine += twin_rows(run, task, names, seeds, there, say)
         text = with_rows(run.folder / NAME, mine)
         write_whole(run.folder / NAME, lambda file, text=text: file.write(text))
-        found += [{**row, "run": str(run.folder)} for row in mine]
+        whose = {"run": str(run.folder)} | ({"setting": setting} if setting else {})
+        found += [{**row, **whose} for row in mine]
         notes += [*there.notes, *remarks]
     notes += [
         note

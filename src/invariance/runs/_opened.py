@@ -45,7 +45,7 @@ def opened(run: str | Path | Run, *, network: nn.Module | None = None) -> Opened
         run: A run folder, or what ``train`` returned.
         network: The module itself, when the run was trained on one of your own.
     """
-    folder = run.folder if isinstance(run, Run) else Path(run)
+    folder = folder_of(run)
     if not (folder / "config.yaml").is_file():
         raise DataError(
             f"There is no run at {str(folder)!r}: a run folder holds config.yaml. "
@@ -60,6 +60,11 @@ def opened(run: str | Path | Run, *, network: nn.Module | None = None) -> Opened
         best = kept, int(said.get("epoch", 0))
     named = "data" not in read_environment(folder)  # unless it was an object
     return Opened(folder, settings, encoder, best, network is not None, not named)
+
+
+def folder_of(run: str | Path | Run) -> Path:
+    """Where a run is."""
+    return run.folder if isinstance(run, Run) else Path(run).expanduser()
 
 
 def untrained(run: Opened) -> tuple[Encoder | None, str]:

@@ -324,3 +324,39 @@ def test_data_that_moved_are_named_and_can_be_given(words, run, command, tmp_pat
     assert "--data FOLDER" in complained
     code, _, complained = command(*words, run, "--data", there)
     assert code == 0, complained
+
+
+def reseeded(run, to, **changes):
+    """A copy of a run whose settings say otherwise."""
+    copy = shutil.copytree(run, to)
+    text = (copy / "config.yaml").read_text()
+    for name, value in changes.items():
+        text = re.sub(f"(?m)^( *){name}: .*$", rf"\g<1>{name}: {value}", text)
+    (copy / "config.yaml").write_text(text)
+    return copy
+
+
+def test_other_settings_are_lines_of_their_own(run, command, tmp_path):
+    second = reseeded(run, tmp_path / "second", seed=7, log_every=3, device="cpu")
+    dcl = reseeded(run, tmp_path / "dcl", method="dcl", seed=8)
+    code, said, complained = command("evaluate", run, dcl, second, run, *QUICK)
+    assert code == 0, complained
+    lines = said.splitlines()
+    assert lines[1] == "kNN, k=20, T=0.1"
+    assert lines[2].startswith("  method=simclr (2 runs)") and lines[2].count("±") == 4
+    assert lines[3].startswith("  method=dcl (dcl)") and "±" not in lines[3]
+    assert "note: These runs differ in method, not only in their seeds" in said
+    assert said.count("evaluation.jsonl") == 3  # a run named twice is one
+    found = inv.evaluate([run, dcl], protocols=["knn"])
+    assert {row["setting"] for row in found.rows} == {
+        "method=simclr (run)",
+        "method=dcl (dcl)",
+    }
+
+
+def test_a_repeated_seed_is_no_spread(run, tmp_path):
+    twin = shutil.copytree(run, tmp_path / "twin")
+    found = inv.evaluate([run, twin], protocols=["knn"])
+    assert "run and twin share a seed: what they spread is not what seeds do." in (
+        found.notes
+    )
