@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from invariance.training import _trackers
+
 FEW = ("--epochs", "1", "--batch-size", "16", "--hidden", "16", "--width", "8")
 
 
@@ -41,13 +43,16 @@ def save_image(path):
             "--batch-size 32 or less, or more images.",
         ),
         (["--limit", "40", "--ess.target", "2"], "ess.target lies between 0 and 1"),
-        (["--resume", "runs/none"], "There is no run to go on with at 'runs/none'."),
+        (["--resume", "runs/none"], "There is no run to go on with at 'runs/none': "),
+        (["./alon"], "There is no folder or file './alon': check the path. Did you"),
+        (["--trackers", "wandb"], "wandb is not installed"),
         (["--config", "none.yaml"], "There is no settings file 'none.yaml'."),
         (["--config"], "--config needs a file of settings."),
         (["--name", "a/b", "--limit", "40"], "A run cannot be called 'a/b'"),
     ],
 )
-def test_a_mistake_ends_in_one_sentence(words, message, command, tmp_path):
+def test_a_mistake_ends_in_one_sentence(words, message, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(_trackers, "find_spec", lambda name: None)
     (tmp_path / "empty").mkdir()
     save_image(tmp_path / "alone" / "one.png")
     base = [] if "--batch-size" in words else ["--batch-size", "16"]

@@ -233,3 +233,23 @@ def test_resume_goes_alone(small, pictures, stopped_after):
 def test_supcon_needs_labels(small, pictures):
     with pytest.raises(DataError, match=r"supcon learns from labels.*has none"):
         inv.train(small(method="supcon"), data=pictures[0])
+
+
+def test_a_single_class_is_not_scored_and_not_learned_from(small, pictures, capsys):
+    alone = pictures[0], np.zeros_like(pictures[1])
+    run = inv.train(small(evaluate=True, epochs=1), data=alone)
+    said = capsys.readouterr().out
+    assert "a single class in these data, so nothing to score" in said
+    assert run.results == () and (run.folder / "encoder.safetensors").exists()
+    with pytest.raises(DataError, match=r"supcon tells classes apart and .* only one"):
+        inv.train(small(method="supcon"), data=alone)
+
+
+def test_a_test_part_that_is_too_easy_is_said_to_be(small, pictures, capsys):
+    images, labels = pictures
+    easy = np.repeat((labels % 2 * 250)[:, None, None, None], 16, 1)
+    easy = np.broadcast_to(easy, images.shape).astype(np.uint8)
+    inv.train(small(evaluate=True, epochs=1), data=(easy, labels % 2))
+    said = capsys.readouterr().out
+    assert "test images already: they cannot show whether it learned." in said
+    assert "did not learn" not in said

@@ -12,7 +12,7 @@ from ..data import ImageSource, load
 from ..data._load import is_there
 from ..data._load import read as read_data
 from ..encoders import Encoder, build_encoder, standardised
-from ..errors import DataError, InvarianceError
+from ..errors import DataError, InvarianceError, near_path
 from ..training import Run, Train, _checkpoint, _encoder_file
 from ..training._plan import begun_from, seed_all
 from ..training._run_folder import read_environment, read_settings
@@ -47,9 +47,13 @@ def opened(run: str | Path | Run, *, network: nn.Module | None = None) -> Opened
     """
     folder = folder_of(run)
     if not (folder / "config.yaml").is_file():
+        hint = "" if folder.exists() else near_path(folder)
+        inside = sorted(p.parent for p in folder.glob("*/config.yaml"))
+        if inside:
+            hint = f" There are runs inside: did you mean {str(inside[0])!r}?"
         raise DataError(
-            f"There is no run at {str(folder)!r}: a run folder holds config.yaml. "
-            "'invariance list runs' shows the runs there are."
+            f"There is no run at {str(folder)!r}: a run folder holds config.yaml."
+            + (hint or " 'invariance list runs' shows the runs there are.")
         )
     settings = read_settings(folder)
     encoder = _encoder_file.load(folder, network=copy.deepcopy(network))

@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..encoders import ENCODERS, Encoder, build_encoder, standardised
-from ..errors import DataError
+from ..errors import DataError, near_path
 from . import _checkpoint
 
 NAME = "encoder.safetensors"
@@ -60,7 +60,7 @@ def load(run_or_file: str | Path, *, network: nn.Module | None = None) -> Encode
     if not path.exists():
         raise DataError(
             f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
-            "shows what there is."
+            f"shows what there is.{near_path(path)}"
         )
     return _rebuilt(*read(path), network)
 
@@ -72,7 +72,9 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             said = json.loads((file.metadata() or {})["invariance"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, ValueError, OSError) as cause:
-        raise DataError(f"{path} is not an encoder of this package: {cause}.") from None
+        raise DataError(
+            f"{path} is damaged, or not an encoder of this package: {cause}."
+        ) from None
     return said, tensors
 
 

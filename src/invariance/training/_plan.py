@@ -25,7 +25,9 @@ from ._encoder_file import stem_of
 from ._ess_controller import EssController
 from ._schedule import peak_rate
 from ._settings import Train
+from ._trackers import check_installed
 
+LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
@@ -175,6 +177,11 @@ def make_plan(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
+    if four.labelled and source.labels is not None and one_class(source.labels):
+        raise DataError(
+            f"{settings.method} tells classes apart and {source.name} has only one: "
+            "use a method that needs no labels, such as simclr."
+        )
     recipe = settings.views if settings.views != "auto" else four.views
     is_shapes = isinstance(data, str) and data == "shapes"
     chosen = views or make_views(recipe, four, source, is_shapes=is_shapes)
@@ -206,6 +213,11 @@ def make_plan(
         n_steps=steps_per_epoch * settings.epochs,
         peak=peak_rate(settings.optim, per_step),
     )
+
+
+def one_class(labels: Tensor) -> bool:
+    """Whether all labels are the same."""
+    return bool((labels == labels[0]).all())
 
 
 def make_encoder(
@@ -281,15 +293,33 @@ def check(settings: Train, processes: int) -> None:
         ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
         ("log_every", settings.log_every, 0),
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
+        ("knn_every", settings.knn_every, 0),
+        ("limit", 1 if settings.limit is None else settings.limit, 1),
+        ("workers", 0 if settings.workers is None else settings.workers, 0),
+        ("optim.weight_decay", settings.optim.weight_decay, 0),
     ):
-        if value < least:
+        if not value >= least:
             raise SettingError(f"{name} must be at least {least}: got {value}.")
-    if settings.optim.lr is not None and not settings.optim.lr > 0:
-        raise SettingError(f"optim.lr must be positive: got {settings.optim.lr}.")
+    for name, number in (
+        ("optim.lr", settings.optim.lr),
+        ("optim.clip_norm", settings.optim.clip_norm),
+    ):
+        if number is not None and not 0 < number < math.inf:
+            raise SettingError(f"{name} must be positive and finite: got {number}.")
     if not 0 <= settings.optim.warmup < 1:
         raise SettingError(
             f"optim.warmup is a share of training, 0 to 1: got {settings.optim.warmup}."
         )
+    if not 0 <= settings.optim.momentum < 1:
+        raise SettingError(
+            f"optim.momentum lies between 0 and 1: got {settings.optim.momentum}."
+        )
+    if abs(settings.seed) > LARGEST_SEED:
+        raise SettingError(
+            f"seed lies between -{LARGEST_SEED} and {LARGEST_SEED}: got "
+            f"{settings.seed}."
+        )
+    check_installed(settings.trackers)
     if settings.batch_size % processes:
         raise SettingError(
             f"batch_size {settings.batch_size} is shared by {processes} processes: "

@@ -25,7 +25,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..errors import TrainingError
+from ..errors import SettingError, TrainingError
 from ._config import read_yaml
 from ._settings import Train
 
@@ -103,7 +103,16 @@ def read_settings(folder: Path) -> Train:
             f"{folder} was written by invariance {known.get('invariance')}, and this "
             f"is {__version__}, which cannot read it: update invariance."
         )
-    settings = read_yaml(Train, folder / "config.yaml")
+    try:
+        settings = read_yaml(Train, folder / "config.yaml")
+    except SettingError as cause:
+        maker = known.get("invariance")
+        if maker in (None, __version__):
+            raise
+        raise SettingError(
+            f"{cause} {folder} was written by invariance {maker}, and this is "
+            f"{__version__}."
+        ) from None
     k = settings.options.get("k")
     if written == 1 and isinstance(k, float) and k == 1:  # where it was one row
         settings = dataclasses.replace(settings, options={**settings.options, "k": 1})
@@ -161,11 +170,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     records = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text("utf-8", errors="replace").splitlines():
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except json.JSONDecodeError:
             break
+        if isinstance(record, dict):
+            records.append(record)
     return records
 
 

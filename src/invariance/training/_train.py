@@ -24,7 +24,7 @@ from ._final import Result, diagnose_run, evaluate_run, table, write_scores
 from ._gallery import write_gallery
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
-from ._out_of_memory import explained
+from ._out_of_memory import explained, fitting
 from ._plan import Plan, make_plan
 from ._readings import Health
 from ._run_folder import (
@@ -98,9 +98,10 @@ def train(
             )
     fabric = make_fabric(settings.machine)
     fabric.launch()
-    plan = make_plan(
-        settings, processes=fabric.world_size, device=fabric.device, **objects
-    )
+    with fitting():
+        plan = make_plan(
+            settings, processes=fabric.world_size, device=fabric.device, **objects
+        )
     return execute(fabric, plan, watch, folder)
 
 
@@ -229,7 +230,10 @@ def resumed_settings(asked: Train) -> Train:
     """The run's own settings; only how it is shown may change."""
     folder = Path(asked.resume or "")
     if not (folder / "config.yaml").exists():
-        raise TrainingError(f"There is no run to go on with at {str(folder)!r}.")
+        raise TrainingError(
+            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
+            "shows the runs there are."
+        )
     if (folder / _encoder_file.NAME).exists():
         raise TrainingError(
             f"{folder} is finished. To train further, start a new run from it: "

@@ -360,3 +360,16 @@ def test_a_repeated_seed_is_no_spread(run, tmp_path):
     assert "run and twin share a seed: what they spread is not what seeds do." in (
         found.notes
     )
+
+
+def test_a_file_of_scores_that_was_damaged_is_mended(run, command, tmp_path):
+    path = run / "evaluation.jsonl"
+    kept = read_rows(path)
+    path.write_bytes(b"\xff\xfe\x00{\n[]\n3\n" + path.read_bytes())
+    (run / "metrics.jsonl").write_bytes(b"[]\n\xff")
+    code, said, _ = command("list", "runs", "--out", tmp_path)
+    assert code == 0 and "linear" in said
+    code, _, complained = command("evaluate", run, *QUICK)
+    assert code == 0, complained
+    linear = [row for row in kept if row["protocol"] == "linear"]
+    assert [r for r in read_rows(path) if r["protocol"] == "linear"] == linear
