@@ -307,7 +307,7 @@ def test_counts_may_come_as_floats_from_flags_and_files():
     encoder = build_encoder("tiny", image_size=16)
     learner = build("swav", encoder, n_prototypes=6.0, epsilon=1.0)
     assert learner.objective.prototypes.shape == (6, 128)
-    with pytest.raises(SettingError, match="n_prototypes is a whole number: got 6.5"):
+    with pytest.raises(SettingError, match=r"n_prototypes is a whole number: got 6.5"):
         build("swav", encoder, n_prototypes=6.5)
 
 

@@ -6,7 +6,7 @@ with all labels, on request.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def evaluate(
     runs: str | Path | Run | Sequence[str | Path | Run],
     *,
     data: Any = None,
-    protocols: Sequence[str] = QUICK,
+    protocols: str | Sequence[str] = QUICK,
     seeds: int = 1,
     supervised: bool = False,
     limit: int | None = None,
@@ -73,7 +73,7 @@ def evaluate(
             are averaged, other settings are lines of their own.
         data: A name, path, array, (images, labels) or Dataset to score on; None is the
             data of each run. Other classes are fine: classifiers are fitted anew.
-        protocols: Names in ``PROTOCOLS``, or "all".
+        protocols: A name in ``PROTOCOLS`` or several, or "all".
         seeds: How often what draws at random is repeated.
         supervised: Also train the run's network with all labels, to compare.
         limit: Use at most so many training images, evenly spread.
@@ -82,7 +82,9 @@ def evaluate(
         device: "auto", "cpu", "cuda".
         say: Called with a line about each score as it comes.
     """
-    several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
+    several: list[Any] = [runs]
+    if isinstance(runs, Iterable) and not isinstance(runs, str):
+        several = list(runs)
     several = list({folder_of(run).resolve(): run for run in several}.values())
     if not several:
         raise SettingError("Name a run folder; 'invariance list runs' shows them.")
@@ -90,7 +92,8 @@ def evaluate(
         raise SettingError(
             f"seeds is at least 1 and limit at least 2: got {seeds} and {limit}."
         )
-    names = list(PROTOCOLS) if "all" in protocols else list(dict.fromkeys(protocols))
+    asked = [protocols] if isinstance(protocols, str) else protocols
+    names = list(PROTOCOLS) if "all" in asked else list(dict.fromkeys(asked))
     for name in names:
         choose(PROTOCOLS, name, "protocol")
     place = choose_device(device)
@@ -104,8 +107,8 @@ def evaluate(
         task = Task(there.train, there.test, rows, place, limit)
         subjects, remarks = baselines(run, task)
         mine = []
-        asked = run.settings.data if data is None else id(data)
-        same = asked, there.train.shape, len(there.train), len(there.test)
+        whose = run.settings.data if data is None else id(data)
+        same = whose, there.train.shape, len(there.train), len(there.test)
         for subject in subjects:
             taken = pixels.get(same) if subject.encoder is None else None
             if taken is None:
@@ -122,8 +125,8 @@ def evaluate(
             mine += twin_rows(run, task, names, seeds, there, say)
         text = with_rows(run.folder / NAME, mine)
         write_whole(run.folder / NAME, lambda file, text=text: file.write(text))
-        whose = {"run": str(run.folder)} | ({"setting": setting} if setting else {})
-        found += [{**row, **whose} for row in mine]
+        tag = {"run": str(run.folder)} | ({"setting": setting} if setting else {})
+        found += [{**row, **tag} for row in mine]
         notes += [*there.notes, *remarks]
     notes += [
         note

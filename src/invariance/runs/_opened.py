@@ -12,7 +12,7 @@ from ..data import ImageSource, load
 from ..data._load import is_there
 from ..data._load import read as read_data
 from ..encoders import Encoder, build_encoder, standardised
-from ..errors import DataError, InvarianceError, near_path
+from ..errors import DataError, InvarianceError, SettingError, near_path
 from ..training import Run, Train, _checkpoint, _encoder_file
 from ..training._plan import begun_from, seed_all
 from ..training._run_folder import read_environment, read_settings
@@ -68,6 +68,10 @@ def opened(run: str | Path | Run, *, network: nn.Module | None = None) -> Opened
 
 def folder_of(run: str | Path | Run) -> Path:
     """Where a run is."""
+    if not isinstance(run, str | Path | Run):
+        raise SettingError(
+            f"A run is a folder or what train returned: got {type(run).__name__}."
+        )
     return run.folder if isinstance(run, Run) else Path(run).expanduser()
 
 

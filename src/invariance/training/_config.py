@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import yaml
 
 from ..errors import SettingError, unknown
+from ._settings import Train
 
 T = TypeVar("T")
 
@@ -40,6 +41,32 @@ def from_dict(kind: type[T], values: Any, where: str = "settings") -> T:
             raise SettingError(sentence.replace(". ", f" in {where}. ", 1))
     read = {n: _read(hints[n], v, f"{where}.{n}") for n, v in values.items()}
     return kind(**read)
+
+
+def checked(settings: Any) -> Train:
+    """Settings given in Python, each of its kind, or a sentence; None is the defaults.
+
+    >>> checked("shapes")
+    Traceback (most recent call last):
+    invariance.errors.SettingError: Settings come as Train(data='photos', \
+method='dcl'): got 'shapes'.
+    """
+    if settings is None:
+        return Train()
+    if not isinstance(settings, Train):
+        raise SettingError(
+            f"Settings come as Train(data='photos', method='dcl'): got {settings!r}."
+        )
+    return from_dict(Train, plain(to_dict(settings)), "Train")
+
+
+def plain(value: Any) -> Any:
+    """Paths as text and numbers of numpy as Python's, as a file can keep them."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, Path):
+        return str(value)
+    return value.item() if hasattr(value, "item") else value
 
 
 def read_yaml(kind: type[T], path: str | Path) -> T:

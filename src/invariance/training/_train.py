@@ -13,12 +13,12 @@ from torch import nn
 
 from ..data._load import is_there
 from ..encoders import Encoder
-from ..errors import InvarianceError, TrainingError
+from ..errors import InvarianceError, SettingError, TrainingError
 from ..methods import Method
 from ..report import write_report
 from ..views import ViewSet
 from . import _checkpoint, _encoder_file
-from ._config import to_dict, to_yaml
+from ._config import checked, to_dict, to_yaml
 from ._fabric import make_fabric, prepare
 from ._final import Result, diagnose_run, evaluate_run, table, write_scores
 from ._gallery import write_gallery
@@ -78,7 +78,12 @@ def train(
         method: Four choices of your own.
         views: A ``ViewSet`` of your own.
     """
-    settings = settings or Train()
+    settings = checked(settings)
+    if views is not None and not callable(views):
+        raise SettingError(
+            f"views is a ViewSet: got {views!r}. Recipes by name go into the settings, "
+            "as Train(views='weak')."
+        )
     objects = {"data": data, "encoder": encoder, "method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     if settings.dry_run:
