@@ -54,6 +54,7 @@ class Evaluate:
     def run(self) -> int:
         """Score, print, and say where the scores are."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
+        from ..errors import DataError
         from ..runs import evaluate
 
         def say(line: str) -> None:
@@ -76,8 +77,12 @@ class Evaluate:
                 print(json.dumps(row, ensure_ascii=False))
             for note in found.notes:
                 print(json.dumps({"note": note}, ensure_ascii=False))
+        else:
+            print(found)
+        if found.unsaved:
+            raise DataError(" ".join(found.unsaved))
+        if self.json:
             return 0
-        print(found)
         folders = list(dict.fromkeys(row["run"] for row in found.rows))
         for folder in folders:
             print(f"scores: {folder}/evaluation.jsonl")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..errors import SettingError, choose
+from ..errors import DataError, SettingError, choose
 from ..evaluation import Score, as_row
 from ..evaluation._fine_tune import fit_classifier
 from ..evaluation._labelled import numbered
@@ -40,6 +40,8 @@ class Evaluation:
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     """What a reader should know, in sentences."""
+    unsaved: tuple[str, ...] = ()
+    """Why scores of a run could not be added to its folder."""
 
     def values(self, protocol: str, features: str = "trained encoder") -> list[float]:
         """The values of one protocol, in the order in which they were taken."""
@@ -98,6 +100,7 @@ def evaluate(
         choose(PROTOCOLS, name, "protocol")
     place = choose_device(device)
     found: list[Row] = []
+    unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Scored]] = {}
     all_opened = [opened(each, network=network) for each in several]
     settings, notes = labels(all_opened)
@@ -123,8 +126,15 @@ def evaluate(
         if supervised:
             say(f"{run.name}: supervised twin: training")
             mine += twin_rows(run, task, names, seeds, there, say)
-        text = with_rows(run.folder / NAME, mine)
-        write_whole(run.folder / NAME, lambda file, text=text: file.write(text))
+        try:
+            text = with_rows(run.folder / NAME, mine)
+            write_whole(
+                run.folder / NAME,
+                lambda file, text=text: file.write(text),
+                advice=f"The scores of {run.name} are not kept in its folder.",
+            )
+        except (DataError, OSError) as cause:  # they took long: shown all the same
+            unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": setting} if setting else {})
         found += [{**row, **tag} for row in mine]
         notes += [*there.notes, *remarks]
@@ -134,7 +144,7 @@ def evaluate(
         for note in row["notes"]
         if "labels," not in note and not note.startswith("Epoch ")
     ]
-    return Evaluation(tuple(found), tuple(dict.fromkeys(notes)))
+    return Evaluation(tuple(found), tuple(dict.fromkeys(notes)), tuple(unsaved))
 
 
 def choose_device(device: str) -> torch.device:

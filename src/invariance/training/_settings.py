@@ -69,9 +69,9 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train an encoder on images that need no labels."""
+    """Train an encoder on images, unlabelled; --config FILE gives settings by file."""
 
-    data: Annotated[str, conf.Positional] = "shapes"
+    data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""

@@ -373,3 +373,32 @@ def test_a_file_of_scores_that_was_damaged_is_mended(run, command, tmp_path):
     assert code == 0, complained
     linear = [row for row in kept if row["protocol"] == "linear"]
     assert [r for r in read_rows(path) if r["protocol"] == "linear"] == linear
+
+
+@pytest.mark.parametrize(
+    "words, name",
+    [
+        (("evaluate", *QUICK), "evaluation.jsonl"),
+        (("evaluate", *QUICK, "--json"), "evaluation.jsonl"),
+        (("diagnose",), "diagnostics.json"),
+        (("diagnose", "--json"), "diagnostics.json"),
+    ],
+)
+def test_what_cannot_be_kept_is_shown_all_the_same(words, name, run, command):
+    (run / name).unlink()
+    (run / name).mkdir()  # as good as a folder that may not be written to
+    code, said, complained = command(words[0], run, *words[1:])
+    assert code == 2
+    assert ("kNN" if words[0] == "evaluate" else "rank") in said or "knn" in said
+    last = complained.splitlines()[-1]
+    assert last.startswith("invariance: ") and name in last
+    assert "--resume" not in last and "see them" not in said
+
+
+def test_python_gets_scores_that_cannot_be_kept(run):
+    for name in ("evaluation.jsonl", "diagnostics.json"):
+        (run / name).unlink()
+        (run / name).mkdir()
+    found = inv.evaluate(run, protocols="knn")
+    assert found.values("knn") and "evaluation.jsonl" in found.unsaved[0]
+    assert "Could not write diagnostics.json" in inv.diagnose(run).notes[-1]
