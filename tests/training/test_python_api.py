@@ -229,6 +229,38 @@ def test_resume_goes_alone(small, pictures, stopped_after):
         inv.train(inv.Train(resume=str(folder / "not")), data=pictures)
     with pytest.raises(TrainingError, match="does not fit what is being trained"):
         inv.train(inv.Train(resume=str(folder)), data=pictures, encoder=Own())
+    fewer = pictures[0][:60], pictures[1][:60]
+    with pytest.raises(TrainingError, match=r"on \d+ images, and now there are \d+"):
+        inv.train(inv.Train(resume=str(folder)), data=fewer)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda state: state.pop("metrics") and state, "has no metrics: it is damaged"),
+        (lambda state: [1, 2], "None of the 1 checkpoints in"),
+    ],
+)
+def test_a_checkpoint_that_is_none(
+    change, message, small, pictures, stopped_after, newest
+):
+    folder = stopped_after(2, small(), data=pictures)
+    (path,) = (folder / "checkpoints").iterdir()
+    torch.save(change(newest(folder)), path)
+    with pytest.raises(TrainingError, match=message):
+        inv.train(inv.Train(resume=str(folder)), data=pictures)
+
+
+def test_a_checkpoint_from_before_counts_were_kept(
+    small, pictures, stopped_after, newest
+):
+    folder = stopped_after(2, small(), data=pictures)
+    (path,) = (folder / "checkpoints").iterdir()
+    state = newest(folder)
+    del state["samples"]
+    torch.save(state, path)
+    run = inv.train(inv.Train(resume=str(folder), quiet=True), data=pictures)
+    assert (run.folder / "encoder.safetensors").exists()
 
 
 def test_supcon_needs_labels(small, pictures):

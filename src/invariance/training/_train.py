@@ -132,6 +132,7 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
     monitor = Monitor(plan, folder, fabric.device)
     state = _checkpoint.newest(folder / "checkpoints", map_location=fabric.device)
     if state is not None:
+        _checkpoint.check(state, folder, len(plan.source))
         done, position = state["step"], state["metrics"]
         module.load(state, plan, health)
         if first:
@@ -144,6 +145,7 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         kept = module.state(plan, health)  # every process takes part in gathering it
         if metrics is not None:
             kept |= {"step": step, "metrics": metrics.position}
+            kept |= {"samples": len(plan.source)}
             kept |= {"best": monitor.state_dict()}
             _checkpoint.save(folder / "checkpoints", step, kept)
 
