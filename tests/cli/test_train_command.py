@@ -32,6 +32,7 @@ def save_image(path):
 @pytest.mark.parametrize(
     "words, message",
     [
+        ([""], "No data are named: got an empty path. '.' is this folder."),
         (["empty"], "The folder 'empty' holds no images"),
         (["not/there"], "There is no folder or file 'not/there': check the path."),
         (["shpaes"], "Unknown data set 'shpaes'. Did you mean 'shapes'?"),

@@ -44,6 +44,12 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
     "changes, error, message",
     [
         ({"batch_size": 500}, DataError, "fewer than one step of 500: use --batch-"),
+        (
+            {"optim": Optim(accumulate=4)},
+            DataError,
+            "step of 64: use --batch-size 8 or",
+        ),
+        ({"optim": Optim(accumulate=99)}, DataError, "99 batches a step .* too many"),
         ({"batch_size": 1}, SettingError, "batch_size must be at least 2: got 1"),
         ({"epochs": 0}, SettingError, "epochs must be at least 1: got 0"),
         ({"n_views": 1}, SettingError, "Contrast needs two views or more"),

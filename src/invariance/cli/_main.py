@@ -68,7 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141  # as the shell says of other programs
     except OSError as error:
         name = "" if error.filename is None else f"{str(error.filename)!r}: "
-        print(f"invariance: {name}{error.strerror or error}.", file=sys.stderr)
+        print(
+            f"invariance: {name}{str(error.strerror or error).rstrip('.')}.",
+            file=sys.stderr,
+        )
         return 2
 
 

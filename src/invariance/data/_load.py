@@ -165,6 +165,8 @@ def is_there(data: str | Path) -> bool:
 
 def existing(data: str | Path) -> Path:
     """The folder or numpy file meant, or a sentence that says what is not there."""
+    if not str(data).strip():  # an unset variable of the shell
+        raise DataError("No data are named: got an empty path. '.' is this folder.")
     path = Path(data).expanduser()
     if path.is_dir():
         return path

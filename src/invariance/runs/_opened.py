@@ -48,6 +48,8 @@ def opened(run: str | Path | Run, *, network: nn.Module | None = None) -> Opened
     folder = folder_of(run)
     if not (folder / "config.yaml").is_file():
         hint = "" if folder.exists() else near_path(folder)
+        if folder.is_file():
+            hint = " That is a file: name the folder of its run."
         inside = sorted(p.parent for p in folder.glob("*/config.yaml"))
         if inside:
             hint = f" There are runs inside: did you mean {str(inside[0])!r}?"

@@ -162,12 +162,13 @@ def make_plan(
     per_step = settings.batch_size * settings.optim.accumulate
     steps_per_epoch = len(source) // per_step
     if len(source) < 2 or not steps_per_epoch:
-        most = 2 ** int(math.log2(max(len(source), 1)))
-        advice = (
-            f"use --batch-size {most} or less, or more images"
-            if most > 1
-            else "contrast needs at least two images"
-        )
+        parts = settings.optim.accumulate
+        most = 2 ** int(math.log2(max(len(source) // parts, 1)))
+        advice = "contrast needs at least two images"
+        if most > 1:
+            advice = f"use --batch-size {most} or less, or more images"
+        elif parts > 1:
+            advice = f"{parts} batches a step (--optim.accumulate) are too many"
         raise DataError(
             f"{source.name} has {len(source)} image{'s' * (len(source) != 1)} to train "
             f"on, fewer than one step of {per_step}: {advice}."
