@@ -45,9 +45,9 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
     [
         ({"batch_size": 500}, DataError, "fewer than one step of 500: use --batch-"),
         (
-            {"optim": Optim(accumulate=4)},
+            {"optim": Optim(accumulate=8)},
             DataError,
-            "step of 64: use --batch-size 8 or",
+            "of 128: use --batch-size 8 or less",
         ),
         ({"optim": Optim(accumulate=99)}, DataError, "99 batches a step .* too many"),
         ({"batch_size": 1}, SettingError, "batch_size must be at least 2: got 1"),
