@@ -9,6 +9,7 @@
 Importing this package imports no torch; the first use of a name does.
 """
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,9 @@ __all__ = ["__version__", *_HOME]
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'invariance' has no attribute {name!r}")
+        near = difflib.get_close_matches(name, __all__, n=1)
+        hint = f". Did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'invariance' has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -51,3 +52,17 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
     return f"Unknown {kind} {name!r}. {hint}"
+
+
+def near_path(path: Path) -> str:
+    """A question after a path that is not there; empty if nothing like it is beside it.
+
+    >>> near_path(Path("no such folder") / "x")
+    ''
+    """
+    try:
+        beside = [p.name for p in path.parent.iterdir()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.7)
+    return f" Did you mean {str(path.with_name(near[0]))!r}?" if near else ""

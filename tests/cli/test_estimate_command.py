@@ -177,3 +177,24 @@ def test_rows_without_a_common_name_are_refused(tmp_path):
     a, b = (read_variable(str(tmp_path / f"{k}.npz")) for k in "ab")
     with pytest.raises(DataError, match="no row in common"):
         paired(a, b)
+
+
+GAUSSIAN = ("x.npy", "y.npy", "--estimators", "gaussian")
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "folder"])
+def test_a_figure_that_cannot_be_drawn_is_refused_at_once(name, command, arrays):
+    code, said, complained = command("estimate", *GAUSSIAN, "--figure", name)
+    assert (code, said) == (2, "") and f"The figure {name!r}" in complained
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_numbers_are_told_even_if_the_figure_cannot_be_written(
+    how, command, arrays, tmp_path
+):
+    (tmp_path / "taken").write_text("a file where a folder should be")
+    words = (*GAUSSIAN, "--figure", "taken/a.png", *how)
+    code, said, complained = command("estimate", *words)
+    assert code == 2 and "gaussian" in said
+    assert "cannot be written to 'taken/a.png': " in complained
+    assert len(complained.strip().splitlines()) == 1

@@ -2,6 +2,8 @@
 
 import pytest
 
+import invariance as inv
+from invariance.cli._list import List
 from invariance.data import DATA_SETS
 from invariance.estimators import ESTIMATORS
 from invariance.methods import METHODS
@@ -70,3 +72,45 @@ def test_list_runs(command, tmp_path):
 def test_an_unknown_kind_is_refused(command):
     code, _, complained = command("list", "dogs")
     assert code == 2 and "methods" in complained
+
+
+def test_a_reader_who_goes_away_is_no_error(python):
+    code = """
+import subprocess, sys
+words = [sys.executable, "-m", "invariance", "list", "methods"]
+pipe = subprocess.PIPE
+with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, bufsize=1) as run:
+    run.stdout.close()
+    print(repr(run.stderr.read()), run.wait())
+"""
+    assert python(code).strip() == "'' 141"
+
+
+def test_what_the_system_refuses_is_one_sentence(command, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", "runs")
+
+    monkeypatch.setattr(List, "run", refuse)
+    code, said, complained = command("list", "runs")
+    assert (code, said) == (2, "")
+    assert complained == "invariance: 'runs': Permission denied.\n"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("trian", "photos"), "Unknown command 'trian'. Did you mean 'train'?"),
+        (("here",), "'here' is no command: 'invariance train here' would train on it."),
+    ],
+)
+def test_what_is_no_command(command, tmp_path, words, message):
+    (tmp_path / "here").mkdir()
+    code, said, complained = command(*words)
+    assert (code, said) == (2, "") and complained == f"invariance: {message}\n"
+
+
+def test_version_and_help_as_people_ask_for_them(command):
+    code, said, _ = command("--version")
+    assert code == 0 and said == f"invariance {inv.__version__}\n"
+    code, said, _ = command("help", "train")
+    assert code == 0 and "[DATA]" in said and "--config FILE" in said

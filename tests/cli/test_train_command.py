@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from invariance.training import _trackers
+
 FEW = ("--epochs", "1", "--batch-size", "16", "--hidden", "16", "--width", "8")
 
 
@@ -30,6 +32,7 @@ def save_image(path):
 @pytest.mark.parametrize(
     "words, message",
     [
+        ([""], "No data are named: got an empty path. '.' is this folder."),
         (["empty"], "The folder 'empty' holds no images"),
         (["not/there"], "There is no folder or file 'not/there': check the path."),
         (["shpaes"], "Unknown data set 'shpaes'. Did you mean 'shapes'?"),
@@ -41,13 +44,16 @@ def save_image(path):
             "--batch-size 32 or less, or more images.",
         ),
         (["--limit", "40", "--ess.target", "2"], "ess.target lies between 0 and 1"),
-        (["--resume", "runs/none"], "There is no run to go on with at 'runs/none'."),
+        (["--resume", "runs/none"], "There is no run to go on with at 'runs/none': "),
+        (["./alon"], "There is no folder or file './alon': check the path. Did you"),
+        (["--trackers", "wandb"], "wandb is not installed"),
         (["--config", "none.yaml"], "There is no settings file 'none.yaml'."),
         (["--config"], "--config needs a file of settings."),
         (["--name", "a/b", "--limit", "40"], "A run cannot be called 'a/b'"),
     ],
 )
-def test_a_mistake_ends_in_one_sentence(words, message, command, tmp_path):
+def test_a_mistake_ends_in_one_sentence(words, message, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(_trackers, "find_spec", lambda name: None)
     (tmp_path / "empty").mkdir()
     save_image(tmp_path / "alone" / "one.png")
     base = [] if "--batch-size" in words else ["--batch-size", "16"]
@@ -106,3 +112,15 @@ def test_an_interrupt_before_training_is_no_traceback(command, monkeypatch):
     monkeypatch.setattr("invariance.training._train.make_plan", interrupted)
     code, _, complained = command("train")
     assert code == 130 and complained == "invariance: interrupted.\n"
+
+
+@pytest.mark.parametrize(
+    "k, rows", [("1", "k = 1 of 63"), ("1.0", "k = 63 of 63"), ("0.5", "k = 32 of 63")]
+)
+def test_one_row_and_the_whole_bank_are_told_apart(command, k, rows):
+    few = ("--limit", "64", "--dry-run")
+    for method in ("ball", "la"):
+        words = ("--method", method, "--options", "k", k)
+        code, said, complained = command("train", *FEW, *few, *words)
+        assert code == 0, complained
+        assert rows in said

@@ -97,6 +97,17 @@ def test_embed_twice_is_refused_unless_asked_for(run, command, tmp_path):
         (("embed", "runs/none", "shapes", "-o", "a.npz"), "There is no run or encoder"),
         (("embed", "runs/mine", "nothing/", "-o", "a.npz"), "There is no folder or"),
         (("embed", "runs/mine", "shapes", "-o", "a.h5"), "'a.h5' has the ending '.h5'"),
+        (
+            ("embed", "runs/mine", "shapes", "-o", "a.npz", "--workers", "-1"),
+            "workers is 0 or more: got -1.",
+        ),
+        (
+            ("embed", "runs/mine", "shapes", "-o", "a.npz", "--limit", "0"),
+            "limit is 1 or more: got 0.",
+        ),
+        (("embed", "runs/mime", "shapes", "-o", "a.npz"), "mean 'runs/mine'?"),
+        (("evaluate", "runs/mime"), "Did you mean 'runs/mine'?"),
+        (("diagnose", "runs"), "There are runs inside: did you mean 'runs/mine'?"),
         (("search", "runs/mine", "shapes", "-q", "x.jpg"), "There is no query image"),
         (("search", "runs/mine", "shapes", "--query"), "at least one query image"),
         (("export", "runs/none", "--to", "onnx"), "There is no run or encoder file"),

@@ -60,7 +60,7 @@ def test_resized_and_squared():
         (np.zeros((0, 8, 8), np.uint8), r"is empty, of shape \(0, 8, 8\)"),
         (np.full((5, 8, 8), -1.0), "values from -1 to -1: expected uint8"),
         (np.full((5, 8, 8), 300), "values from 300 to 300"),
-        (np.full((5, 8, 8), np.nan), "values from nan to nan"),
+        (np.full((5, 8, 8), np.nan), "holds NaN or infinite values"),
         (np.zeros((5, 8, 8), complex), "holds complex128 values"),
         (np.zeros((1, 8, 8), np.uint8), "at least 2"),
         (7, "data is a int: expected a data set's name"),
@@ -94,6 +94,7 @@ def test_labels_may_be_words_or_a_column():
         (np.zeros((30, 2)), r"labels of shape \(30, 2\)"),
         (np.full(30, -1), "labels from -1 to -1"),
         (np.full(30, 0.5), "whole numbers"),
+        (np.full(30, np.nan), "labels that are NaN or infinite"),
     ],
 )
 def test_labels_that_do_not_fit(labels, message):
@@ -218,6 +219,7 @@ def test_an_iterable_dataset_is_refused():
         ({"channels": 2}, "channels is 1"),
         ({"image_size": 0}, "image_size is 1 or more"),
         ({"n": 0}, "n is 1 or more"),
+        ({"workers": -1}, "workers is 0 or more"),
     ],
 )
 def test_settings_that_cannot_work(setting, message):
@@ -230,3 +232,10 @@ def test_resident_images_check_their_labels():
         ResidentImages(
             torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.zeros(3).long()
         )
+
+
+def test_text_is_no_numpy_file_and_no_advice_to_unpickle(tmp_path):
+    (tmp_path / "words.npy").write_text("hello")
+    with pytest.raises(DataError, match="numpy did not write it") as told:
+        load(tmp_path / "words.npy")
+    assert "pickle" not in str(told.value)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from invariance.encoders import ENCODERS, Encoder, build_encoder
-from invariance.errors import SettingError, ShapeError
+from invariance.errors import DataError, SettingError, ShapeError
 
 
 def images(n=2, channels=3, size=32):
@@ -166,3 +166,13 @@ def test_importing_encoders_does_not_import_timm():
     code = "import sys, invariance.encoders as e; e.build_encoder('tiny'); "
     code += "sys.exit('timm' in sys.modules or 'torchvision' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_weights_that_cannot_be_fetched_are_one_sentence(monkeypatch):
+    def offline(*_, **__):
+        raise OSError("cannot find the file on the Hub.\nCheck your connection.")
+
+    monkeypatch.setattr("timm.create_model", offline)
+    with pytest.raises(DataError, match=r"weights of 'resnet18' could not") as told:
+        build_encoder("resnet18", pretrained=True)
+    assert "\n" not in str(told.value) and "leave pretrained out" in str(told.value)

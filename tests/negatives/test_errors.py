@@ -38,6 +38,7 @@ def bank():
             r"queue of 3 rows is shorter than the batch of 4.*Make it 4",
         ),
         (lambda: inv.Queue(0, 8), "needs room"),
+        (lambda: inv.Queue(6.5, 8), "size and width are whole numbers: got 6.5"),
         (lambda: LOSS.against(U, None, queue(), IDS), "pass v"),
         (
             lambda: LOSS.against(U, None, bank(), IDS + 7),
@@ -106,6 +107,7 @@ def test_settings_that_cannot_be(wrong, message):
             "width 8.*width 5",
         ),
         (lambda: bank().remember(U[:, :5], IDS), "width 8.*width 5"),
+        (lambda: inv.Queue(6, 8).remember(U, IDS.float()), "in whole numbers: got"),
         (
             lambda: stratified_partition(
                 torch.zeros(2, 3), torch.tensor([0, 0, 2]), torch.full((3,), 1 / 3)

@@ -45,6 +45,11 @@ def test_scores_that_prove_little(words, trained, word, text):
     assert found[0][1] == word and text in said
 
 
+def test_a_test_part_that_was_right_before_proves_nothing(words):
+    found, text = words(evaluation=scores(untrained=1.0, trained=1.0))
+    assert found == [("unsure", "Not known")] and "before training" in text
+
+
 def test_raw_pixels_ahead(words):
     found, text = words(evaluation=scores(pixels=0.7))
     assert found == [("good", "It learned"), ("unsure", "Raw pixels are ahead")]

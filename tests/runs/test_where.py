@@ -53,6 +53,7 @@ def test_expressions(expression, holds):
     [
         ("optim.rl < 0.1", "Unknown setting 'optim.rl'. Did you mean 'optim.lr'?"),
         ("epochs > 3 or metod == 'x'", "Unknown setting 'metod'"),
+        ("method == dcl", "A text needs quotation marks: 'dcl'"),
         ("__import__('os').system('id')", "is not understood"),
         ("().__class__", "is not understood|Unknown setting"),
         ("[x for x in (1, 2)]", "is not understood"),

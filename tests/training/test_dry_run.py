@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from invariance.errors import DataError, SettingError
+from invariance.errors import DataError, SettingError, TrainingError
 from invariance.training import Machine, Optim, train
 
 
@@ -44,15 +44,35 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
     "changes, error, message",
     [
         ({"batch_size": 500}, DataError, "fewer than one step of 500: use --batch-"),
+        (
+            {"optim": Optim(accumulate=8)},
+            DataError,
+            "of 128: use --batch-size 8 or less",
+        ),
+        ({"optim": Optim(accumulate=99)}, DataError, "99 batches a step .* too many"),
         ({"batch_size": 1}, SettingError, "batch_size must be at least 2: got 1"),
         ({"epochs": 0}, SettingError, "epochs must be at least 1: got 0"),
         ({"n_views": 1}, SettingError, "Contrast needs two views or more"),
         ({"method": "simlcr"}, SettingError, "Did you mean 'simclr'"),
         ({"views": "week"}, SettingError, "Did you mean 'weak'"),
         ({"encoder": "resnet81"}, SettingError, "Unknown encoder 'resnet81'"),
-        ({"options": {"prior": 0.1}}, SettingError, "nt_xent cannot take"),
+        (
+            {"options": {"prior": 0.1}},
+            SettingError,
+            "Unknown setting of nt_xent 'prior'",
+        ),
         ({"temperature": -1.0}, SettingError, "temperature must be a positive"),
         ({"optim": Optim(lr=-1.0)}, SettingError, "optim.lr must be positive"),
+        ({"optim": Optim(lr=math.inf)}, SettingError, "optim.lr must be positive and"),
+        ({"optim": Optim(clip_norm=0.0)}, SettingError, "optim.clip_norm must be"),
+        ({"optim": Optim(momentum=1.0)}, SettingError, "optim.momentum lies between"),
+        ({"optim": Optim(weight_decay=-1.0)}, SettingError, "weight_decay must be at"),
+        ({"checkpoint_seconds": math.nan}, SettingError, "checkpoint_seconds must be"),
+        ({"knn_every": -1}, SettingError, "knn_every must be at least 0: got -1"),
+        ({"limit": 0}, SettingError, "limit must be at least 1: got 0"),
+        ({"workers": -1}, SettingError, "workers must be at least 0: got -1"),
+        ({"seed": 10**20}, SettingError, "seed lies between"),
+        ({"image_size": 10**6}, TrainingError, "Out of memory before the first"),
         ({"optim": Optim(warmup=1.0)}, SettingError, "optim.warmup is a share"),
         ({"optim": Optim(accumulate=0)}, SettingError, "optim.accumulate must be"),
         ({"machine": Machine(device="cuda")}, SettingError, "There is no CUDA GPU"),

@@ -10,7 +10,8 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import invariance as inv
-from invariance.errors import DataError, SettingError, TrainingError
+from invariance.encoders import build_encoder, standardised
+from invariance.errors import DataError, SettingError, ShapeError, TrainingError
 from invariance.methods import Method
 from invariance.training import Optim, Run
 from invariance.views import GaussianNoise, RandomHorizontalFlip, ViewSet
@@ -228,8 +229,114 @@ def test_resume_goes_alone(small, pictures, stopped_after):
         inv.train(inv.Train(resume=str(folder / "not")), data=pictures)
     with pytest.raises(TrainingError, match="does not fit what is being trained"):
         inv.train(inv.Train(resume=str(folder)), data=pictures, encoder=Own())
+    fewer = pictures[0][:60], pictures[1][:60]
+    with pytest.raises(TrainingError, match=r"on \d+ images, and now there are \d+"):
+        inv.train(inv.Train(resume=str(folder)), data=fewer)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda state: state.pop("metrics") and state, "has no metrics: it is damaged"),
+        (lambda state: [1, 2], "None of the 1 checkpoints in"),
+    ],
+)
+def test_a_checkpoint_that_is_none(
+    change, message, small, pictures, stopped_after, newest
+):
+    folder = stopped_after(2, small(), data=pictures)
+    (path,) = (folder / "checkpoints").iterdir()
+    torch.save(change(newest(folder)), path)
+    with pytest.raises(TrainingError, match=message):
+        inv.train(inv.Train(resume=str(folder)), data=pictures)
+
+
+def test_a_checkpoint_from_before_counts_were_kept(
+    small, pictures, stopped_after, newest
+):
+    folder = stopped_after(2, small(), data=pictures)
+    (path,) = (folder / "checkpoints").iterdir()
+    state = newest(folder)
+    del state["samples"]
+    torch.save(state, path)
+    run = inv.train(inv.Train(resume=str(folder), quiet=True), data=pictures)
+    assert (run.folder / "encoder.safetensors").exists()
 
 
 def test_supcon_needs_labels(small, pictures):
     with pytest.raises(DataError, match=r"supcon learns from labels.*has none"):
         inv.train(small(method="supcon"), data=pictures[0])
+
+
+def test_a_single_class_is_not_scored_and_not_learned_from(small, pictures, capsys):
+    alone = pictures[0], np.zeros_like(pictures[1])
+    run = inv.train(small(evaluate=True, epochs=1), data=alone)
+    said = capsys.readouterr().out
+    assert "a single class in these data, so nothing to score" in said
+    assert run.results == () and (run.folder / "encoder.safetensors").exists()
+    with pytest.raises(DataError, match=r"supcon tells classes apart and .* only one"):
+        inv.train(small(method="supcon"), data=alone)
+
+
+def test_a_test_part_that_is_too_easy_is_said_to_be(small, pictures, capsys):
+    images, labels = pictures
+    easy = np.repeat((labels % 2 * 250)[:, None, None, None], 16, 1)
+    easy = np.broadcast_to(easy, images.shape).astype(np.uint8)
+    inv.train(small(evaluate=True, epochs=1), data=(easy, labels % 2))
+    said = capsys.readouterr().out
+    assert "test images already: they cannot show whether it learned." in said
+    assert "did not learn" not in said
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"batch_size": "16"}, "Train.batch_size must be int: got '16'"),
+        ({"epochs": 1.5}, "Train.epochs must be int: got 1.5"),
+        ({"optim": {"lrr": 1}}, "Unknown setting 'lrr' in Train.optim. Did you"),
+        ({"head": "mlp9"}, "Train.head: Unknown value 'mlp9'"),
+    ],
+)
+def test_settings_of_the_wrong_kind(settings, message, our_errors):
+    with pytest.raises(SettingError, match=message):
+        inv.train(inv.Train(**settings))
+
+
+def test_settings_that_are_none(our_errors):
+    with pytest.raises(SettingError, match=r"come as Train\(.*got 'shapes'"):
+        inv.train("shapes")
+
+
+def test_views_by_name_belong_into_the_settings(small, pictures, our_errors):
+    with pytest.raises(SettingError, match="as Train\\(views='weak'\\)"):
+        inv.train(small(), data=pictures, views="weak")
+
+
+def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_errors):
+    np.savez(tmp_path / "pictures.npz", images=pictures[0], labels=pictures[1])
+    settings = small(data=tmp_path / "pictures.npz", epochs=np.int64(1))
+    run = inv.train(settings)
+    assert f"data: {tmp_path}/pictures.npz" in (run.folder / "config.yaml").read_text()
+    assert inv.load(run)(torch.rand(2, 3, 16, 16)).shape == (2, 256)
+
+
+@pytest.mark.parametrize(
+    "images, message",
+    [
+        (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), "divide pixels by 255"),
+        (torch.zeros(2, 16, 16, 3), r"shape \(n, 3, height, width\): got \(2, 16, 16"),
+        (torch.zeros(3, 16, 16), "One image needs"),
+        (np.zeros((2, 3, 16, 16), np.float32), "not ndarray: use torch.from_numpy"),
+    ],
+)
+def test_images_that_are_none_for_an_encoder(images, message, our_errors):
+    encoder = standardised(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
+    with pytest.raises(ShapeError, match=message):
+        encoder(images)
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest():
+    with pytest.raises(AttributeError, match="Did you mean 'info_nce'"):
+        _ = inv.infonce
+    with pytest.raises(SettingError, match="Expected a run, its folder or an encoder"):
+        inv.load(3)

@@ -6,11 +6,15 @@ import json
 import pytest
 
 from invariance.errors import TrainingError
+from invariance.training import Train, train
+from invariance.training._config import to_yaml
 from invariance.training._run_folder import (
     Metrics,
     environment,
     new_folder,
     read_metrics,
+    read_settings,
+    write_json,
 )
 
 
@@ -69,3 +73,32 @@ def test_metrics_on_a_full_disk_say_so(tmp_path):
 def test_the_environment_is_plain_json():
     about = json.loads(json.dumps(environment("cpu")))
     assert about["device"] == "cpu" and about["packages"]["torch"]
+
+
+def run_of(folder, settings, **env):
+    """A folder with the settings of a run, and what it says of its making."""
+    folder.mkdir()
+    (folder / "config.yaml").write_text(to_yaml(settings))
+    write_json(folder / "env.json", environment("cpu") | env)
+    return folder
+
+
+def test_one_row_of_an_old_run_stays_one_row(tmp_path):
+    old = run_of(tmp_path / "old", Train(options={"k": 1.0, "outer": 1.0}), format=1)
+    assert repr(read_settings(old).options) == "{'k': 1, 'outer': 1.0}"
+    new = run_of(tmp_path / "new", Train(options={"k": 1.0}))
+    assert repr(read_settings(new).options) == "{'k': 1.0}"
+
+
+def test_a_run_of_a_newer_version_is_refused(tmp_path):
+    run = run_of(tmp_path / "run", Train(), format=99, invariance="7.0")
+    with pytest.raises(TrainingError, match=r"written by invariance 7\.0.*update"):
+        train(Train(resume=str(run)))
+
+
+def test_resuming_without_the_data_says_which(tmp_path):
+    run = run_of(tmp_path / "run", Train(data="old/photos"))
+    before = sorted(run.iterdir())
+    with pytest.raises(TrainingError, match="was training on 'old/photos', which is"):
+        train(Train(resume=str(run)))
+    assert sorted(run.iterdir()) == before

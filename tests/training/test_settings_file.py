@@ -28,6 +28,13 @@ CHANGED = Train(
 )
 
 
+def test_a_whole_number_among_options_stays_one(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(to_yaml(Train(options={"k": 1, "outer": 1.0, "size": 64})))
+    kinds = {name: type(v) for name, v in read_yaml(Train, path).options.items()}
+    assert kinds == {"k": int, "outer": float, "size": int}
+
+
 @pytest.mark.parametrize("settings", [Train(), CHANGED], ids=["defaults", "changed"])
 def test_round_trip(settings, tmp_path):
     path = tmp_path / "config.yaml"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ class Diagnose:
         """Read, print, and say where the readings are."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..runs import diagnose
+        from ..runs._diagnose import keep_readings
         from ..runs._diagnosis_table import lines
 
         def say(line: str) -> None:
@@ -46,13 +48,16 @@ class Diagnose:
             pool=self.pool,
             root=self.data_root,
             device=self.device,
+            keep=False,  # after they are shown, so that a full disk takes nothing
             say=say,
         )
         if self.json:
-            print(json.dumps(found.as_dict(), ensure_ascii=False))
+            print(json.dumps(found.as_dict(), ensure_ascii=False), flush=True)
+            keep_readings(self.folder, found)
             return 0
         width = min(shutil.get_terminal_size().columns, 120)
-        print(*lines(found, width), sep="\n")
+        print(*lines(found, width), sep="\n", flush=True)
+        keep_readings(self.folder, found)
         print(f"readings: {self.folder}/diagnostics.json")
-        print(f"see them: invariance report {self.folder}")
+        print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
         return 0

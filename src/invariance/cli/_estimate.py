@@ -14,6 +14,7 @@ from tyro import conf
 if TYPE_CHECKING:
     from ..estimators import Checkpoint, Estimate
 
+DRAWN = (".png", ".pdf", ".svg", ".jpg", ".webp")
 USUAL = ("auto", "info_nce", "smile", "gaussian")
 
 
@@ -51,7 +52,7 @@ class EstimateCommand:
     def run(self) -> int:
         """Estimate, print the table, draw the figure."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from ..errors import SettingError, unknown
+        from ..errors import DataError, SettingError, unknown
         from ..estimators import ESTIMATORS
 
         names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators
@@ -60,19 +61,31 @@ class EstimateCommand:
         for name in names:
             if name not in ESTIMATORS:
                 raise SettingError(unknown("estimator", name, ESTIMATORS))
+        ending = Path(self.figure).suffix.lower()
+        if self.figure and ending not in DRAWN:
+            raise SettingError(
+                f"The figure {self.figure!r} has no ending that can be drawn: use "
+                f"{', '.join(DRAWN)}, or '' for no figure."
+            )
         x, y, notes = self._variables()
         if not self.json:
             print(f"{self.x} and {self.y}: {len(x):,} rows, {width(x)} and {width(y)}")
             for note in notes:
                 print(f"  {note}")
         results, refused = self._estimates(x, y, names)
-        picture = self._draw([e for e, _ in results]) if self.figure else None
+        picture, problem = None, None
+        try:
+            picture = self._draw([e for e, _ in results]) if self.figure else None
+        except DataError as cause:  # told after the numbers, which took the time
+            problem = cause
         if self.json:
             print(json.dumps(self._as_json(x, y, notes, results, refused, picture)))
-            return 0
-        show(results, refused)
-        if picture:
-            print(f"figure: {picture}")
+        else:
+            show(results, refused)
+            if picture:
+                print(f"figure: {picture}")
+        if problem is not None:
+            raise problem
         return 0
 
     def _variables(self) -> Any:

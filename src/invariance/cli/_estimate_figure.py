@@ -64,8 +64,8 @@ def draw(results: "list[Estimate]", path: Path, *, title: str) -> Path:
         figure.savefig(path, dpi=150)
     except OSError as error:
         raise DataError(
-            f"The figure cannot be written to {str(path)!r}: {error}"
-        ) from (error)
+            f"The figure cannot be written to {str(path)!r}: {error.strerror or error}."
+        ) from None
     finally:
         plt.close(figure)
     return path

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -26,7 +27,7 @@ class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
 
     runs: Annotated[tuple[str, ...], conf.Positional, conf.arg(metavar="RUN ...")]
-    """Run folders; several are taken for seeds of one setting."""
+    """Run folders. Seeds of one setting are averaged, other settings kept apart."""
     data: str | None = None
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""
     protocols: tuple[Protocol, ...] = (
@@ -53,6 +54,7 @@ class Evaluate:
     def run(self) -> int:
         """Score, print, and say where the scores are."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
+        from ..errors import DataError
         from ..runs import evaluate
 
         def say(line: str) -> None:
@@ -75,9 +77,14 @@ class Evaluate:
                 print(json.dumps(row, ensure_ascii=False))
             for note in found.notes:
                 print(json.dumps({"note": note}, ensure_ascii=False))
+        else:
+            print(found)
+        if found.unsaved:
+            raise DataError(" ".join(found.unsaved))
+        if self.json:
             return 0
-        print(found)
-        for folder in self.runs:
+        folders = list(dict.fromkeys(row["run"] for row in found.rows))
+        for folder in folders:
             print(f"scores: {folder}/evaluation.jsonl")
-        print(f"see them: invariance report {' '.join(self.runs)}")
+        print(f"see them: {shlex.join(['invariance', 'report', *folders])}")
         return 0

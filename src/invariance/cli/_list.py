@@ -21,7 +21,9 @@ class List:
         conf.Positional,
     ] = "methods"
     """What to show."""
-    where: Annotated[str | None, conf.Positional] = None
+    where: Annotated[str | None, conf.Positional, conf.arg(metavar="[EXPRESSION]")] = (
+        None
+    )
     """Of the runs, only those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
     out: str = "runs"
     """Folder of run folders."""

@@ -30,8 +30,11 @@ def read_array_file(
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
         archive = {"images": stored} if isinstance(stored, np.ndarray) else dict(stored)
     except Exception as error:
+        why = str(error)
+        if "allow_pickle" in why:  # what numpy takes text and anything else for
+            why = "numpy did not write it, or it holds objects"
         raise DataError(
-            f"{str(path)!r} cannot be read as a numpy file ({error}): "
+            f"{str(path)!r} cannot be read as a numpy file ({why}): "
             "save plain numbers with numpy.save or numpy.savez."
         ) from error
     keys = {part: first(archive, pairs) for part, pairs in PARTS.items()}

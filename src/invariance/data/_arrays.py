@@ -132,6 +132,11 @@ def factor(array: np.ndarray, name: str) -> float:
     low, high = np.inf, -np.inf
     for start in range(0, len(array), ROWS_AT_ONCE):
         rows = array[start : start + ROWS_AT_ONCE]
+        if kind.kind == "f" and not np.isfinite(rows).all():
+            raise DataError(
+                f"{name} holds NaN or infinite values: expected uint8, or floats from "
+                "0 to 1."
+            )
         low, high = np.minimum(low, rows.min()), np.maximum(high, rows.max())
     if not (low >= 0 and high <= 255):
         raise DataError(
@@ -161,6 +166,11 @@ def checked_labels(
     if found.dtype.kind not in "biuf":
         words, found = np.unique(found.astype(str), return_inverse=True)
         return torch.from_numpy(found.astype(np.int64)), tuple(words.tolist())
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise DataError(
+            f"{name} has labels that are NaN or infinite: classes are whole numbers "
+            "counted from 0."
+        )
     numbers = found.astype(np.int64)
     if (numbers != found).any() or numbers.min() < 0 or numbers.max() > MOST_CLASSES:
         raise DataError(

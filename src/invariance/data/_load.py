@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import DataError, SettingError, unknown
+from ..errors import DataError, SettingError, near_path, unknown
 from ._array_files import read_array_file
 from ._arrays import read_arrays
 from ._dataset import read_dataset
@@ -82,9 +82,13 @@ def load(
     check_split(split)
     if channels not in (None, 1, 3):
         raise SettingError(f"channels is 1 (grey) or 3 (colour): got {channels}.")
-    for what, value in (("image_size", image_size), ("n", n)):
-        if value is not None and value < 1:
-            raise SettingError(f"{what} is 1 or more: got {value}.")
+    for what, value, least in (
+        ("image_size", image_size, 1),
+        ("n", n, 1),
+        ("workers", workers, 0),
+    ):
+        if value is not None and value < least:
+            raise SettingError(f"{what} is {least} or more: got {value}.")
     found = read(
         data,
         split=split,
@@ -149,8 +153,20 @@ def read(
     )
 
 
+def is_there(data: str | Path) -> bool:
+    """Whether it names a set, or a folder or file that exists.
+
+    >>> is_there("shapes"), is_there("no such folder")
+    (True, False)
+    """
+    named = isinstance(data, str) and data in DATA_SETS
+    return named or Path(data).expanduser().exists()
+
+
 def existing(data: str | Path) -> Path:
     """The folder or numpy file meant, or a sentence that says what is not there."""
+    if not str(data).strip():  # an unset variable of the shell
+        raise DataError("No data are named: got an empty path. '.' is this folder.")
     path = Path(data).expanduser()
     if path.is_dir():
         return path
@@ -169,5 +185,8 @@ def existing(data: str | Path) -> Path:
         and not path.suffix
     ):
         hint = unknown("data set", text, DATA_SETS)
-        raise DataError(f"{hint} There is no folder {text!r} either.")
-    raise DataError(f"There is no folder or file {text!r}: check the path.")
+        either = f"There is no folder {text!r} either.{near_path(path)}"
+        raise DataError(f"{hint} {either}")
+    raise DataError(
+        f"There is no folder or file {text!r}: check the path.{near_path(path)}"
+    )

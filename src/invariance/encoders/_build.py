@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from ..errors import SettingError
+from ..errors import DataError, SettingError
 from ._encoder import Encoder
 from ._stem import conv_like, fit_stem
 from ._tiny import Tiny
@@ -61,7 +61,14 @@ def build_encoder(
         network, label = name, type(name).__name__
         pretrained = True  # its weights, and so its stem, are the caller's
     else:
-        network, label = by_name(name, channels, image_size, pretrained), name
+        try:
+            network, label = by_name(name, channels, image_size, pretrained), name
+        except OSError as cause:  # of a download; nothing else here touches a disk
+            why = " ".join(str(cause).split()).rstrip(".")
+            raise DataError(
+                f"The pretrained weights of {name!r} could not be fetched ({why}): "
+                "connect to the network once, or leave pretrained out."
+            ) from None
     network = fit_stem(
         network, name=label, stem=stem, image_size=image_size, pretrained=pretrained
     )

@@ -4,10 +4,13 @@ Inside the encoder, so that whoever loads it hands over images in [0, 1] and nee
 remember nothing else.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..errors import ShapeError
 from ._encoder import Encoder
 
 
@@ -24,7 +27,29 @@ class Standardise(nn.Module):
 
     def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
         """Standardised images."""
+        if not torch.jit.is_tracing():  # which would take the shape for a tensor
+            self._check(images)
         return (images - self.mean) / self.std
+
+    def _check(self, images: Any) -> None:
+        """Raise on the usual mistakes, which would give wrong features or none."""
+        if not isinstance(images, Tensor):
+            raise ShapeError(
+                f"An encoder takes a tensor of images, not {type(images).__name__}: "
+                "use torch.from_numpy or torch.stack."
+            )
+        channels = len(self.mean)
+        if images.ndim != 4 or images.shape[1] != channels:
+            raise ShapeError(
+                f"An encoder takes images of shape (n, {channels}, height, width): got "
+                f"{tuple(images.shape)}. One image needs [None], and channels that "
+                "come last .permute(0, 3, 1, 2)."
+            )
+        if not images.dtype.is_floating_point:
+            raise ShapeError(
+                f"An encoder takes floats in [0, 1], not {images.dtype}: divide pixels "
+                "by 255."
+            )
 
 
 def standardised(encoder: Encoder, mean: list[float], std: list[float]) -> Encoder:

@@ -55,8 +55,9 @@ def read_rows(path: str | Path) -> list[Row]:
     """
     path = Path(path)
     found: dict[str, Row] = {}
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    for line in lines:
+    # a disk that failed may leave any bytes; what can be read is kept
+    text = path.read_text("utf-8", errors="replace") if path.exists() else ""
+    for line in text.splitlines():
         try:
             row = json.loads(line)
         except ValueError:

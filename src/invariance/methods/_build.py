@@ -164,16 +164,24 @@ def build_objective(
 ) -> Objective:
     """The objective with the method's settings and these on top."""
     kind = choose(OBJECTIVES, method.objective, "objective")
+    named = inspect.signature(kind).parameters.values()
+    known = {p.name for p in named if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    known = (known | set(method.source_settings)) - {"width"}
+    for name in options:
+        if name not in known:
+            raise SettingError(
+                unknown(f"setting of {method.objective}", name, known)
+                if known
+                else f"{method.objective} has no settings: got {name!r}."
+            )
     settings = whole_numbers(kind, {**method.settings, **options})
     if method.objective == "swav":
         settings["width"] = width
     try:
         return kind(**settings)
     except TypeError as cause:
-        also = ", ".join(method.source_settings)
         raise SettingError(
             f"{method.objective} cannot take the settings {settings}: {cause}."
-            + (f" Its negatives take {also}." if also else "")
         ) from None
 
 
@@ -211,15 +219,24 @@ def build_source(
 
 
 def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts as int: flags and files give every number as a float."""
+    """Counts as int, where a file gives 64.0; what may be a share, too, is left alone.
+
+    >>> from invariance.negatives import Ball, Queue
+    >>> whole_numbers(Queue, {"size": 64.0}), whole_numbers(Ball, {"k": 1.0})
+    ({'size': 64}, {'k': 1.0})
+    """
     known = inspect.signature(kind).parameters
 
     def counts(name: str) -> bool:
         if name not in known:
             return False
-        kind = known[name]
-        return type(kind.default) is int or kind.annotation in (int, int | None)
+        asked, default = known[name].annotation, known[name].default
+        plain = asked is inspect.Parameter.empty and type(default) is int
+        return plain or asked in (int, int | None)
 
+    for name, value in given.items():
+        if counts(name) and isinstance(value, float) and not value.is_integer():
+            raise SettingError(f"{name} is a whole number: got {value}.")
     return {
         name: int(value)
         if counts(name) and isinstance(value, float) and value.is_integer()

@@ -69,3 +69,8 @@ class Annulus(NegativeSource):
     def set_extra_state(self, state: Any) -> None:
         """Go on from a checkpoint."""
         self.progress = float(state)
+
+    def extra_repr(self) -> str:
+        """Where the ring lies, in rows."""
+        ends = f"inner = {self.inner:,}, outer = {self.outer:,}"
+        return f"{ends} of {len(self.bank) - 1:,} rows"

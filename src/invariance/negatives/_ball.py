@@ -18,7 +18,7 @@ from ._source import Candidates, NegativeSource
 
 
 class Ball(NegativeSource):
-    """The ``k`` rows nearest to an anchor, a number or a share of the bank."""
+    """The ``k`` rows nearest to an anchor, a number (1) or a share (1.0)."""
 
     def __init__(self, bank: Bank, *, k: float | int = 4096) -> None:
         super().__init__(bank)
@@ -31,3 +31,7 @@ class Ball(NegativeSource):
         self.bank.check(u, ids)
         (low,) = limits(u.detach(), self.bank.z, ids, [self.k])
         return Candidates(self.bank.z, self.bank.ids, low=low)
+
+    def extra_repr(self) -> str:
+        """How many rows that is."""
+        return f"k = {self.k:,} of {len(self.bank) - 1:,} rows"

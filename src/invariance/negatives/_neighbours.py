@@ -67,6 +67,10 @@ class Neighbours(NegativeSource):
         shape = (n_clusterings, len(bank))
         self.register_buffer("labels", torch.zeros(shape, dtype=torch.long))
 
+    def extra_repr(self) -> str:
+        """How many rows the background has."""
+        return f"k = {self.k:,} of {len(self.bank) - 1:,} rows"
+
     def refresh(self, progress: float | int) -> None:
         """Cluster the bank anew, once the warm-up is over."""
         if progress < self.warmup:

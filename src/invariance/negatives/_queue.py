@@ -30,6 +30,10 @@ class Queue(NegativeSource):
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
+        if not isinstance(size, int) or not isinstance(width, int):
+            raise SettingError(
+                f"size and width are whole numbers: got {size} and {width}."
+            )
         if size < 1 or width < 1:
             raise SettingError(
                 f"A queue needs room for rows: got size {size} and width {width}."
@@ -62,6 +66,10 @@ class Queue(NegativeSource):
             raise ShapeError(
                 f"A queue takes rows of width {width} with one id each: got "
                 f"{tuple(z.shape)} and ids {tuple(ids.shape)}."
+            )
+        if ids.is_floating_point():
+            raise ShapeError(
+                f"ids say which sample a row is of, in whole numbers: got {ids.dtype}."
             )
         if len(z) > size:
             raise SettingError(

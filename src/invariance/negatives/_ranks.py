@@ -18,10 +18,12 @@ DEVICE_BYTES = 512 * 2**20
 
 
 def rank_of(name: str, value: float | int, n_others: int) -> int:
-    """A rank from 0 to ``n_others``, from a rank or from a share up to 1.
+    """A rank from 0 to ``n_others``, from a rank or from a share up to 1.0.
 
     >>> rank_of("k", 10, 99), rank_of("k", 0.1, 99)
     (10, 10)
+    >>> rank_of("k", 1, 99), rank_of("k", 1.0, 99)
+    (1, 99)
     """
     is_share = isinstance(value, float) and value <= 1
     if not value >= 0 or not (is_share or float(value).is_integer()):

@@ -16,12 +16,11 @@ from ._html import Html, lines, table, tag
 from ._numbers import counted
 from ._page import page, section
 from ._scores import Cell, Line, Scores
-from ._settings import flat, told
+from ._settings import alike, flat, told
 from ._summary import TRAINED, listed, run_scores, score_table, summary, why_no_scores
 from ._verdict import verdict
 from ._write import write_page
 
-UNLIKE = {"seed", "name", "out", "resume", "quiet", "json"}  # may differ among alikes
 LONGEST = 80
 
 
@@ -143,7 +142,7 @@ def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
     """The trained encoder of each run, beside the mean of those that are alike."""
     tables = [run_scores(run) for run in runs]
     columns = {name: [k] for k, name in enumerate(names)}
-    means = [same for same in alike(runs) if len(same) > 1]
+    means = [same for same in alike([run.config for run in runs]) if len(same) > 1]
     columns |= {f"mean {k}": same for k, same in enumerate(means)}
     merged: dict[tuple[Any, ...], Line] = {}
     for scores in tables:
@@ -188,16 +187,6 @@ def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
         "standard deviation over seeds or draws."
     )
     return lines(score_table(whole, heads), tag("p", about, class_="note"), *silent)
-
-
-def alike(runs: Sequence[RunFiles]) -> list[list[int]]:
-    """Numbers of runs, those together that differ in their seed alone."""
-    groups: dict[str, list[int]] = {}
-    for k, run in enumerate(runs):
-        kept = {key: v for key, v in flat(run.config).items() if key not in UNLIKE}
-        key = repr(sorted(kept.items(), key=lambda pair: pair[0])) if kept else str(k)
-        groups.setdefault(key, []).append(k)
-    return list(groups.values())
 
 
 def _settings(runs: Sequence[RunFiles], names: list[str]) -> Html:

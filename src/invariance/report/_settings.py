@@ -1,11 +1,19 @@
 """How the run was made: its settings, its environment, the command to make it again."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._files import RunFiles
 from ._html import Html, lines, table, tag
+
+# what may differ among runs of one setting: chance, names, and what is shown or kept
+UNLIKE = {
+    *("seed", "name", "out", "resume", "dry_run", "quiet", "json"),
+    *("log_every", "knn_every", "checkpoint_seconds", "evaluate", "trackers"),
+    *("storage", "workers", "data_root"),
+    *("machine.device", "machine.devices", "machine.nodes", "machine.strategy"),
+}
 
 
 def again(run: RunFiles) -> Html:
@@ -55,6 +63,20 @@ def environment(run: RunFiles) -> Html:
         [key.removeprefix("packages."), told(value)] for key, value in known.items()
     ]
     return table(["what", "version or kind"], rows, label="Environment")
+
+
+def alike(configs: Sequence[Mapping[Any, Any]]) -> list[list[int]]:
+    """Numbers of runs, those together that are seeds of one setting.
+
+    >>> alike([{"lr": 1, "seed": 0}, {"lr": 2, "seed": 0}, {"lr": 1, "seed": 1}])
+    [[0, 2], [1]]
+    """
+    groups: dict[str, list[int]] = {}
+    for k, config in enumerate(configs):
+        kept = {key: v for key, v in flat(config).items() if key not in UNLIKE}
+        key = repr(sorted(kept.items(), key=lambda pair: pair[0])) if kept else str(k)
+        groups.setdefault(key, []).append(k)
+    return list(groups.values())
 
 
 def flat(values: Mapping[Any, Any], before: str = "") -> dict[str, Any]:

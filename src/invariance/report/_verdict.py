@@ -85,6 +85,10 @@ def learned(run: RunFiles) -> Finding | None:
     if now_low > was_high:
         text = f"The linear probe rose by {gain}, {change}."
         return Finding("good", "It learned", text)
+    if was == 1:
+        text = "The linear probe is right on every test image already before training, "
+        advice = "so the test part cannot show it: take one that is harder or larger."
+        return Finding("unsure", "Not known", text + advice)
     if now > was:
         text = f"The linear probe rose by {gain}, {change}, which is within the margin "
         advice = "of this test part. Train longer or test on more images."

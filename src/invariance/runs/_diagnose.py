@@ -45,6 +45,7 @@ def diagnose(
     network: nn.Module | None = None,
     root: str | None = None,
     device: str = "auto",
+    keep: bool = True,
     say: Say = lambda _: None,
 ) -> Diagnosis:
     """Read what a run's encoder and head make of views, and write diagnostics.json.
@@ -58,6 +59,7 @@ def diagnose(
         network: The module itself, when the run was trained on one of your own.
         root: Where named data sets are kept; None is where the run found them.
         device: "auto", "cpu", "cuda".
+        keep: Write diagnostics.json into the run folder.
         say: Called with a line about each part as it begins.
     """
     found = opened(run, network=network)
@@ -102,9 +104,23 @@ def diagnose(
     )
     finite = [reading for reading in more if math.isfinite(reading.value)]
     result = result.plus(*finite, notes=(*notes, *([parts.why] if parts.why else [])))
-    text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False) + "\n"
-    write_whole(found.folder / NAME, lambda file: file.write(text.encode()))
+    if keep:
+        try:
+            keep_readings(found.folder, result)
+        except DataError as cause:  # they took long: handed over all the same
+            return result.plus(notes=(str(cause),))
     return result
+
+
+def keep_readings(folder: str | Path, result: Diagnosis) -> None:
+    """Write them into the run folder, for the report."""
+    folder = Path(folder).expanduser()
+    text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False) + "\n"
+    write_whole(
+        folder / NAME,
+        lambda file: file.write(text.encode()),
+        advice=f"The readings of {folder} are not kept in its folder.",
+    )
 
 
 @dataclass(frozen=True)

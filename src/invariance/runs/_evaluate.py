@@ -6,7 +6,7 @@ with all labels, on request.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..errors import SettingError, choose
+from ..errors import DataError, SettingError, choose
 from ..evaluation import Score, as_row
 from ..evaluation._fine_tune import fit_classifier
 from ..evaluation._labelled import numbered
@@ -22,9 +22,10 @@ from ..evaluation._rows import NAME, Row, with_rows
 from ..training import Run
 from ..training._checkpoint import write_whole
 from ..training._features import rows_of
-from ._opened import Data, Opened, labelled, opened, untrained
+from ._opened import Data, Opened, folder_of, labelled, opened, untrained
 from ._protocols import PROTOCOLS, QUICK, Subject, Task
 from ._ready import place as usable
+from ._settings import labels
 from ._table import table
 
 Say = Callable[[str], None]
@@ -39,6 +40,8 @@ class Evaluation:
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     """What a reader should know, in sentences."""
+    unsaved: tuple[str, ...] = ()
+    """Why scores of a run could not be added to its folder."""
 
     def values(self, protocol: str, features: str = "trained encoder") -> list[float]:
         """The values of one protocol, in the order in which they were taken."""
@@ -56,7 +59,7 @@ def evaluate(
     runs: str | Path | Run | Sequence[str | Path | Run],
     *,
     data: Any = None,
-    protocols: Sequence[str] = QUICK,
+    protocols: str | Sequence[str] = QUICK,
     seeds: int = 1,
     supervised: bool = False,
     limit: int | None = None,
@@ -68,10 +71,11 @@ def evaluate(
     """Score runs beside their baselines, and add the scores to their folders.
 
     Args:
-        runs: A run folder, what ``train`` returned, or several (seeds of one setting).
+        runs: A run folder, what ``train`` returned, or several: seeds of one setting
+            are averaged, other settings are lines of their own.
         data: A name, path, array, (images, labels) or Dataset to score on; None is the
             data of each run. Other classes are fine: classifiers are fitted anew.
-        protocols: Names in ``PROTOCOLS``, or "all".
+        protocols: A name in ``PROTOCOLS`` or several, or "all".
         seeds: How often what draws at random is repeated.
         supervised: Also train the run's network with all labels, to compare.
         limit: Use at most so many training images, evenly spread.
@@ -80,28 +84,34 @@ def evaluate(
         device: "auto", "cpu", "cuda".
         say: Called with a line about each score as it comes.
     """
-    several = [runs] if isinstance(runs, str | Path | Run) else list(runs)
+    several: list[Any] = [runs]
+    if isinstance(runs, Iterable) and not isinstance(runs, str):
+        several = list(runs)
+    several = list({folder_of(run).resolve(): run for run in several}.values())
     if not several:
         raise SettingError("Name a run folder; 'invariance list runs' shows them.")
     if seeds < 1 or (limit is not None and limit < 2):
         raise SettingError(
             f"seeds is at least 1 and limit at least 2: got {seeds} and {limit}."
         )
-    names = list(PROTOCOLS) if "all" in protocols else list(dict.fromkeys(protocols))
+    asked = [protocols] if isinstance(protocols, str) else protocols
+    names = list(PROTOCOLS) if "all" in asked else list(dict.fromkeys(asked))
     for name in names:
         choose(PROTOCOLS, name, "protocol")
     place = choose_device(device)
     found: list[Row] = []
-    notes: list[str] = []
+    unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Scored]] = {}
-    for run in [opened(each, network=network) for each in several]:
+    all_opened = [opened(each, network=network) for each in several]
+    settings, notes = labels(all_opened)
+    for run, setting in zip(all_opened, settings, strict=True):
         there = labelled(run, data, device=place, root=root)
         rows = rows_of(there.train, limit)
         task = Task(there.train, there.test, rows, place, limit)
         subjects, remarks = baselines(run, task)
         mine = []
-        asked = run.settings.data if data is None else id(data)
-        same = asked, there.train.shape, len(there.train), len(there.test)
+        whose = run.settings.data if data is None else id(data)
+        same = whose, there.train.shape, len(there.train), len(there.test)
         for subject in subjects:
             taken = pixels.get(same) if subject.encoder is None else None
             if taken is None:
@@ -116,9 +126,17 @@ def evaluate(
         if supervised:
             say(f"{run.name}: supervised twin: training")
             mine += twin_rows(run, task, names, seeds, there, say)
-        text = with_rows(run.folder / NAME, mine)
-        write_whole(run.folder / NAME, lambda file, text=text: file.write(text))
-        found += [{**row, "run": str(run.folder)} for row in mine]
+        try:
+            text = with_rows(run.folder / NAME, mine)
+            write_whole(
+                run.folder / NAME,
+                lambda file, text=text: file.write(text),
+                advice=f"The scores of {run.name} are not kept in its folder.",
+            )
+        except (DataError, OSError) as cause:  # they took long: shown all the same
+            unsaved.append(str(cause))
+        tag = {"run": str(run.folder)} | ({"setting": setting} if setting else {})
+        found += [{**row, **tag} for row in mine]
         notes += [*there.notes, *remarks]
     notes += [
         note
@@ -126,7 +144,7 @@ def evaluate(
         for note in row["notes"]
         if "labels," not in note and not note.startswith("Epoch ")
     ]
-    return Evaluation(tuple(found), tuple(dict.fromkeys(notes)))
+    return Evaluation(tuple(found), tuple(dict.fromkeys(notes)), tuple(unsaved))
 
 
 def choose_device(device: str) -> torch.device:

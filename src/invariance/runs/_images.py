@@ -10,7 +10,7 @@ from typing import Any
 from ..data import StreamedImages, load, row_names
 from ..data._source import Items
 from ..data._unreadable import sentence, shown
-from ..errors import ShapeError
+from ..errors import SettingError, ShapeError
 
 SAMPLED = 64  # pictures that stand for those that are no files
 
@@ -53,6 +53,8 @@ def open_images(
             f"This encoder takes samples of shape {tuple(shape)}: only encoders of "
             "square images (channels, size, size) can be given image data."
         )
+    if limit is not None and limit < 1:
+        raise SettingError(f"limit is 1 or more: got {limit}.")
     source = load(
         data,
         split=split,

@@ -1,7 +1,6 @@
 """A run folder, opened: its settings, its encoders, and the data to judge them by."""
 
 import copy
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,13 @@ import torch
 from torch import nn
 
 from ..data import ImageSource, load
+from ..data._load import is_there
 from ..data._load import read as read_data
 from ..encoders import Encoder, build_encoder, standardised
-from ..errors import DataError, InvarianceError
+from ..errors import DataError, InvarianceError, SettingError, near_path
 from ..training import Run, Train, _checkpoint, _encoder_file
-from ..training._config import read_yaml
 from ..training._plan import begun_from, seed_all
+from ..training._run_folder import read_environment, read_settings
 
 
 @dataclass(frozen=True)
@@ -45,31 +45,36 @@ def opened(run: str | Path | Run, *, network: nn.Module | None = None) -> Opened
         run: A run folder, or what ``train`` returned.
         network: The module itself, when the run was trained on one of your own.
     """
-    folder = run.folder if isinstance(run, Run) else Path(run)
+    folder = folder_of(run)
     if not (folder / "config.yaml").is_file():
+        hint = "" if folder.exists() else near_path(folder)
+        if folder.is_file():
+            hint = " That is a file: name the folder of its run."
+        inside = sorted(p.parent for p in folder.glob("*/config.yaml"))
+        if inside:
+            hint = f" There are runs inside: did you mean {str(inside[0])!r}?"
         raise DataError(
-            f"There is no run at {str(folder)!r}: a run folder holds config.yaml. "
-            "'invariance list runs' shows the runs there are."
+            f"There is no run at {str(folder)!r}: a run folder holds config.yaml."
+            + (hint or " 'invariance list runs' shows the runs there are.")
         )
-    settings = read_yaml(Train, folder / "config.yaml")
+    settings = read_settings(folder)
     encoder = _encoder_file.load(folder, network=copy.deepcopy(network))
     best, path = None, folder / _encoder_file.BEST
     if path.exists():
         said, _ = _encoder_file.read(path)
         kept = _encoder_file.load(path, network=copy.deepcopy(network))
         best = kept, int(said.get("epoch", 0))
-    return Opened(
-        folder, settings, encoder, best, network is not None, from_python(folder)
-    )
+    named = "data" not in read_environment(folder)  # unless it was an object
+    return Opened(folder, settings, encoder, best, network is not None, not named)
 
 
-def from_python(folder: Path) -> bool:
-    """Whether a run was trained on an object rather than a name or path."""
-    try:
-        env = json.loads((folder / "env.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(env, dict) and "data" in env
+def folder_of(run: str | Path | Run) -> Path:
+    """Where a run is."""
+    if not isinstance(run, str | Path | Run):
+        raise SettingError(
+            f"A run is a folder or what train returned: got {type(run).__name__}."
+        )
+    return run.folder if isinstance(run, Run) else Path(run).expanduser()
 
 
 def untrained(run: Opened) -> tuple[Encoder | None, str]:
@@ -148,6 +153,12 @@ def part_of(
         raise DataError(
             f"{run.name} was trained on an object given in Python, which a run folder "
             "cannot keep: name data with --data, or pass data= in Python."
+        )
+    if own and not is_there(settings.data):
+        raise DataError(
+            f"{run.name} was trained on {settings.data!r}, which is not there (any "
+            "more, or from here): put it back, or say with --data FOLDER where it is "
+            "now or what to use instead (data= in Python)."
         )
     root = root or settings.data_root
     data = settings.data if own else data

@@ -100,7 +100,7 @@ def scores(folder: Path) -> dict[str, float]:
                 told = {"protocol": protocol, "metric": "accuracy", "value": value}
                 rows.append(told | {"features": row["features"]})
     with contextlib.suppress(OSError):
-        text = (folder / "evaluation.jsonl").read_text("utf-8")
+        text = (folder / "evaluation.jsonl").read_text("utf-8", errors="replace")
         for line in text.splitlines():
             with contextlib.suppress(ValueError):
                 rows.append(json.loads(line))

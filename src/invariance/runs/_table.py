@@ -2,6 +2,7 @@
 
 With one value a cell shows its 95 % interval over the test images; with several, their
 mean ± standard deviation: over runs where there are several, else over draws and seeds.
+Runs of several settings are not averaged: each setting is a line below the measure.
 """
 
 import statistics
@@ -63,23 +64,23 @@ def block(rows: Sequence[Row], data: str) -> list[str]:
     """The table of one data set."""
     kinds = dict.fromkeys(row["features"] for row in rows)
     columns = sorted(kinds, key=lambda k: ORDER.index(k) if k in ORDER else len(ORDER))
-    measures = dict.fromkeys(measure(row) for row in rows)
-    cells = {
-        (m, c): cell([r for r in rows if measure(r) == m and r["features"] == c])
-        for m in measures
-        for c in columns
-    }
-    first = max(len(data), *map(len, measures)) + 2
-    widths = [max(len(c), *(len(cells[m, c]) for m in measures)) + 2 for c in columns]
-    lines = [
-        f"{data:<{first}}"
-        + "".join(f"{c:>{w}}" for c, w in zip(columns, widths, strict=True))
+    body = [
+        (name, [cell([r for r in own if r["features"] == c]) for c in columns])
+        if own
+        else (name, [""] * len(columns))
+        for name, own in by_line(rows)
     ]
-    for m in measures:
-        row = "".join(
-            f"{cells[m, c]:>{w}}" for c, w in zip(columns, widths, strict=True)
-        )
-        lines.append(f"{m:<{first}}{row}")
+    first = max(len(data), *(len(name) for name, _ in body)) + 2
+    widths = [
+        max(len(c), *(len(cells[k]) for _, cells in body)) + 2
+        for k, c in enumerate(columns)
+    ]
+    lines = [
+        f"{name:<{first}}"
+        + "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
+        for name, cells in [(data, columns), *body]
+    ]
+    lines = [line.rstrip() for line in lines]
     n_test = max(row["n_test"] for row in rows)
     images = "test image" if n_test == 1 else "test images"
     lines.append(f"{about(rows)} {n_test:,} {images}, never trained on.")
@@ -89,6 +90,22 @@ def block(rows: Sequence[Row], data: str) -> list[str]:
             f"an accuracy by {100 / n_test:.0f} points."
         )
     return lines
+
+
+def by_line(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """What each line is called, and its rows; a title over settings has none."""
+    found: list[tuple[str, list[Row]]] = []
+    for m in dict.fromkeys(measure(row) for row in rows):
+        own = [row for row in rows if measure(row) == m]
+        settings = list(dict.fromkeys(row.get("setting") for row in own))
+        if settings == [None]:
+            found.append((m, own))
+            continue
+        found.append((m, []))
+        for setting in settings:
+            some = [row for row in own if row.get("setting") == setting]
+            found.append((f"  {setting}", some))
+    return found
 
 
 def cell(rows: Sequence[Row]) -> str:
@@ -119,6 +136,8 @@ def about(rows: Sequence[Row]) -> str:
     """How to read the cells."""
     n_runs = len({row.get("run") for row in rows})
     of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
+    if len({row.get("setting") for row in rows}) > 1:
+        of = "the runs of a line, or draws and seeds where it has one"
     return (
         "In per cent; in brackets the 95 % interval over the test images, ± the "
         f"standard deviation over {of}."

@@ -35,7 +35,8 @@ def where(expression: str, known: Mapping[str, Any]) -> bool:
     True
     >>> where("epoch > 3", {"epochs": 5})
     Traceback (most recent call last):
-    invariance.errors.SettingError: Unknown setting 'epoch'. Did you mean 'epochs'?
+    invariance.errors.SettingError: Unknown setting 'epoch'. Did you mean 'epochs'? A \
+text needs quotation marks: 'epoch'.
     """
     return bool(value(parsed(expression).body, known))
 
@@ -103,4 +104,6 @@ def looked_up(node: ast.expr, known: Mapping[str, Any]) -> Any:
         return WORDS[name.lower()]
     if name.startswith("options."):  # of a method's objective, set in some runs only
         return None
-    raise SettingError(unknown("setting", name, known))
+    said = unknown("setting", name, known)
+    text = "" if "." in name else f" A text needs quotation marks: '{name}'."
+    raise SettingError(said + text)

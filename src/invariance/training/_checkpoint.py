@@ -18,6 +18,7 @@ import torch
 from ..errors import DataError, TrainingError
 from ._run_folder import resume_command
 
+PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
 KEPT = 2  # the newest, and one before it in case a disk lies about the newest
 
 
@@ -74,15 +75,35 @@ def newest(folder: Path, *, map_location: Any = "cpu") -> dict[str, Any] | None:
     found = checkpoints(folder)
     for path in reversed(found):
         try:
-            return torch.load(path, map_location=map_location, weights_only=True)
+            state = torch.load(path, map_location=map_location, weights_only=True)
         except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
             continue
+        if isinstance(state, dict):
+            return state
     if found:
         raise TrainingError(
             f"None of the {len(found)} checkpoints in {folder} can be read: they are "
             "damaged, or hold more than numbers. Nothing was changed."
         )
     return None
+
+
+def check(state: dict[str, Any], folder: Path, n_samples: int) -> None:
+    """Raise if a run cannot go on exactly from this state with so many samples."""
+    lacking = [name for name in PARTS if name not in state]
+    if lacking:
+        raise TrainingError(
+            f"The checkpoint of {folder} has no {', '.join(lacking)}: it is damaged or "
+            "of another version. Nothing was changed."
+        )
+    before = state.get("samples", n_samples)  # the first checkpoints did not say
+    if before != n_samples:
+        raise TrainingError(
+            f"{folder} was training on {before:,} images, and now there are "
+            f"{n_samples:,}: it goes on exactly, or not at all. Put the images back as "
+            "they were, or start a new run from its weights: invariance train "
+            f"--start-from {folder}"
+        )
 
 
 def random_states() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import yaml
 
 from ..errors import SettingError, unknown
+from ._settings import Train
 
 T = TypeVar("T")
 
@@ -40,6 +41,32 @@ def from_dict(kind: type[T], values: Any, where: str = "settings") -> T:
             raise SettingError(sentence.replace(". ", f" in {where}. ", 1))
     read = {n: _read(hints[n], v, f"{where}.{n}") for n, v in values.items()}
     return kind(**read)
+
+
+def checked(settings: Any) -> Train:
+    """Settings given in Python, each of its kind, or a sentence; None is the defaults.
+
+    >>> checked("shapes")
+    Traceback (most recent call last):
+    invariance.errors.SettingError: Settings come as Train(data='photos', \
+method='dcl'): got 'shapes'.
+    """
+    if settings is None:
+        return Train()
+    if not isinstance(settings, Train):
+        raise SettingError(
+            f"Settings come as Train(data='photos', method='dcl'): got {settings!r}."
+        )
+    return from_dict(Train, plain(to_dict(settings)), "Train")
+
+
+def plain(value: Any) -> Any:
+    """Paths as text and numbers of numpy as Python's, as a file can keep them."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, Path):
+        return str(value)
+    return value.item() if hasattr(value, "item") else value
 
 
 def read_yaml(kind: type[T], path: str | Path) -> T:
@@ -98,7 +125,7 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise SettingError(f"{where} must be names with values: got {value!r}.")
-        return {str(k): _read(float, v, f"{where}.{k}") for k, v in value.items()}
+        return {str(k): _number(v, f"{where}.{k}") for k, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, str):  # YAML takes 1e-3 for a word
@@ -107,3 +134,11 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise SettingError(f"{where} must be {hint.__name__}: got {value!r}.")
     return value
+
+
+def _number(value: Any, where: str) -> int | float:
+    """A whole number stays one: 1 is a count where 1.0 is a share of all."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    number: float = _read(float, value, where)
+    return number

@@ -11,7 +11,7 @@ from ..methods import JointEmbedding
 from ..objectives import InfoNCE, MultiView, NTXent, SupCon
 from ._config import differences
 from ._fabric import make_fabric, memory, prepare
-from ._out_of_memory import explained
+from ._out_of_memory import explained, fitting
 from ._plan import Plan, make_plan
 from ._settings import Train
 from ._watch import Watch
@@ -27,9 +27,10 @@ def dry_run(settings: Train, watch: Watch, **objects: Any) -> None:
     watch.say("settings that differ from the defaults:" if changed else "all defaults")
     for name, (value, default) in changed.items():
         watch.say(f"  {name} = {value!r}  (default {default!r})")
-    plan = make_plan(
-        settings, processes=fabric.world_size, device=fabric.device, **objects
-    )
+    with fitting():
+        plan = make_plan(
+            settings, processes=fabric.world_size, device=fabric.device, **objects
+        )
     for fact in plan.facts():
         watch.say(fact)
     module, _ = prepare(fabric, plan)

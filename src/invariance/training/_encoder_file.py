@@ -10,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..encoders import ENCODERS, Encoder, build_encoder, standardised
-from ..errors import DataError
+from ..errors import DataError, SettingError, near_path
 from . import _checkpoint
 
 NAME = "encoder.safetensors"
@@ -45,14 +45,22 @@ def stem_of(encoder: Encoder) -> str:
     return "small" if any(isinstance(p, nn.Identity) for p in parts) else "large"
 
 
-def load(run_or_file: str | Path, *, network: nn.Module | None = None) -> Encoder:
+def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
     """The encoder of a run folder or file: images in [0, 1] in, features out.
 
     Args:
-        run_or_file: A run folder, finished or not, or an ``encoder.safetensors``.
+        run_or_file: What ``train`` returned, a run folder, finished or not, or an
+            ``encoder.safetensors``.
         network: The module itself, when the run was trained on one of your own.
     """
-    path = Path(run_or_file)
+    if not isinstance(run_or_file, str | Path):
+        run_or_file = getattr(run_or_file, "folder", run_or_file)  # what train returns
+    if not isinstance(run_or_file, str | Path):
+        raise SettingError(
+            "Expected a run, its folder or an encoder file: got "
+            f"{type(run_or_file).__name__}."
+        )
+    path = Path(run_or_file).expanduser()
     if path.is_dir() and (path / NAME).exists():
         path = path / NAME
     if path.is_dir():
@@ -60,7 +68,7 @@ def load(run_or_file: str | Path, *, network: nn.Module | None = None) -> Encode
     if not path.exists():
         raise DataError(
             f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
-            "shows what there is."
+            f"shows what there is.{near_path(path)}"
         )
     return _rebuilt(*read(path), network)
 
@@ -72,7 +80,9 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             said = json.loads((file.metadata() or {})["invariance"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, ValueError, OSError) as cause:
-        raise DataError(f"{path} is not an encoder of this package: {cause}.") from None
+        raise DataError(
+            f"{path} is damaged, or not an encoder of this package: {cause}."
+        ) from None
     return said, tensors
 
 

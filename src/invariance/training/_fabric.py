@@ -99,8 +99,10 @@ class Prepared:
                 plan.learner.load_state_dict(state["learner"])
                 self.optimizer.load_state_dict(state["optimizer"])
         except (RuntimeError, KeyError, ValueError) as cause:
+            why = str(cause).strip().splitlines()[-1].strip()  # of a line a weight
             raise TrainingError(
-                f"The checkpoint does not fit what is being trained: {cause}"
+                f"The checkpoint does not fit what is being trained: {why[:200]} "
+                "Nothing was changed."
             ) from None
         self.fabric._precision.load_state_dict(state["scaler"])
         if plan.controller is not None:

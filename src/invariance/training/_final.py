@@ -14,7 +14,7 @@ from ..evaluation import Score, as_row, knn, linear_probe
 from ..evaluation._rows import NAME, Row, with_rows
 from ._checkpoint import write_whole
 from ._features import features, rows_of, view_features
-from ._plan import Plan
+from ._plan import Plan, one_class
 from ._readings import UNTEMPERED
 
 ROWS = 5000  # of the training part that the probes see, evenly spread
@@ -52,8 +52,14 @@ def evaluate_run(
             "(accuracy, nats, rank) say whether it learned."
         )
         return [], [remark]
-    few = rows_of(train, ROWS)
     assert train.labels is not None and test.labels is not None
+    if one_class(train.labels):
+        remark = (
+            "a single class in these data, so nothing to score: the readings above "
+            "(accuracy, nats, rank) say whether it learned."
+        )
+        return [], [remark]
+    few = rows_of(train, ROWS)
     truth = (train.labels[few], test.labels)
     kinds: dict[str, nn.Module | None] = {
         "raw pixels": None,
@@ -146,6 +152,11 @@ def verdict(results: Iterable[Result]) -> str:
     gain = after.value - before.value
     if (after.interval or (0,))[0] > (before.interval or (0, 1))[1]:
         return f"It learned: the linear probe rose by {100 * gain:.1f} points."
+    if before.value == 1:
+        return (
+            f"The untrained encoder is right on all {before.n_test:,} test images "
+            "already: they cannot show whether it learned."
+        )
     if gain > 0:
         return (
             f"Perhaps it learned: {100 * gain:.1f} points more than untrained, within "

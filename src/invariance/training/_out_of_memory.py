@@ -36,6 +36,20 @@ def explained(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
     )
 
 
+@contextlib.contextmanager
+def fitting() -> Iterator[None]:
+    """Turn an allocation failure before the first batch into a sentence."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as cause:
+        if isinstance(cause, RuntimeError) and not is_out_of_memory(cause):
+            raise
+        raise TrainingError(
+            "Out of memory before the first batch: use a smaller --image-size, "
+            "--encoder, --width or --hidden. Nothing was written."
+        ) from None
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether this is any device's way of saying that memory ran out."""
     text = str(error).lower()

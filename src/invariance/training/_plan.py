@@ -20,6 +20,7 @@ from ..errors import DataError, SettingError, choose
 from ..methods import METHODS, Learner, Method, build, customised
 from ..negatives import NEGATIVES
 from ..views import RECIPES, ViewSet
+from ._check import check
 from ._encoder_file import load as load_encoder
 from ._encoder_file import stem_of
 from ._ess_controller import EssController
@@ -113,7 +114,9 @@ class Plan:
             f"features; {n:,} parameters with the head"
         )
         remembered = self.method.negatives in NEGATIVES
-        negatives = f"negatives: {self.method.negatives}, " if remembered else ""
+        rows: Any = self.learner.negatives if remembered else ""
+        rows = f" ({said})" if remembered and (said := rows.extra_repr()) else ""
+        negatives = f"negatives: {self.method.negatives}{rows}, " if remembered else ""
         views = f"{len(self.views)} view{'s' * (len(self.views) != 1)}"
         yield (
             f"method: {self.method_name} ({views}, {negatives}"
@@ -158,12 +161,13 @@ def make_plan(
     per_step = settings.batch_size * settings.optim.accumulate
     steps_per_epoch = len(source) // per_step
     if len(source) < 2 or not steps_per_epoch:
-        most = 2 ** int(math.log2(max(len(source), 1)))
-        advice = (
-            f"use --batch-size {most} or less, or more images"
-            if most > 1
-            else "contrast needs at least two images"
-        )
+        parts = settings.optim.accumulate
+        most = 2 ** int(math.log2(max(len(source) // parts, 1)))
+        advice = "contrast needs at least two images"
+        if most > 1:
+            advice = f"use --batch-size {most} or less, or more images"
+        elif parts > 1:
+            advice = f"{parts} batches a step (--optim.accumulate) are too many"
         raise DataError(
             f"{source.name} has {len(source)} image{'s' * (len(source) != 1)} to train "
             f"on, fewer than one step of {per_step}: {advice}."
@@ -172,6 +176,11 @@ def make_plan(
         raise DataError(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
+        )
+    if four.labelled and source.labels is not None and one_class(source.labels):
+        raise DataError(
+            f"{settings.method} tells classes apart and {source.name} has only one: "
+            "use a method that needs no labels, such as simclr."
         )
     recipe = settings.views if settings.views != "auto" else four.views
     is_shapes = isinstance(data, str) and data == "shapes"
@@ -204,6 +213,11 @@ def make_plan(
         n_steps=steps_per_epoch * settings.epochs,
         peak=peak_rate(settings.optim, per_step),
     )
+
+
+def one_class(labels: Tensor) -> bool:
+    """Whether all labels are the same."""
+    return bool((labels == labels[0]).all())
 
 
 def make_encoder(
@@ -268,28 +282,3 @@ def make_views(
     if name in ("byol", "multi_crop"):
         return ViewSet(recipe(size, channels))
     return ViewSet(recipe(size, channels, n_views=method.n_views))
-
-
-def check(settings: Train, processes: int) -> None:
-    """Refuse numbers that cannot work before time is spent on them."""
-    for name, value, least in (
-        ("epochs", settings.epochs, 1),
-        ("batch_size", settings.batch_size, 2),
-        ("optim.accumulate", settings.optim.accumulate, 1),
-        ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
-        ("log_every", settings.log_every, 0),
-        ("checkpoint_seconds", settings.checkpoint_seconds, 0),
-    ):
-        if value < least:
-            raise SettingError(f"{name} must be at least {least}: got {value}.")
-    if settings.optim.lr is not None and not settings.optim.lr > 0:
-        raise SettingError(f"optim.lr must be positive: got {settings.optim.lr}.")
-    if not 0 <= settings.optim.warmup < 1:
-        raise SettingError(
-            f"optim.warmup is a share of training, 0 to 1: got {settings.optim.warmup}."
-        )
-    if settings.batch_size % processes:
-        raise SettingError(
-            f"batch_size {settings.batch_size} is shared by {processes} processes: "
-            f"choose a multiple of {processes}."
-        )

@@ -14,6 +14,7 @@
 A name is never used twice.
 """
 
+import dataclasses
 import json
 import os
 import platform
@@ -24,8 +25,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..errors import TrainingError
+from ..errors import SettingError, TrainingError
+from ._config import read_yaml
+from ._settings import Train
 
+FORMAT = 2  # of run folders; 1 wrote every number of options with a point
 PACKAGES = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
 
 
@@ -65,6 +69,7 @@ def environment(device: str) -> dict[str, Any]:
 
     return {
         "invariance": __version__,
+        "format": FORMAT,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),
@@ -72,6 +77,46 @@ def environment(device: str) -> dict[str, Any]:
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "packages": {name: _version(name) for name in PACKAGES},
     }
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """What ``environment`` wrote; empty where it cannot be read.
+
+    >>> read_environment(Path("no such run"))
+    {}
+    """
+    try:
+        found = json.loads((folder / "env.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read_settings(folder: Path) -> Train:
+    """The settings of a run, as whatever version wrote them meant them."""
+    from .. import __version__
+
+    known = read_environment(folder)
+    written = known.get("format", 1)
+    if isinstance(written, int) and written > FORMAT:
+        raise TrainingError(
+            f"{folder} was written by invariance {known.get('invariance')}, and this "
+            f"is {__version__}, which cannot read it: update invariance."
+        )
+    try:
+        settings = read_yaml(Train, folder / "config.yaml")
+    except SettingError as cause:
+        maker = known.get("invariance")
+        if maker in (None, __version__):
+            raise
+        raise SettingError(
+            f"{cause} {folder} was written by invariance {maker}, and this is "
+            f"{__version__}."
+        ) from None
+    k = settings.options.get("k")
+    if written == 1 and isinstance(k, float) and k == 1:  # where it was one row
+        settings = dataclasses.replace(settings, options={**settings.options, "k": 1})
+    return settings
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -125,11 +170,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     records = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text("utf-8", errors="replace").splitlines():
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except json.JSONDecodeError:
             break
+        if isinstance(record, dict):
+            records.append(record)
     return records
 
 

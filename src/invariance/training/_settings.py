@@ -69,9 +69,9 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train an encoder on images that need no labels."""
+    """Train an encoder on images, unlabelled; --config FILE gives settings by file."""
 
-    data: Annotated[str, conf.Positional] = "shapes"
+    data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
@@ -88,8 +88,9 @@ class Train:
     """Samples in one contrast, over all processes."""
     temperature: float | None = None
     """Of the objective. Default: the method's."""
-    options: dict[str, float] = field(default_factory=dict)
-    """Further settings of the method's objective, as 'prior 0.05 hardness 1'."""
+    options: dict[str, int | float] = field(default_factory=dict)
+    """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
+    1'. Of a bank, 'k 1' is one row, 'k 0.1' its nearest tenth and 'k 1.0' all of it."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
     n_views: int | None = None

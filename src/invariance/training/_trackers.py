@@ -5,7 +5,8 @@ Weights & Biases offline unless its own environment variables say otherwise.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,13 @@ TRACKERS: dict[str, Callable[[Path, dict[str, Any], int], Tracker]] = {
     "tensorboard": tensorboard,
     "wandb": wandb,
 }
+
+
+def check_installed(names: Iterable[str]) -> None:
+    """Raise before anything is written if one of them is not there."""
+    for name in names:
+        if find_spec(name) is None:
+            raise missing(name)
 
 
 def missing(name: str) -> SettingError:

@@ -11,19 +11,20 @@ from typing import Any
 from lightning_fabric import Fabric
 from torch import nn
 
+from ..data._load import is_there
 from ..encoders import Encoder
-from ..errors import InvarianceError, TrainingError
+from ..errors import InvarianceError, SettingError, TrainingError
 from ..methods import Method
 from ..report import write_report
 from ..views import ViewSet
 from . import _checkpoint, _encoder_file
-from ._config import read_yaml, to_dict, to_yaml
+from ._config import checked, to_dict, to_yaml
 from ._fabric import make_fabric, prepare
 from ._final import Result, diagnose_run, evaluate_run, table, write_scores
 from ._gallery import write_gallery
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
-from ._out_of_memory import explained
+from ._out_of_memory import explained, fitting
 from ._plan import Plan, make_plan
 from ._readings import Health
 from ._run_folder import (
@@ -31,6 +32,7 @@ from ._run_folder import (
     environment,
     new_folder,
     read_metrics,
+    read_settings,
     resume_command,
     write_json,
 )
@@ -76,7 +78,12 @@ def train(
         method: Four choices of your own.
         views: A ``ViewSet`` of your own.
     """
-    settings = settings or Train()
+    settings = checked(settings)
+    if views is not None and not callable(views):
+        raise SettingError(
+            f"views is a ViewSet: got {views!r}. Recipes by name go into the settings, "
+            "as Train(views='weak')."
+        )
     objects = {"data": data, "encoder": encoder, "method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     if settings.dry_run:
@@ -88,11 +95,18 @@ def train(
     if settings.resume:
         folder = Path(settings.resume)
         settings = resumed_settings(settings)
+        if data is None and not is_there(settings.data):
+            raise TrainingError(
+                f"{folder} was training on {settings.data!r}, which is not there (any "
+                "more, or from here): put it back or a link to it, then go on with the "
+                "same command. Nothing was changed."
+            )
     fabric = make_fabric(settings.machine)
     fabric.launch()
-    plan = make_plan(
-        settings, processes=fabric.world_size, device=fabric.device, **objects
-    )
+    with fitting():
+        plan = make_plan(
+            settings, processes=fabric.world_size, device=fabric.device, **objects
+        )
     return execute(fabric, plan, watch, folder)
 
 
@@ -118,6 +132,7 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
     monitor = Monitor(plan, folder, fabric.device)
     state = _checkpoint.newest(folder / "checkpoints", map_location=fabric.device)
     if state is not None:
+        _checkpoint.check(state, folder, len(plan.source))
         done, position = state["step"], state["metrics"]
         module.load(state, plan, health)
         if first:
@@ -130,6 +145,7 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         kept = module.state(plan, health)  # every process takes part in gathering it
         if metrics is not None:
             kept |= {"step": step, "metrics": metrics.position}
+            kept |= {"samples": len(plan.source)}
             kept |= {"best": monitor.state_dict()}
             _checkpoint.save(folder / "checkpoints", step, kept)
 
@@ -221,7 +237,10 @@ def resumed_settings(asked: Train) -> Train:
     """The run's own settings; only how it is shown may change."""
     folder = Path(asked.resume or "")
     if not (folder / "config.yaml").exists():
-        raise TrainingError(f"There is no run to go on with at {str(folder)!r}.")
+        raise TrainingError(
+            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
+            "shows the runs there are."
+        )
     if (folder / _encoder_file.NAME).exists():
         raise TrainingError(
             f"{folder} is finished. To train further, start a new run from it: "
@@ -233,7 +252,7 @@ def resumed_settings(asked: Train) -> Train:
             "A resumed run keeps its own settings exactly, so --resume goes alone. To "
             "change something, start a new run: --start-from takes the weights along."
         )
-    own = read_yaml(Train, folder / "config.yaml")
+    own = read_settings(folder)
     return dataclasses.replace(own, quiet=asked.quiet, json=asked.json, resume=None)
 
 

@@ -310,3 +310,95 @@ def test_a_best_epoch_that_is_the_last_is_not_scored_twice(run):
     found = inv.evaluate(run, protocols=["knn"])
     assert found.values("knn", "best epoch") == found.values("knn")
     assert _evaluate.SAME in found.notes
+
+
+@pytest.mark.parametrize("words", [("evaluate",), ("diagnose",)])
+def test_data_that_moved_are_named_and_can_be_given(words, run, command, tmp_path):
+    config = run / "config.yaml"
+    told = config.read_text()
+    there = re.search("data: (.*)", told)[1]
+    config.write_text(told.replace(there, "old/pictures"))
+    code, said, complained = command(*words, run)
+    assert (code, said) == (2, "")
+    assert "run was trained on 'old/pictures', which is not there" in complained
+    assert "--data FOLDER" in complained
+    code, _, complained = command(*words, run, "--data", there)
+    assert code == 0, complained
+
+
+def reseeded(run, to, **changes):
+    """A copy of a run whose settings say otherwise."""
+    copy = shutil.copytree(run, to)
+    text = (copy / "config.yaml").read_text()
+    for name, value in changes.items():
+        text = re.sub(f"(?m)^( *){name}: .*$", rf"\g<1>{name}: {value}", text)
+    (copy / "config.yaml").write_text(text)
+    return copy
+
+
+def test_other_settings_are_lines_of_their_own(run, command, tmp_path):
+    second = reseeded(run, tmp_path / "second", seed=7, log_every=3, device="cpu")
+    dcl = reseeded(run, tmp_path / "dcl", method="dcl", seed=8)
+    code, said, complained = command("evaluate", run, dcl, second, run, *QUICK)
+    assert code == 0, complained
+    lines = said.splitlines()
+    assert lines[1] == "kNN, k=20, T=0.1"
+    assert lines[2].startswith("  method=simclr (2 runs)") and lines[2].count("±") == 4
+    assert lines[3].startswith("  method=dcl (dcl)") and "±" not in lines[3]
+    assert "note: These runs differ in method, not only in their seeds" in said
+    assert said.count("evaluation.jsonl") == 3  # a run named twice is one
+    found = inv.evaluate([run, dcl], protocols=["knn"])
+    assert {row["setting"] for row in found.rows} == {
+        "method=simclr (run)",
+        "method=dcl (dcl)",
+    }
+
+
+def test_a_repeated_seed_is_no_spread(run, tmp_path):
+    twin = shutil.copytree(run, tmp_path / "twin")
+    found = inv.evaluate([run, twin], protocols=["knn"])
+    assert "run and twin share a seed: what they spread is not what seeds do." in (
+        found.notes
+    )
+
+
+def test_a_file_of_scores_that_was_damaged_is_mended(run, command, tmp_path):
+    path = run / "evaluation.jsonl"
+    kept = read_rows(path)
+    path.write_bytes(b"\xff\xfe\x00{\n[]\n3\n" + path.read_bytes())
+    (run / "metrics.jsonl").write_bytes(b"[]\n\xff")
+    code, said, _ = command("list", "runs", "--out", tmp_path)
+    assert code == 0 and "linear" in said
+    code, _, complained = command("evaluate", run, *QUICK)
+    assert code == 0, complained
+    linear = [row for row in kept if row["protocol"] == "linear"]
+    assert [r for r in read_rows(path) if r["protocol"] == "linear"] == linear
+
+
+@pytest.mark.parametrize(
+    "words, name",
+    [
+        (("evaluate", *QUICK), "evaluation.jsonl"),
+        (("evaluate", *QUICK, "--json"), "evaluation.jsonl"),
+        (("diagnose",), "diagnostics.json"),
+        (("diagnose", "--json"), "diagnostics.json"),
+    ],
+)
+def test_what_cannot_be_kept_is_shown_all_the_same(words, name, run, command):
+    (run / name).unlink()
+    (run / name).mkdir()  # as good as a folder that may not be written to
+    code, said, complained = command(words[0], run, *words[1:])
+    assert code == 2
+    assert ("kNN" if words[0] == "evaluate" else "rank") in said or "knn" in said
+    last = complained.splitlines()[-1]
+    assert last.startswith("invariance: ") and name in last
+    assert "--resume" not in last and "see them" not in said
+
+
+def test_python_gets_scores_that_cannot_be_kept(run):
+    for name in ("evaluation.jsonl", "diagnostics.json"):
+        (run / name).unlink()
+        (run / name).mkdir()
+    found = inv.evaluate(run, protocols="knn")
+    assert found.values("knn") and "evaluation.jsonl" in found.unsaved[0]
+    assert "Could not write diagnostics.json" in inv.diagnose(run).notes[-1]
