@@ -30,6 +30,7 @@ from ._rows import (
     longest_row,
     paired_rows,
     sample_ids,
+    tile_precision,
 )
 from ._sig_lip import questions
 
@@ -50,19 +51,33 @@ def binary_nce(
     tensor(1.9095)
     """
     check_positive("temperature", temperature)
+    precision, scale = tile_precision(u, v), 1 / temperature
     u, v = paired_rows(u, v, normalize=normalize)
-    scale, n_noise = 1 / temperature, len(u) - 1
     if log_z is None:
-        log_z = _mean_partition(u, v, scale, longest_row(normalize))
-    offset = log_z + math.log(n_noise)
-    return questions(u, v, scale=scale, bias=-offset)
+        log_z = _mean_partition(u, v, scale, longest_row(normalize), precision)
+    return _told_apart(u, v, scale, log_z, precision)
+
+
+def _told_apart(
+    u: Tensor, v: Tensor, scale: Number, log_z: Number, precision: str
+) -> Tensor:
+    offset = log_z + math.log(len(u) - 1)
+    return questions(u, v, scale=scale, bias=-offset, precision=precision)
 
 
 @torch.no_grad()
-def _mean_partition(u: Tensor, v: Tensor, scale: Number, longest: float) -> Tensor:
+def _mean_partition(
+    u: Tensor, v: Tensor, scale: Number, longest: float, precision: str
+) -> Tensor:
     ids = sample_ids(u)
     total = log_partition(
-        u, v, scale=scale, row_ids=ids, column_ids=ids, longest=longest
+        u,
+        v,
+        scale=scale,
+        row_ids=ids,
+        column_ids=ids,
+        longest=longest,
+        precision=precision,
     ).logsumexp(0)
     return total - math.log(len(u) * (len(u) - 1))
 
@@ -83,12 +98,11 @@ class BinaryNCE(Objective):
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
-        rows = paired_rows(u, v, normalize=self.normalize)
+        precision, scale = tile_precision(u, v), 1 / self.temperature
+        u, v = paired_rows(u, v, normalize=self.normalize)
         longest = longest_row(self.normalize)
-        log_z = self._frozen(_mean_partition(*rows, 1 / self.temperature, longest))
-        return binary_nce(
-            *rows, temperature=self.temperature, log_z=log_z, normalize=False
-        )
+        log_z = self._frozen(_mean_partition(u, v, scale, longest, precision))
+        return _told_apart(u, v, scale, log_z, precision)
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

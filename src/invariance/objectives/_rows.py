@@ -62,7 +62,9 @@ def paired_rows(
 
 def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
     """Raise unless u and v are two views of the same samples."""
-    if u.shape != v.shape:
+    check_tensor(u, "u")
+    check_tensor(v, "v")
+    if u.ndim == v.ndim == 2 and u.shape != v.shape:
         raise ShapeError(
             f"u and v need one row per sample: got {tuple(u.shape)} and "
             f"{tuple(v.shape)}. If the last batch is short, load with drop_last=True."
@@ -116,12 +118,22 @@ def check_views(z: Tensor) -> None:
     check_rows(z.detach().flatten(0, 1), "z", least=2 * z.shape[0])
 
 
+def check_tensor(x: Tensor, name: str) -> None:
+    """Raise unless x is a tensor."""
+    if not isinstance(x, Tensor):
+        raise ShapeError(
+            f"{name} must be a torch tensor, not {type(x).__name__}: convert with "
+            "torch.as_tensor(...)."
+        )
+
+
 def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
     """Raise unless x is a finite floating-point matrix with enough rows.
 
     On an accelerator, and inside a compiled graph, looking for NaN would stall the
     queue; there a NaN comes out as a NaN loss instead.
     """
+    check_tensor(x, name)
     if x.ndim != 2:
         raise ShapeError(
             f"{name} needs the shape (n, d), one row a sample: got {tuple(x.shape)}."

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ..partition import fused_loss, log_partition
+from ..partition import fused_loss, log_partition, suits_fused_loss
 from ._contrast import Source
 from ._objective import Objective
 from ._rows import (
@@ -47,15 +47,13 @@ def sup_con(
     """
     check_positive("temperature", temperature)
     _check_labelled(z, labels)
+    scale, even = 1 / temperature, len(z) % 2 == 0
+    if normalize and even and suits_fused_loss(z, z, scale=scale, negatives="others"):
+        return _fused(z, labels, scale)
     rows = unit_rows(z) if normalize else at_least_float32(z)
-    towards, n_positives = _own_class(rows, labels)
-    scale, counts = 1 / temperature, (n_positives > 0).to(rows.dtype)
-    if normalize:
-        spread = _fused_spread(z, scale, counts)
-        if spread is not None:
-            return spread - scale * (towards * counts).mean()
+    others, share = _own_class(rows, labels)
     ids = sample_ids(z)
-    each = log_partition(
+    spread = log_partition(
         rows,
         rows,
         scale=scale,
@@ -64,24 +62,35 @@ def sup_con(
         precision=tile_precision(z),
         longest=longest_row(normalize),
     )
-    return ((each - scale * towards) * counts).mean()
+    towards = scale * (rows * others).sum(1) * share
+    return (spread * (share > 0) - towards).mean()
 
 
-def _fused_spread(z: Tensor, scale: Number, counts: Tensor) -> Tensor | None:
-    """Mean log-partition of the anchors that count, where one operation gives it."""
-    if len(z) % 2:
-        return None
-    first, second = z.chunk(2)
-    return fused_loss(
-        first,
-        second,
+def _fused(z: Tensor, labels: Tensor, scale: Number) -> Tensor:
+    """The same by one operation for the spread.
+
+    What pulls a row is quadratic in the rows of its class, and its gradient twice the
+    mean of the others: known without asking autograd.
+    """
+    with torch.no_grad():
+        rows = unit_rows(z.detach())
+        others, share = _own_class(rows, labels)
+        pull = others.mul_((share * (-scale / len(z)))[:, None])
+        value = rows.mul_(pull).sum()
+    u, v = z.chunk(2)
+    spread = fused_loss(
+        u,
+        v,
         "spread",
         scale=scale,
         negatives="others",
         log_count=math.log(len(z) - 1),
         precision=tile_precision(z),
-        anchors=counts,
+        anchors=(share > 0).to(pull.dtype),
+        extra=pull.mul_(2),
     )
+    assert spread is not None
+    return spread + value
 
 
 def _check_labelled(z: Tensor, labels: Tensor) -> None:
@@ -94,14 +103,15 @@ def _check_labelled(z: Tensor, labels: Tensor) -> None:
 
 
 def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean score with the other rows of the anchor's class, and how many they are."""
+    """Sum of the other rows of a row's class, and 1 / their number, or 0."""
     # a class is known by where it begins among the sorted labels: no need to ask how
     # many there are, so it compiles and nothing waits for the device
     ordered = labels.sort().values
     begin = torch.searchsorted(ordered, labels)
-    n_positives = torch.searchsorted(ordered, labels, right=True) - begin - 1
+    n_others = torch.searchsorted(ordered, labels, right=True) - begin - 1
     sums = torch.zeros_like(z).index_add(0, begin, z).index_select(0, begin)
-    return (z * (sums - z)).sum(1) / n_positives.clamp_min(1), n_positives
+    share = (n_others > 0) / n_others.clamp_min(1)
+    return sums - z, share.to(z.dtype)
 
 
 class SupCon(Objective):
@@ -134,10 +144,10 @@ class SupCon(Objective):
             )
         _check_labelled(z, labels)
         z = unit_rows(z) if self.normalize else at_least_float32(z)
-        towards, n_positives = _own_class(z, labels)
+        others, share = _own_class(z, labels)
         scale, ids = 1 / self.temperature, sample_ids(z)
         spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
         with full_precision(z):
             further = source.negative(z, labels, scales=[scale])[0]
-        loss = torch.logaddexp(spread, further) - scale * towards
-        return (loss * (n_positives > 0)).mean()
+        towards = scale * (z * others).sum(1) * share
+        return (torch.logaddexp(spread, further) * (share > 0) - towards).mean()

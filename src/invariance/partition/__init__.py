@@ -6,7 +6,7 @@ from ._log_partition import (
     row_sums,
     two_sided_log_partition,
 )
-from ._pair_loss import fused_loss
+from ._pair_loss import fused_loss, suits_fused_loss
 from ._plan import BACKENDS, PRECISIONS, Plan, explain
 from ._ranks import from_first_process, gather_rows
 from ._unit_rows import fused_unit_rows
@@ -23,5 +23,6 @@ __all__ = [
     "log_partition",
     "log_partitions",
     "row_sums",
+    "suits_fused_loss",
     "two_sided_log_partition",
 ]

@@ -35,6 +35,7 @@ def fused_loss(
     powers: tuple[float | int, ...] = (1.0,),
     parameters: tuple[float, ...] = (),
     anchors: Tensor | None = None,
+    extra: Tensor | None = None,
 ) -> Tensor | None:
     """A mean over the 2n anchors of unit rows, or None if not for such rows.
 
@@ -50,8 +51,11 @@ def fused_loss(
         powers: Factors on the logits, one log-partition each.
         parameters: Of the kind.
         anchors: What each of the 2n anchors weighs in the mean, in float32; else 1.
+        extra: To be added to the gradient of the 2n unit rows, in float32: that of a
+            term whose value the caller adds to the loss.
     """
-    if isinstance(scale, Tensor) or not _suits(u, v, scale, powers, negatives):
+    suits = suits_fused_loss(u, v, scale=scale, negatives=negatives, powers=powers)
+    if isinstance(scale, Tensor) or not suits:
         return None
     exact = resolve(precision, u.dtype, u.device) == "exact"
     scales = tuple([float(scale * power) for power in powers])
@@ -59,15 +63,23 @@ def fused_loss(
     learning = torch.is_grad_enabled()
     want_u, want_v = learning and u.requires_grad, learning and v.requires_grad
     if torch.compiler.is_compiling():
-        return pair_loss_operator(u, v, anchors, *numbers, want_u, want_v)[0]
+        return pair_loss_operator(u, v, anchors, extra, *numbers, want_u, want_v)[0]
     if want_u or want_v:
-        return _PairLoss.apply(u, v, anchors, numbers, want_u, want_v)
+        return _PairLoss.apply(u, v, anchors, extra, numbers, want_u, want_v)
     return _pair_loss(u, v, anchors, numbers, False, False)[0]
 
 
-def _suits(
-    u: Tensor, v: Tensor, scale: float | int, powers: tuple, negatives: str
+def suits_fused_loss(
+    u: Tensor,
+    v: Tensor,
+    *,
+    scale: float | int | Tensor,
+    negatives: str,
+    powers: tuple[float | int, ...] = (1.0,),
 ) -> bool:
+    """Whether ``fused_loss`` would not return None."""
+    if isinstance(scale, Tensor):
+        return False
     reach = abs(scale) * max([1.0, *[abs(power) for power in powers]])
     return (
         len(powers) <= MOST_SCALES[negatives]
@@ -91,35 +103,36 @@ def _pair_loss(
 
 
 def _row_gradients(
-    u: Tensor, v: Tensor, kept: tuple, numbers: tuple, outer: Tensor, out: tuple
-) -> None:
+    u: Tensor, v: Tensor, kept: tuple, extra: Tensor | None, numbers: tuple,
+    outer: Tensor, out: tuple,
+) -> None:  # fmt: skip
     from . import _triton
 
     with alone_on(u):
         rows, scale = (u.contiguous(), v.contiguous()), numbers[2]
-        _triton.row_gradients(*rows, kept, scale, outer.contiguous(), out)
+        _triton.row_gradients(*rows, kept, extra, scale, outer.contiguous(), out)
 
 
 class _PairLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, v: Tensor, anchors: Tensor | None, numbers: tuple,
-        want_u: bool, want_v: bool,
+        ctx: Any, u: Tensor, v: Tensor, anchors: Tensor | None, extra: Tensor | None,
+        numbers: tuple, want_u: bool, want_v: bool,
     ) -> Tensor:  # fmt: skip
         loss, *kept = _pair_loss(u, v, anchors, numbers, want_u, want_v)
-        ctx.save_for_backward(u, v, *kept)
+        ctx.save_for_backward(u, v, extra, *kept)
         ctx.numbers = numbers
         return loss
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
-        u, v, *kept = ctx.saved_tensors
+        u, v, extra, *kept = ctx.saved_tensors
         du, dv = (torch.empty(u.shape, dtype=u.dtype, device=u.device) for _ in "uv")
-        _row_gradients(u, v, tuple(kept), ctx.numbers, outer, (du, dv))
+        _row_gradients(u, v, tuple(kept), extra, ctx.numbers, outer, (du, dv))
         if torch.is_grad_enabled():  # someone wants the gradient's own graph
             du, dv = Once.apply(2, du, dv, outer, u, v)
         want_u, want_v = ctx.needs_input_grad[:2]
-        return du if want_u else None, dv if want_v else None, *(None,) * 4
+        return du if want_u else None, dv if want_v else None, *(None,) * 5
 
 
 # ---------------------------------------------------------------- under torch.compile
@@ -129,13 +142,13 @@ class _PairLoss(torch.autograd.Function):
 @custom_op(
     "invariance::pair_loss",
     mutates_args=(),
-    schema="(Tensor u, Tensor v, Tensor? anchors, str kind, float[] parameters, "
-    "float scale, float[] scales, float log_count, str negatives, bool exact, "
-    "bool want_u, bool want_v) -> (Tensor, Tensor)",
+    schema="(Tensor u, Tensor v, Tensor? anchors, Tensor? extra, str kind, "
+    "float[] parameters, float scale, float[] scales, float log_count, str negatives, "
+    "bool exact, bool want_u, bool want_v) -> (Tensor, Tensor)",
 )
 def pair_loss_operator(
-    u, v, anchors, kind, parameters, scale, scales, log_count, negatives, exact, want_u,
-    want_v,
+    u, v, anchors, extra, kind, parameters, scale, scales, log_count, negatives, exact,
+    want_u, want_v,
 ):  # fmt: skip
     settings = (kind, tuple(parameters), scale, tuple(scales), log_count)
     numbers = (*settings, negatives, exact)
@@ -143,7 +156,8 @@ def pair_loss_operator(
     gradients = loss.new_empty((2, *u.shape) if kept else (0,))
     if kept:
         out = gradients.unbind()
-        _row_gradients(u, v, tuple(kept), numbers, torch.ones_like(loss), out)
+        one = torch.ones_like(loss)
+        _row_gradients(u, v, tuple(kept), extra, numbers, one, out)
     return loss, gradients
 
 
@@ -161,10 +175,10 @@ def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 def _gradient(ctx: Any, outer: Tensor | None, _: Any) -> tuple:
     if outer is None:
-        return (None,) * 12
+        return (None,) * 13
     du, dv = (ctx.saved_tensors[0] * outer).to(ctx.dtype).unbind()
     want_u, want_v = ctx.needs_input_grad[:2]
-    return du if want_u else None, dv if want_v else None, *(None,) * 10
+    return du if want_u else None, dv if want_v else None, *(None,) * 11
 
 
 register_autograd("invariance::pair_loss", _gradient, setup_context=_keep)

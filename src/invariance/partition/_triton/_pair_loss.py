@@ -68,19 +68,22 @@ def pair_loss(
 
 
 def row_gradients(
-    u: Tensor, v: Tensor, kept: tuple[Tensor, ...], scale: float, outer: Tensor,
-    out: tuple[Tensor, Tensor],
+    u: Tensor, v: Tensor, kept: tuple[Tensor, ...], extra: Tensor | None, scale: float,
+    outer: Tensor, out: tuple[Tensor, Tensor],
 ) -> None:  # fmt: skip
-    """Gradients of the rows, times what comes from outside; not of unwanted views."""
+    """Gradients of the rows, times what comes from outside; not of unwanted views.
+
+    ``extra`` is added to the gradient of unit rows.
+    """
     vectors, terms = kept
     (n, d), width = u.shape, power_of_two(u.shape[1])
     height = max(ELEMENTS // width, 1)
     launch(
         leave,
         (-(-n // height),),
-        (u, v, vectors, terms, outer, *out),
+        (u, v, vectors, terms, terms if extra is None else extra, outer, *out),
         (n, terms.shape[0], scale),
-        {"D": d, "ROWS": height, "WIDTH": width},
+        {"EXTRA": extra is not None, "D": d, "ROWS": height, "WIDTH": width},
     )
 
 

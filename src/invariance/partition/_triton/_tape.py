@@ -38,18 +38,32 @@ class Recorder(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.made: list[Tensor] = []  # kept, so that no two had the same place
+        self.bytes = 0
         self.launches: list[tuple[Any, tuple, list[int], tuple]] = []
-        self.strange = False  # something else was computed
+        self.given_up = False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
         if func in EMPTY:
-            self.made.append(out)
-        elif not func.is_view:
-            self.strange = True
+            self.keep(out)
+        elif not func.is_view:  # something is computed that is no launch
+            self.give_up()
         return out
+
+    def keep(self, made: Tensor) -> None:
+        """Note an allocation; too much is not to be held, however it is used."""
+        self.bytes += made.nbytes
+        if self.bytes > LARGEST:
+            self.give_up()
+        if not self.given_up:
+            self.made.append(made)
+
+    def give_up(self) -> None:
+        """Let go of what was kept: there will be no recording."""
+        self.given_up = True
+        self.made.clear()
 
     def __enter__(self) -> "Recorder":
         _active.recorder = self
@@ -64,9 +78,11 @@ class Recorder(TorchDispatchMode):
 def note_launch(compiled: Any, grid: tuple, places: list[int], rest: tuple) -> None:
     """Tell who is recording, if anyone is, of a launch; of None if it has no kernel."""
     recorder = _active.recorder
-    if recorder is not None:
-        recorder.launches.append((compiled, grid, places, rest))
-        recorder.strange |= compiled is None
+    if recorder is None:
+        return
+    recorder.launches.append((compiled, grid, places, rest))
+    if compiled is None:
+        recorder.give_up()
 
 
 def _observed() -> bool:
@@ -178,13 +194,11 @@ def forget_tapes() -> None:
 
 
 def _tape(recorder: Recorder, inputs: tuple, outputs: tuple) -> Tape | None:
-    """The recording, unless it would not be the whole computation, or large."""
+    """The recording, unless it would not be the whole computation."""
     starts = {x.data_ptr() for x in recorder.made}
-    whole = all(x.data_ptr() in starts for x in outputs)
-    if recorder.strange or not whole:
+    if recorder.given_up or not all(x.data_ptr() in starts for x in outputs):
         return None
     try:
-        tape = Tape(recorder, inputs, outputs)
+        return Tape(recorder, inputs, outputs)
     except LookupError:  # a kernel was given memory from elsewhere
         return None
-    return tape if tape.bytes <= LARGEST else None

@@ -89,13 +89,14 @@ def through_length(unit, other, g, length, along):
 @triton.jit(do_not_specialize=["n", "parts"])
 @no_type_check
 def leave(
-    u, v, vectors, terms, outer, du, dv, n, parts, scale,
-    D: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    u, v, vectors, terms, extra, outer, du, dv, n, parts, scale,
+    EXTRA: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """Gradients of both views' rows from the terms of their unit rows' gradients.
 
-    ``vectors`` begins with 2 n lengths and 2 n derivatives by the positives; ``outer``
-    is what comes from outside, multiplied before anything is rounded.
+    ``vectors`` begins with 2 n lengths and 2 n derivatives by the positives; ``extra``
+    is one more term if EXTRA; ``outer`` is what comes from outside, multiplied before
+    anything is rounded.
     """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
@@ -113,6 +114,9 @@ def leave(
         skip = 2 * behind * part
         a_sum += tl.load(terms + skip + at, mask=inside, other=0.0)
         b_sum += tl.load(terms + skip + behind + at, mask=inside, other=0.0)
+    if EXTRA:
+        a_sum += tl.load(extra + at, mask=inside, other=0.0)
+        b_sum += tl.load(extra + behind + at, mask=inside, other=0.0)
     along = tl.load(vectors + 2 * n + rows, mask=there, other=0.0)
     along += tl.load(vectors + 3 * n + rows, mask=there, other=0.0)
     times = tl.load(outer)
