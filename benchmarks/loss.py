@@ -240,7 +240,12 @@ def main() -> None:
     add("--timeout", type=float, default=600, help="seconds for one measurement")
     add("--memory-gb", type=float, default=16, help="for one on a CPU; 0: no limit")
     add("--out", type=Path, default=HERE / "results")
-    add("--seconds", type=float, default=600, help="for all of it, on a CUDA device")
+    cuda = parser.add_argument_group("on a CUDA device")
+    cuda.add_argument("--seconds", type=float, default=600, help="for all of it")
+    widths = {"nargs": "+", "type": int, "default": [128, 256, 512]}
+    cuda.add_argument("--widths", **widths)
+    text = "add to what an earlier run wrote there, which was out of time"
+    cuda.add_argument("--go-on", action="store_true", help=text)
     options = parser.parse_args()
     if options.device == "cuda":
         import loss_cuda

@@ -113,7 +113,12 @@ class Bench:
         self.dtype = getattr(torch, options.dtype)
         self.clock = Clock(options.seconds)
         self.known: dict[tuple[str, str, int], list[Row]] = {}
-        compile_all(self.dtype)
+        self.before = [row for row in before(options) if "no time" not in str(row)]
+        for row in self.before:
+            if "ms" in row:
+                key = (row["objective"], row["who"], row["width"])
+                self.known.setdefault(key, []).append(row)
+        compile_all(self.dtype, options.widths)
         self.ceiling = ceiling(self.dtype)
         print(f"a matrix product: {self.ceiling:.0f} TFLOP/s", flush=True)
 
@@ -124,8 +129,11 @@ class Bench:
         if who in loss_job.PACKAGES and importlib.util.find_spec(who) is None:
             return [self._row(objective, who, width, sizes[0], "not installed")]
         job = {"objective": objective, "who": who, "width": width, "device": "cuda"}
+        torch.compiler.reset()  # it compiles a function for a few shapes, no more
         loss, rows = loss_job.build(job), []
         for pairs in sizes:
+            if self.done(objective, who, width, pairs):
+                continue
             expected = self._expected(objective, who, width, pairs)
             longest = LONGEST[who == "invariance"]
             if 1.2 * expected + 1 > self.clock.left():
@@ -141,6 +149,16 @@ class Bench:
                 break
             self.known.setdefault((objective, who, width), []).append(row)
         return rows
+
+    def done(self, objective: str, who: str, width: int, pairs: int) -> bool:
+        """Whether an earlier run measured it, or stopped at a smaller size."""
+        curve = [
+            row
+            for row in self.before
+            if (row["objective"], row["who"], row["width"]) == (objective, who, width)
+        ]
+        ended = any("words" in row and row["pairs"] < pairs for row in curve)
+        return ended or any(row["pairs"] == pairs for row in curve)
 
     def _expected(self, objective: str, who: str, width: int, pairs: int) -> float:
         """Seconds of a step, if time above the smallest size's grows as the square."""
@@ -183,8 +201,8 @@ def run(options: argparse.Namespace) -> None:
         "ceiling_tflops": round(bench.ceiling),
         **{k: v for k, v in loss_job.facts("cuda").items() if "ject" not in k},
     }
-    rows: list[Row] = []
-    for width in WIDTHS:
+    rows: list[Row] = list(bench.before)
+    for width in options.widths:
         for objective in HEADLINES:
             rows += bench.curve(objective, "invariance", width, SIZES)
             for who, sizes in others(objective).items():
@@ -194,7 +212,7 @@ def run(options: argparse.Namespace) -> None:
             rows += bench.curve(objective, "invariance", width, FAMILY_SIZES)
         write(rows, facts, options)
     figure(rows, stem(options).with_suffix(".png"))
-    for width in WIDTHS:
+    for width in options.widths:
         for objective in family():
             rows += bench.curve(objective, "invariance", width, LARGEST)
             write(rows, facts, options)
@@ -212,17 +230,28 @@ def others(objective: str) -> dict[str, tuple[int, ...]]:
     return sizes | {"torch.compile": COMPILED_SIZES}
 
 
-def compile_all(dtype: torch.dtype) -> None:
+def before(options: argparse.Namespace) -> list[Row]:
+    """What an earlier run of the same versions left, if this is to go on with it."""
+    if not options.go_on:
+        return []
+    found = json.loads(stem(options).with_suffix(".json").read_text())
+    now = json.loads(json.dumps(loss_job.facts("cuda")))
+    if (found["versions"], found["device"]) != (now["versions"], now["device"]):
+        sys.exit("The earlier run was of other versions or on another device.")
+    return found["rows"]
+
+
+def compile_all(dtype: torch.dtype, widths: list[int]) -> None:
     """Fill the compilers' caches on disk, so that the run itself finds them."""
     jobs = [
         (objective, "invariance", width, (512, 8192, 16384), dtype)
         for objective in loss_job.inv.OBJECTIVES
-        for width in WIDTHS
+        for width in widths
     ]
     jobs += [
         (objective, "torch.compile", width, COMPILED_SIZES[:2], dtype)
         for objective in HEADLINES
-        for width in WIDTHS
+        for width in widths
     ]
     start = time.monotonic()
     context = multiprocessing.get_context("spawn")
