@@ -328,7 +328,8 @@ def cell(row: Row) -> str:
     if "words" in row:
         return row["words"]
     share = f", {row['share']:.0%}" if "share" in row else ""
-    return f"{row['ms']:,.3g} ms, {row['mb']:,.0f} MB{share}"
+    memory = f", {row['mb']:,.0f} MB" if "mb" in row else ""
+    return f"{row['ms']:,.3g} ms{memory}{share}"
 
 
 def figure(rows: list[Row], path: Path) -> None:

@@ -151,15 +151,15 @@ def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
 def test_memory_is_a_few_times_the_inputs(name, d):
     pairs = 32768
     u, v = views(pairs, d, torch.bfloat16)
-    value_and_gradients(LOSSES[name], u, v)
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    value_and_gradients(LOSSES[name], u, v)
-    peak = torch.cuda.max_memory_allocated() - before
-    # five float32 copies of the rows, and a budget that does not grow with them
-    assert peak < 5 * 4 * 2 * pairs * d + 320 * 2**20
-    assert peak < pairs**2 * 4 / 4  # a quarter of one score matrix
+    for _ in range(2):  # the first step, which looks at what it does, is no exception
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        value_and_gradients(LOSSES[name], u, v)
+        peak = torch.cuda.max_memory_allocated() - before
+        # five float32 copies of the rows, and a budget that does not grow with them
+        assert peak < 5 * 4 * 2 * pairs * d + 320 * 2**20
+        assert peak < pairs**2 * 4 / 4  # a quarter of one score matrix
 
 
 @pytest.mark.parametrize("name", ["nt_xent", "info_nce", "sig_lip", "sup_con"])
