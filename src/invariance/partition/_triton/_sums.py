@@ -5,8 +5,8 @@ the scores; the same terms give the columns' sums where they are asked for. Of a
 symmetric matrix it visits the tiles on and above the diagonal (UPPER): a row's sum is
 then its own and its column's. ``add_columns`` and ``finish`` add partial sums in a
 fixed order; ``finish`` takes the logarithm, or writes +inf for a sum that left
-float32's range, which ``repair`` computes again. No atomics: every number is written by
-one program, and runs repeat bit for bit.
+float32's range, which ``repair`` computes again. No sum is atomic: every number is
+written by one program, and runs repeat bit for bit.
 """
 
 from typing import no_type_check
