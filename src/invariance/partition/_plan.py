@@ -2,8 +2,9 @@
 
 On a CPU the tiles of ``_blockwise``; on a CUDA device the fused kernels, except where
 a small matrix is cheaper kept whole (a loss of two views, which ``_pair_loss`` takes
-from raw rows to its gradient, is fused at any size). The crossovers were measured once (H200) and
-are shipped as a table: a choice at run time would cost time and could differ.
+from raw rows to its gradient, is fused at any size). The crossovers were measured once
+(H200) and are shipped as a table: a choice at run time would cost time and could
+differ.
 """
 
 import importlib.util
