@@ -98,8 +98,8 @@ def _compute(
     parts, each, stride = 1 + how.exact, padded(rows), layout(d).stride
     shape = (parts, each, stride) if joint else (2, parts, each, stride)
     tiles = torch.empty(shape, dtype=torch.float16, device=device)
-    state = torch.empty(8, device=device)
-    vectors = torch.empty((3 + k, 2 * n), device=device)
+    state = torch.empty(8, dtype=torch.float32, device=device)
+    vectors = torch.empty((3 + k, 2 * n), dtype=torch.float32, device=device)
     lengths, pull, positive, weights = vectors.split((1, 1, 1, k))
     _enter(u, v, (tiles, lengths, positive, state), how)
 
@@ -111,7 +111,7 @@ def _compute(
     if second is None:
         second = first
     blocks = -(-rows // SETTLE_BLOCK)
-    losses = torch.empty((2 * n // rows, blocks), device=device)
+    losses = torch.empty((2 * n // rows, blocks), dtype=torch.float32, device=device)
     anchor_weights = anchors[0] if anchors else state
     launch(
         settle,
@@ -124,13 +124,13 @@ def _compute(
         {"KIND": KINDS[how.kind], "SCALES": k, "WEIGHED": bool(anchors)}
         | {"BLOCK": SETTLE_BLOCK, "PARTS": SETTLE_PARTS},
     )
-    loss = torch.empty((), device=device)
+    loss = torch.empty((), dtype=torch.float32, device=device)
     launch(add_up, (1,), (losses, loss), (losses.numel(),), {"BLOCK": ADD_BLOCK})
     if not (want_u or want_v):
         return (loss,)
     del first, second
     shape = (gradient_parts(problems[0]), 2, n, d)
-    terms = torch.empty(shape, device=device)
+    terms = torch.empty(shape, dtype=torch.float32, device=device)
     sides = weights.view(2 * n // rows, k, rows)
     _write_gradients(terms, problems, scales, sides, state[6:], (want_u, want_v))
     return loss, vectors, terms
