@@ -1,9 +1,10 @@
 """Which backend computes a log-partition, and why: ``explain`` says it in words.
 
 On a CPU the tiles of ``_blockwise``; on a CUDA device the fused kernels, except where
-a small matrix is cheaper kept whole (two views of a loss, which ``_views`` takes from
-raw rows to logits, are fused at any size). The crossovers were measured once (H200) and
-are shipped as a table: a choice at run time would cost time and could differ.
+a small matrix is cheaper kept whole (a loss of two views, which ``_pair_loss`` takes
+from raw rows to a number, is fused at any size). The crossovers were measured once
+(H200) and are shipped as a table: a choice at run time would cost time and could
+differ.
 """
 
 import importlib.util

@@ -132,6 +132,8 @@ def write_gradients(
 
     As ``gradient_parts`` terms of a sum, each ``part_rows`` behind the one before.
     """
+    if dx is None and dy is None:
+        return
     if _many_and_wide(problem):
         write_wide_gradients(problem, weights, dx, dy)
         return
