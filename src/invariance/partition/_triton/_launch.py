@@ -36,7 +36,7 @@ def launch(
     names = kernel.arg_names[len(tensors) + len(numbers) :]
     values = [constants[name] for name in names]
     if not tensors[0].is_cuda:  # interpreted
-        _check_numbers(kernel, kernel.kwargs["do_not_specialize"], tensors, numbers)
+        _check_numbers(kernel, len(tensors), numbers)
         kernel[grid](*tensors, *numbers, *values)
         return
     device, places = tensors[0].get_device(), [t.data_ptr() for t in tensors]
@@ -54,7 +54,7 @@ def launch(
         else:
             note_launch(compiled, grid, places, (*numbers, *values))
             return
-    _check_numbers(kernel, kernel.do_not_specialize, tensors, numbers)
+    _check_numbers(kernel, len(tensors), numbers)
     compiled = kernel[grid](*tensors, *numbers, *values, **config.launch)
     here = DIRECT and torch.cuda.current_device() == device
     if here:
@@ -62,15 +62,18 @@ def launch(
     note_launch(compiled if here else None, grid, places, (*numbers, *values))
 
 
-def _check_numbers(
-    kernel: Any, whole: list[str] | None, tensors: tuple, numbers: tuple
-) -> None:
+def _check_numbers(kernel: Any, first: int, numbers: tuple[float | int, ...]) -> None:
     """Make sure that no number becomes part of a variant, which is found without it.
 
     A whole number in a place that is specialised on would: a 1 is compiled in.
     """
-    names = kernel.arg_names[len(tensors) :]
-    for name, number in zip(names, numbers, strict=False):
-        assert isinstance(number, int) == (name in (whole or ())), (
+    interpreted = getattr(kernel, "kwargs", {})
+    whole = interpreted.get("do_not_specialize") or getattr(
+        kernel, "do_not_specialize", None
+    )
+    if whole is None:  # interpreted by a version that does not tell
+        return
+    for name, number in zip(kernel.arg_names[first:], numbers, strict=False):
+        assert isinstance(number, int) == (name in whole), (
             f"{kernel.__name__}: {name} = {number!r}"
         )
