@@ -9,6 +9,8 @@ import torch
 from tests.contracts.cases import CASES
 from torch.autograd import grad
 
+import invariance as inv
+
 
 def value_and_gradients(function, inputs):
     inputs = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
@@ -30,6 +32,15 @@ def assert_compiles(case, backend):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_one_graph_forward_and_backward(case):
     assert_compiles(case, "aot_eager")
+
+
+def test_a_temperature_that_changes():
+    torch._dynamo.reset()
+    u, v = torch.randn(2, 6, 4)
+    compiled = torch.compile(inv.nt_xent, fullgraph=True, backend="aot_eager")
+    for temperature in (0.5, 0.4, 0.3, 1.0):
+        got = compiled(u, v, temperature=temperature)
+        torch.testing.assert_close(got, inv.nt_xent(u, v, temperature=temperature))
 
 
 @pytest.mark.parametrize("name", ["nt_xent", "sup_con", "sig_lip"])

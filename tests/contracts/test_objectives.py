@@ -188,6 +188,21 @@ def test_bad_rows_are_refused_in_words(case: Case):
         function(*inputs)
 
 
+@pytest.mark.parametrize("name", ["nt_xent", "debiased"])
+@pytest.mark.usefixtures("our_errors")
+def test_what_is_no_matrix_is_refused_in_words(name):
+    for nothing in (None, torch.tensor(1.0)):
+        with pytest.raises(inv.InvarianceError, match=r"tensor|shape \(n, d\)"):
+            getattr(inv, name)(nothing, nothing)
+
+
+@pytest.mark.usefixtures("our_errors")
+def test_labels_are_integers():
+    for labels in (torch.rand(4), torch.rand(4) > 0.5):
+        with pytest.raises(inv.InvarianceError, match="one integer a row"):
+            inv.sup_con(torch.randn(4, 3), labels)
+
+
 @softmax_cases
 @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
 def test_bad_temperatures_are_refused(case: Case, temperature):

@@ -11,6 +11,7 @@ from invariance.partition import log_partition, row_sums
 
 from .cases import (
     DEVICE,
+    M,
     N,
     relative_error,
     softmax_cases,
@@ -64,6 +65,36 @@ def test_float16_rows_come_out_as_float32_and_get_float16_gradients():
     assert got.dtype == torch.float16
     (want,) = torch.autograd.grad(want.sum(), exact)
     assert relative_error(got.double(), want) < 1e-3
+
+
+def test_a_whole_number_is_no_part_of_a_kernel():
+    """Else the next call, with another number, would repeat this one's."""
+    x, y = unit(N, 24).float().requires_grad_(), unit(M, 24, seed=1).float()
+    for parameter in (1, 16, 2):
+        got = row_sums(x, y, "log", parameter, offset=1, backend="triton")
+        want = row_sums(x.double(), y.double(), "log", parameter, offset=1)
+        assert relative_error(got.detach().double(), want.detach()) < 2e-6
+        (got,) = torch.autograd.grad(got.sum(), x)
+        (want,) = torch.autograd.grad(want.sum(), x)
+        assert relative_error(got, want) < 2e-5
+
+
+def test_the_default_dtype_is_none_of_its_business():
+    x, y = unit(N, 300).float(), unit(M, 300, seed=1).float()
+
+    def results():
+        a, b = (t.clone().requires_grad_() for t in (x, y))
+        out = log_partition(a, b, scale=3.0, backend="triton")
+        more = row_sums(a, b, "softplus", backend="triton")
+        return out, more, *torch.autograd.grad(out.sum() + more.sum(), (a, b))
+
+    want = results()
+    torch.set_default_dtype(torch.float64)
+    try:
+        got = results()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
 
 
 def test_rows_of_any_size_neither_overflow_nor_vanish():

@@ -1,9 +1,17 @@
-"""Recording what a computation allocates and launches; repeating needs a device."""
+"""Recording what a computation allocates and launches.
+
+Repeating it needs a device, or kernels that are interpreted wherever they are sent.
+"""
+
+import ctypes
 
 import pytest
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
-from invariance.partition._triton import _tape
+from invariance.partition._triton import _backward, _forward, _pair_loss, _tape
+
+from .cases import INTERPRETED, unit
 
 
 def test_allocations_are_noted_and_views_are_not():
@@ -67,12 +75,17 @@ class Kernel:
         self.seen.append(arguments)
 
 
-def test_a_tape_starts_the_same_kernels_with_places_in_new_memory(monkeypatch):
+@pytest.fixture
+def driver(monkeypatch):
     class Driver:
         class active:
             get_current_stream = staticmethod(lambda device: "stream")
 
     monkeypatch.setattr(_tape, "driver", Driver)
+
+
+@pytest.mark.usefixtures("driver")
+def test_a_tape_starts_the_same_kernels_with_places_in_new_memory():
     kernel, u, v = Kernel(), torch.ones(8), torch.zeros(8)
     with _tape.Recorder() as recorder:
         middle, out = torch.empty(100), torch.empty(3)
@@ -90,6 +103,73 @@ def test_a_tape_starts_the_same_kernels_with_places_in_new_memory(monkeypatch):
     assert seen[12] == result.data_ptr()
     assert seen[13:] == (0.5, True)
     assert tape.bytes == _tape.ALIGNMENT  # middle alone; the output is its own
+
+
+class Interpreted:
+    """Stands for a compiled kernel: interprets it at the places it is given."""
+
+    function, packed_metadata = None, None
+
+    def __init__(self, kernel, tensors):
+        self.kernel = kernel
+        self.dtypes = [t.dtype for t in tensors]
+
+    def run(self, *arguments):
+        grid, arguments = arguments[:3], arguments[9:]
+        places = zip(arguments, self.dtypes, strict=False)
+        tensors = [
+            torch.frombuffer((ctypes.c_char * 8).from_address(place), dtype=dtype)
+            for place, dtype in places
+        ]
+        self.kernel[grid](*tensors, *arguments[len(tensors) :])
+
+
+def noted_launch(kernel, grid, tensors, numbers, constants, config=None):
+    """What ``launch`` does on a device."""
+    count = len(tensors) + len(numbers)
+    rest = (*numbers, *[constants[name] for name in kernel.arg_names[count:]])
+    with _disable_current_modes():  # the interpreter's own doings are not recorded
+        kernel[grid](*tensors, *rest)
+    places = [t.data_ptr() for t in tensors]
+    _tape.note_launch(Interpreted(kernel, tensors), (*grid, 1, 1)[:3], places, rest)
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="a device records for itself")
+@pytest.mark.usefixtures("driver")
+@pytest.mark.parametrize(
+    ("kind", "negatives", "scales", "weighed", "d"),
+    [
+        ("cross_entropy", "all", (5.0,), False, 24),
+        ("cross_entropy", "all", (5.0,), False, 300),
+        ("debiased", "all", (6.0, 3.0), False, 24),
+        ("debiased", "all", (5.0, 2.0), False, 24),
+        ("cross_entropy", "cross", (5.0,), False, 24),
+        ("decoupled", "within", (5.0,), False, 24),
+        ("spread", "others", (5.0,), True, 24),
+    ],
+)
+def test_a_recorded_loss_is_that_of_the_inputs_it_is_given(
+    kind, negatives, scales, weighed, d, monkeypatch
+):
+    for module in (_forward, _backward, _pair_loss):
+        monkeypatch.setattr(module, "launch", noted_launch)
+    n, parameters = 35, (0.5, 0.1, 0.2)
+    how = _pair_loss.PairLoss(kind, parameters, 3.0, scales, 4.0, negatives, True)
+    batches = []
+    for seed in (0, 1):
+        z = torch.cat([unit(n, d, 2 * seed), unit(n, d, 2 * seed + 1)]).float()
+        anchors = torch.linspace(seed, 2, 2 * n)
+        batches.append((*z.split(n), anchors) if weighed else z.split(n))
+    for wanted in (True, False):
+        with _tape.Recorder() as recorder:
+            outputs = _pair_loss._compute(batches[0], how, wanted, wanted)
+        tape = _tape._tape(recorder, batches[0], outputs)
+        assert tape is not None
+        got = tape(*batches[1])
+        want = _pair_loss._compute(batches[1], how, wanted, wanted)
+        for some in (got, want)[: 2 * wanted]:
+            some[1][2, n:] = 0  # n positives, in a line of 2 n
+        assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
 
 
 def test_memory_from_elsewhere_cannot_be_repeated():

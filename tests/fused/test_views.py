@@ -171,12 +171,64 @@ def test_rows_that_are_not_contiguous():
     torch.testing.assert_close(inv.nt_xent(*strided), inv.nt_xent(u, v))
 
 
+def test_what_is_added_by_the_caller_need_not_be_contiguous():
+    u, v = (x.requires_grad_() for x in views(24))
+    anchors = torch.linspace(0, 1, 2 * PAIRS, device=DEVICE)
+    extra = unit(2 * PAIRS, 24).float()
+    how = {"scale": 5.0, "negatives": "others", "log_count": 4.0, "precision": "auto"}
+
+    def gradients(anchors, extra):
+        more = {"anchors": anchors, "extra": extra}
+        return torch.autograd.grad(fused_loss(u, v, "spread", **how, **more), (u, v))
+
+    want = gradients(anchors, extra)
+    strided = torch.stack([anchors, anchors], 1)[:, 0], extra.T.contiguous().T
+    for got, expected in zip(gradients(*strided), want, strict=True):
+        torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_default_dtype_is_none_of_its_business(dtype):
+    u, v = views(24)
+    want = value_and_gradients(inv.nt_xent, u, v)
+    torch.set_default_dtype(dtype)
+    try:
+        got = value_and_gradients(inv.nt_xent, u, v)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
 def test_a_second_derivative_is_refused():
     u, v = views(24)
     u.requires_grad_()
     (du,) = torch.autograd.grad(inv.nt_xent(u, v), u, create_graph=True)
     with pytest.raises(inv.InvarianceError, match="once, not twice"):
         du.sum().backward()
+
+
+def test_a_second_derivative_of_the_operator_is_refused():
+    """Of the one that the compiler takes, where a backend leaves autograd to PyTorch.
+
+    Its gradient is kept, which looks like a constant.
+    """
+    u, v = (x.requires_grad_() for x in views(24))
+    compiled = torch.compile(inv.nt_xent, fullgraph=True, backend="eager")
+    (du,) = torch.autograd.grad(compiled(u, v), u, create_graph=True)
+    with pytest.raises(inv.InvarianceError, match="once, not twice"):
+        du.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "squares", "sup_con"])
+def test_compiled_for_sizes_that_change(name):
+    torch._dynamo.reset()
+    loss = LOSSES[name]
+    compiled = torch.compile(loss, fullgraph=True, dynamic=True, backend="aot_eager")
+    for pairs in (9, 6, 4):
+        u, v = views(24, pairs=pairs)
+        want = value_and_gradients(loss, u, v)
+        for a, b in zip(value_and_gradients(compiled, u, v), want, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_opposite_rows_at_the_highest_scale():
@@ -188,6 +240,11 @@ def test_opposite_rows_at_the_highest_scale():
         u, v = (base + 0.03 * unit(n, 24, seed=s).float() for s in (1, 2))
         for loss in (inv.nt_xent, inv.dcl, inv.dhel):
             assert_as_in_float64(partial(loss, temperature=1 / 41.9), u, v, 1e-4)
+        v[0] *= -1  # so that even the positive is opposite, and the loss is steep
+        for hardness in (0.5, 0.7, 1.0):
+            temperature = (1 + hardness) / 41.9
+            loss = partial(inv.debiased, hardness=hardness, temperature=temperature)
+            assert_as_in_float64(loss, u, v, 1e-4)
 
 
 def test_a_solved_batch_keeps_its_tiny_gradient():

@@ -51,7 +51,7 @@ def debiased(
         v,
         partial(_corrected, temperature=temperature, prior=prior, hardness=hardness),
         fused="debiased",
-        parameters=_parameters(len(u), temperature, prior),
+        parameters=_parameters(u, temperature, prior),
         temperature=temperature,
         negatives="all",
         powers=_powers(hardness),
@@ -59,8 +59,11 @@ def debiased(
     )
 
 
-def _parameters(n: int, temperature: Number, prior: float | int) -> tuple[float, ...]:
+def _parameters(
+    u: Tensor, temperature: Number, prior: float | int
+) -> tuple[float, ...]:
     """Of the fused formula: the false negatives' share, 1 / (1 - p), and the floor."""
+    n = len(u) if isinstance(u, Tensor) and u.ndim else 0
     if isinstance(temperature, Tensor) or n < 2:  # nothing fused, or an error to come
         return ()
     count = log_count(n, "all")

@@ -95,7 +95,8 @@ def _fused(z: Tensor, labels: Tensor, scale: Number) -> Tensor:
 
 def _check_labelled(z: Tensor, labels: Tensor) -> None:
     check_rows(z, "z")
-    if labels.shape != z.shape[:1] or labels.is_floating_point():
+    no_integers = labels.is_floating_point() or labels.dtype == torch.bool
+    if labels.shape != z.shape[:1] or no_integers:
         raise ShapeError(
             f"labels need one integer a row of z: expected ({len(z)},), got "
             f"{tuple(labels.shape)} of {labels.dtype}."

@@ -127,9 +127,9 @@ def row_sums(
     x: Float[Tensor, "n d"],
     y: Float[Tensor, "m d"],
     function: str,
-    parameter: float = 0.0,
+    parameter: float | int = 0.0,
     *,
-    offset: float = 0.0,
+    offset: float | int = 0.0,
     row_ids: Int[Tensor, " n"] | None = None,
     column_ids: Int[Tensor, " m"] | None = None,
     backend: str = "auto",
@@ -149,6 +149,7 @@ def row_sums(
         precision: Of the fused GPU kernels, as for ``log_partition``.
     """
     choose(FUNCTIONS, function, "function")
+    parameter, offset = float(parameter), float(offset)
     symmetric = x is y and row_ids is column_ids
     pairs = _pairs(x, y, row_ids, column_ids, None, None, symmetric)
     tensors = (pairs.x, pairs.y, pairs.row_ids, pairs.column_ids)

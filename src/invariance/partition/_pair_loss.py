@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.library import custom_op, register_autograd, register_fake
 
-from ._operation import Once, alone_on
+from ._operation import Once, alone_on, refuse
 from ._plan import resolve, why_not_fused
 
 # Unit rows and a scale up to this: every sum of terms is an ordinary float32 number,
@@ -98,6 +98,7 @@ def _pair_loss(
     from . import _triton
 
     how, rows = _triton.PairLoss(*numbers), (u.contiguous(), v.contiguous())
+    anchors = None if anchors is None else anchors.contiguous()
     with alone_on(u):
         return _triton.pair_loss(*rows, anchors, how, want_u, want_v)
 
@@ -110,6 +111,7 @@ def _row_gradients(
 
     with alone_on(u):
         rows, scale = (u.contiguous(), v.contiguous()), numbers[2]
+        extra = None if extra is None else extra.contiguous()
         _triton.row_gradients(*rows, kept, extra, scale, outer.contiguous(), out)
 
 
@@ -173,7 +175,9 @@ def _keep(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _gradient(ctx: Any, outer: Tensor | None, _: Any) -> tuple:
+def _gradient(ctx: Any, outer: Tensor | None, second: Tensor | None) -> tuple:
+    if second is not None:  # someone differentiates the gradient
+        refuse(ctx)
     if outer is None:
         return (None,) * 13
     du, dv = (ctx.saved_tensors[0] * outer).to(ctx.dtype).unbind()

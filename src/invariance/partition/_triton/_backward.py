@@ -70,7 +70,7 @@ def softmax_weights(
             return None
         partition, grad = pair[0].contiguous(), pair[1].contiguous()
         (k, n), sizes = grad.shape, {"RAW": raw, "BLOCK": WEIGH_BLOCK}
-        out = torch.empty((3, k, n), device=grad.device)
+        out = torch.empty((3, k, n), dtype=torch.float32, device=grad.device)
         tensors = (partition, grad, problem.bounds, scales, *out, guard)
         grid = (-(-n // WEIGH_BLOCK), k)
         launch(weigh, grid, tensors, (n, problem.room), sizes)
@@ -116,7 +116,7 @@ def row_gradient(problem: Problem, weights: Weights) -> Tensor:
     """Gradient of the rows x, in float32: (n, d)."""
     n, d = problem.n, problem.d
     parts = gradient_parts(problem)
-    out = torch.empty((parts, n, d), device=problem.device)
+    out = torch.empty((parts, n, d), dtype=torch.float32, device=problem.device)
     write_row_gradient(problem, weights, out, n)
     return out[0] if parts == 1 else out.sum(0)
 
@@ -132,6 +132,8 @@ def write_gradients(
 
     As ``gradient_parts`` terms of a sum, each ``part_rows`` behind the one before.
     """
+    if dx is None and dy is None:
+        return
     if _many_and_wide(problem):
         write_wide_gradients(problem, weights, dx, dy)
         return
@@ -218,7 +220,7 @@ def wide_gradients(
 
     def room(wanted: bool, rows: int) -> Tensor:
         shape = (rows, problem.d) if wanted else (0,)
-        return torch.empty(shape, device=problem.device)
+        return torch.empty(shape, dtype=torch.float32, device=problem.device)
 
     dx, dy = room(want_x, problem.n), room(want_y, problem.m)
     out = dx if want_x else None, dy if want_y else None
@@ -236,10 +238,12 @@ def write_wide_gradients(
     across = padded(m)
     step = max(WEIGHT_BYTES // (2 * across * len(x)) // config.rows, 1) * config.rows
     step = min(step, padded(n))
-    back = torch.empty(2, device=x.device)
+    back = torch.empty(2, dtype=torch.float32, device=x.device)
     total = None
     if dy is not None:
-        total = torch.zeros((across, stride), device=problem.device)
+        total = torch.zeros(
+            (across, stride), dtype=torch.float32, device=problem.device
+        )
     g = torch.empty((len(x), step, across), dtype=x.dtype, device=x.device)
     masks = problem.masks(config.columns)
     nobody = Side(back, back, back)
@@ -289,7 +293,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     """Product of rounded matrices in float32, with the remainders' if there are any."""
     if len(a) == 1:
         return _float32_product(a[0], b[0])
-    total = torch.zeros((a.shape[1], b.shape[2]), device=a.device)
+    total = torch.zeros((a.shape[1], b.shape[2]), dtype=torch.float32, device=a.device)
     _add_product(total, a, b)
     return total
 
@@ -320,7 +324,7 @@ def _adds_in_place(device: torch.device) -> bool:
     """Whether PyTorch adds a product of float16 matrices to a float32 one."""
     if device.type == "cpu":
         return False
-    total = torch.zeros((16, 16), device=device)
+    total = torch.zeros((16, 16), dtype=torch.float32, device=device)
     part = torch.zeros((16, 16), dtype=torch.float16, device=device)
     try:
         torch.addmm(total, part.T, part, out_dtype=torch.float32, out=total)

@@ -27,8 +27,10 @@ def log_partitions(
 ) -> tuple[Tensor, Tensor]:
     """Log-partitions of the rows (k, n), and of the columns (1, m) or (k, 0)."""
     n, m, k = problem.n, problem.m, scales.shape[0]
-    rows = torch.empty((k, n), device=problem.device)
-    sides = torch.empty((k, m if columns else 0), device=problem.device)
+    rows = torch.empty((k, n), dtype=torch.float32, device=problem.device)
+    sides = torch.empty(
+        (k, m if columns else 0), dtype=torch.float32, device=problem.device
+    )
     for a in range(0, k, 2):  # two scales a pass
         some = scales if k <= 2 else scales[a : a + 2]
         by_row, by_column = sums(problem, some, columns)
@@ -42,7 +44,7 @@ def row_sums(
     problem: Problem, function: str, parameter: float, offset: float
 ) -> Tensor:
     """Sums of another function of the scores over each row: (n,)."""
-    one = torch.ones(1, device=problem.device)
+    one = torch.ones(1, dtype=torch.float32, device=problem.device)
     code = NUMBERS[function], parameter, offset
     by_row, _ = sums(problem, one, False, code)
     return by_row[:, 0].sum(0) if len(by_row) > 1 else by_row[0, 0]
@@ -62,7 +64,7 @@ def sums(
     tiles, _, parts = spans(problem, config, MOST_SPANS)
     masks = problem.masks(config.columns)
     if not both:
-        out = torch.empty((parts, k, n), device=problem.device)
+        out = torch.empty((parts, k, n), dtype=torch.float32, device=problem.device)
         cut = (0, n, tiles, parts, upper)
         _launch(problem, config, scales, code, masks, out, None, cut)
         return out, None
@@ -71,12 +73,14 @@ def sums(
         -PROGRAMS * processors(problem.device) // -(-min(step, n) // config.rows)
     )
     parts = min(max(parts, wanted), MOST_SPANS, -(-tiles // LEAST_TILES))
-    out = torch.empty((parts + upper, k, n), device=problem.device)
+    out = torch.empty((parts + upper, k, n), dtype=torch.float32, device=problem.device)
     side = out[parts:] if upper else out.new_empty((1, k, problem.m))
     for start in range(0, n, step):
         stop = min(start + step, n)
         blocks = -(-(stop - start) // config.rows)
-        part = torch.empty((blocks, k, problem.m), device=problem.device)
+        part = torch.empty(
+            (blocks, k, problem.m), dtype=torch.float32, device=problem.device
+        )
         cut = (start, stop - start, tiles, parts, upper)
         _launch(problem, config, scales, code, masks, out, part, cut)
         if not upper and blocks * config.rows >= n:

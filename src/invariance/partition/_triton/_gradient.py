@@ -142,10 +142,17 @@ def gradient(
     # the lift is in the exponent, unless a weight is more than one exponential
     IN_WEIGHTS: tl.constexpr = FUNCTION > 0 or RATIO > 0
     lift = lift_of(largest, scales, steepness, SCALES)
-    lifted, factor = power_of_two(lift), score_factor(bounds)
-    more = lift.to(tl.float32)
-    if IN_WEIGHTS:
+    lifted0, factor = power_of_two(lift), score_factor(bounds)
+    lifted1, more = lifted0, lift.to(tl.float32)
+    if FUNCTION > 0:
         more = 0.0
+    if RATIO > 0:
+        # then the exponential's powers multiply it: a weight over a tiny sum has no
+        # room for all of the lift
+        each = lift // RATIO
+        more = each.to(tl.float32)
+        lifted0 = power_of_two(lift - RATIO * each)
+        lifted1 = power_of_two(lift - each)
     scale0 = tl.load(scales)
     slope0 = scale0 * factor * LOG2E
     shift0 = shift_of(reach_of(scale0, bounds), room) * LOG2E - more
@@ -155,7 +162,7 @@ def gradient(
     if OWN and ROWS:
         row_addend0 += more
     if IN_WEIGHTS and ROWS:
-        row_weight0 *= lifted
+        row_weight0 *= lifted0
     if SCALES == 2:
         scale1 = tl.load(scales + 1)
         slope1 = scale1 * factor * LOG2E
@@ -165,7 +172,7 @@ def gradient(
         if OWN and ROWS:
             row_addend1 += more
         if IN_WEIGHTS and ROWS:
-            row_weight1 *= lifted
+            row_weight1 *= lifted1
     row_id = rows
     if IDS == 1:
         row_id = tl.load(row_ids + at_row)
@@ -212,14 +219,14 @@ def gradient(
         if OWN and COLUMNS:
             column_addend0 += more
         if IN_WEIGHTS and COLUMNS:
-            column_weight0 *= lifted
+            column_weight0 *= lifted0
         if SCALES == 2:
             column_weight1 = vector(column_weight + m, at_column, COLUMNS)
             column_addend1 = vector(column_addend + m, at_column, COLUMNS and OWN)
             if OWN and COLUMNS:
                 column_addend1 += more
             if IN_WEIGHTS and COLUMNS:
-                column_weight1 *= lifted
+                column_weight1 *= lifted1
         if RATIO > 0:
             weight = power_weights(
                 s, slope1, shift1, row_weight0, column_weight0,

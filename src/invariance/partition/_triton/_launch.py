@@ -36,6 +36,7 @@ def launch(
     names = kernel.arg_names[len(tensors) + len(numbers) :]
     values = [constants[name] for name in names]
     if not tensors[0].is_cuda:  # interpreted
+        _check_numbers(kernel, len(tensors), numbers)
         kernel[grid](*tensors, *numbers, *values)
         return
     device, places = tensors[0].get_device(), [t.data_ptr() for t in tensors]
@@ -53,8 +54,26 @@ def launch(
         else:
             note_launch(compiled, grid, places, (*numbers, *values))
             return
+    _check_numbers(kernel, len(tensors), numbers)
     compiled = kernel[grid](*tensors, *numbers, *values, **config.launch)
     here = DIRECT and torch.cuda.current_device() == device
     if here:
         _compiled[key] = compiled
     note_launch(compiled if here else None, grid, places, (*numbers, *values))
+
+
+def _check_numbers(kernel: Any, first: int, numbers: tuple[float | int, ...]) -> None:
+    """Make sure that no number becomes part of a variant, which is found without it.
+
+    A whole number in a place that is specialised on would: a 1 is compiled in.
+    """
+    interpreted = getattr(kernel, "kwargs", {})
+    whole = interpreted.get("do_not_specialize") or getattr(
+        kernel, "do_not_specialize", None
+    )
+    if whole is None:  # interpreted by a version that does not tell
+        return
+    for name, number in zip(kernel.arg_names[first:], numbers, strict=False):
+        assert isinstance(number, int) == (name in whole), (
+            f"{kernel.__name__}: {name} = {number!r}"
+        )

@@ -56,8 +56,8 @@ def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
     """Unit rows in float32, and the lengths."""
     (n, d), width = x.shape, power_of_two(x.shape[1])
     rows = max(ELEMENTS // width, 1)
-    out = torch.empty((n, d), device=x.device)
-    lengths = torch.empty(n, device=x.device)
+    out = torch.empty((n, d), dtype=torch.float32, device=x.device)
+    lengths = torch.empty(n, dtype=torch.float32, device=x.device)
     sizes = {"D": d, "ROWS": rows, "WIDTH": width}
     launch(divide, (-(-n // rows),), (x, out, lengths), (n, least), sizes)
     return out, lengths

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .._layout import layout, padded, power_of_two
+from . import _settle
 from ._backward import (
     Side,
     Weights,
@@ -25,17 +26,17 @@ from ._launch import launch
 from ._problem import Problem
 from ._settle import add_up, settle
 from ._tape import Tapes
-from ._views import enter, leave
+from ._views import FIRST_SCALE, LARGEST, enter, leave
 
-# numbers of _settle
 KINDS = {
-    "cross_entropy": 0,
-    "decoupled": 1,
-    "flat": 2,
-    "flat_with_positive": 3,
-    "debiased": 4,
-    "spread": 5,
+    "cross_entropy": _settle.CROSS_ENTROPY.value,
+    "decoupled": _settle.DECOUPLED.value,
+    "flat": _settle.FLAT.value,
+    "flat_with_positive": _settle.FLAT_WITH_POSITIVE.value,
+    "debiased": _settle.DEBIASED.value,
+    "spread": _settle.SPREAD.value,
 }
+SCALES_AT, LARGEST_AT = FIRST_SCALE.value, LARGEST.value  # in the state
 NOBODY = 2**30  # rows so far apart that no two of one matrix are
 ELEMENTS = 2048  # of one program, of either view
 SETTLE_BLOCK, SETTLE_PARTS, ADD_BLOCK = 128, 32, 1024
@@ -98,20 +99,20 @@ def _compute(
     parts, each, stride = 1 + how.exact, padded(rows), layout(d).stride
     shape = (parts, each, stride) if joint else (2, parts, each, stride)
     tiles = torch.empty(shape, dtype=torch.float16, device=device)
-    state = torch.empty(8, device=device)
-    vectors = torch.empty((3 + k, 2 * n), device=device)
+    state = torch.empty(8, dtype=torch.float32, device=device)
+    vectors = torch.empty((3 + k, 2 * n), dtype=torch.float32, device=device)
     lengths, pull, positive, weights = vectors.split((1, 1, 1, k))
     _enter(u, v, (tiles, lengths, positive, state), how)
 
     problems = _problems(tiles, state, n, d, how)
-    scales = state[4 : 4 + k]
+    scales = state[SCALES_AT : SCALES_AT + k]
     first, second = sums(problems[0], scales, how.negatives == "cross")
     if how.negatives == "within":
         second, _ = sums(problems[1], scales, False)
     if second is None:
         second = first
     blocks = -(-rows // SETTLE_BLOCK)
-    losses = torch.empty((2 * n // rows, blocks), device=device)
+    losses = torch.empty((2 * n // rows, blocks), dtype=torch.float32, device=device)
     anchor_weights = anchors[0] if anchors else state
     launch(
         settle,
@@ -124,15 +125,16 @@ def _compute(
         {"KIND": KINDS[how.kind], "SCALES": k, "WEIGHED": bool(anchors)}
         | {"BLOCK": SETTLE_BLOCK, "PARTS": SETTLE_PARTS},
     )
-    loss = torch.empty((), device=device)
+    loss = torch.empty((), dtype=torch.float32, device=device)
     launch(add_up, (1,), (losses, loss), (losses.numel(),), {"BLOCK": ADD_BLOCK})
     if not (want_u or want_v):
         return (loss,)
     del first, second
     shape = (gradient_parts(problems[0]), 2, n, d)
-    terms = torch.empty(shape, device=device)
+    terms = torch.empty(shape, dtype=torch.float32, device=device)
     sides = weights.view(2 * n // rows, k, rows)
-    _write_gradients(terms, problems, scales, sides, state[6:], (want_u, want_v))
+    largest = state[LARGEST_AT:]
+    _write_gradients(terms, problems, scales, sides, largest, (want_u, want_v))
     return loss, vectors, terms
 
 

@@ -123,10 +123,10 @@ def settle(
 ):  # fmt: skip
     """Losses of some anchors added up, and what their gradient weighs.
 
-    ``share`` is an anchor's part in the mean, times its own of ``anchors`` if
-    WEIGHED; ``pull`` is the derivative by the
-    positive, ``weights`` are for the pairs' exponentials. The largest derivative goes
-    into ``state``: a maximum, which does not depend on the order.
+    ``share`` is an anchor's part in the mean, times its own of ``anchors`` if WEIGHED;
+    ``pull`` is the derivative by the positive, ``weights`` are for the pairs'
+    exponentials. The largest derivative goes into ``state``: a maximum, which does not
+    depend on the order.
     """
     block, side = tl.program_id(0), tl.program_id(1)
     at = block * BLOCK + tl.arange(0, BLOCK)

@@ -170,7 +170,8 @@ class Tapes:
         with Recorder() as recorder:
             outputs = self.compute(inputs, *how)
         if len(self.known) >= self.most:
-            self.known.pop(next(iter(self.known)), None)
+            for oldest in list(self.known)[:1]:  # another thread may be recording too
+                self.known.pop(oldest, None)
         self.known[key] = _tape(recorder, inputs, outputs)
         return outputs
 
