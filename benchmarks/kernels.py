@@ -95,7 +95,7 @@ def unit(n: int, d: int) -> torch.Tensor:
 def prepared(kernel: str, d: int, exact: bool, n: int = ROWS) -> Callable[[], object]:
     """One launch of a kernel on two views of n / 2 samples, as a loss makes it."""
     from invariance.partition import _triton
-    from invariance.partition._triton import _backward, _forward
+    from invariance.partition._triton import _forward, _weighing
 
     tiles, _ = _triton.round_to_tiles(unit(n, d), exact)
     state = torch.ones(8, device="cuda")
@@ -111,8 +111,8 @@ def prepared(kernel: str, d: int, exact: bool, n: int = ROWS) -> Callable[[], ob
 
         return sums
     shared = torch.full((1, n), 1e-3, device="cuda")
-    side = _backward.Side(shared, shared, shared)
-    weights = _backward.Weights(scales, side, side, scales, scales)
+    side = _weighing.Side(shared, shared, shared)
+    weights = _weighing.Weights(scales, side, side, scales, scales)
     if problem.shape.wide:
         return lambda: _triton.wide_gradients(problem, weights, True, True)
     return lambda: _triton.row_gradient(problem, weights)

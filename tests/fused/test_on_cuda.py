@@ -128,7 +128,7 @@ def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
     from invariance.partition._triton import _pair_loss, _tape
 
     loss = LOSSES.get(name, spread)
-    tapes = _tape.Tapes(_pair_loss._compute, most=3)
+    tapes = _tape.Tapes(_pair_loss._compute, most=8)
     batches = [views(n, 128, torch.float16, seed) for n in (300, 77) for seed in (0, 1)]
     z = torch.randn(2 * 77 * 128 + 1, device="cuda", dtype=torch.float16)
     odd = z[1:].view(2, 77, 128).requires_grad_().unbind()  # no longer at a multiple
@@ -137,14 +137,30 @@ def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
     monkeypatch.setattr(_pair_loss, "_recorded", _pair_loss._compute)
     want = [value_and_gradients(loss, *pair) for pair in batches]
     monkeypatch.setattr(_pair_loss, "_recorded", tapes)
-    for _ in range(2):
+    for _ in range(3):
         for pair, expected in zip(batches, want, strict=True):
             got = value_and_gradients(loss, *pair)
             assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
             with torch.no_grad():
                 assert torch.equal(loss(*pair), expected[0])
-    assert any(tape is not None for tape in tapes.known.values())
-    assert len(tapes.known) <= 3
+    # three shapes or alignments, with gradients and without; one view twice is none
+    assert sum(tape is not None for tape in tapes.known.values()) == 6
+
+
+def test_few_recordings_are_kept(monkeypatch):
+    from invariance.partition._triton import _pair_loss, _tape
+
+    tapes = _tape.Tapes(_pair_loss._compute, most=3)
+    monkeypatch.setattr(_pair_loss, "_recorded", tapes)
+    for n in range(20, 30):
+        pair = views(n, 64, torch.float16)
+        values = [inv.nt_xent(*pair).detach() for _ in range(3)]
+        assert values[0] == values[1] == values[2]
+    assert len(tapes.known) == len(tapes.seen) == 3
+    for step in range(10):  # a temperature that never comes again is not recorded
+        inv.nt_xent(*pair, temperature=0.5 + step / 100)
+    assert len(tapes.known) == len(tapes.seen) == 3
+    assert next(reversed(tapes.known))[0] == pair[0].shape
 
 
 @pytest.mark.parametrize(("name", "d"), [("nt_xent", 128), ("info_nce", 512)])

@@ -35,7 +35,7 @@ def test_whatever_else_is_computed_ends_the_recording(what):
 
 def test_much_memory_is_not_held(monkeypatch):
     """Also not the first part of it: a step of a large batch frees as it goes."""
-    monkeypatch.setattr(_tape, "LARGEST", 2**16)
+    monkeypatch.setattr(_tape, "MOST_BYTES", 2**16)
     with _tape.Recorder() as recorder:
         torch.empty(2**10)
         assert len(recorder.made) == 1

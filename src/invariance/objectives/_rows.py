@@ -7,11 +7,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
-from ..partition import fused_unit_rows
+from ..partition import ZERO_LENGTH, fused_unit_rows
 
 HALVES = (torch.float16, torch.bfloat16)
 Number = float | int | Tensor  # a tensor where it is learned
-ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
 
 
 def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:

@@ -5,8 +5,9 @@ $$L = \frac1n\sum_i\Big(\log\sum_{k\ne i} e^{z_i\cdot z_k/\tau}
 
 P(i) is the other rows with i's label; an anchor without any counts 0, yet the mean
 divides by all n. For two views pass ``torch.cat([u, v])`` and ``labels.repeat(2)``. The
-mean over P(i) is a product with a class sum, O(n d). The original code multiplies by
-tau / 0.07; this does not.
+mean over P(i) is a product with a class sum, O(n d), which a GPU adds up in no fixed
+order: unlike the other losses this one does not repeat bit for bit there. The original
+code multiplies by tau / 0.07; this does not.
 """
 
 import math

@@ -1,5 +1,6 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
+from ._layout import ZERO_LENGTH
 from ._log_partition import (
     log_partition,
     log_partitions,
@@ -14,6 +15,7 @@ from ._unit_rows import fused_unit_rows
 __all__ = [
     "BACKENDS",
     "PRECISIONS",
+    "ZERO_LENGTH",
     "Plan",
     "explain",
     "from_first_process",

@@ -188,7 +188,8 @@ def refuse(ctx: Any, *gradients: Tensor | None) -> None:
     """The backward of a backward."""
     raise InvarianceError(
         "A streaming log-partition can be differentiated once, not twice. For a "
-        "gradient penalty or a Hessian, compute it with backend='dense'."
+        "gradient penalty or a Hessian, write the loss with "
+        "log_partition(..., backend='dense')."
     )
 
 

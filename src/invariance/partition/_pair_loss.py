@@ -78,7 +78,7 @@ def suits_fused_loss(
     powers: tuple[float | int, ...] = (1.0,),
 ) -> bool:
     """Whether ``fused_loss`` would not return None."""
-    if isinstance(scale, Tensor):
+    if isinstance(scale, Tensor) or not (_is_plain(u) and _is_plain(v)):
         return False
     reach = abs(scale) * max([1.0, *[abs(power) for power in powers]])
     return (
@@ -88,6 +88,11 @@ def suits_fused_loss(
         and u.shape[1] <= WIDEST
         and not why_not_fused(u.device, u.dtype)
     )
+
+
+def _is_plain(x: Tensor) -> bool:
+    """Whether rows have memory of their own; a subclass may be spread over devices."""
+    return torch.compiler.is_compiling() or type(x) in (Tensor, torch.nn.Parameter)
 
 
 def _pair_loss(

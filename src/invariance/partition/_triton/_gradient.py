@@ -35,7 +35,7 @@ from ._scores import (
     wide_scores,
 )
 
-LARGEST = tl.constexpr(65504.0)  # of a float16
+FLOAT16_MAX = tl.constexpr(65504.0)
 
 
 @triton.jit
@@ -100,7 +100,7 @@ def slope_weight(
     else:
         weight = weight * column_weight[None, :]
     if FUNCTION == 4:  # a cusp is steeper than scores are resolved
-        weight = tl.minimum(tl.maximum(weight, -LARGEST), LARGEST)
+        weight = tl.minimum(tl.maximum(weight, -FLOAT16_MAX), FLOAT16_MAX)
     return weight
 
 

@@ -13,20 +13,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .._layout import layout, padded, power_of_two
+from .._layout import ZERO_LENGTH, layout, padded, power_of_two
 from . import _settle
-from ._backward import (
-    Side,
-    Weights,
-    gradient_parts,
-    write_gradients,
-)
+from ._backward import gradient_parts, write_gradients
 from ._forward import sums
 from ._launch import launch
 from ._problem import Problem
 from ._settle import add_up, settle
 from ._tape import Tapes
-from ._views import FIRST_SCALE, LARGEST, enter, leave
+from ._views import FIRST_SCALE, LARGEST_SLOPE, enter, leave
+from ._weighing import Side, Weights
 
 KINDS = {
     "cross_entropy": _settle.CROSS_ENTROPY.value,
@@ -36,11 +32,10 @@ KINDS = {
     "debiased": _settle.DEBIASED.value,
     "spread": _settle.SPREAD.value,
 }
-SCALES_AT, LARGEST_AT = FIRST_SCALE.value, LARGEST.value  # in the state
+SCALES_AT, LARGEST_AT = FIRST_SCALE.value, LARGEST_SLOPE.value  # in the state
 NOBODY = 2**30  # rows so far apart that no two of one matrix are
 ELEMENTS = 2048  # of one program, of either view
 SETTLE_BLOCK, SETTLE_PARTS, ADD_BLOCK = 128, 32, 1024
-ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
 
 
 @dataclass(frozen=True)

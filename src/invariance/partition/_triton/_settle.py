@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 
 from ._numbers import LN2, LOG2E, reach_of, shift_of
-from ._views import FIRST_SCALE, LARGEST, SECOND_SCALE
+from ._views import FIRST_SCALE, LARGEST_SLOPE, SECOND_SCALE
 
 CROSS_ENTROPY = tl.constexpr(0)
 DECOUPLED = tl.constexpr(1)
@@ -156,7 +156,7 @@ def settle(
     tl.store(to, slope * scale0 / sum0, mask=inside)
     if SCALES == 2:
         tl.store(to + rows, -slope * scale1 / sum1, mask=inside)
-    tl.atomic_max(state + LARGEST, tl.max(tl.abs(slope), 0))
+    tl.atomic_max(state + LARGEST_SLOPE, tl.max(tl.abs(slope), 0))
 
 
 @triton.jit(do_not_specialize=["n"])

@@ -2,9 +2,9 @@
 
 For a small batch the host is slower than the device: working out tiles, spans and grids
 takes longer than the kernels do. All that depends on shapes and settings alone, so the
-first time it is recorded what was allocated and launched, and from then on the same
-kernels are started with the same arguments, their memory cut from one allocation. A
-computation that does anything else between its launches is not recorded.
+second time they come it is recorded what was allocated and launched, and from then on
+the same kernels are started with the same arguments, their memory cut from one
+allocation. A computation that does anything else between its launches is not recorded.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from triton import knobs
 from triton.runtime import driver
 
-LARGEST = 64 * 2**20  # bytes: beyond, memory is better given back in between
+MOST_BYTES = 64 * 2**20  # beyond, memory is better given back in between
 ALIGNMENT = 512
 aten = torch.ops.aten
 EMPTY = (aten.empty.memory_format, aten.new_empty.default)
@@ -55,7 +55,7 @@ class Recorder(TorchDispatchMode):
     def keep(self, made: Tensor) -> None:
         """Note an allocation; too much is not to be held, however it is used."""
         self.bytes += made.nbytes
-        if self.bytes > LARGEST:
+        if self.bytes > MOST_BYTES:
             self.give_up()
         if not self.given_up:
             self.made.append(made)
@@ -148,6 +148,7 @@ class Tapes:
         self.compute = compute
         self.most = most
         self.known: dict[tuple, Tape | None] = {}
+        self.seen: dict[tuple, None] = {}  # once; a temperature may never come again
         _all.add(self)
 
     def __call__(self, inputs: tuple[Tensor, ...], *how: Any) -> tuple[Tensor, ...]:
@@ -167,13 +168,19 @@ class Tapes:
                 self.known[key] = None
         if key in self.known or not apart:
             return self.compute(inputs, *how)
+        if key not in self.seen:
+            self._put(self.seen, key, None)
+            return self.compute(inputs, *how)
         with Recorder() as recorder:
             outputs = self.compute(inputs, *how)
-        if len(self.known) >= self.most:
-            for oldest in list(self.known)[:1]:  # another thread may be recording too
-                self.known.pop(oldest, None)
-        self.known[key] = _tape(recorder, inputs, outputs)
+        self._put(self.known, key, _tape(recorder, inputs, outputs))
         return outputs
+
+    def _put(self, where: dict, key: tuple, what: Any) -> None:
+        if len(where) >= self.most:
+            for oldest in list(where)[:1]:  # another thread may be putting too
+                where.pop(oldest, None)
+        where[key] = what
 
 
 def _apart(places: list[int], inputs: tuple[Tensor, ...]) -> bool:
@@ -192,6 +199,7 @@ def forget_tapes() -> None:
     """Record anew, after something that recordings do not know of was changed."""
     for tapes in _all:
         tapes.known.clear()
+        tapes.seen.clear()
 
 
 def _tape(recorder: Recorder, inputs: tuple, outputs: tuple) -> Tape | None:

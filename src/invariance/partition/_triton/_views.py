@@ -16,7 +16,7 @@ from ._numbers import row_factor
 # Places in ``state``; before them the bounds of both sides, which are 1.
 FIRST_SCALE = tl.constexpr(4)
 SECOND_SCALE = tl.constexpr(5)
-LARGEST = tl.constexpr(6)
+LARGEST_SLOPE = tl.constexpr(6)
 
 
 @triton.jit
