@@ -6,10 +6,11 @@
 
 Three parts: ``peers``, NT-Xent and symmetric InfoNCE beside everyone who has them;
 ``family``, all our objectives at one size; ``growth``, memory up to 65,536 pairs. Every
-figure is forward and backward in a process of its own (``loss_job.py``). A run of all
-parts writes loss_<device>.md, .json and .png; a run of some adds their names. Other
-libraries are the ``bench`` extra, inf-cl is ``pip install inf_cl``: one that is not
-installed is named as missing.
+figure is forward and backward in a process of its own (``loss_job.py``), beside other
+libraries the best of some processes: where a process finds its memory can cost it half
+as much again, all through its life. A run of all parts writes loss_<device>.md, .json
+and .png; a run of some adds their names. Other libraries are the ``bench`` extra,
+inf-cl is ``pip install inf_cl``: one that is not installed is named as missing.
 
 On a CUDA device (``loss_cuda.py``) everything happens in one process and within
 ``--seconds``: all objectives, 512 to 1,048,576 pairs, three widths.
@@ -43,6 +44,13 @@ class Bench:
             sys.exit(f"The benchmark could not start: {self.facts['words']}")
         self.names = self.facts.pop("objectives")
         self.peers = self.facts.pop("peers")
+
+    def best(self, objective: str, who: str, pairs: int, repeats: int) -> Row:
+        """The fastest of some processes."""
+        rows = [self(objective, who, pairs, repeats)]
+        while "ms" in rows[0] and len(rows) < self.options.processes:
+            rows.append(self(objective, who, pairs, repeats))
+        return min(rows, key=lambda row: row.get("ms", math.inf))
 
     def __call__(self, objective: str, who: str, pairs: int, repeats: int) -> Row:
         keys = ("device", "dtype", "width", "memory_gb")
@@ -81,10 +89,10 @@ def peers(bench: Bench, options: argparse.Namespace) -> list[Row]:
         if objective not in options.objectives:
             continue
         for pairs in options.pairs:
-            us = bench(objective, "invariance", pairs, options.repeats)
+            us = bench.best(objective, "invariance", pairs, options.repeats)
             rows.append(us)
             for who in ("plain PyTorch", "torch.compile", *others):
-                rows.append(bench(objective, who, pairs, options.repeats))
+                rows.append(bench.best(objective, who, pairs, options.repeats))
                 compare(rows[-1], us)
     return rows
 
@@ -236,7 +244,8 @@ def main() -> None:
     add("--growth-pairs", nargs="+", type=int, default=sizes)
     add("--width", type=int, default=128)
     add("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    add("--repeats", type=int, default=5, help="best (CPU) or median (CUDA) of")
+    add("--repeats", type=int, default=3, help="best (CPU) or median (CUDA) of")
+    add("--processes", type=int, default=3, help="for peers, on a CPU")
     add("--timeout", type=float, default=600, help="seconds for one measurement")
     add("--memory-gb", type=float, default=16, help="for one on a CPU; 0: no limit")
     add("--out", type=Path, default=HERE / "results")
