@@ -84,18 +84,12 @@ def write_row_gradient(
     chunk = _chunk(problem)
     masks = problem.masks(config.columns)
     softmax = weights.code[0] == 0
-    both = weights.rows is not None and weights.columns is not None
+    both = weights.both
     nobody = Side(out, out, out)
     rows, columns = weights.rows or nobody, weights.columns or nobody
     guarded = softmax and both and not problem.safe
-    constants = problem.constants(config) | {
-        "FUNCTION": weights.code[0],
-        "SCALES": weights.scales.shape[0],
-        "ROWS": weights.rows is not None,
-        "COLUMNS": weights.columns is not None,
-        "GUARDED": guarded,
-        "CHUNK": chunk,
-    }
+    constants = problem.constants(config) | weights.constants()
+    constants |= {"GUARDED": guarded, "CHUNK": chunk}
     chunks = problem.shape.stride // chunk if chunk else 1
     ways = (True,) if problem.safe and both else (softmax and both, False)
     for shared in dict.fromkeys(ways):

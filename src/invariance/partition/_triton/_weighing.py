@@ -1,6 +1,7 @@
 """What pairs weigh in a gradient: numbers of their rows and of their columns."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,6 +35,20 @@ class Weights:
     largest: Tensor  # no row's gradient exceeds this
     steepness: float = 0.0  # and no weight this times that; 0 for the scales' sum
     code: tuple[int, float, float] = (0, 0.0, 0.0)
+
+    @property
+    def both(self) -> bool:
+        """Whether rows and columns have weights."""
+        return self.rows is not None and self.columns is not None
+
+    def constants(self) -> dict[str, Any]:
+        """What is known when a kernel is compiled."""
+        return {
+            "FUNCTION": self.code[0],
+            "SCALES": self.scales.shape[0],
+            "ROWS": self.rows is not None,
+            "COLUMNS": self.columns is not None,
+        }
 
     def turned(self) -> "Weights":
         """Of the transposed matrix."""

@@ -57,16 +57,9 @@ def write_wide_gradients(
     masks = problem.masks(config.columns)
     nobody = Side(back, back, back)
     sides = [weights.rows or nobody, weights.columns or nobody]
-    shared = (
-        weights.code[0] == 0
-        and weights.rows is not None
-        and weights.columns is not None
-    )
-    constants = problem.constants(config) | {
-        "FUNCTION": weights.code[0],
-        "SCALES": weights.scales.shape[0],
-        "ROWS": weights.rows is not None,
-        "COLUMNS": weights.columns is not None,
+    shared = weights.code[0] == 0 and weights.both
+    constants = problem.constants(config) | weights.constants()
+    constants |= {
         "SHARED": shared,
         "GUARDED": shared and not problem.safe,
         "GROUP": GROUP,
