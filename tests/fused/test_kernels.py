@@ -97,6 +97,30 @@ def test_the_default_dtype_is_none_of_its_business():
     assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
 
 
+@pytest.mark.parametrize("precision", ["half", "exact"])
+def test_wide_gradients_patch_by_patch(precision, monkeypatch):
+    """Two patches down and three across, the last of either cut short."""
+    from invariance.partition._triton import _wide
+
+    monkeypatch.setattr(_wide, "PATCH_ROWS", 128)
+    monkeypatch.setattr(_wide, "WEIGHT_BYTES", 2 * 128 * 256)
+    n, m = 200, 600
+    ids = {
+        "row_ids": torch.arange(n, device=DEVICE) % 50,
+        "column_ids": torch.arange(m, device=DEVICE) // 4 % 50,
+    }
+    leaves = [unit(n, 300), unit(m, 300, seed=1)]
+
+    def everything(x, y, **how):
+        both = inv.partition.two_sided_log_partition(x, y, scale=5.0, **ids, **how)
+        return torch.cat(both)
+
+    want = value_and_gradients(everything, leaves, torch.float64, backend="dense")
+    how = {"backend": "triton", "precision": precision}
+    got = value_and_gradients(everything, leaves, torch.float32, **how)
+    assert_near(got, want, precision)
+
+
 def test_rows_of_any_size_neither_overflow_nor_vanish():
     for size in (1e-12, 1e12):
         x = (unit(N, 24) * size).float()

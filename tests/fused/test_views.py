@@ -96,6 +96,15 @@ def test_many_wide_rows(name, monkeypatch):
     assert_as_in_float64(LOSSES[name], *views(300), 5e-6)
 
 
+def test_many_wide_rows_patch_by_patch(monkeypatch):
+    from invariance.partition._triton import _backward, _wide
+
+    monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
+    monkeypatch.setattr(_wide, "PATCH_ROWS", 128)
+    monkeypatch.setattr(_wide, "WEIGHT_BYTES", 2 * 2 * 128 * 256)
+    assert_as_in_float64(inv.nt_xent, *views(300, pairs=150), 5e-6)
+
+
 @pytest.mark.parametrize("sides", [(32, 16), (16, 32)])
 def test_half_a_matrix_in_several_goes(sides, monkeypatch):
     """Partial sums over budget, and tiles that the diagonal cuts in the middle."""

@@ -2,7 +2,7 @@
 
 From them the gradient is two plain products, which are the matrix library's: beyond a
 width of about 256 it beats a fused kernel, and rows and columns share one set of
-weights. Only some rows' weights exist at a time.
+weights. Only a patch of the matrix has its weights written out at a time.
 """
 
 from typing import no_type_check
@@ -23,35 +23,37 @@ from ._numbers import (
 from ._scores import in_band, inside_and_apart, samples_meet, wide_scores
 
 
-@triton.jit(do_not_specialize=["start", "n", "m", "period", "padded_m"])
+@triton.jit(do_not_specialize=["top", "left", "n", "m", "period", "across"])
 @no_type_check
 def write_weights(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, first, last, low, high,
     row_addend, row_apart, row_shared, column_addend, column_apart, column_shared,
     guard, largest, back, out, out_low,
-    start, n, m, period, padded_m, room, parameter, offset, steepness,
+    top, left, n, m, period, across, room, parameter, offset, steepness,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SHARED: tl.constexpr, GUARDED: tl.constexpr,
     STRIDE: tl.constexpr, STEP: tl.constexpr, IDS: tl.constexpr,
     LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """One tile of G, rows from ``start`` on, as float16 (and the rest if EXACT).
+    """One tile of a patch of G, as float16 (and the rest if EXACT).
+
+    The patch begins at row ``top`` and column ``left``, which is a multiple of BN, and
+    is ``across`` columns wide.
 
     ``back`` is what the products of G with y and with x are to be multiplied with.
     """
     # neighbours in time share rows and columns, so that the cache serves them
-    padded_m = tl.multiple_of(padded_m, 256)  # the padding of _layout
-    width = tl.cdiv(padded_m, BN)
+    across = tl.multiple_of(across, 256)  # the padding of _layout
+    width = tl.cdiv(across, BN)
     program = tl.program_id(0)
     each = GROUP * width
     head = program // each * GROUP
     height = tl.minimum(tl.num_programs(0) // width - head, GROUP)
-    block, tile = head + program % each % height, program % each // height
-    local = block * BM + tl.arange(0, BM)
-    first_row = start + block * BM
-    rows = start + local
-    columns = tile * BN + tl.arange(0, BN)
+    block, nth = head + program % each % height, program % each // height
+    local, beside = block * BM + tl.arange(0, BM), nth * BN + tl.arange(0, BN)
+    first_row, tile = top + block * BM, left // BN + nth
+    rows, columns = top + local, left + beside
     s = wide_scores(
         x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
     )
@@ -108,7 +110,7 @@ def write_weights(
         keep = in_band(s * factor, rows, columns, low, high, n, m, LOW, HIGH)
         weight = tl.where(keep, weight, 0.0)
     row_id = rows
-    touched = ((tile + 1) * BN > m) | (start + (block + 1) * BM > n)
+    touched = ((tile + 1) * BN > m) | (first_row + BM > n)
     if IDS == 2:
         touched = touched | samples_meet(first_row, tile * BN, period, BM, BN)
     if IDS == 1:
@@ -122,7 +124,7 @@ def write_weights(
         )
         weight = tl.where(keep, weight, 0.0)
     high16 = weight.to(tl.float16)
-    at = local.to(tl.int64)[:, None] * padded_m + columns[None, :]
+    at = local.to(tl.int64)[:, None] * across + beside[None, :]
     tl.store(out + at, high16)
     if EXACT:
         tl.store(out_low + at, (weight - high16.to(tl.float32)).to(tl.float16))

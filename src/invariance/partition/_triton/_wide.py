@@ -1,7 +1,9 @@
 """Gradients of many wide rows: weights are written out, and multiplied by products.
 
-The products are the matrix library's, which beats a fused kernel there; only some rows'
-weights exist at a time.
+The products are the matrix library's, which beats a fused kernel there. Weights exist
+for a patch of the matrix at a time: as large as a fixed budget of memory allows, and
+neither flat nor thin, since every patch reads its rows and columns and adds to their
+sums anew.
 """
 
 from collections.abc import Iterator
@@ -11,13 +13,14 @@ import torch
 from torch import Tensor
 
 from .._layout import padded
-from ._configs import config_for
+from ._configs import Config, config_for
 from ._launch import launch
 from ._problem import Problem
 from ._weighing import Side, Weights
 from ._weights import write_weights
 
-WEIGHT_BYTES = 384 * 2**20  # for the weights of some wide rows
+WEIGHT_BYTES = 384 * 2**20  # for the weights of a patch
+PATCH_ROWS = 8192  # at least, if there are as many
 GROUP = 8
 EXACT_DEPTH = 1024  # a matrix unit truncates as it adds: longer sums lose digits
 
@@ -41,67 +44,86 @@ def write_wide_gradients(
     problem: Problem, weights: Weights, dx: Tensor | None, dy: Tensor | None
 ) -> None:
     """The same into tensors that are there, if they are."""
-    n, m, d = problem.n, problem.m, problem.d
+    n, d, x, y = problem.n, problem.d, problem.x, problem.y
     config = config_for("gradient", problem.shape, problem.exact, problem.device)
-    x, y, stride = problem.x, problem.y, problem.shape.stride
-    across = padded(m)
-    step = max(WEIGHT_BYTES // (2 * across * len(x)) // config.rows, 1) * config.rows
-    step = min(step, padded(n))
-    back = torch.empty(2, dtype=torch.float32, device=x.device)
-    total = None
-    if dy is not None:
-        total = torch.zeros(
-            (across, stride), dtype=torch.float32, device=problem.device
-        )
-    g = torch.empty((len(x), step, across), dtype=x.dtype, device=x.device)
+    height, width = _patch(problem, config.rows)
+    across = padded(problem.m)
+
+    def zeros(wanted: Tensor | None, rows: int) -> Tensor | None:
+        if wanted is None:
+            return None
+        shape = rows, problem.shape.stride
+        return torch.zeros(shape, dtype=torch.float32, device=problem.device)
+
+    row_sums, column_sums = zeros(dx, height), zeros(dy, across)
+    back = torch.empty(2, dtype=torch.float32, device=problem.device)
+    memory = torch.empty((len(x), height * width), dtype=x.dtype, device=x.device)
     masks = problem.masks(config.columns)
+    for top in range(0, n, height):
+        rows = slice(top, min(top + height, n))
+        here = None if row_sums is None else row_sums[: rows.stop - top].zero_()
+        for left in range(0, across, width):
+            columns = slice(left, min(left + width, across))
+            g = memory[:, : height * (columns.stop - left)].view(len(x), height, -1)
+            _write_weights(problem, weights, masks, (top, left), g, back, config)
+            g = g[:, : rows.stop - top]
+            if here is not None:
+                _add_product(here, g, y[:, columns])
+            if column_sums is not None:
+                _add_product(column_sums[columns], g.mT, x[:, rows])
+        if dx is not None and here is not None:
+            torch.mul(here[:, :d], back[0], out=dx[rows])
+    if dy is not None and column_sums is not None:
+        torch.mul(column_sums[: problem.m, :d], back[1], out=dy)
+
+
+def _patch(problem: Problem, row_tile: int) -> tuple[int, int]:
+    """Rows and columns whose weights are written out at a time."""
+    most = WEIGHT_BYTES // (2 * len(problem.x))
+    n, m = padded(problem.n), padded(problem.m)
+    height = min(max(most // m, PATCH_ROWS), n) // row_tile * row_tile
+    patches = -(-m // max(most // height, 1))
+    return height, padded(-(-m // patches))
+
+
+def _write_weights(
+    problem: Problem,
+    weights: Weights,
+    masks: tuple[Tensor, ...],
+    begin: tuple[int, int],
+    out: Tensor,
+    back: Tensor,
+    config: Config,
+) -> None:
+    """Weights of the patch that begins there, and what products are multiplied with."""
     nobody = Side(back, back, back)
     sides = [weights.rows or nobody, weights.columns or nobody]
     shared = weights.code[0] == 0 and weights.both
-    constants = problem.constants(config) | weights.constants()
-    constants |= {
-        "SHARED": shared,
-        "GUARDED": shared and not problem.safe,
-        "GROUP": GROUP,
-    }
-    for start in range(0, n, step):
-        stop = min(start + step, n)
-        height = -(-(stop - start) // config.rows)
-        launch(
-            write_weights,
-            (height * (across // config.columns),),
-            (
-                *(*problem.arrays(), weights.scales, *masks),
-                *(t for s in sides for t in (s.addend, s.apart, s.shared)),
-                *(weights.guard, weights.largest, back, g[0], g[-1]),
-            ),
-            (
-                *(start, n, m, problem.period, across, problem.room),
-                *(*weights.code[1:], weights.steepness),
-            ),
-            constants,
-            config,
-        )
-        here = g[:, : stop - start]
-        if dx is not None:
-            torch.mul(_product(here, y)[:, :d], back[0], out=dx[start:stop])
-        if total is not None:
-            _add_product(total, here.mT, x[:, start:stop])
-    if dy is not None and total is not None:
-        torch.mul(total[:m, :d], back[1], out=dy)
-
-
-def _product(a: Tensor, b: Tensor) -> Tensor:
-    """Product of rounded matrices in float32, with the remainders' if there are any."""
-    if len(a) == 1:
-        return _float32_product(a[0], b[0])
-    total = torch.zeros((a.shape[1], b.shape[2]), dtype=torch.float32, device=a.device)
-    _add_product(total, a, b)
-    return total
+    height, across = min(out.shape[1], problem.n - begin[0]), out.shape[2]
+    launch(
+        write_weights,
+        (-(-height // config.rows) * (across // config.columns),),
+        (
+            *(*problem.arrays(), weights.scales, *masks),
+            *(t for s in sides for t in (s.addend, s.apart, s.shared)),
+            *(weights.guard, weights.largest, back, out[0], out[-1]),
+        ),
+        (
+            *(*begin, problem.n, problem.m, problem.period, across, problem.room),
+            *(*weights.code[1:], weights.steepness),
+        ),
+        problem.constants(config)
+        | weights.constants()
+        | {"SHARED": shared, "GUARDED": shared and not problem.safe, "GROUP": GROUP},
+        config,
+    )
 
 
 def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
-    """Add it to a sum; where the matrix library can, without a copy of that size."""
+    """Add the product of rounded matrices, with the remainders' if there are any.
+
+    Where the matrix library can, without a copy of the sum's size.
+    """
     in_place = _adds_in_place(total.device)
     for left, right in _factors(a, b):
         if in_place:
