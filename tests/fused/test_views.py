@@ -49,6 +49,9 @@ LOSSES = {
     "squares": partial(inv.debiased, hardness=1.0),
     "cubes": partial(inv.debiased, hardness=0.5),
     "two exponentials": partial(inv.debiased, hardness=0.7),
+    "kcl": inv.kcl,
+    "kcl, steep": partial(inv.kcl, gamma=-1, t=20),
+    "kcl, alignment alone": partial(inv.kcl, gamma=0),
     "sup_con": sup_con,
     "multi_view": lambda u, v: inv.multi_view(torch.stack([u, v])),
 }
@@ -142,6 +145,7 @@ def test_it_is_used_where_it_can_be():
         ("flat", (1.0,)),
         ("flat_with_positive", (1.0,)),
         ("debiased", (1.0, 0.1, 2.0)),
+        ("kernel", (1.0, 2.0)),
     ],
 )
 @pytest.mark.parametrize("negatives", ["all", "cross", "within"])
@@ -163,6 +167,8 @@ def test_a_zero_row_stays_zero_and_gets_a_finite_gradient():
     assert value.isfinite()
     assert du.isfinite().all()
     assert dv.isfinite().all()
+    v[7] = 0
+    assert_as_in_float64(inv.kcl, u, v, 5e-6)  # distances to a zero row are others
 
 
 def test_one_view_alone_can_learn():

@@ -24,12 +24,11 @@ from ..partition import (
 )
 from ._rows import (
     Number,
-    at_least_float32,
     check_pair,
     longest_row,
+    ready_rows,
     sample_ids,
     tile_precision,
-    unit_rows,
 )
 
 NEGATIVES = ("all", "cross")  # what users choose from; "within" is DHEL's
@@ -131,10 +130,9 @@ def paired_loss(
         )
         if loss is not None:
             return loss
-    ready = unit_rows if normalize else at_least_float32
     logits = contrast(
-        ready(u),
-        ready(v),
+        ready_rows(u, normalize),
+        ready_rows(v, normalize),
         temperature=temperature,
         negatives=negatives,
         powers=powers,

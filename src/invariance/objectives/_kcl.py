@@ -21,13 +21,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
+from ..partition import fused_loss
+from ._contrast import log_count
 from ._kernels import mean_kernels, pair_kernel
 from ._objective import Objective
 from ._rows import (
     check_choice,
     check_number,
+    check_pair,
     check_positive,
-    paired_rows,
+    ready_rows,
     tile_precision,
 )
 
@@ -52,8 +55,22 @@ def kcl(
     (tensor(-2.), tensor(-1.2642))
     """
     _check(kernel, gamma, t, s)
+    check_pair(u, v)
     precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
+    if kernel == "gaussian" and normalize:
+        loss = fused_loss(
+            u,
+            v,
+            "kernel",
+            parameters=(2 * gamma / (len(u) - 1), 2.0 * t),
+            scale=2 * t,  # of unit rows: D^2 is 2 minus twice the score
+            negatives="within",
+            log_count=log_count(len(u), "within"),
+            precision=precision,
+        )
+        if loss is not None:
+            return loss
+    u, v = ready_rows(u, normalize), ready_rows(v, normalize)
     energy, alignment = {
         "riesz": (("riesz", s), ("riesz", s)),
         "gaussian_riesz": (("riesz", s), ("gaussian", t)),

@@ -41,6 +41,11 @@ def at_least_float32(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
+def ready_rows(x: Float[Tensor, "*v n d"], unit: bool) -> Float[Tensor, "*v n d"]:
+    """Rows in at least float32 and, if asked, of unit length."""
+    return unit_rows(x) if unit else at_least_float32(x)
+
+
 def tile_precision(*rows: Tensor) -> str:
     """How precisely a fused kernel need multiply rows made from these.
 
@@ -55,8 +60,7 @@ def paired_rows(
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
     """Two views checked, raised to float32 and, unless told not to, of unit length."""
     check_pair(u, v, least)
-    ready = unit_rows if normalize else at_least_float32
-    return ready(u), ready(v)
+    return ready_rows(u, normalize), ready_rows(v, normalize)
 
 
 def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
@@ -89,7 +93,7 @@ def anchor_rows(
     if v is not None:
         return paired_rows(u, v, normalize=normalize, least=1)
     check_rows(u, "u", least=1)
-    return (unit_rows(u) if normalize else at_least_float32(u)), None
+    return ready_rows(u, normalize), None
 
 
 def check_ids(ids: Tensor, n: int) -> None:
@@ -104,7 +108,7 @@ def check_ids(ids: Tensor, n: int) -> None:
 def view_stack(z: Tensor, *, normalize: bool = True) -> Float[Tensor, "v n d"]:
     """Several views of every sample, checked as ``paired_rows`` checks two."""
     check_views(z)
-    return unit_rows(z) if normalize else at_least_float32(z)
+    return ready_rows(z, normalize)
 
 
 def check_views(z: Tensor) -> None:

@@ -22,11 +22,11 @@ from ._contrast import Source
 from ._objective import Objective
 from ._rows import (
     Number,
-    at_least_float32,
     check_positive,
     check_rows,
     full_precision,
     longest_row,
+    ready_rows,
     sample_ids,
     tile_precision,
     unit_rows,
@@ -51,7 +51,7 @@ def sup_con(
     scale, even = 1 / temperature, len(z) % 2 == 0
     if normalize and even and suits_fused_loss(z, z, scale=scale, negatives="others"):
         return _fused(z, labels, scale)
-    rows = unit_rows(z) if normalize else at_least_float32(z)
+    rows = ready_rows(z, normalize)
     others, share = _own_class(rows, labels)
     ids = sample_ids(z)
     spread = log_partition(
@@ -111,7 +111,7 @@ def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     ordered = labels.sort().values
     begin = torch.searchsorted(ordered, labels)
     n_others = torch.searchsorted(ordered, labels, right=True) - begin - 1
-    sums = torch.zeros_like(z).index_add(0, begin, z).index_select(0, begin)
+    sums = torch.zeros_like(z).index_add_(0, begin, z).index_select(0, begin)
     share = (n_others > 0) / n_others.clamp_min(1)
     return sums - z, share.to(z.dtype)
 
@@ -145,7 +145,7 @@ class SupCon(Objective):
                 "by number, not by label: use a queue that remembers labels."
             )
         _check_labelled(z, labels)
-        z = unit_rows(z) if self.normalize else at_least_float32(z)
+        z = ready_rows(z, self.normalize)
         others, share = _own_class(z, labels)
         scale, ids = 1 / self.temperature, sample_ids(z)
         spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)

@@ -31,6 +31,7 @@ KINDS = {
     "flat_with_positive": _settle.FLAT_WITH_POSITIVE.value,
     "debiased": _settle.DEBIASED.value,
     "spread": _settle.SPREAD.value,
+    "kernel": _settle.KERNEL.value,
 }
 SCALES_AT, LARGEST_AT = FIRST_SCALE.value, LARGEST_SLOPE.value  # in the state
 NOBODY = 2**30  # rows so far apart that no two of one matrix are
@@ -150,7 +151,8 @@ def _enter(u: Tensor, v: Tensor, out: tuple[Tensor, ...], how: PairLoss) -> None
         (-(-max(ends[:2]) // height),),
         (u, v, *out),
         (n, *ends, each, how.scale, how.scales[0], how.scales[-1], ZERO_LENGTH),
-        {"D": d, "STRIDE": stride, "EXACT": how.exact, "ROWS": height, "WIDTH": width},
+        {"D": d, "STRIDE": stride, "EXACT": how.exact, "ROWS": height, "WIDTH": width}
+        | {"DISTANCE": how.kind == "kernel"},
     )
 
 

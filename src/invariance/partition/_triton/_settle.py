@@ -8,6 +8,7 @@ negatives. What it loses is a function of these alone, and so are its derivative
 | cross entropy | $\log(1 + e^{L - p})$ |
 | decoupled | $L - p$ |
 | spread | L |
+| kernel | $a e^{L - b} - 2 e^{p - b}$ |
 | flat | 1, with the derivatives of $(L - \gamma p) / \gamma$ |
 | flat, with positive | 1, with those of $\log(1 + e^{L - \gamma p}) / \gamma$ |
 | debiased | $\log(1 + e^{m})$, m the larger of $h + \log(1 - q e^{-h}) + b$ and f - p |
@@ -29,6 +30,7 @@ FLAT = tl.constexpr(2)
 FLAT_WITH_POSITIVE = tl.constexpr(3)
 DEBIASED = tl.constexpr(4)
 SPREAD = tl.constexpr(5)
+KERNEL = tl.constexpr(6)
 
 
 @triton.jit
@@ -61,7 +63,8 @@ def loss_of(p, first, second, a, b, c, KIND: tl.constexpr, SCALES: tl.constexpr)
     """Of anchors: the loss, its derivative by the (first) partition, and minus by p.
 
     The parameters a, b, c are gamma; or, debiased, the logarithm of q, b, and f, the
-    last with log N added where there are two partitions (``first`` has it then).
+    last with log N added where there are two partitions (``first`` has it then); or, of
+    a kernel, a and b.
     """
     total = first
     if SCALES == 2:
@@ -76,6 +79,10 @@ def loss_of(p, first, second, a, b, c, KIND: tl.constexpr, SCALES: tl.constexpr)
     elif KIND == SPREAD:
         loss, slope = total, gap * 0.0 + 1.0
         pull = slope * 0.0
+    elif KIND == KERNEL:
+        slope = a * tl.exp2((total - b) * LOG2E)
+        pull = 2.0 * tl.exp2((p - b) * LOG2E)
+        loss = slope - pull
     elif KIND == DEBIASED:
         share = tl.exp2((a - gap) * LOG2E)  # of the sum that is false negatives
         room = ~(share >= 1.0)

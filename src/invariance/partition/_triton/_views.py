@@ -47,9 +47,12 @@ def enter(
     u, v, tiles, lengths, positive, state,
     n, u_end, v_end, v_start, padded, scale, scale0, scale1, least,
     D: tl.constexpr, STRIDE: tl.constexpr, EXACT: tl.constexpr,
-    ROWS: tl.constexpr, WIDTH: tl.constexpr,
+    DISTANCE: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Rounded unit rows of both views (zeros up to ``end``), and their products."""
+    """Rounded unit rows of both views (zeros up to ``end``), and their products.
+
+    DISTANCE: $1 - |a - b|^2 / 2$ for a product, which differs if a row has no length.
+    """
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
     long = rows.to(tl.int64)
@@ -63,8 +66,10 @@ def enter(
     store_rounded(tiles, to, (rows < u_end)[:, None] & across, a, behind, EXACT)
     to = (long + v_start)[:, None] * STRIDE + columns[None, :]
     store_rounded(tiles, to, (rows < v_end)[:, None] & across, b, behind, EXACT)
-    logit = tl.sum(a * b, 1) * scale
-    tl.store(positive + rows, logit, mask=rows < n)
+    product = tl.sum(a * b, 1)
+    if DISTANCE:
+        product = 1.0 - 0.5 * tl.sum((a - b) * (a - b), 1)
+    tl.store(positive + rows, product * scale, mask=rows < n)
     tl.store(lengths + rows, a_length, mask=rows < n)
     tl.store(lengths + n + rows, b_length, mask=rows < n)
     if tl.program_id(0) == 0:
