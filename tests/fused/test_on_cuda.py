@@ -106,7 +106,9 @@ def test_autocast_multiplies_in_16_bits():
     torch.testing.assert_close(got[0].double(), want[0], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("name", "d"), [("nt_xent", 128), ("info_nce", 512)])
+@pytest.mark.parametrize(
+    ("name", "d"), [("nt_xent", 128), ("info_nce", 512), ("kcl", 128), ("sup_con", 200)]
+)
 def test_a_hundred_repetitions_agree_in_every_bit(name, d):
     u, v = views(2000, d, torch.float16)
     first = value_and_gradients(LOSSES[name], u, v)
@@ -145,6 +147,15 @@ def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
                 assert torch.equal(loss(*pair), expected[0])
     # three shapes or alignments, with gradients and without; one view twice is none
     assert sum(tape is not None for tape in tapes.known.values()) == 6
+
+
+def test_a_repeated_pull_is_that_of_the_labels_it_is_given():
+    z = torch.cat(views(777, 200, torch.float16)).detach()
+    for step in range(6):
+        labels = torch.arange(len(z), device="cuda") // (1, 700, 3)[step % 3]
+        labels = labels.to((torch.int64, torch.int32)[step % 2])
+        got, want = inv.sup_con(z, labels), inv.sup_con(z.double(), labels)
+        torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-4)
 
 
 def test_few_recordings_are_kept(monkeypatch):

@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from invariance.partition._triton import _backward, _forward, _pair_loss, _tape
+from invariance.partition._triton import (
+    _backward,
+    _classes,
+    _forward,
+    _lengths,
+    _pair_loss,
+    _tape,
+)
 
 from .cases import INTERPRETED, unit
 
@@ -170,6 +177,24 @@ def test_a_recorded_loss_is_that_of_the_inputs_it_is_given(
         for some in (got, want)[: 2 * wanted]:
             some[1][2, n:] = 0  # n positives, in a line of 2 n
         assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="a device records for itself")
+@pytest.mark.usefixtures("driver")
+def test_a_recorded_pull_is_that_of_the_inputs_it_is_given(monkeypatch):
+    for module in (_classes, _lengths):
+        monkeypatch.setattr(module, "launch", noted_launch)
+    monkeypatch.setattr(_classes, "BLOCK", 16)
+    batches = []
+    for seed, each in ((0, 3), (1, 30)):
+        ordered, order = (torch.arange(70) * 11 % 70 // each).sort()
+        batches.append((unit(70, 24, seed).float(), ordered, order))
+    with _tape.Recorder() as recorder:
+        outputs = _classes._compute(batches[0], 0.5)
+    tape = _tape._tape(recorder, batches[0], outputs)
+    assert tape is not None
+    got, want = tape(*batches[1]), _classes._compute(batches[1], 0.5)
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
 
 
 def test_memory_from_elsewhere_cannot_be_repeated():

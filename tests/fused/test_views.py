@@ -126,6 +126,34 @@ def test_half_a_matrix_in_several_goes(sides, monkeypatch):
     assert relative_error(got.double(), want) < 5e-6
 
 
+@pytest.mark.parametrize("d", [24, 150])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        lambda at: at * 0,
+        lambda at: at // 60,
+        lambda at: (at * 7 % 60).int(),
+        lambda at: (at // 45).where(at % 5 > 0, -at),
+        lambda at: at,
+    ],
+    ids=["one class", "some long ones", "many", "long ones and single rows", "single"],
+)
+def test_classes_of_any_length(labels, d, monkeypatch):
+    """In the middle of a block, over its edge, over many blocks."""
+    from invariance.partition._triton import _classes
+
+    monkeypatch.setattr(_classes, "BLOCK", 16)
+    monkeypatch.setattr(_classes, "AT_ONCE", 2)
+    u, v = views(d, pairs=90)
+    of_each = labels(torch.arange(180, device=DEVICE))
+    of_each = of_each[torch.randperm(180, generator=torch.Generator().manual_seed(0))]
+
+    def loss(u, v):
+        return inv.sup_con(torch.cat([u, v]), of_each)
+
+    assert_as_in_float64(loss, u, v, 5e-6)
+
+
 def test_it_is_used_where_it_can_be():
     u, v = views(24)
     how = {"kind": "decoupled", "negatives": "all", "log_count": 4.0}

@@ -5,9 +5,11 @@ $$L = \frac1n\sum_i\Big(\log\sum_{k\ne i} e^{z_i\cdot z_k/\tau}
 
 P(i) is the other rows with i's label; an anchor without any counts 0, yet the mean
 divides by all n. For two views pass ``torch.cat([u, v])`` and ``labels.repeat(2)``. The
-mean over P(i) is a product with a class sum, O(n d), which a GPU adds up in no fixed
-order: unlike the other losses this one does not repeat bit for bit there. The original
-code multiplies by tau / 0.07; this does not.
+mean over P(i) is a product with a class sum, O(n d). The original code multiplies by
+tau / 0.07; this does not.
+
+On a GPU it repeats bit for bit where the fused kernels take it (``suits_fused_loss``,
+and an even number of rows); elsewhere class sums are added up in no fixed order there.
 """
 
 import math
@@ -17,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ..partition import fused_loss, log_partition, suits_fused_loss
+from ..partition import class_pull, fused_loss, log_partition, suits_fused_loss
 from ._contrast import Source
 from ._objective import Objective
 from ._rows import (
@@ -29,7 +31,6 @@ from ._rows import (
     ready_rows,
     sample_ids,
     tile_precision,
-    unit_rows,
 )
 
 
@@ -48,9 +49,10 @@ def sup_con(
     """
     check_positive("temperature", temperature)
     _check_labelled(z, labels)
-    scale, even = 1 / temperature, len(z) % 2 == 0
-    if normalize and even and suits_fused_loss(z, z, scale=scale, negatives="others"):
-        return _fused(z, labels, scale)
+    scale = 1 / temperature
+    if normalize and len(z) % 2 == 0 and not isinstance(scale, Tensor):  # noqa: SIM102
+        if suits_fused_loss(z, z, scale=scale, negatives="others"):
+            return _fused(z, labels, scale)
     rows = ready_rows(z, normalize)
     others, share = _own_class(rows, labels)
     ids = sample_ids(z)
@@ -67,17 +69,13 @@ def sup_con(
     return (spread * (share > 0) - towards).mean()
 
 
-def _fused(z: Tensor, labels: Tensor, scale: Number) -> Tensor:
-    """The same by one operation for the spread.
+def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
+    """The same by an operation for the spread and one for the pull.
 
     What pulls a row is quadratic in the rows of its class, and its gradient twice the
     mean of the others: known without asking autograd.
     """
-    with torch.no_grad():
-        rows = unit_rows(z.detach())
-        others, share = _own_class(rows, labels)
-        pull = others.mul_((share * (-scale / len(z)))[:, None])
-        value = rows.mul_(pull).sum()
+    extra, anchors, value = class_pull(z, labels, -scale / len(z))
     u, v = z.chunk(2)
     spread = fused_loss(
         u,
@@ -87,8 +85,8 @@ def _fused(z: Tensor, labels: Tensor, scale: Number) -> Tensor:
         negatives="others",
         log_count=math.log(len(z) - 1),
         precision=tile_precision(z),
-        anchors=(share > 0).to(pull.dtype),
-        extra=pull.mul_(2),
+        anchors=anchors,
+        extra=extra,
     )
     assert spread is not None
     return spread + value

@@ -1,5 +1,6 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
+from ._class_pull import class_pull
 from ._layout import ZERO_LENGTH
 from ._log_partition import (
     log_partition,
@@ -17,6 +18,7 @@ __all__ = [
     "PRECISIONS",
     "ZERO_LENGTH",
     "Plan",
+    "class_pull",
     "explain",
     "from_first_process",
     "fused_loss",

@@ -8,6 +8,7 @@ compile a kernel again (``do_not_specialize``).
 """
 
 from ._backward import restored, row_gradient
+from ._classes import class_pull
 from ._forward import log_partitions, row_sums
 from ._lengths import unit_rows, unit_rows_backward
 from ._pair_loss import PairLoss, pair_loss, row_gradients
@@ -18,6 +19,7 @@ from ._wide import wide_gradients
 __all__ = [
     "PairLoss",
     "Problem",
+    "class_pull",
     "log_partitions",
     "pair_loss",
     "restored",
