@@ -113,12 +113,15 @@ class Bench:
         self.dtype = getattr(torch, options.dtype)
         self.clock = Clock(options.seconds)
         self.known: dict[tuple[str, str, int], list[Row]] = {}
-        self.before = [row for row in before(options) if "no time" not in str(row)]
+        earlier = before(options)
+        self.before = [r for r in earlier.get("rows", []) if "no time" not in str(r)]
+        now = shlex.join(["python", "benchmarks/loss.py", *sys.argv[1:]])
+        self.command = "; ".join([*filter(None, [earlier.get("command")]), now])
         for row in self.before:
             if "ms" in row:
                 key = (row["objective"], row["who"], row["width"])
                 self.known.setdefault(key, []).append(row)
-        compile_all(self.dtype, options.widths)
+        self.compile_all(options.widths)
         self.ceiling = ceiling(self.dtype)
         print(f"a matrix product: {self.ceiling:.0f} TFLOP/s", flush=True)
 
@@ -149,6 +152,26 @@ class Bench:
                 break
             self.known.setdefault((objective, who, width), []).append(row)
         return rows
+
+    def compile_all(self, widths: list[int]) -> None:
+        """Fill the compilers' caches on disk, so that the run itself finds them."""
+        sizes = {"invariance": (512, 8192, 16384), "torch.compile": COMPILED_SIZES[:2]}
+        curves = [
+            *[(name, "invariance", SIZES) for name in HEADLINES],
+            *[(name, "invariance", (*FAMILY_SIZES, *LARGEST)) for name in family()],
+            *[(name, "torch.compile", COMPILED_SIZES) for name in HEADLINES],
+        ]
+        jobs = [
+            (objective, who, width, sizes[who], self.dtype)
+            for objective, who, wanted in curves
+            for width in widths
+            if not all(self.done(objective, who, width, pairs) for pairs in wanted)
+        ]
+        start = time.monotonic()
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(PROCESSES) as pool:
+            pool.map(compile_one, jobs, chunksize=1)
+        print(f"compiled in {time.monotonic() - start:.0f} s", flush=True)
 
     def done(self, objective: str, who: str, width: int, pairs: int) -> bool:
         """Whether an earlier run measured it, or stopped at a smaller size."""
@@ -197,7 +220,7 @@ def run(options: argparse.Namespace) -> None:
     bench = Bench(options)
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": shlex.join(["python", "benchmarks/loss.py", *sys.argv[1:]]),
+        "command": bench.command,
         "ceiling_tflops": round(bench.ceiling),
         **{k: v for k, v in loss_job.facts("cuda").items() if "ject" not in k},
     }
@@ -230,34 +253,15 @@ def others(objective: str) -> dict[str, tuple[int, ...]]:
     return sizes | {"torch.compile": COMPILED_SIZES}
 
 
-def before(options: argparse.Namespace) -> list[Row]:
+def before(options: argparse.Namespace) -> dict[str, Any]:
     """What an earlier run of the same versions left, if this is to go on with it."""
     if not options.go_on:
-        return []
+        return {}
     found = json.loads(stem(options).with_suffix(".json").read_text())
     now = json.loads(json.dumps(loss_job.facts("cuda")))
     if (found["versions"], found["device"]) != (now["versions"], now["device"]):
         sys.exit("The earlier run was of other versions or on another device.")
-    return found["rows"]
-
-
-def compile_all(dtype: torch.dtype, widths: list[int]) -> None:
-    """Fill the compilers' caches on disk, so that the run itself finds them."""
-    jobs = [
-        (objective, "invariance", width, (512, 8192, 16384), dtype)
-        for objective in loss_job.inv.OBJECTIVES
-        for width in widths
-    ]
-    jobs += [
-        (objective, "torch.compile", width, COMPILED_SIZES[:2], dtype)
-        for objective in HEADLINES
-        for width in widths
-    ]
-    start = time.monotonic()
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(PROCESSES) as pool:
-        pool.map(compile_one, jobs, chunksize=1)
-    print(f"compiled in {time.monotonic() - start:.0f} s", flush=True)
+    return found
 
 
 def compile_one(job: tuple) -> None:
@@ -280,6 +284,8 @@ def stem(options: argparse.Namespace) -> Path:
 
 def write(rows: list[Row], facts: Row, options: argparse.Namespace) -> None:
     """What there is so far: a run that is stopped keeps it."""
+    catalogue = list(loss_job.inv.OBJECTIVES)
+    rows = sorted(rows, key=lambda r: (catalogue.index(r["objective"]), r["pairs"]))
     text = json.dumps(facts | {"rows": rows}, indent=1)
     stem(options).with_suffix(".json").write_text(text + "\n")
     title = f"# Losses on a GPU, forward and backward, {options.dtype}"
@@ -341,7 +347,7 @@ def figure(rows: list[Row], path: Path) -> None:
 
     plot, axes = plt.subplots(len(HEADLINES), 2, figsize=(10, 7.2), squeeze=False)
     for (objective, width), pair in zip(HEADLINES.items(), axes, strict=True):
-        some = select(rows, objective, width)
+        some = sorted(select(rows, objective, width), key=lambda r: r["pairs"])
         for axis, key, unit in zip(pair, ("ms", "mb"), ("ms", "MB"), strict=True):
             for who in dict.fromkeys(r["who"] for r in some):
                 ready = [r for r in some if r["who"] == who and r.get(key, 0) > 0]
