@@ -3,8 +3,8 @@
 Importing this imports Triton, so the operators do it when they are called. The kernels
 themselves: ``_sums`` forward, ``_gradient`` and ``_weights`` backward, ``_prepare``
 before either; ``_forward``, ``_backward`` and ``_wide`` launch them, ``_pair_loss`` for
-a whole loss of two views, ``_classes`` for sums over a class. Sizes that differ from batch to batch are no reason to
-compile a kernel again (``do_not_specialize``).
+a whole loss of two views, ``_classes`` for sums over a class. Sizes that differ from
+batch to batch are no reason to compile a kernel again (``do_not_specialize``).
 """
 
 from ._backward import restored, row_gradient
