@@ -8,16 +8,19 @@ float64, repeatability, and small batches beside torch.compile and as a CUDA gra
 
 import argparse
 import json
+import shlex
 import statistics
+import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
 
 import invariance as inv
 from kernels import graph_ms, median_ms, warm_up
-from loss_job import plain_nt_xent, step
+from loss_job import facts, plain_nt_xent, step
 
 FAMILY = {
     "nt_xent": inv.nt_xent,
@@ -252,6 +255,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
     torch.manual_seed(0)
+    about = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": shlex.join(["python", "benchmarks/targets.py", *sys.argv[1:]]),
+        **{k: v for k, v in facts("cuda").items() if k not in ("objectives", "peers")},
+    }
     results = {}
     for part in options.parts:
         try:
@@ -259,8 +267,8 @@ def main() -> None:
         except Exception as error:  # the other parts still tell something
             results[part] = [{"failed": f"{type(error).__name__}: {error}"[:2000]}]
             print(part, results[part], flush=True)
-        text = json.dumps(results, indent=1)
-        (options.out / "targets.json").write_text(text + "\n")
+        text = json.dumps(about | results, indent=1)
+        (options.out / "kernel_targets.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

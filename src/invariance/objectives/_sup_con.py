@@ -50,9 +50,10 @@ def sup_con(
     check_positive("temperature", temperature)
     _check_labelled(z, labels)
     scale = 1 / temperature
-    if normalize and len(z) % 2 == 0 and not isinstance(scale, Tensor):  # noqa: SIM102
-        if suits_fused_loss(z, z, scale=scale, negatives="others"):
-            return _fused(z, labels, scale)
+    halves = normalize and len(z) % 2 == 0  # which the operation takes as two views
+    fused = halves and suits_fused_loss(z, z, scale=scale, negatives="others")
+    if fused and not isinstance(scale, Tensor):
+        return _fused(z, labels, scale)
     rows = ready_rows(z, normalize)
     others, share = _own_class(rows, labels)
     ids = sample_ids(z)

@@ -15,11 +15,10 @@ from torch import Tensor
 from .._layout import SMALLEST, ZERO_LENGTH, power_of_two
 from ._launch import launch
 from ._lengths import unit_rows
-from ._settle import add_up
+from ._settle import ADD_BLOCK, add_up
 from ._tape import Tapes
 
 BLOCK, WIDEST_PART, AT_ONCE = 64, 64, 32
-ADD_BLOCK = 1024
 
 
 @triton.jit

@@ -19,7 +19,7 @@ from ._backward import gradient_parts, write_gradients
 from ._forward import sums
 from ._launch import launch
 from ._problem import Problem
-from ._settle import add_up, settle
+from ._settle import ADD_BLOCK, add_up, settle
 from ._tape import Tapes
 from ._views import FIRST_SCALE, LARGEST_SLOPE, enter, leave
 from ._weighing import Side, Weights
@@ -36,7 +36,7 @@ KINDS = {
 SCALES_AT, LARGEST_AT = FIRST_SCALE.value, LARGEST_SLOPE.value  # in the state
 NOBODY = 2**30  # rows so far apart that no two of one matrix are
 ELEMENTS = 2048  # of one program, of either view
-SETTLE_BLOCK, SETTLE_PARTS, ADD_BLOCK = 128, 32, 1024
+SETTLE_BLOCK, SETTLE_PARTS = 128, 32
 
 
 @dataclass(frozen=True)

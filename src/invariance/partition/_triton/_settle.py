@@ -31,6 +31,7 @@ FLAT_WITH_POSITIVE = tl.constexpr(3)
 DEBIASED = tl.constexpr(4)
 SPREAD = tl.constexpr(5)
 KERNEL = tl.constexpr(6)
+ADD_BLOCK = 1024  # numbers that ``add_up`` takes at a time
 
 
 @triton.jit
