@@ -16,9 +16,10 @@ their settings, and notes on anything that a reader should know.
 """
 
 from ._clustering import clustering
+from ._encode import encode_batch, encode_images
 from ._few_labels import few_labels, few_labels_linear
 from ._fine_tune import Classifier, fine_tune, fit_classifier
-from ._images import Augment, Images, encode
+from ._images import Augment, Images
 from ._knn import knn
 from ._linear_probe import linear_probe
 from ._linear_sgd import linear_sgd
@@ -34,7 +35,8 @@ __all__ = [
     "Score",
     "as_row",
     "clustering",
-    "encode",
+    "encode_batch",
+    "encode_images",
     "few_labels",
     "few_labels_linear",
     "fine_tune",

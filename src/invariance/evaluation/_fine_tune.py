@@ -19,7 +19,8 @@ from torch.nn.functional import cross_entropy
 
 from ..diagnostics._rows import above_zero, as_labels
 from ..errors import SettingError
-from ._images import Augment, Images, as_images, encode, unit
+from ._encode import encode_images
+from ._images import Augment, Images, as_images, unit
 from ._labelled import numbered
 from ._score import Score, Setting
 
@@ -38,7 +39,7 @@ class Classifier:
         """Class numbers, in the order of the classes seen in training."""
         images = as_images(images)
         rows = torch.arange(len(images))
-        h = encode(self.encoder, images, rows, device=device)
+        h = encode_images(self.encoder, images, rows, device=device)
         return self.layer.cpu()(h).argmax(1)
 
 
@@ -142,7 +143,7 @@ def fit_classifier(
     with torch.random.fork_rng(), torch.enable_grad():
         torch.manual_seed(seed)
         network = copy.deepcopy(encoder).to(device).train()
-        width = encode(network, images, rows[:1], device=device).shape[1]
+        width = encode_images(network, images, rows[:1], device=device).shape[1]
         network.train().requires_grad_(True)
         layer = zero_layer(width, int(y.max()) + 1).to(device)
         weights = [*network.parameters(), *layer.parameters()]

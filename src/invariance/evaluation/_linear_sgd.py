@@ -16,8 +16,9 @@ from torch.nn.functional import cross_entropy
 
 from ..diagnostics._rows import above_zero, as_labels
 from ..errors import SettingError
+from ._encode import encode_images
 from ._fine_tune import zero_layer
-from ._images import Augment, Images, as_images, encode, unit
+from ._images import Augment, Images, as_images, unit
 from ._labelled import numbered
 from ._linear_probe import Scaler
 from ._score import Score, Setting
@@ -69,7 +70,7 @@ def linear_sgd(
     seen, truth, n_classes, notes = numbered(labels[rows], asked)
     y = torch.zeros_like(labels)
     y[rows] = seen
-    plain = encode(encoder, images, rows, device=device)
+    plain = encode_images(encoder, images, rows, device=device)
     scale = Scaler.of(plain)
     size = min(batch_size, len(rows))
     per_epoch = max(len(rows) // size, 1)
@@ -96,7 +97,7 @@ def linear_sgd(
                 loss.backward()
             optimizer.step()
             schedule.step()
-    h = encode(encoder, tests, torch.arange(len(tests)), device=device)
+    h = encode_images(encoder, tests, torch.arange(len(tests)), device=device)
     with torch.no_grad():
         correct = layer(scale(h).double()).argmax(1) == truth
     settings: dict[str, Setting] = {
