@@ -1,16 +1,19 @@
-"""Settings to YAML and back, with every mistake named."""
+"""Settings as plain values: to YAML and back, and by dotted names.
+
+Settings are dataclasses; every mistake in a file of them is named in words.
+"""
 
 import contextlib
 import dataclasses
 import types
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
 from ..errors import SettingError, unknown
-from ._settings import Train
 
 T = TypeVar("T")
 
@@ -20,13 +23,13 @@ def to_dict(settings: Any) -> dict[str, Any]:
     return dataclasses.asdict(settings)
 
 
-def from_dict(kind: type[T], values: Any, where: str = "settings") -> T:
+def settings_from(kind: type[T], values: Any, where: str = "settings") -> T:
     """Settings from plain values; unknown names and wrong types are refused in words.
 
     >>> from invariance.training import Train
-    >>> from_dict(Train, {"epochs": 3}).epochs
+    >>> settings_from(Train, {"epochs": 3}).epochs
     3
-    >>> from_dict(Train, {"epoch": 3})
+    >>> settings_from(Train, {"epoch": 3})
     Traceback (most recent call last):
     invariance.errors.SettingError: Unknown setting 'epoch' in settings. Did you mean \
 'epochs'?
@@ -43,27 +46,25 @@ def from_dict(kind: type[T], values: Any, where: str = "settings") -> T:
     return kind(**read)
 
 
-def checked(settings: Any) -> Train:
-    """Settings given in Python, each of its kind, or a sentence; None is the defaults.
+def check_settings(kind: type[T], settings: Any, example: str) -> T:
+    """Settings given in Python, each of its type, or a sentence; None is the defaults.
 
-    >>> checked("shapes")
+    >>> from invariance.training import Train
+    >>> check_settings(Train, "shapes", "Train(data='photos')")
     Traceback (most recent call last):
-    invariance.errors.SettingError: Settings come as Train(data='photos', \
-method='dcl'): got 'shapes'.
+    invariance.errors.SettingError: Settings come as Train(data='photos'): got 'shapes'.
     """
     if settings is None:
-        return Train()
-    if not isinstance(settings, Train):
-        raise SettingError(
-            f"Settings come as Train(data='photos', method='dcl'): got {settings!r}."
-        )
-    return from_dict(Train, plain(to_dict(settings)), "Train")
+        return kind()
+    if not isinstance(settings, kind):
+        raise SettingError(f"Settings come as {example}: got {settings!r}.")
+    return settings_from(kind, _plain(to_dict(settings)), kind.__name__)
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Paths as text and numbers of numpy as Python's, as a file can keep them."""
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, Path):
         return str(value)
     return value.item() if hasattr(value, "item") else value
@@ -81,7 +82,7 @@ def read_yaml(kind: type[T], path: str | Path) -> T:
     except (yaml.YAMLError, UnicodeDecodeError) as cause:
         why = " ".join(str(cause).split())  # the parser draws over several lines
         raise SettingError(f"{path} is not readable as YAML: {why}") from None
-    return from_dict(kind, values or {}, str(path))
+    return settings_from(kind, values or {}, str(path))
 
 
 def to_yaml(settings: Any) -> str:
@@ -89,17 +90,42 @@ def to_yaml(settings: Any) -> str:
     return yaml.safe_dump(to_dict(settings), sort_keys=False, allow_unicode=True)
 
 
-def differences(settings: Any, other: Any) -> dict[str, tuple[Any, Any]]:
+def flatten(values: Mapping[Any, Any], before: str = "") -> dict[str, Any]:
+    """Nested settings by dotted names.
+
+    >>> flatten({"seed": 0, "optim": {"lr": 0.1}, "options": {}})
+    {'seed': 0, 'optim.lr': 0.1, 'options': {}}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{before}{key}.")
+        else:  # YAML has no tuples
+            flat[f"{before}{key}"] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def differing_settings(settings: Any, other: Any) -> dict[str, tuple[Any, Any]]:
     """What differs, by dotted name: (this value, the other's)."""
-    found: dict[str, tuple[Any, Any]] = {}
-    for f in dataclasses.fields(settings):
-        a, b = getattr(settings, f.name), getattr(other, f.name)
-        if dataclasses.is_dataclass(a):
-            inner = differences(a, b)
-            found |= {f"{f.name}.{name}": pair for name, pair in inner.items()}
-        elif a != b:
-            found[f.name] = (a, b)
-    return found
+    ours, theirs = flatten(to_dict(settings)), flatten(to_dict(other))
+    names = dict.fromkeys([*ours, *theirs])
+    pairs = {name: (ours.get(name), theirs.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def show_value(value: object) -> str:
+    """A setting as a person would write it.
+
+    >>> show_value(None), show_value(True), show_value([1, 2]), show_value({})
+    ('not set', 'yes', '1, 2', 'none')
+    """
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value == {} else str(value)
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
@@ -117,7 +143,7 @@ def _read(hint: Any, value: Any, where: str) -> Any:
             raise SettingError(f"{where}: {unknown('value', value, choices)}")
         return value
     if dataclasses.is_dataclass(hint):
-        return from_dict(typing.cast(type, hint), value, where)
+        return settings_from(typing.cast(type, hint), value, where)
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise SettingError(f"{where} must be a list: got {value!r}.")

@@ -28,20 +28,20 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 
-def where(expression: str, known: Mapping[str, Any]) -> bool:
+def holds(expression: str, known: Mapping[str, Any]) -> bool:
     """Whether it holds for these settings, whose names have dots.
 
-    >>> where("optim.lr < 0.1 and method == 'dcl'", {"optim.lr": 0.05, "method": "dcl"})
+    >>> holds("optim.lr < 0.1 and method == 'dcl'", {"optim.lr": 0.05, "method": "dcl"})
     True
-    >>> where("epoch > 3", {"epochs": 5})
+    >>> holds("epoch > 3", {"epochs": 5})
     Traceback (most recent call last):
     invariance.errors.SettingError: Unknown setting 'epoch'. Did you mean 'epochs'? A \
 text needs quotation marks: 'epoch'.
     """
-    return bool(value(parsed(expression).body, known))
+    return bool(evaluate_node(parse(expression).body, known))
 
 
-def parsed(expression: str) -> ast.Expression:
+def parse(expression: str) -> ast.Expression:
     """The syntax tree, or a sentence on what an expression looks like."""
     try:
         return ast.parse(expression.strip(), mode="eval")
@@ -52,35 +52,35 @@ def parsed(expression: str) -> ast.Expression:
         ) from None
 
 
-def value(node: ast.expr, known: Mapping[str, Any]) -> Any:
+def evaluate_node(node: ast.expr, known: Mapping[str, Any]) -> Any:
     """What a part of the tree stands for."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name | ast.Attribute):
-        return looked_up(node, known)
+        return look_up(node, known)
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return [value(part, known) for part in node.elts]
+        return [evaluate_node(part, known) for part in node.elts]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not value(node.operand, known)
+        return not evaluate_node(node.operand, known)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        number = value(node.operand, known)
+        number = evaluate_node(node.operand, known)
         if isinstance(number, int | float):
             return -number
     if isinstance(node, ast.BoolOp):
         # every part is looked at, so that a misspelt name never goes unnoticed
-        parts = [bool(value(part, known)) for part in node.values]
+        parts = [bool(evaluate_node(part, known)) for part in node.values]
         return all(parts) if isinstance(node.op, ast.And) else any(parts)
     if isinstance(node, ast.Compare):
-        sides = [value(part, known) for part in (node.left, *node.comparators)]
+        sides = [evaluate_node(part, known) for part in (node.left, *node.comparators)]
         pairs = zip(sides, node.ops, sides[1:], strict=False)
-        return all(compared(a, how, b) for a, how, b in pairs)
+        return all(compare(a, how, b) for a, how, b in pairs)
     raise SettingError(
         f"{ast.unparse(node)!r} is not understood: use names, numbers, texts, "
         "comparisons, 'in', 'and', 'or', 'not'."
     )
 
 
-def compared(a: Any, how: ast.cmpop, b: Any) -> bool:
+def compare(a: Any, how: ast.cmpop, b: Any) -> bool:
     """One comparison; what cannot be compared is not smaller, larger or inside."""
     same = isinstance(how, ast.Eq | ast.NotEq | ast.Is | ast.IsNot)
     if not same and a is None:
@@ -95,7 +95,7 @@ def compared(a: Any, how: ast.cmpop, b: Any) -> bool:
         ) from None
 
 
-def looked_up(node: ast.expr, known: Mapping[str, Any]) -> Any:
+def look_up(node: ast.expr, known: Mapping[str, Any]) -> Any:
     """The setting of that name; unquoted true, false and none are understood."""
     name = ast.unparse(node)
     if name in known:
@@ -104,6 +104,6 @@ def looked_up(node: ast.expr, known: Mapping[str, Any]) -> Any:
         return WORDS[name.lower()]
     if name.startswith("options."):  # of a method's objective, set in some runs only
         return None
-    said = unknown("setting", name, known)
+    sentence = unknown("setting", name, known)
     text = "" if "." in name else f" A text needs quotation marks: '{name}'."
-    raise SettingError(said + text)
+    raise SettingError(sentence + text)

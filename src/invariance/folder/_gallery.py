@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ._numbers import number
+from ._files import finite_number
 
 HEADS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png"}
 
@@ -22,7 +22,7 @@ class Gallery:
     clusters: list[int]
     class_names: list[str]
     places: list[tuple[float, float]]
-    neighbours: list[list[int]]
+    neighbors: list[list[int]]
     scores: list[list[float]]
     source: str
     of: int
@@ -48,10 +48,10 @@ class Gallery:
         return i % self.columns * self.size, i // self.columns * self.size
 
     def agreement(self, i: int) -> float | None:
-        """Share of a picture's neighbours that have its label."""
-        if self.labels is None or not self.neighbours[i]:
+        """Share of a picture's neighbors that have its label."""
+        if self.labels is None or not self.neighbors[i]:
             return None
-        same = [self.labels[j] == self.labels[i] for j in self.neighbours[i]]
+        same = [self.labels[j] == self.labels[i] for j in self.neighbors[i]]
         return sum(same) / len(same)
 
 
@@ -60,7 +60,7 @@ def read_gallery(folder: Path) -> tuple[Gallery | None, list[str]]:
     path, problems = folder / "gallery.json", []
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-        parts = _checked(about)
+        parts = _check(about)
     except FileNotFoundError:
         return None, ["gallery/gallery.json is missing."]
     except OSError as cause:
@@ -74,7 +74,7 @@ def read_gallery(folder: Path) -> tuple[Gallery | None, list[str]]:
     return Gallery(**parts), problems
 
 
-def _checked(about: dict[str, Any]) -> dict[str, Any]:
+def _check(about: dict[str, Any]) -> dict[str, Any]:
     """The parts of gallery.json; raises where one does not fit the others."""
     count = about["count"]
     names = [str(name) for name in about["names"]]
@@ -98,7 +98,7 @@ def _checked(about: dict[str, Any]) -> dict[str, Any]:
         "clusters": clusters,
         "class_names": [str(name) for name in about.get("class_names") or []],
         "places": places,
-        "neighbours": near,
+        "neighbors": near,
         "scores": scores,
         "source": str(about.get("source", "")),
         "of": _index(about.get("of", count), 10**12),
@@ -112,10 +112,10 @@ def _index(value: object, end: int, low: int = 0) -> int:
 
 
 def _finite(value: object) -> float:
-    found = number(value)
-    if found is None:
+    number = finite_number(value)
+    if number is None:
         raise ValueError("not a finite number")
-    return found
+    return number
 
 
 def _address(path: Path) -> str | None:
