@@ -24,7 +24,7 @@ from ._gaussian_pairs import (
     rho_of,
 )
 from ._image_pairs import IMAGES, Invertible, image, power, spiral, swiss_roll
-from ._load import DATA_SETS, load
+from ._load import DATA_SETS, describe_conversion, is_there, load
 from ._one_pass import Batch, one_pass, row_names
 from ._pairs import Pairs
 from ._resident import ResidentImages
@@ -52,8 +52,10 @@ __all__ = [
     "blocks",
     "canonical_gaussian",
     "correlated_gaussian",
+    "describe_conversion",
     "gaussian",
     "image",
+    "is_there",
     "load",
     "noisy_copy",
     "one_pass",

@@ -190,3 +190,30 @@ def existing(data: str | Path) -> Path:
     raise DataError(
         f"There is no folder or file {text!r}: check the path.{near_path(path)}"
     )
+
+
+def describe_conversion(
+    data: Any, source: ImageSource, root: str | Path | None
+) -> list[str]:
+    """A sentence if the images were of another shape than the source hands out."""
+    with torch.random.fork_rng(devices=[]):
+        original = read(
+            data,
+            split="train",
+            n=1,
+            root=root,
+            seed=0,
+            max_bad_fraction=1.0,
+            image_size=None,
+            channels=None,
+        )
+    before, after = original.items.shape, source.shape
+    if before == after:
+        return []
+    changes = ["resized"] * (before[1:] != after[1:])
+    if before[0] != after[0]:
+        grey = after[0] == 1
+        changes.append("turned to grey" if grey else "given three equal channels")
+    a, b = ("x".join(map(str, shape)) for shape in (before, after))
+    how = " and ".join(changes)
+    return [f"Images of {source.name} were {how}: {a}, the encoder takes {b}."]

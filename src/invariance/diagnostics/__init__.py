@@ -36,6 +36,7 @@ from ._mutual_information import (
 from ._pool import PooledInformation, information_by_pool, sharpest_temperature
 from ._reading import Diagnosis, Reading
 from ._regression import linear_r2
+from ._rows import above_zero, as_labels, as_rows, score_chunks, unit_rows
 from ._similarities import similarity_histograms
 from ._summary import diagnosis
 from ._tolerance import tolerance
@@ -49,7 +50,10 @@ __all__ = [
     "InformationBound",
     "PooledInformation",
     "Reading",
+    "above_zero",
     "alignment",
+    "as_labels",
+    "as_rows",
     "collapse",
     "contrastive_accuracy",
     "diagnosis",
@@ -60,11 +64,13 @@ __all__ = [
     "information_by_pool",
     "linear_r2",
     "mutual_information_bound",
+    "score_chunks",
     "sharpest_temperature",
     "similarity_histograms",
     "singular_spectrum",
     "tolerance",
     "uniform_sphere_uniformity",
     "uniformity",
+    "unit_rows",
     "wasserstein_to_uniform",
 ]

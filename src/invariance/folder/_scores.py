@@ -8,6 +8,7 @@ that differ in anything else, such as a limit on the training images, are never
 averaged: they are lines of their own.
 """
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -187,7 +188,9 @@ def tabulate(rows: Iterable[Row], data: object = "") -> Scores:
     for row in kept:
         asked = {k: v for k, v in _asked(row).items() if k not in REPEATS}
         what = [_word(row, key) for key in ("protocol", "metric", "data")]
-        key = json.dumps([*what, row.get("setting"), asked], sort_keys=True, default=str)
+        key = json.dumps(
+            [*what, row.get("setting"), asked], sort_keys=True, default=str
+        )
         groups.setdefault(key, []).append(row)
     lines = _with_details([_line(group) for group in groups.values()])
     sets = [_word(row, "data") for row in kept]
@@ -248,7 +251,9 @@ def _detail(row: Row) -> str:
     share = finite_number(settings.get("share"))
     if share is not None:
         labels = f"{settings['n_labels']:,} labels" if "n_labels" in settings else ""
-        parts.append(f"{labels} ({100 * share:g} %)" if labels else f"{100 * share:g} %")
+        parts.append(
+            f"{labels} ({100 * share:g} %)" if labels else f"{100 * share:g} %"
+        )
     if "limit" in settings:
         parts.append(f"fitted on at most {settings['limit']:,} images")
     return ", ".join(filter(None, parts))
@@ -264,11 +269,13 @@ def _with_details(lines: list[Line]) -> list[Line]:
     for line in lines:
         key = (line.protocol, line.metric, line.data, line.setting, line.detail)
         shared = set.intersection(*(set(other.asked) for other in alike[key]))
-        more = [f"{name} {value}" for name, value in line.asked if (name, value) not in shared]
+        more = [
+            f"{name} {value}"
+            for name, value in line.asked
+            if (name, value) not in shared
+        ]
         detail = ", ".join(filter(None, [line.detail, *more]))
-        described.append(
-            Line(*line.key, line.setting, detail, line.cells) if more else line
-        )
+        described.append(dataclasses.replace(line, detail=detail))
     return described
 
 

@@ -1,7 +1,7 @@
-"""Training and test rows with their labels, checked and numbered alike.
+"""Training and test rows with their labels, checked, and their classes numbered alike.
 
-Labels may be any integers: they are numbered 0..C-1 in ascending order of the classes
-seen in training. A test label that training never saw gets -1, which no prediction
+Labels may be any integers: they are numbered 0..C-1 in ascending order of the
+classes seen in training. A test label that training never saw gets -1, which no prediction
 equals: it counts as wrong, and a note says so.
 """
 
@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..diagnostics._rows import as_labels, as_rows
+from ..diagnostics import as_labels, as_rows
 from ..errors import ShapeError
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """What an evaluation works on, all on the device of the training rows."""
 
     train_h: Float[Tensor, "n e"]
@@ -29,7 +29,7 @@ class Labelled:
     @classmethod
     def of(
         cls, train_h: Tensor, train_labels: Tensor, test_h: Tensor, test_labels: Tensor
-    ) -> "Labelled":
+    ) -> "Labeled":
         """Check the four tensors and number their classes."""
         train, test = as_rows(train_h, "train_h"), as_rows(test_h, "test_h")
         if train.shape[1] != test.shape[1]:
@@ -41,17 +41,17 @@ class Labelled:
         dtype, device = torch.promote_types(train.dtype, test.dtype), train.device
         given = as_labels(train_labels, len(train), "train_labels").to(device)
         asked = as_labels(test_labels, len(test), "test_labels").to(device)
-        train_y, test_y, n_classes, notes = numbered(given, asked)
+        train_y, test_y, n_classes, notes = number_classes(given, asked)
         test = test.to(device, dtype)
         return cls(train.to(dtype), train_y, test, test_y, n_classes, notes)
 
 
-def numbered(
+def number_classes(
     given: Integer[Tensor, " n"], asked: Integer[Tensor, " m"]
 ) -> tuple[Integer[Tensor, " n"], Integer[Tensor, " m"], int, tuple[str, ...]]:
     """Training and test labels as 0..C-1 (test: -1 if unseen), C, and notes.
 
-    >>> numbered(torch.tensor([7, 3]), torch.tensor([3, 5]))[:3]
+    >>> number_classes(torch.tensor([7, 3]), torch.tensor([3, 5]))[:3]
     (tensor([1, 0]), tensor([ 0, -1]), 2)
     """
     classes, train_y = given.unique(return_inverse=True)

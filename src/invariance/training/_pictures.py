@@ -1,6 +1,6 @@
 """The pictures of a run: what the report's map, neighbours and views are made from.
 
-    gallery/gallery.json    names, labels, clusters, places on the map, neighbours
+    gallery/gallery.json    names, labels, clusters, places on the map, neighbors
             thumbnails.jpg  all pictures on one sheet, row by row
             views.png       some pictures, and below each the views of it
 
@@ -27,12 +27,14 @@ from torch import Tensor, nn
 
 from ..data import ImageSource
 from ..errors import InvarianceError
+from ..evaluation import encode_batch, spread_rows
+from ..folder import GALLERY, write_whole
 from ._plan import Plan
 
 MOST = 2000
 THUMBNAIL = 64  # pixels, at most
 COLUMNS = 50
-NEIGHBOURS = 10
+NEIGHBORS = 10
 CLUSTERS = 10  # where no labels say how many
 CHUNK = 250
 VIEWED = 10  # pictures whose views are shown
@@ -48,19 +50,19 @@ def write_gallery(
     A run is complete without it, so a full disk or a lost picture ends nothing.
     """
     try:
-        return _write(plan, encoder, folder / "gallery", device)
+        return _write(plan, encoder, folder / GALLERY, device)
     except (InvarianceError, OSError) as cause:
         return f"The report has no pictures: {cause}"
 
 
 def _write(plan: Plan, encoder: nn.Module, place: Path, device: Any) -> str | None:
     source, part = (plan.source, "train") if plan.test is None else (plan.test, "test")
-    rows = torch.linspace(0, len(source) - 1, min(len(source), MOST)).round().long()
+    rows = spread_rows(len(source), MOST)
     sheet, h = pictures_and_features(source, rows, encoder, device)
     if not np.isfinite(h).all():
         return "The report has no pictures: some features are not finite numbers."
     place.mkdir(exist_ok=True)
-    # all colours at full resolution: half of it would run from one picture to the next
+    # all colors at full resolution: half of it would run from one picture to the next
     sheet.save(place / "thumbnails.jpg", quality=88, subsampling=0, optimize=True)
     view_sheet(plan, device).save(place / "views.png", optimize=True)
     labels = None if source.labels is None else source.labels.cpu()[rows].tolist()
@@ -77,29 +79,29 @@ def _write(plan: Plan, encoder: nn.Module, place: Path, device: Any) -> str | No
         "names": names,
         "labels": labels,
         "class_names": list(source.class_names),
-        **arranged(h, classes),
+        **arrange(h, classes),
     }
     # last: where it is, the pictures are whole. A file's name may hold what no
     # encoding can write, so everything but ASCII is escaped
-    half = place / "gallery.json.part"
-    half.write_text(json.dumps(about), encoding="ascii")
-    half.replace(place / "gallery.json")
+    text = json.dumps(about).encode("ascii")
+    advice = "The report of this run has no pictures."
+    write_whole(place / "gallery.json", text, advice=advice)
     return None
 
 
-def arranged(h: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
+def arrange(h: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
     """Clusters, places on a map, and nearest neighbours with their cosines."""
     length = np.linalg.norm(h, axis=1, keepdims=True)
     unit = h / np.maximum(length, 1e-12)
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)
-    near = np.argsort(-cosines, axis=1, kind="stable")[:, : min(NEIGHBOURS, len(h) - 1)]
+    near = np.argsort(-cosines, axis=1, kind="stable")[:, : min(NEIGHBORS, len(h) - 1)]
     scores = np.take_along_axis(cosines, near, axis=1)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters is no harm
         k = min(n_clusters, len(h))
         clusters = KMeans(k, n_init=3, random_state=0).fit_predict(unit)
-        places = flattened(unit)
+        places = lay_out(unit)
     return {
         "clusters": clusters.tolist(),
         "map": np.round(places.astype(np.float64), 3).tolist(),
@@ -108,13 +110,13 @@ def arranged(h: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
     }
 
 
-def flattened(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
-    """Two coordinates a row: principal components, then t-SNE where it has enough."""
+def lay_out(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
+    """Two coordinates per row: principal components, then t-SNE where it has enough."""
     n, width = unit.shape
-    centred = unit - unit.mean(0)
-    if n < 2 or np.abs(centred).max() < 1e-6:  # all the same: there is nothing to map
+    centered = unit - unit.mean(0)
+    if n < 2 or np.abs(centered).max() < 1e-6:  # all the same: there is nothing to map
         return np.zeros((n, 2), dtype=np.float32)
-    parts = PCA(min(50, n, width), svd_solver="full").fit_transform(centred)
+    parts = PCA(min(50, n, width), svd_solver="full").fit_transform(centered)
     if n < 10:
         parts = np.pad(parts, ((0, 0), (0, max(0, 2 - parts.shape[1]))))
         return parts[:, :2].astype(np.float32)
@@ -131,22 +133,21 @@ def pictures_and_features(
     size = min(THUMBNAIL, max(source.shape[1:]))
     columns = min(COLUMNS, len(rows))
     sheet = Image.new("RGB", (columns * size, -(-len(rows) // columns) * size))
-    encoder.eval()
-    found: list[Tensor] = []
+    features: list[Tensor] = []
     k = 0
     for images in source.batches(rows.split(CHUNK), device=device):
-        found.append(encoder(images.float() / 255).flatten(1).float().cpu())
+        features.append(encode_batch(encoder, images).flatten(1))
         for image in images.cpu():
             spot = (k % columns * size, k // columns * size)
-            sheet.paste(squared(picture(image), size), spot)
+            sheet.paste(fit_square(picture(image), size), spot)
             k += 1
-    return sheet, torch.cat(found).numpy()
+    return sheet, torch.cat(features).numpy()
 
 
 def view_sheet(plan: Plan, device: Any) -> Image.Image:
-    """A column a picture: itself, then its views as the encoder saw them at first."""
+    """A column per picture: itself, then its views as the encoder saw them at first."""
     source, n = plan.source, min(VIEWED, len(plan.source))
-    rows = torch.linspace(0, len(source) - 1, n).round().long()
+    rows = spread_rows(len(source), n)
     images = next(iter(source.batches([rows], device=device)))
     views = plan.views(images, samples=rows, seed=plan.settings.seed, epoch=0)
     side = max(max(batch.shape[2:]) for batch in (images, *views))
@@ -154,13 +155,13 @@ def view_sheet(plan: Plan, device: Any) -> Image.Image:
     scale = min(VIEW / side, max(1, VIEW // side))
     cell = round(scale * side)
     lines = [images, *views]
-    size = (n * (cell + GAP) - GAP, len(lines) * (cell + GAP) - GAP)
-    sheet = Image.new("RGBA", size)
+    whole = (n * (cell + GAP) - GAP, len(lines) * (cell + GAP) - GAP)
+    sheet = Image.new("RGBA", whole)
     for i, line in enumerate(lines):
         for k, image in enumerate(line.cpu()):
-            own = max(1, round(scale * max(image.shape[1:])))
-            small, room = squared(picture(image), own), (cell - own) // 2
-            spot = (k * (cell + GAP) + room, i * (cell + GAP) + room)
+            size = max(1, round(scale * max(image.shape[1:])))
+            small, margin = fit_square(picture(image), size), (cell - size) // 2
+            spot = (k * (cell + GAP) + margin, i * (cell + GAP) + margin)
             sheet.paste(small, spot)
     return sheet
 
@@ -172,7 +173,7 @@ def picture(image: Shaped[Tensor, "c h w"]) -> Image.Image:
 
 
 def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:
-    """Floats in [0, 1] as bytes; others, as after a normalisation, from end to end."""
+    """Floats in [0, 1] as bytes; others, as after a normalization, from end to end."""
     if image.dtype == torch.uint8:
         return image
     image = image.float().nan_to_num(0, 0, 0)
@@ -182,7 +183,7 @@ def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:
     return (255 * image).round().clamp(0, 255).to(torch.uint8)
 
 
-def squared(image: Image.Image, size: int) -> Image.Image:
+def fit_square(image: Image.Image, size: int) -> Image.Image:
     """The whole picture in a square, never cut; pixels stay pixels when enlarged."""
     scale = size / max(image.size)
     width, height = (max(1, round(scale * side)) for side in image.size)
