@@ -11,7 +11,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..diagnostics._rows import above_zero, score_chunks
+from ..diagnostics import above_zero, score_chunks
 from ..errors import SettingError
 from ._labelled import Labelled
 from ._score import Score

@@ -14,7 +14,7 @@ from jaxtyping import Integer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..diagnostics._rows import above_zero, as_labels
+from ..diagnostics import above_zero, as_labels
 from ..errors import SettingError
 from ._fine_tune import zero_layer
 from ._images import Augment, Images, as_images, encode, unit

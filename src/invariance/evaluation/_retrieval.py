@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..diagnostics._rows import score_chunks
+from ..diagnostics import score_chunks
 from ..errors import SettingError
 from ._labelled import Labelled
 from ._score import Score, Setting
