@@ -11,18 +11,21 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ._alignment import alignment
-from ._collapse import collapse
-from ._contrastive_accuracy import contrastive_accuracy
-from ._dimensions import dimensions
-from ._effective_rank import effective_rank, singular_spectrum
-from ._effective_sample_size import effective_sample_size
-from ._mutual_information import mutual_information_bound
 from ._reading import Diagnosis, Reading
-from ._similarities import similarity_histograms
-from ._tolerance import tolerance
-from ._uniformity import uniform_sphere_uniformity, uniformity
-from ._wasserstein import wasserstein_to_uniform
+from ._spectrum import collapse, dimensions, effective_rank, singular_spectrum
+from ._sphere import (
+    alignment,
+    tolerance,
+    uniform_sphere_uniformity,
+    uniformity,
+    wasserstein_to_uniform,
+)
+from ._view_pairs import (
+    contrastive_accuracy,
+    effective_sample_size,
+    mutual_information_bound,
+    similarity_histograms,
+)
 
 KINDS = {"h": "features", "z": "projections"}
 
@@ -44,8 +47,7 @@ def diagnosis(
 
     >>> import torch
     >>> rows = torch.randn(100, 16, generator=torch.Generator().manual_seed(0))
-    >>> found = diagnosis(torch.stack([rows, rows]))
-    >>> found["alignment", "h"].value
+    >>> diagnosis(torch.stack([rows, rows]))["alignment", "h"].value
     0.0
     """
     kinds = {"h": h} if z is None else {"h": h, "z": z}
@@ -110,12 +112,12 @@ def spread_readings(
         "strength.",
         ceiling=float(most),
     )
-    found = dimensions(u)
+    directions = dimensions(u)
     yield Reading(
         "directions used",
         of,
-        float(found.used),
-        found.sentence,
+        float(directions.used),
+        directions.sentence,
         ceiling=float(min(n - 1, d)),
     )
     alike = collapse(u)
@@ -143,7 +145,7 @@ def contrast_readings(
         of,
         value,
         # digits where rounding to whole per cents would hide what is above chance
-        f"{value:.{0 if value >= 0.1 else 2}%} of the images find their own other view "
+        f"{value:.{0 if value >= 0.1 else 2}%} of the images find their other view "
         f"among {n:,} (chance {1 / n:.2%}).".replace("%", " %"),
         ceiling=1.0,
     )

@@ -1,22 +1,56 @@
-r"""The critic of a Gaussian with the correlations of the data: a start for the others.
+"""Critics with nothing to train: exact ones, Gaussian ones, and a start for others."""
 
-$$g(x,y) = \sum_k\Big[\frac{\rho_k\,a_k b_k}{1-\rho_k^2}
-- \frac{\rho_k^2\,(a_k^2+b_k^2)}{2(1-\rho_k^2)} - \tfrac12\log(1-\rho_k^2)\Big]$$
-
-with canonical variates a = A^T x, b = B^T y. On columns made normal it is the exact
-critic of a Gaussian copula; ``Residual`` adds a network that learns what it misses.
-"""
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from ._critic import Critic
+from ._critic import Critic, score_in_chunks
 
 STRONGEST = 1 - 1e-7
 
 
+class Exact(Critic):
+    r"""The exact critic of a known distribution, for tests.
+
+    $$g(x,y) = \log\frac{p(x,y)}{p(x)p(y)} + c$$
+
+    Wraps a function of paired rows, such as ``Pairs.log_ratio``. No bound can do better
+    with any other critic.
+    """
+
+    def __init__(
+        self, log_ratio: Callable[[Tensor, Tensor], Tensor], offset: float | int = 0.0
+    ) -> None:
+        super().__init__()
+        self.log_ratio, self.offset = log_ratio, offset
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """All pairs, a bounded number at a time."""
+        return score_in_chunks(self._block, x, y)
+
+    def _block(self, x: Tensor, y: Tensor) -> Tensor:
+        n, m = len(x), len(y)
+        flat = self.score_pairs(x.repeat_interleave(m, 0), y.repeat(n, 1))
+        return flat.view(n, m)
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        """Partners only."""
+        return self.log_ratio(x, y).to(torch.promote_types(x.dtype, torch.float32)) + (
+            self.offset
+        )
+
+
 class Gaussian(Critic):
-    """Fixed numbers, nothing to train; ``gaussian_critic`` fits it."""
+    r"""The critic of a Gaussian with the correlations of the data.
+
+    $$g(x,y) = \sum_k\Big[\frac{\rho_k\,a_k b_k}{1-\rho_k^2}
+    - \frac{\rho_k^2\,(a_k^2+b_k^2)}{2(1-\rho_k^2)} - \tfrac12\log(1-\rho_k^2)\Big]$$
+
+    with canonical variates a = A^T x, b = B^T y; ``gaussian_critic`` fits them. On
+    columns made normal it is the exact critic of a Gaussian copula; ``Residual`` adds a
+    network that learns what it misses.
+    """
 
     def __init__(
         self, x_mean: Tensor, y_mean: Tensor, x_map: Tensor, y_map: Tensor, rho: Tensor
@@ -37,7 +71,7 @@ class Gaussian(Critic):
         a, b, of_x, of_y = self._terms(x, y)
         return a @ b.T + of_x[:, None] + of_y + self.nats()
 
-    def paired(self, x: Tensor, y: Tensor) -> Tensor:
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
         """Partners only."""
         a, b, of_x, of_y = self._terms(x, y)
         return (a * b).sum(1) + of_x + of_y + self.nats()
@@ -58,9 +92,9 @@ class Residual(Critic):
         """All pairs."""
         return self.base(x, y) + self.learned(x, y)
 
-    def paired(self, x: Tensor, y: Tensor) -> Tensor:
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
         """Partners only."""
-        return self.base.paired(x, y) + self.learned.paired(x, y)
+        return self.base.score_pairs(x, y) + self.learned.score_pairs(x, y)
 
 
 def gaussian_critic(x: Tensor, y: Tensor) -> Gaussian:
@@ -69,8 +103,8 @@ def gaussian_critic(x: Tensor, y: Tensor) -> Gaussian:
     Directions in which x or y hardly vary (below 1e-6 of the largest) are left out, and
     so are correlations no larger than chance makes them.
     """
-    a, x_mean, x_white = _whitened(x.double())
-    b, y_mean, y_white = _whitened(y.double())
+    a, x_mean, x_white = _whiten(x.double())
+    b, y_mean, y_white = _whiten(y.double())
     n = len(x)
     left, rho, right = torch.linalg.svd(a.T @ b / n, full_matrices=False)
     # rho^2 of independent columns is about dx dy / n in sum: the adjusted R^2 of each
@@ -88,7 +122,7 @@ def gaussian_critic(x: Tensor, y: Tensor) -> Gaussian:
     return Gaussian(*(part.to(x.dtype) for part in parts))
 
 
-def _whitened(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _whiten(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     mean = z.mean(0)
     values, vectors = torch.linalg.eigh((z - mean).T @ (z - mean) / len(z))
     keep = values > 1e-12 * values[-1].clamp(min=1e-300)

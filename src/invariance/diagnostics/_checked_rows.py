@@ -55,11 +55,12 @@ def unit_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor,
     return normalize(as_rows(z, name, at_least=at_least), dim=1)
 
 
-def unit_pair(
-    u: Tensor, v: Tensor, *, at_least: int = 1
+def as_pair(
+    u: Tensor, v: Tensor, *, at_least: int = 1, unit: bool = False
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
     """Two views of the same samples: row i of ``u`` belongs to row i of ``v``."""
-    a, b = unit_rows(u, "u", at_least=at_least), unit_rows(v, "v", at_least=at_least)
+    check = unit_rows if unit else as_rows
+    a, b = check(u, "u", at_least=at_least), check(v, "v", at_least=at_least)
     if a.shape != b.shape:
         raise ShapeError(
             "u and v need one row per sample and the same width: "
@@ -67,6 +68,13 @@ def unit_pair(
         )
     dtype = torch.promote_types(a.dtype, b.dtype)
     return a.to(dtype), b.to(a.device, dtype)
+
+
+def unit_pair(
+    u: Tensor, v: Tensor, *, at_least: int = 1
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    """Two views of the same samples, each row divided by its length."""
+    return as_pair(u, v, at_least=at_least, unit=True)
 
 
 def as_labels(labels: Tensor, n: int, name: str = "labels") -> Integer[Tensor, " n"]:
