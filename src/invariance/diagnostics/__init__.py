@@ -50,7 +50,7 @@ from ._sphere import (
     uniformity,
     wasserstein_to_uniform,
 )
-from ._thresholds import is_collapsed, is_saturated, uses_few_directions
+from ..thresholds import is_collapsed, is_saturated, uses_few_directions
 from ._view_pairs import (
     InformationBound,
     PairStatistics,
