@@ -34,7 +34,7 @@ from ._checked_rows import (
 )
 from ._diagnosis import diagnosis
 from ._probes import gradient_signal_to_noise, linear_r2
-from ._reading import Diagnosis, Reading, html_table
+from ..readings import Diagnosis, Reading, html_table
 from ._spectrum import (
     Collapse,
     Dimensions,

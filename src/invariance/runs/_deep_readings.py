@@ -16,7 +16,7 @@ from ..diagnostics import (
 )
 from ..evaluation import linear_probe
 from ..objectives import OBJECTIVES
-from ..views import ViewSet, drawn_parameters
+from ..views import ViewSet, draw_parameters
 
 PAIRED = ("info_nce", "nt_xent", "dcl", "dhel", "flat_nce", "debiased")
 BATCHES = (16, 64, 256)
@@ -33,25 +33,27 @@ def pool_readings(
 ) -> Iterator[Reading]:
     """Information as a batch shows it and as the whole pool does."""
     size = min(batch_size, len(u))
-    found = information_by_pool(
+    pooled = information_by_pool(
         u, v, temperature=temperature, batch_size=size, factor=max(len(u) // size, 1)
     )
     yield Reading(
-        f"information, batches of {size}",
+        "information",
         of,
-        found.batch_nats,
+        pooled.batch_nats,
         f"What one mini-batch shows at temperature {temperature:g}, on average over "
         f"{len(u) // size} of them; none shows more than log {size}.",
         unit="nats",
-        ceiling=found.batch_ceiling,
+        ceiling=pooled.batch_ceiling,
+        batch_size=size,
     )
     yield Reading(
-        f"information, pool of {found.n_pool:,}",
+        "information",
         of,
-        found.pool_nats,
-        found.sentence,
+        pooled.pool_nats,
+        pooled.sentence,
         unit="nats",
-        ceiling=found.pool_ceiling,
+        ceiling=pooled.pool_ceiling,
+        n_pool=pooled.n_pool,
     )
     if len(u) < 8:
         return
@@ -94,11 +96,13 @@ def gradient_readings(
                 continue
             value = gradient_signal_to_noise(u, v, objective, batch_size=size)
             yield Reading(
-                f"gradient signal to noise, {name}, batches of {size}",
+                "gradient signal to noise",
                 of,
                 value,
                 f"With batches of {size}, {name}'s mean gradient is {value:.2f} times "
                 "as long as the noise of one batch.",
+                objective=name,
+                batch_size=size,
             )
 
 
@@ -115,20 +119,21 @@ def augmentation_readings(
     """How much of each augmentation can be read off h and off z, and of the class."""
     if len(h) < FEWEST:
         return
-    drawn = drawn_parameters(views, shape, samples=samples, seed=seed, epoch=epoch)
+    parameters = draw_parameters(views, shape, samples=samples, seed=seed, epoch=epoch)
     kinds = {"h": h} if z is None else {"h": h, "z": z}
-    if drawn:
-        targets = torch.stack(list(drawn.values()), 1)
+    if parameters:
+        targets = torch.stack(list(parameters.values()), 1)
         scores = {of: linear_r2(rows, targets) for of, rows in kinds.items()}
-        for i, name in enumerate(drawn):
+        for i, name in enumerate(parameters):
             for of in kinds:
                 value = scores[of][i]
                 yield Reading(
-                    f"augmentation kept, {name}",
+                    "augmentation kept",
                     of,
                     value,
-                    sentence(name, {k: s[i] for k, s in scores.items()}, of),
+                    sentence(name, value, of),
                     ceiling=1.0,
+                    augmentation=name,
                 )
         mean = {of: sum(max(r, 0.0) for r in s) / len(s) for of, s in scores.items()}
         for of, value in mean.items():
@@ -136,7 +141,7 @@ def augmentation_readings(
                 "augmentations kept, mean",
                 of,
                 value,
-                thrown(mean, of),
+                describe_loss(mean, of),
                 ceiling=1.0,
             )
     if labels is not None and len(labels.unique()) > 1:
@@ -153,14 +158,13 @@ def augmentation_readings(
             )
 
 
-def sentence(name: str, scores: dict[str, float], of: str) -> str:
+def sentence(name: str, value: float, of: str) -> str:
     """One augmentation's R² in words."""
-    value = scores[of]
     much = "nothing" if value < 0.05 else f"{100 * value:.0f} %"
     return f"A linear map reads {much} of the variance of {name} off {of}."
 
 
-def thrown(mean: dict[str, float], of: str) -> str:
+def describe_loss(mean: dict[str, float], of: str) -> str:
     """What the head does to the augmentations, in words."""
     if "z" not in mean:
         return f"On average {100 * mean[of]:.0f} % of an augmentation is read off {of}."
