@@ -16,7 +16,7 @@ from ..diagnostics import (
 )
 from ..evaluation import linear_probe
 from ..objectives import OBJECTIVES
-from ..views import ViewSet, drawn_parameters
+from ..views import ViewSet, draw_parameters
 
 PAIRED = ("info_nce", "nt_xent", "dcl", "dhel", "flat_nce", "debiased")
 BATCHES = (16, 64, 256)
@@ -115,7 +115,7 @@ def augmentation_readings(
     """How much of each augmentation can be read off h and off z, and of the class."""
     if len(h) < FEWEST:
         return
-    drawn = drawn_parameters(views, shape, samples=samples, seed=seed, epoch=epoch)
+    drawn = draw_parameters(views, shape, samples=samples, seed=seed, epoch=epoch)
     kinds = {"h": h} if z is None else {"h": h, "z": z}
     if drawn:
         targets = torch.stack(list(drawn.values()), 1)
