@@ -11,7 +11,7 @@ from torch import nn
 from ..data import ImageSource, load
 from ..data._load import is_there
 from ..data._load import read as read_data
-from ..encoders import Encoder, build_encoder, standardised
+from ..encoders import Encoder, build_encoder, standardize
 from ..errors import DataError, InvarianceError, SettingError, near_path
 from ..training import Run, Train, _checkpoint, _encoder_file
 from ..training._plan import begun_from, seed_all
@@ -94,7 +94,7 @@ def untrained(run: Opened) -> tuple[Encoder | None, str]:
         )
         first: Any = run.encoder.network[0]  # type: ignore[index]
         mean, std = (x.flatten().tolist() for x in (first.mean, first.std))
-        encoder = standardised(encoder, mean, std)
+        encoder = standardize(encoder, mean, std)
         if settings.start_from:
             encoder = begun_from(settings.start_from, encoder, None)
     except (InvarianceError, OSError, RuntimeError) as cause:

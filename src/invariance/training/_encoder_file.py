@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, build_encoder, standardised
+from ..encoders import ENCODERS, Encoder, build_encoder, standardize
 from ..errors import DataError, SettingError, near_path
 from . import _checkpoint
 
@@ -120,7 +120,7 @@ def _rebuilt(
             image_size=size,
             stem="auto" if network is not None else said["stem"],
         )
-    encoder = standardised(encoder, [0.0] * channels, [1.0] * channels)
+    encoder = standardize(encoder, [0.0] * channels, [1.0] * channels)
     try:
         encoder.load_state_dict(weights)
     except RuntimeError:
