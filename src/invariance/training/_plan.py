@@ -239,9 +239,7 @@ def make_encoder(
     some = torch.linspace(0, len(source) - 1, min(len(source), 1000)).long()
     pixels = next(iter(source.batches([some]))).double() / 255
     mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
-    return standardize(
-        encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std]
-    )
+    return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
 
 
 def seed_all(seed: int) -> None:
