@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, build_encoder, standardised
+from ..encoders import ENCODERS, Encoder, build_encoder, standardize
 from ..errors import DataError, SettingError, near_path
 from ..folder import CHECKPOINTS, ENCODER, write_whole
 from . import _checkpoint
@@ -117,7 +117,7 @@ def _rebuild(
             image_size=size,
             stem="auto" if network is not None else about["stem"],
         )
-    encoder = standardised(encoder, [0.0] * channels, [1.0] * channels)
+    encoder = standardize(encoder, [0.0] * channels, [1.0] * channels)
     try:
         encoder.load_state_dict(weights)
     except RuntimeError:

@@ -15,7 +15,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from ..data import ImageSource, load
-from ..encoders import Encoder, build_encoder, standardised
+from ..encoders import Encoder, build_encoder, standardize
 from ..errors import DataError, SettingError, choose
 from ..methods import METHODS, Learner, Method, build, customised
 from ..negatives import NEGATIVES
@@ -234,13 +234,11 @@ def make_encoder(
         pretrained=settings.pretrained,
     )
     if settings.pretrained and channels == 3:
-        return standardised(encoder, IMAGENET_MEAN, IMAGENET_STD)
+        return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
     some = torch.linspace(0, len(source) - 1, min(len(source), 1000)).long()
     pixels = next(iter(source.batches([some]))).double() / 255
     mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
-    return standardised(
-        encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std]
-    )
+    return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
 
 
 def seed_all(seed: int) -> None:

@@ -14,10 +14,10 @@ from invariance.views import (
     RandomRotation,
     Sometimes,
     ViewSet,
-    drawn_parameters,
+    draw_parameters,
 )
 
-ASKED = {"samples": torch.arange(10, 50), "seed": 3, "epoch": 7}
+KEYS = {"samples": torch.arange(10, 50), "seed": 3, "epoch": 7}
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def images():
 
 
 def drawn(views, **changes):
-    return drawn_parameters(views, (3, 16, 16), **ASKED | changes)
+    return draw_parameters(views, (3, 16, 16), **KEYS | changes)
 
 
 def test_angles_turn_the_images_as_the_view_did(images):
@@ -35,7 +35,7 @@ def test_angles_turn_the_images_as_the_view_did(images):
     assert found.keys() == {"rotation (cos)", "rotation (sin)"}
     turn = torch.atan2(found["rotation (sin)"], found["rotation (cos)"]).rad2deg()
     again = RandomRotation(180).apply(images, turn)
-    same = (again == views(images, **ASKED)[1]).float().mean()
+    same = (again == views(images, **KEYS)[1]).float().mean()
     assert same > 0.999  # an angle through sine and cosine may round a pixel over
 
 
@@ -47,24 +47,24 @@ def test_boxes_crop_the_images_as_the_view_did(images):
     width, height = (area * shape).sqrt().round(), (area / shape).sqrt().round()
     left, top = found["crop x"] * 16 - width / 2, found["crop y"] * 16 - height / 2
     boxes = torch.stack([top, left, height, width], 1).round().long()
-    assert torch.equal(crop.apply(images, boxes), views(images, **ASKED)[0])
+    assert torch.equal(crop.apply(images, boxes), views(images, **KEYS)[0])
 
 
 def test_what_happens_sometimes_reads_neutral_elsewhere(images):
     blur = GaussianBlur(sigma=(0.5, 2.0), kernel_size=3)
     views = ViewSet([[Sometimes(0.5, blur), RandomGrayscale(0)]])
     found = drawn(views)
-    assert found.keys() == {"blur"}  # grey never happens: it is constant
-    changed = (views(images, **ASKED)[0] != images).flatten(1).any(1)
+    assert found.keys() == {"blur"}  # gray never happens: it is constant
+    changed = (views(images, **KEYS)[0] != images).flatten(1).any(1)
     assert torch.equal(changed, found["blur"] > 0)
     assert 5 < int(changed.sum()) < 35
 
 
 def test_what_happens_twice_has_happened_if_either_did(images):
     views = ViewSet([[RandomGrayscale(0.3), RandomGrayscale(0.3)]])
-    seen = views(images, **ASKED)[0]
-    grey = (seen[:, 0] == seen[:, 1]).flatten(1).all(1)
-    assert torch.equal(grey, drawn(views)["grey"] == 1)
+    seen = views(images, **KEYS)[0]
+    gray = (seen[:, 0] == seen[:, 1]).flatten(1).all(1)
+    assert torch.equal(gray, drawn(views)["gray"] == 1)
 
 
 def test_an_affine_motion_has_its_parts():
@@ -79,7 +79,7 @@ def test_an_affine_motion_has_its_parts():
 def test_every_recipe_has_finite_names_of_its_own(recipe, channels):
     views = ViewSet(RECIPES[recipe](96, channels))
     for view in range(2):
-        found = drawn_parameters(views, (channels, 96, 96), **ASKED, view=view)
+        found = draw_parameters(views, (channels, 96, 96), **KEYS, view=view)
         assert {"crop x", "crop area", "flip"} <= found.keys()
         assert all(v.isfinite().all() and v.shape == (40,) for v in found.values())
         assert ("hue" in found) == (channels == 3 and recipe != "weak")

@@ -7,6 +7,9 @@ r"""Projection heads: from the features h that are kept to the rows z that are t
 
 The head is thrown away after training: it takes the damage of the objective, and h
 stays rich. A last batch norm, without scale or shift, keeps each coordinate alive.
+
+A predictor, p = W2 relu(bn(W1 z)), sits on one branch of byol and sim_siam only and
+guesses the other branch's row, which keeps them from giving every sample one answer.
 """
 
 from itertools import pairwise
@@ -15,7 +18,7 @@ from torch import nn
 
 from ..errors import SettingError, choose
 
-HEADS = {"none": 0, "linear": 1, "mlp2": 2, "mlp3": 3}  # how many linear layers
+HEADS = {"none": 0, "linear": 1, "mlp2": 2, "mlp3": 3}  # number of linear layers
 
 
 class Head(nn.Sequential):
@@ -64,12 +67,37 @@ def build_head(
     layers: list[nn.Module] = []
     for step, (before, after) in enumerate(pairwise(widths), start=1):
         last = step == n_layers
-        normed = last_batch_norm if last else batch_norm
-        layers.append(nn.Linear(before, after, bias=not normed))
-        if normed:
+        normalized = last_batch_norm if last else batch_norm
+        layers.append(nn.Linear(before, after, bias=not normalized))
+        if normalized:
             layers.append(nn.BatchNorm1d(after, affine=not last))
         if not last:
             layers.append(nn.ReLU(inplace=True))
     if not n_layers and last_batch_norm:
         layers.append(nn.BatchNorm1d(width, affine=False))
     return Head(*layers, width=widths[-1])
+
+
+class Predictor(nn.Sequential):
+    """A two-layer perceptron that keeps the width of its rows.
+
+    SimSiam narrows in between (2048 -> 512 -> 2048), BYOL widens (256 -> 4096 -> 256).
+
+    >>> import torch
+    >>> predictor = Predictor(128, hidden=32)
+    >>> predictor(torch.zeros(4, 128)).shape
+    torch.Size([4, 128])
+    """
+
+    def __init__(self, width: int, hidden: int):
+        if min(width, hidden) < 1:
+            raise SettingError(
+                f"width and hidden need to be 1 or more: got {width} and {hidden}."
+            )
+        super().__init__(
+            nn.Linear(width, hidden, bias=False),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(inplace=True),
+            nn.Linear(hidden, width),
+        )
+        self.width = width
