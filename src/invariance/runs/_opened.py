@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
-from ..data import ImageSource, load
-from ..data._load import is_there
-from ..data._load import read as read_data
+from ..data import ImageSource, data_exists, default_shape, load
 from ..encoders import Encoder, build_encoder, standardize
 from ..errors import DataError, InvarianceError, SettingError, near_path
 from ..training import Run, Train, _checkpoint, _encoder_file
@@ -154,7 +151,7 @@ def part_of(
             f"{run.name} was trained on an object given in Python, which a run folder "
             "cannot keep: name data with --data, or pass data= in Python."
         )
-    if own and not is_there(settings.data):
+    if own and not data_exists(settings.data):
         raise DataError(
             f"{run.name} was trained on {settings.data!r}, which is not there (any "
             "more, or from here): put it back, or say with --data FOLDER where it is "
@@ -173,10 +170,10 @@ def part_of(
         image_size=size,
         channels=channels,
         n=(settings.limit if own and split == "train" else None) if n is None else n,
-        root=root,
+        data_root=root,
         device=device,
     )
-    notes = tuple(note for note in source.notes if "unreadable" in note)
+    notes = tuple(str(n) for n in source.notes if n.kind == "unreadable")
     if not own:
         notes = (*converted(data, source, root), *notes)
     return source, notes
@@ -184,18 +181,7 @@ def part_of(
 
 def converted(data: Any, source: ImageSource, root: str | None) -> tuple[str, ...]:
     """A sentence if the images are not of the shape that the encoder takes."""
-    with torch.random.fork_rng(devices=[]):
-        found = read_data(
-            data,
-            split="train",
-            n=1,
-            root=root,
-            seed=0,
-            max_bad_fraction=1.0,
-            image_size=None,
-            channels=None,
-        )
-    there, here = found.items.shape, source.shape
+    there, here = default_shape(data, data_root=root), source.shape
     if there == here:
         return ()
     done = ["resized"] * (there[1:] != here[1:])
