@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from ..data import ImageSource, describe_conversion, is_there, load
+from ..data import ImageSource, data_exists, default_shape, load
 from ..encoders import Encoder, build_encoder, standardize
 from ..errors import DataError, InvarianceError, SettingError
 from ..folder import (
@@ -127,7 +127,7 @@ def load_part(
             f"{run.name} was trained on an object given in Python, which a run folder "
             "cannot keep: name data with --data, or pass data= in Python."
         )
-    if own and not is_there(settings.data):
+    if own and not data_exists(settings.data):
         raise DataError(
             f"{run.name} was trained on {settings.data!r}, which is not there (any "
             "more, or from here): put it back, or say with --data FOLDER where it is "
@@ -146,13 +146,27 @@ def load_part(
         image_size=size,
         channels=channels,
         n=(settings.limit if own and split == "train" else None) if n is None else n,
-        root=data_root,
+        data_root=data_root,
         device=device,
     )
     notes = [str(note) for note in source.notes if note.kind == "unreadable"]
     if not own:
-        notes = [*describe_conversion(data, source, data_root), *notes]
+        notes = [*_conversion(data, source, data_root), *notes]
     return source, tuple(notes)
+
+
+def _conversion(data: Any, source: ImageSource, data_root: str | None) -> list[str]:
+    """A sentence if the images are not of the shape that the encoder takes."""
+    before, after = default_shape(data, data_root=data_root), source.shape
+    if before == after:
+        return []
+    changes = ["resized"] * (before[1:] != after[1:])
+    if before[0] != after[0]:
+        grey = after[0] == 1
+        changes.append("turned to grey" if grey else "given three equal channels")
+    a, b = ("x".join(map(str, shape)) for shape in (before, after))
+    how = " and ".join(changes)
+    return [f"Images of {source.name} were {how}: {a}, the encoder takes {b}."]
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Plan:
                 split="test",
                 image_size=size,
                 channels=channels if channels in (1, 3) else None,
-                root=self.settings.data_root,
+                data_root=self.settings.data_root,
             )
         except DataError:
             return None
@@ -106,7 +106,7 @@ class Plan:
         """What was decided, in sentences."""
         c, h, w = self.source.shape
         yield f"data: {self.source.name}, {len(self.source):,} images of {c}x{h}x{w}"
-        yield from self.source.notes
+        yield from map(str, self.source.notes)
         n = sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
         yield (
             f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
@@ -154,7 +154,7 @@ def make_plan(
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
-        root=settings.data_root,
+        data_root=settings.data_root,
         device=device,
     )
     per_step = settings.batch_size * settings.optim.accumulate

@@ -11,7 +11,7 @@ from typing import Any
 from lightning_fabric import Fabric
 from torch import nn
 
-from ..data import is_there
+from ..data import data_exists
 from ..errors import SettingError, TrainingError
 from ..evaluation import Evaluation
 from ..folder import (
@@ -105,7 +105,7 @@ def train(
     if settings.resume:
         folder = Path(settings.resume)
         settings = settings_to_resume(settings)
-        if data is None and not is_there(settings.data):
+        if data is None and not data_exists(settings.data):
             raise TrainingError(
                 f"{folder} was training on {settings.data!r}, which is not there (any "
                 "more, or from here): put it back or a link to it, then go on with the "
