@@ -62,11 +62,15 @@ class Reading:
         return {name: value for name, value in pairs if value is not None}
 
     @property
+    def setting_words(self) -> list[str]:
+        """The settings, for people to read."""
+        forms = {"batch_size": "batches of {:d}", "n_pool": "pool of {:,}"}
+        return [forms.get(k, "{}").format(v) for k, v in self.settings.items()]
+
+    @property
     def label(self) -> str:
         """The name and the settings, for people to read."""
-        words = {"batch_size": "batches of {:d}", "n_pool": "pool of {:,}"}
-        parts = (words.get(k, "{}").format(v) for k, v in self.settings.items())
-        return ", ".join([self.name, *parts])
+        return ", ".join([self.name, *self.setting_words])
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Reading":

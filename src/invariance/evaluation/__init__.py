@@ -11,8 +11,8 @@
 | ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
 
 ``evaluate_encoders`` runs them on an encoder and its baselines: pixels, and the encoder
-before training. ``raw_pixels`` are the features to beat. Whatever is chosen is chosen on
-training rows; scores are deterministic given their seed and carry an interval where
+before training. ``raw_pixels`` are the features to beat. Whatever is chosen is chosen
+on training rows; scores are deterministic given their seed and carry an interval where
 there is one, their settings, and notes on anything that a reader should know.
 """
 

@@ -1,7 +1,7 @@
 """Training and test rows with their labels, checked, and their classes numbered alike.
 
-Labels may be any integers: they are numbered 0..C-1 in ascending order of the
-classes seen in training. A test label that training never saw gets -1, which no prediction
+Labels may be any integers: they are numbered 0..C-1 in ascending order of the classes
+seen in training. A test label that training never saw gets -1, which no prediction
 equals: it counts as wrong, and a note says so.
 """
 

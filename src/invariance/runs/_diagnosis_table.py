@@ -60,7 +60,10 @@ def gradients(readings: Iterable[Reading]) -> list[str]:
     if not grid:
         return []
     sizes = list(dict.fromkeys(size for cells in grid.values() for size in cells))
-    lines = ["", "gradient: length of its mean over the noise of a batch, by batch size"]
+    lines = [
+        "",
+        "gradient: length of its mean over the noise of a batch, by batch size",
+    ]
     lines.append(" " * NAMES + "".join(f"{size:>{CELL}}" for size in sizes))
     for objective, cells in grid.items():
         text = "".join(f"{cells.get(size, ''):>{CELL}}" for size in sizes)

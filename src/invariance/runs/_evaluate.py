@@ -1,4 +1,4 @@
-"""``evaluate``: runs in, scores beside their baselines out, and into the run folders."""
+"""``evaluate``: score runs beside their baselines, and keep the scores with them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -74,12 +74,16 @@ def evaluate(
     place = choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
     folders = [run.folder for run in opened]
-    labels, notes = describe_settings(folders, [to_dict(run.settings) for run in opened])
+    labels, notes = describe_settings(
+        folders, [to_dict(run.settings) for run in opened]
+    )
     all_rows: list[Row] = []
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
     for run, label in zip(opened, labels, strict=True):
-        train, remarks = load_part(run, data, "train", device=place, data_root=data_root)
+        train, remarks = load_part(
+            run, data, "train", device=place, data_root=data_root
+        )
         test, _ = load_part(run, data, "test", device=place, data_root=data_root)
         task = make_task(train, test, limit=limit, device=place)
 
@@ -92,7 +96,10 @@ def evaluate(
         if key not in pixels:
             pixels[key] = evaluate_encoders(task, {"raw pixels": None}, **common)
         encoders, epochs, why = _encoders(run, place)
-        rows = [*pixels[key], *evaluate_encoders(task, encoders, epochs=epochs, **common)]
+        rows = [
+            *pixels[key],
+            *evaluate_encoders(task, encoders, epochs=epochs, **common),
+        ]
         if supervised:
             before = encoders.get("untrained encoder")
             if before is None:

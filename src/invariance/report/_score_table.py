@@ -1,13 +1,11 @@
-"""The summary: a few figures at the top, and the table of scores."""
+"""A few figures at the top of the page, and the table of scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ._files import RunFiles
+from ..folder import TRAINED, Cell, Line, Record, Scores
 from ._html import Html, Missing, lines, table, tag
-from ._numbers import counted, number, told
-from ._scores import METRICS, Cell, Line, Scores, tabulated
+from ._numbers import count, show_number
 
-TRAINED = "trained encoder"
 BELOW = {
     "raw pixels": "no training at all",
     "untrained encoder": "before training",
@@ -17,21 +15,23 @@ BELOW = {
 }
 
 
-def figures(run: RunFiles) -> Html:
+def figures(run: Record) -> Html:
     """The numbers to remember, large."""
-    scores, found = run_scores(run), []
+    scores, items = run.scores, []
     for protocol, name in (("linear", "linear probe"), ("knn", "kNN")):
         cell, was = (scores.cell(f, protocol) for f in (TRAINED, "untrained encoder"))
         if cell is not None:
-            before = "" if was is None else f"untrained {told(was.mean, True)}"
-            found.append((name, told(cell.mean, True), before))
+            before = "" if was is None else f"untrained {show_number(was.mean, True)}"
+            items.append((name, show_number(cell.mean, True), before))
     nats, ceiling = run.last("mi_nats"), run.last("mi_ceiling")
     if nats is not None:
         most = "" if ceiling is None else f"nats, of {ceiling:.2f} at most"
-        found.append(("shared information", f"{nats:.2f}", most or "nats"))
+        items.append(("shared information", f"{nats:.2f}", most or "nats"))
     if (rank := run.last("effective_rank")) is not None:
-        found.append(("effective rank", told(rank), "directions the projections use"))
-    if not found:
+        items.append(
+            ("effective rank", show_number(rank), "directions the projections use")
+        )
+    if not items:
         return Html()
     pairs = [
         tag(
@@ -39,44 +39,44 @@ def figures(run: RunFiles) -> Html:
             tag("dt", name),
             tag("dd", tag("b", value), tag("small", below)),
         )
-        for name, value, below in found
+        for name, value, below in items
     ]
     return tag("dl", lines(*pairs), class_="figures")
 
 
-def scored(run: RunFiles) -> Html:
+def show_scores(run: Record) -> Html:
     """The table of scores, or why there is none."""
-    if not run.scores:
+    if not run.rows:
         return Missing(f"No scores: {why_no_scores(run)}.")
-    scores = run_scores(run)
-    heads = {name: headed(name) for name in scores.features}
+    scores = run.scores
+    heads = {name: head(name) for name in scores.features}
     return lines(score_table(scores, heads), *notes(run, scores))
 
 
-def why_no_scores(run: RunFiles) -> str:
+def why_no_scores(run: Record) -> str:
     """What stands where scores would."""
     if run.config.get("evaluate") is False:
         return "evaluation was switched off"
     if not run.finished:
         return "the run is not finished"
-    if run.labelled is False:
+    if run.labeled is False:
         return "there are no labels in these data"
     return "there is no whole evaluation.jsonl"
 
 
-def headed(features: str) -> Html:
+def head(features: str) -> Html:
     """The heading of a column, with what the features are."""
     below = BELOW.get(features)
     return Html(tag("span", features) + (tag("small", below) if below else ""))
 
 
 def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:
-    """A line a protocol, a column a kind of features (or a run)."""
+    """A line per protocol, a column per kind of features (or per run)."""
     rows = [
         [
-            entitled(line, with_data=line.data != scores.data),
+            title(line, with_data=line.data != scores.data),
             *(
-                shown(line.cells[name], line.share, own=name == TRAINED)
+                show_cell(line.cells[name], line.share, own=name == TRAINED)
                 if name in line.cells
                 else tag("span", "–", class_="none", aria_label="not measured")
                 for name in heads
@@ -87,42 +87,32 @@ def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:
     return table(["", *heads.values()], rows, label="Scores", kind="numbers scores")
 
 
-def entitled(line: Line, *, with_data: bool) -> Html:
+def title(line: Line, *, with_data: bool) -> Html:
     """What a line measures."""
-    said = []
-    if line.metric != "accuracy":
-        said.append(METRICS.get(line.metric, line.metric))
-    for key, value in line.settings:
-        share = number(value)
-        if key == "share" and share is not None:
-            said.append(f"{100 * share:g} % of them")
-        elif key == "n_labels":
-            said.append(f"{value} labels")
-        else:
-            said.append(f"{key} = {value}" if key == "k" else f"{key} {value}")
-    if with_data:
-        said.append(f"on {line.data}")
-    return Html(tag("span", line.title) + tag("small", ", ".join(said)))
+    on = f"on {line.data}" if with_data else ""
+    name = line.name[:1].upper() + line.name[1:] if line.name.islower() else line.name
+    detail = ", ".join(filter(None, [line.detail, on]))
+    return Html(tag("span", name) + tag("small", detail))
 
 
-def shown(cell: Cell, share: bool, own: bool = False) -> Html:
+def show_cell(cell: Cell, share: bool, own: bool = False) -> Html:
     """A value, how sure it is, and a bar as long as it."""
-    value, below = told_score(cell.mean, share), ""
+    value, below = show_score(cell.mean, share), ""
     if cell.spread is not None:
-        value += f" ± {told_score(cell.spread, share)}"
-        below = counted(len(cell.values), cell.each)
+        value += f" ± {show_score(cell.spread, share)}"
+        below = count(len(cell.values), cell.repeated)
     elif cell.interval is not None:
-        low, high = (told_score(end, share) for end in cell.interval)
+        low, high = (show_score(end, share) for end in cell.interval)
         below = f"{low} to {high}"
     unit = " %" if share else ""
     parts = (tag("span", value + unit, class_="value"), bar(cell), tag("small", below))
     return tag("div", *parts, class_="own" if own else None)
 
 
-def told_score(value: float, share: bool) -> str:
+def show_score(value: float, share: bool) -> str:
     """In per cent, or as it is.
 
-    >>> told_score(0.9384, True), told_score(0.9384, False)
+    >>> show_score(0.9384, True), show_score(0.9384, False)
     ('93.8', '0.938')
     """
     return f"{100 * value:.1f}" if share else f"{value:.3f}"
@@ -149,32 +139,27 @@ def bar(cell: Cell) -> Html:
     )
 
 
-def notes(run: RunFiles, scores: Scores) -> list[Html]:
+def notes(run: Record, scores: Scores) -> list[Html]:
     """How the scores came about."""
-    said = []
+    texts = []
     if scores.n_test is not None:
-        tested = counted(scores.n_test, "test image")
-        said.append(f"{tested} of {scores.data} that were never trained on.")
+        tested = count(scores.n_test, "test image")
+        texts.append(f"{tested} of {scores.data} that were never trained on.")
     cells = [cell for line in scores.lines for cell in line.cells.values()]
     if any(cell.interval for cell in cells):
-        said.append(
+        texts.append(
             "Below a value is its 95 % interval, which covers the draw of the test "
             "images, not the seed of the training."
         )
     if any(cell.spread is not None for cell in cells):
-        said.append("± is the standard deviation over draws or seeds.")
+        texts.append("± is the standard deviation over draws or seeds.")
     if TRAINED in scores.features and "best epoch" not in scores.features:
-        said.append("The final epoch is scored; none was chosen by its score.")
-    texts = [" ".join(said), " ".join(scores.notes)]
-    return [tag("p", text, class_="note") for text in texts if text]
+        texts.append("The final epoch is scored; none was chosen by its score.")
+    both = [" ".join(texts), " ".join(scores.notes)]
+    return [tag("p", text, class_="note") for text in both if text]
 
 
-def run_scores(run: RunFiles) -> Scores:
-    """The table of a run."""
-    return tabulated(run.scores or [], run.config.get("data", ""))
-
-
-def summary(run: RunFiles) -> str:
+def summarize(run: Record) -> str:
     """The run in a line."""
     config = run.config
     if not config:
@@ -182,12 +167,3 @@ def summary(run: RunFiles) -> str:
     text = f"{config.get('method', '?')} on {config.get('data', '?')}"
     text += f", {config.get('epochs', '?')} epochs"
     return f"{text}, batches of {config.get('batch_size', '?')}"
-
-
-def listed(words: Sequence[str]) -> str:
-    """Words joined as a person would.
-
-    >>> listed(["a", "b", "c"]), listed(["a"])
-    ('a, b and c', 'a')
-    """
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
