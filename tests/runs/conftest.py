@@ -10,8 +10,8 @@ from PIL import Image
 
 import invariance as inv
 from invariance.encoders import build_encoder, standardize
-from invariance.training import Train, _encoder_file
-from invariance.training._config import to_yaml
+from invariance.folder import to_yaml
+from invariance.training import Train, write_encoder
 
 
 def make_run(folder, name="tiny", image_size=16, channels=3, seed=0):
@@ -23,7 +23,7 @@ def make_run(folder, name="tiny", image_size=16, channels=3, seed=0):
         for parameter in encoder.parameters():  # so that no layer is idle
             parameter.data += 0.05 * torch.randn_like(parameter)
     encoder = standardize(encoder, [0.4] * channels, [0.25] * channels)
-    _encoder_file.write(encoder, folder / "encoder.safetensors")
+    write_encoder(encoder, folder / "encoder.safetensors")
     (folder / "config.yaml").write_text(to_yaml(Train(encoder=name)))
     return folder
 

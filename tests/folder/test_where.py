@@ -6,8 +6,11 @@ import pytest
 import yaml
 
 from invariance.errors import SettingError
-from invariance.runs import overviews
-from invariance.runs._where import where
+from invariance.folder import overviews
+from invariance.training import complete_settings
+from invariance.folder._where import (
+    holds as where,  # no public name shows its errors alone
+)
 
 KNOWN = {
     "optim.lr": 0.05,
@@ -71,16 +74,10 @@ def test_what_is_not_understood_is_refused(expression, message):
         where(expression, KNOWN)
 
 
-def make(folder, name, scores=None, lines=None, **settings):
+def make(folder, name, lines=None, **settings):
     run = folder / name
     run.mkdir(parents=True)
     (run / "config.yaml").write_text(yaml.safe_dump(settings))
-    if scores is not None:
-        rows = [
-            {"features": f, "knn": {"accuracy": k}, "linear": {"accuracy": p}}
-            for f, k, p in scores
-        ]
-        (run / "evaluation.json").write_text(json.dumps(rows))
     if lines is not None:
         text = "\n".join(json.dumps(line) for line in lines)
         (run / "evaluation.jsonl").write_text(text + "\nhalf a li")
@@ -93,13 +90,15 @@ def line(value, features="trained encoder", protocol="linear", **more):
 
 
 def names(folder, expression=None):
-    return [run.folder.name for run in overviews(folder, expression)]
+    runs = overviews(folder, expression, complete=complete_settings)
+    return [run.folder.name for run in runs]
 
 
 def test_runs_are_chosen_by_settings_and_scores(tmp_path):
     make(tmp_path, "a", optim={"lr": 0.05})
     make(tmp_path, "b", optim={"lr": 0.5}, method="dcl")
-    make(tmp_path, "c", [("raw pixels", 0.9, 0.9), ("trained encoder", 0.4, 0.7)])
+    scores = [line(0.9, "raw pixels"), line(0.4, protocol="knn"), line(0.7)]
+    make(tmp_path, "c", scores)
     make(tmp_path, "d", optim={"name": "sgd"})
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.yaml").write_text("{[")

@@ -6,16 +6,16 @@ import json
 import pytest
 
 from invariance.errors import TrainingError
-from invariance.training import Train, train
-from invariance.training._config import to_yaml
-from invariance.training._run_folder import (
+from invariance.folder import (
     Metrics,
-    environment,
+    describe_environment,
     new_folder,
     read_metrics,
     read_settings,
+    to_yaml,
     write_json,
 )
+from invariance.training import Train, train
 
 
 def test_a_taken_name_gets_a_number(tmp_path):
@@ -71,7 +71,7 @@ def test_metrics_on_a_full_disk_say_so(tmp_path):
 
 
 def test_the_environment_is_plain_json():
-    about = json.loads(json.dumps(environment("cpu")))
+    about = json.loads(json.dumps(describe_environment("cpu")))
     assert about["device"] == "cpu" and about["packages"]["torch"]
 
 
@@ -79,15 +79,15 @@ def run_of(folder, settings, **env):
     """A folder with the settings of a run, and what it says of its making."""
     folder.mkdir()
     (folder / "config.yaml").write_text(to_yaml(settings))
-    write_json(folder / "env.json", environment("cpu") | env)
+    write_json(folder / "env.json", describe_environment("cpu") | env)
     return folder
 
 
 def test_one_row_of_an_old_run_stays_one_row(tmp_path):
     old = run_of(tmp_path / "old", Train(options={"k": 1.0, "outer": 1.0}), format=1)
-    assert repr(read_settings(old).options) == "{'k': 1, 'outer': 1.0}"
+    assert repr(read_settings(old, Train).options) == "{'k': 1, 'outer': 1.0}"
     new = run_of(tmp_path / "new", Train(options={"k": 1.0}))
-    assert repr(read_settings(new).options) == "{'k': 1.0}"
+    assert repr(read_settings(new, Train).options) == "{'k': 1.0}"
 
 
 def test_a_run_of_a_newer_version_is_refused(tmp_path):

@@ -1,11 +1,9 @@
 """The sentence that a number deserves."""
 
 import pytest
+from tests.made_runs import N_READINGS, gallery, reading, score, scores
 
-from invariance.report._files import read_run
-from invariance.report._verdict import verdict
-
-from .conftest import N_READINGS, gallery, reading, score, scores
+from invariance.folder import judge, read_record, read_verdict, write_verdict
 
 
 @pytest.fixture
@@ -13,9 +11,9 @@ def words(made):
     """What is found about a made-up run: (mood, word) pairs and all the text."""
 
     def find(**changes):
-        found = verdict(read_run(made(**changes)))
+        found = judge(read_record(made(**changes)))
         text = " ".join(f"{f.text} {f.command}" for f in found)
-        return [(f.mood, f.word) for f in found], text
+        return [(f.mood, f.title) for f in found], text
 
     return find
 
@@ -114,3 +112,20 @@ def test_readings_that_stay_where_they_were(words):
 def test_nothing_to_go_by(words):
     found, _ = words(evaluation=None, metrics=None)
     assert found == [("unsure", "Not known yet")]
+
+
+def test_what_is_stored_is_what_is_shown(made):
+    folder = made()
+    stored = write_verdict(folder)
+    assert [f.title for f in stored] == ["It learned"]
+    assert read_verdict(read_record(folder)) == stored
+    path = folder / "verdict.json"
+    path.write_text(path.read_text().replace("It learned", "As stored"))
+    assert read_verdict(read_record(folder))[0].title == "As stored"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '[{"kind": 1}]', "[3]", '[{"mood'])
+def test_a_broken_verdict_is_judged_anew(made, text):
+    folder = made()
+    (folder / "verdict.json").write_text(text)
+    assert read_verdict(read_record(folder))[0].title == "It learned"
