@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from invariance.data import correlated_gaussian, paired, read_variable
 from invariance.errors import DataError
+from invariance.estimators import correlated_gaussian, pair_rows, read_variable
 
 QUICK = ("--max-steps", "40")
 
@@ -176,7 +176,7 @@ def test_rows_without_a_common_name_are_refused(tmp_path):
         )
     a, b = (read_variable(str(tmp_path / f"{k}.npz")) for k in "ab")
     with pytest.raises(DataError, match="no row in common"):
-        paired(a, b)
+        pair_rows(a, b)
 
 
 GAUSSIAN = ("x.npy", "y.npy", "--estimators", "gaussian")
