@@ -34,7 +34,7 @@ ARROWS: dict[str, set[str]] = {
     "diagnostics": {"errors", "partition"},
     "evaluation": {"errors", "partition", "diagnostics"},
     "critics": {"errors", "partition"},
-    "estimators": {"errors", "partition", "critics"},
+    "estimators": {"errors", "partition", "diagnostics", "critics"},
     "report": {"errors"},
     "methods": {
         *("errors", "partition", "objectives", "negatives"),
