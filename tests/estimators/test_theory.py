@@ -95,7 +95,7 @@ def test_the_bias_of_info_nce_shrinks_like_one_over_k():
 
 
 @pytest.mark.parametrize("name", ["unnormalized_ba", "mine"])
-def test_what_overestimates_is_labelled_so(name):
+def test_what_overestimates_is_labeled_so(name):
     g, _, _ = ratios(6, 8000, seed=5)
     bound = est.BOUNDS[name]
     values = bound.value(g, g.new_zeros(g.shape[:-1]))

@@ -11,7 +11,7 @@ from scipy.special import digamma, stdtrit
 from torch import Tensor
 
 from ..errors import DataError
-from ._estimate import Estimate
+from ._estimate import Estimate, unclaimed
 from ._normal_scores import fit_normal_scores
 from ._request import Request
 from ._samples import Samples
@@ -276,17 +276,14 @@ def classical_estimate(
     used: int,
     notes: tuple[str, ...],
 ) -> Estimate:
-    """An estimate that is no bound and has no ceiling."""
-    wide = float(stdtrit(max(2, used - 2), 0.975)) * error
-    return Estimate(
-        estimator=name,
-        nats=nats,
-        std_error=error,
-        interval=(nats - wide, nats + wide),
-        lower_bound=False,
-        ceiling=None,
-        saturated=False,
+    """Nats with Student's interval."""
+    quantile = float(stdtrit(max(2, used - 2), 0.975))
+    return unclaimed(
+        name,
+        nats,
+        error,
         samples=len(samples),
         evaluated_on=used,
+        quantile=quantile,
         notes=notes,
     )

@@ -93,6 +93,31 @@ class Estimate:
         return _plain({**asdict(self), "bits": self.bits, "sentence": self.sentence})
 
 
+def unclaimed(
+    estimator: str,
+    nats: float,
+    error: float,
+    *,
+    samples: int,
+    evaluated_on: int,
+    quantile: float = 1.96,
+    **more: Any,
+) -> Estimate:
+    """An estimate that is no bound and knows no ceiling: nats ± quantile * error."""
+    return Estimate(
+        estimator=estimator,
+        nats=nats,
+        std_error=error,
+        interval=(nats - quantile * error, nats + quantile * error),
+        lower_bound=False,
+        ceiling=None,
+        saturated=False,
+        samples=samples,
+        evaluated_on=evaluated_on,
+        **more,
+    )
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}

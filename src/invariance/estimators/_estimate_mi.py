@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from ._classical import (
     histogram_estimate,
     ksg_estimate,
 )
-from ._estimate import Estimate
+from ._estimate import Estimate, unclaimed
 from ._normal_scores import fit_normal_scores
 from ._request import Progress, Request, Training
 from ._samples import Rows, Samples, read_samples
@@ -206,16 +206,7 @@ def _find_same_order(x: Tensor, y: Tensor) -> tuple[int, int] | None:
 
 
 def _exact_estimate(name: str, nats: float, reason: str, samples: Samples) -> Estimate:
-    return Estimate(
-        estimator=name,
-        nats=nats,
-        std_error=0.0,
-        interval=(nats, nats),
-        lower_bound=False,
-        ceiling=None,
-        saturated=math.isinf(nats),
-        samples=len(samples),
-        evaluated_on=len(samples),
-        reason=reason,
-        notes=samples.notes,
-    )
+    n = len(samples)
+    estimate = unclaimed(name, nats, 0.0, samples=n, evaluated_on=n)
+    infinite = math.isinf(nats)
+    return replace(estimate, saturated=infinite, reason=reason, notes=samples.notes)

@@ -125,7 +125,6 @@ class CriticModel(Model):
         return loss
 
     def value(self, x: Tensor, y: Tensor) -> Tensor:
-        """The bound."""
         return self.bound.value(*self.parts(x, y))
 
     @torch.no_grad()
@@ -160,7 +159,6 @@ class DensityModel(Model):
         """Log q(y|x) of each pair."""
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """The cross-entropy."""
         return -self.log_q(x, y).mean()
 
     def value(self, x: Tensor, y: Tensor) -> Tensor:

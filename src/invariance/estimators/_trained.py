@@ -6,13 +6,11 @@ import torch
 
 from ..diagnostics import is_saturated
 from ._bounds import BOUNDS
-from ._estimate import Checkpoint, Estimate
+from ._estimate import Checkpoint, Estimate, unclaimed
 from ._fit import Parts, fit, split_rows
 from ._models import Classifier, CriticModel, Model, Regressor
 from ._request import Request
 from ._samples import Samples
-
-Z95 = 1.96
 
 
 def bound_estimate(name: str, request: Request) -> Estimate:
@@ -80,14 +78,10 @@ def _read(
     n = len(parts.test[0])
     with torch.no_grad():
         in_sample = model.value(parts.train[0][:n], parts.train[1][:n]).item()
-    return Estimate(
-        estimator=name,
-        nats=nats,
-        std_error=error,
-        interval=(nats - Z95 * error, nats + Z95 * error),
-        lower_bound=False,
-        ceiling=None,
-        saturated=False,
+    return unclaimed(
+        name,
+        nats,
+        error,
         samples=len(request.samples),
         evaluated_on=n,
         steps=history[-1].step,
