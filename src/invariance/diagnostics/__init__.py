@@ -24,6 +24,8 @@ What counts as collapsed or saturated is decided by ``is_collapsed`` and
 ``is_saturated``, here and everywhere else.
 """  # noqa: E501
 
+from ..readings import Diagnosis, Reading, html_table
+from ..thresholds import is_collapsed, is_saturated, uses_few_directions
 from ._checked_rows import (
     above_zero,
     as_labels,
@@ -34,7 +36,6 @@ from ._checked_rows import (
 )
 from ._diagnosis import diagnosis
 from ._probes import gradient_signal_to_noise, linear_r2
-from ._reading import Diagnosis, Reading, html_table
 from ._spectrum import (
     Collapse,
     Dimensions,
@@ -50,7 +51,6 @@ from ._sphere import (
     uniformity,
     wasserstein_to_uniform,
 )
-from ._thresholds import is_collapsed, is_saturated, uses_few_directions
 from ._view_pairs import (
     InformationBound,
     PairStatistics,

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ._reading import Diagnosis, Reading
+from ..readings import Diagnosis, Reading
 from ._spectrum import collapse, dimensions, effective_rank, singular_spectrum
 from ._sphere import (
     alignment,

@@ -15,8 +15,8 @@ from torch.nn.functional import softplus
 
 from ..errors import SettingError, choose
 from ..partition import log_partition, log_partitions
+from ..thresholds import is_saturated
 from ._checked_rows import above_zero, as_pair, score_chunks, unit_pair
-from ._thresholds import is_saturated
 
 NEGATIVES = {
     "cross": "the n - 1 other samples in the other view",

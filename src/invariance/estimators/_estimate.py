@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..diagnostics import html_table
+from ..readings import html_table
 
 LOG_2 = math.log(2)
 

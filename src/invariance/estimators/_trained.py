@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from ..diagnostics import is_saturated
+from ..thresholds import is_saturated
 from ._bounds import BOUNDS
 from ._estimate import Checkpoint, Estimate, unclaimed
 from ._fit import Parts, fit, split_rows

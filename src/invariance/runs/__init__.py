@@ -4,49 +4,47 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._diagnose import diagnose
+    from ._diagnose import diagnose, keep_readings
+    from ._diagnosis_table import render_diagnosis
     from ._embed import Written, embed, write_embeddings
     from ._embedding_files import read_embeddings
     from ._embeddings import Embeddings
-    from ._evaluate import Evaluation, evaluate
+    from ._evaluate import evaluate
     from ._export import Exported, export
-    from ._overview import Overview, overviews
     from ._search import Found, Hit, Hits, search
 
 _HOME = {
     "Embeddings": "_embeddings",
-    "Evaluation": "_evaluate",
     "Exported": "_export",
     "Found": "_search",
     "Hit": "_search",
     "Hits": "_search",
-    "Overview": "_overview",
     "Written": "_embed",
     "diagnose": "_diagnose",
     "embed": "_embed",
     "evaluate": "_evaluate",
     "export": "_export",
-    "overviews": "_overview",
+    "keep_readings": "_diagnose",
     "read_embeddings": "_embedding_files",
+    "render_diagnosis": "_diagnosis_table",
     "search": "_search",
     "write_embeddings": "_embed",
 }
 
 __all__ = [
     "Embeddings",
-    "Evaluation",
     "Exported",
     "Found",
     "Hit",
     "Hits",
-    "Overview",
     "Written",
     "diagnose",
     "embed",
     "evaluate",
     "export",
-    "overviews",
+    "keep_readings",
     "read_embeddings",
+    "render_diagnosis",
     "search",
     "write_embeddings",
 ]

@@ -14,8 +14,7 @@ from typing import Any
 
 import torch
 
-from ..data._source import NO_LABEL
-from ..data._unreadable import sentence
+from ..data import NO_LABEL, describe_unreadable
 from ..errors import SettingError
 from ._embed_job import Job
 from ._embedding_files import format_of
@@ -104,7 +103,7 @@ def embed(
         labels if bool((labels != NO_LABEL).any()) else None,
         class_names=images.class_names,
         unreadable=bad,
-        notes=(images.notes[0], *sentence(bad, "left out")),
+        notes=(images.notes[0], *describe_unreadable(bad, "left out")),
         encoder=mark_of(encoder),
     )
 

@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..data import one_pass
-from ..data._unreadable import ENOUGH, check_share
+from ..data import check_unreadable, one_pass
 from ..encoders import Encoder
 from ..errors import SettingError
 from ._images import Images
@@ -51,7 +50,7 @@ def encoded(
     ):
         bad |= {images.names[i]: why for i, why in batch.unreadable.items()}
         n_seen = n_known + batch.stop - start
-        check_share(images.name, bad, n_seen, float(max_bad_fraction), enough=ENOUGH)
+        check_unreadable(images.name, bad, n_seen, float(max_bad_fraction))
         features = torch.empty(0, encoder.width)
         try:
             if len(batch.rows):

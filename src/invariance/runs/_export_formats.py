@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..encoders import ENCODERS, Encoder, standardised
+from ..encoders import ENCODERS, Encoder, standardize
 from ..errors import InvarianceError, SettingError
 from ..training import _encoder_file
 from ._export_timm import code, inner, read_timm, write_timm
@@ -69,7 +69,7 @@ class Safetensors(Format):
         """As in a run folder, where every encoder standardises its images."""
         if inner(encoder)[0] is None:
             n = encoder.input_shape[0]
-            encoder = standardised(encoder, [0.0] * n, [1.0] * n)
+            encoder = standardize(encoder, [0.0] * n, [1.0] * n)
         _encoder_file.write(encoder, path, advice=ADVICE)
 
     def read(self, encoder: Encoder, path: Path) -> Network:

@@ -16,19 +16,18 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, Standardise
-from ..encoders._stem import fit_stem
+from ..encoders import ENCODERS, Encoder, Standardize, fit_stem
 from ..errors import SettingError
 from ..training._checkpoint import write_whole
 from ..training._encoder_file import stem_of
 
 
-def inner(encoder: Encoder) -> tuple[Standardise | None, nn.Module]:
+def inner(encoder: Encoder) -> tuple[Standardize | None, nn.Module]:
     """The standardisation, if there is one, and the network behind it."""
     network = encoder.network
     if isinstance(network, nn.Sequential) and len(network) == 2:
         first, second = network
-        if isinstance(first, Standardise):
+        if isinstance(first, Standardize):
             return first, second
     return None, network
 

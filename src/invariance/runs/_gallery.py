@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from PIL import Image, ImageOps
 
-from ..data._unreadable import reason, sentence
+from ..data import describe_unreadable, explain_unreadable
 from ..encoders import Encoder
 from ..errors import DataError, InvarianceError
 from ._contact_sheet import Picture
@@ -100,7 +100,7 @@ def passing(
                 bad |= {images.names[i]: why for i, why in part.unreadable.items()}
                 yield Rows(names, part.labels.numpy(), part.features.numpy())
                 counter.reach(part.stop)
-        told.extend(sentence(bad, "left out"))
+        told.extend(describe_unreadable(bad, "left out"))
 
     def picture(name: str) -> Image.Image | None:
         if images.folder is not None:
@@ -141,7 +141,7 @@ def open_query(query: Any) -> tuple[str, Image.Image]:
             upright.load()
             return str(query), upright
     except Exception as cause:
-        what = "a folder" if path.is_dir() else reason(cause)
+        what = "a folder" if path.is_dir() else explain_unreadable(cause)
         raise DataError(
             f"The query {str(query)!r} cannot be read as an image ({what})."
         ) from None

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data import StreamedImages, load, row_names
-from ..data._source import Items
-from ..data._unreadable import sentence, shown
+from ..data import Items, StreamedImages, load, row_names, show_path
 from ..errors import SettingError, ShapeError
 
 SAMPLED = 64  # pictures that stand for those that are no files
@@ -62,7 +60,7 @@ def open_images(
         channels=shape[0],
         n=limit,
         storage="streamed",
-        root=data_root,
+        data_root=data_root,
         workers=workers,
         max_bad_fraction=float(max_bad_fraction),
     )
@@ -74,7 +72,6 @@ def open_images(
         data = str(path.resolve()) if path.exists() else str(data)
     # the pictures of an array are copied, which is no work for a second process
     auto = source.workers if items.paths is not None else 0
-    named = sentence(source.unreadable, "left out")
     said = (f"{source.name} has {len(items):,} images, {converted(items)}",)
     return Images(
         items,
@@ -86,7 +83,7 @@ def open_images(
         workers=auto if workers is None else workers,
         unreadable={printable(k): why for k, why in source.unreadable.items()},
         # the unreadable are named at the end, when all of them are known
-        notes=(*said, *(n for n in source.notes if "left out" in n and n not in named)),
+        notes=(*said, *(str(n) for n in source.notes if n.kind == "left out")),
     )
 
 
@@ -155,5 +152,5 @@ def on_one_line(name: str) -> str:
     >>> on_one_line("a\n\x1b[31mb.png")
     'a\\n\\x1b[31mb.png'
     """
-    text = shown(name)
+    text = show_path(name)
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from ..data._decode import square
+from ..data import crop_square
 from ..encoders import Encoder
 from ..errors import SettingError
 from ..training._checkpoint import write_whole
@@ -180,7 +180,7 @@ def encode(
 ) -> Tensor:
     """Features of the queries, brought to the input of the encoder as data are."""
     channels, size = encoder.input_shape[0], encoder.input_shape[-1]
-    pixels = [square(image, size, channels) for _, image in asked]
+    pixels = [crop_square(image, size, channels) for _, image in asked]
     kind = next((p.dtype for p in encoder.parameters()), torch.float32)
     batch = torch.stack(pixels).to(device).to(kind) / 255
     return encoder.to(device).eval()(batch).float().cpu()
