@@ -2,9 +2,7 @@
 
 import json
 import os
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,7 +44,7 @@ class EstimateCommand:
     drop_missing: bool = False
     """Leave rows with NaN or infinite numbers out."""
     device: str = "cpu"
-    """Where networks are trained."""
+    """Where networks are trained: cpu, cuda or auto."""
     figure: str = "information.png"
     """Where to draw the training curves with their ceilings; '' draws nothing."""
     json: bool = False
@@ -138,25 +136,33 @@ class EstimateCommand:
         none are an error.
         """
         from ..errors import DataError
-        from ..estimators import estimate_mi
+        from ..estimators import estimate_mi, find_estimator
+        from ..progress import Progress
 
         results: list[tuple[Estimate, float]] = []
         refused: dict[str, str] = {}
         for name in names:
             start = time.perf_counter()
+            quiet = self.json or self.quiet or not find_estimator(name).trained
+            steps = Progress(self.max_steps, unit=f"steps of {name}", quiet=quiet)
+
+            def show_step(c: "Checkpoint", steps: Progress = steps) -> None:
+                steps.reach(c.step, f"validation {c.validation:.3f} nats")
+
             try:
-                estimate = estimate_mi(
-                    x,
-                    y,
-                    estimator=name,
-                    critic=self.critic,
-                    seed=self.seed,
-                    batch_size=self.batch_size,
-                    max_steps=self.max_steps,
-                    drop_missing=self.drop_missing,
-                    device=self.device,
-                    progress=None if self.json or self.quiet else follow(name),
-                )
+                with steps:
+                    estimate = estimate_mi(
+                        x,
+                        y,
+                        estimator=name,
+                        critic=self.critic,
+                        seed=self.seed,
+                        batch_size=self.batch_size,
+                        max_steps=self.max_steps,
+                        drop_missing=self.drop_missing,
+                        device=self.device,
+                        progress=show_step,
+                    )
             except DataError as error:
                 if len(names) == 1:
                     raise
@@ -170,24 +176,8 @@ class EstimateCommand:
         return results, refused
 
 
-def follow(name: str) -> "Callable[[Checkpoint], None]":
-    """Prints a line that rewrites itself on a terminal, or one now and then."""
-    live = sys.stderr.isatty()
-
-    def show_step(c: "Checkpoint") -> None:
-        text = f"  {name}: step {c.step}, validation {c.validation:.3f} nats"
-        if live:
-            print(f"\r{text:<70}", end="", file=sys.stderr, flush=True)
-        elif c.step and c.step % 1000 == 0:
-            print(text, file=sys.stderr, flush=True)
-
-    return show_step
-
-
 def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> None:
     """The table, and the first answer in words."""
-    if sys.stderr.isatty():
-        print("\r" + " " * 72 + "\r", end="", file=sys.stderr, flush=True)
     rows = [
         (
             e.estimator,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..critics import CRITICS
+from ..devices import choose_device
 from ..errors import SettingError, choose, unknown
 from ._auto import auto_estimate
 from ._bounds import BOUNDS
@@ -21,7 +22,7 @@ from ._classical import (
 )
 from ._estimate import Estimate, unclaimed
 from ._normal_scores import fit_normal_scores
-from ._request import Progress, Request, Training
+from ._request import OnCheckpoint, Request, Training
 from ._samples import Rows, Samples, read_samples
 from ._trained import barber_agakov_estimate, bound_estimate
 
@@ -91,8 +92,8 @@ def estimate_mi(
     critic: str = "separable",
     seed: int = 0,
     drop_missing: bool = False,
-    device: str = "cpu",
-    progress: Progress | None = None,
+    device: str | torch.device = "cpu",
+    progress: OnCheckpoint | None = None,
     **training: Any,
 ) -> Estimate:
     """How much two variables share, in nats, and what that number may claim.
@@ -104,7 +105,7 @@ def estimate_mi(
         critic: A name of ``CRITICS``, for estimators that train one.
         seed: Of the split, the weights and the batches; the same seed repeats exactly.
         drop_missing: Leave rows with NaN or infinite numbers out instead of refusing.
-        device: Where networks are trained.
+        device: Where networks are trained: "cpu", "cuda" or "auto".
         progress: Called with every ``Checkpoint`` of the training.
         **training: Settings of ``Training``, such as batch_size=512.
 
@@ -126,7 +127,7 @@ def estimate_mi(
     if wrong := [name for name in training if name not in known]:
         raise SettingError(unknown("setting", wrong[0], known))
     options = Training(**training)
-    _check_device(device)
+    place = choose_device(device)
     samples = read_samples(x, y, drop_missing=drop_missing)
     if estimate := find_exact(samples, estimator):
         return estimate
@@ -136,7 +137,7 @@ def estimate_mi(
             critic=critic,
             training=options,
             seed=seed,
-            device=device,
+            device=place,
             progress=progress,
         )
     )
@@ -145,16 +146,6 @@ def estimate_mi(
 def find_estimator(name: str) -> Estimator:
     """The estimator of this name; names of earlier versions still work."""
     return choose(ESTIMATORS, OLD_NAMES.get(name, name), "estimator")
-
-
-def _check_device(device: str) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise SettingError(
-            f"No networks can be trained on device {device!r} here: use 'cpu'"
-            + (" or 'cuda'." if torch.cuda.is_available() else ".")
-        ) from error
 
 
 def find_exact(samples: Samples, name: str) -> Estimate | None:

@@ -9,7 +9,7 @@ from ..errors import SettingError
 from ._estimate import Checkpoint
 from ._samples import Samples
 
-Progress = Callable[[Checkpoint], None]
+OnCheckpoint = Callable[[Checkpoint], None]
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class Request:
     critic: str = "separable"
     training: Training = field(default_factory=Training)
     seed: int = 0
-    device: str = "cpu"
-    progress: Progress | None = None
+    device: str | torch.device = "cpu"
+    progress: OnCheckpoint | None = None
 
     def generator(self) -> torch.Generator:
         """A generator that always starts at the seed."""
