@@ -135,16 +135,16 @@ def _parquet(path: Path) -> dict[str, Any]:
         raise DataError(
             "Parquet files need pyarrow (pip install pyarrow); .csv and .npz do not."
         ) from error
+    types = pyarrow.types
+    list_kinds = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     table = pyarrow.parquet.read_table(path)
-    out: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name in table.column_names:
         column = table.column(name).combine_chunks()
-        if hasattr(column, "flatten") and "list" in str(column.type):
-            flat = column.flatten().to_numpy(zero_copy_only=False)
-            out[name] = flat.reshape(len(column), -1)
-        else:
-            out[name] = column.to_numpy(zero_copy_only=False)
-    return out
+        lists = any(is_kind(column.type) for is_kind in list_kinds)
+        array = (column.flatten() if lists else column).to_numpy(zero_copy_only=False)
+        arrays[name] = array.reshape(len(column), -1) if lists else array
+    return arrays
 
 
 READERS = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".parquet": _parquet}
