@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from invariance.data import (
+from invariance.errors import InvarianceError
+from invariance.estimators import (
     SCHEDULE,
     blocks,
     canonical_gaussian,
@@ -20,7 +21,6 @@ from invariance.data import (
     table,
     uniform_noise,
 )
-from invariance.errors import InvarianceError
 
 FLAT = correlated_gaussian(2, nats=1.0)
 EVERY = [

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..errors import SettingError, choose
-from ._pairs import Pairs
+from ._samplers import Pairs
 
 Map = Callable[[Tensor], Tensor]
 
@@ -42,7 +42,7 @@ def spiral(speed: float | int = 1 / 3) -> Invertible:
     The norm stays, so turning back undoes it; volumes stay too.
     """
 
-    def turned(x: Tensor, sign: float) -> Tensor:
+    def turn(x: Tensor, sign: float) -> Tensor:
         if x.shape[1] < 2:
             raise SettingError("A spiral turns a plane: it needs two columns or more.")
         angle = sign * speed * x.square().sum(1)
@@ -52,7 +52,7 @@ def spiral(speed: float | int = 1 / 3) -> Invertible:
         return torch.cat([plane, x[:, 2:]], 1)
 
     name = f"spiral {speed:.2f}"
-    return Invertible(lambda x: turned(x, 1.0), lambda x: turned(x, -1.0), name)
+    return Invertible(lambda x: turn(x, 1.0), lambda x: turn(x, -1.0), name)
 
 
 def swiss_roll() -> Invertible:
@@ -91,12 +91,12 @@ def image(
         x: A name of ``IMAGES`` or an ``Invertible``; None leaves x as it is.
         y: The same for y.
 
-    >>> from invariance.data import correlated_gaussian
+    >>> from invariance.estimators import correlated_gaussian
     >>> print(image(correlated_gaussian(20, nats=4), y="cubic"))
     gaussian 20x20, rho=0.574, y cubic
     """
     same = Invertible(lambda z: z, lambda z: z)
-    f, g = (_named(m) if m is not None else same for m in (x, y))
+    f, g = (_find_map(m) if m is not None else same for m in (x, y))
 
     def draw(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         a, b = pairs.draw(n, generator)
@@ -117,7 +117,7 @@ def image(
     )
 
 
-def _named(m: str | Invertible) -> Invertible:
+def _find_map(m: str | Invertible) -> Invertible:
     return choose(IMAGES, m, "image")() if isinstance(m, str) else m
 
 
