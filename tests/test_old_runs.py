@@ -8,11 +8,11 @@ import json
 
 import pytest
 import torch
+from tests.old_runs import folders
+from tests.old_runs.folders import FINISHED, INTERRUPTED
 
 import invariance as inv
 from invariance.cli import main
-from tests.old_runs import folders
-from tests.old_runs.folders import FINISHED, INTERRUPTED
 
 EXPECTED = json.loads((folders.HERE / "expected.json").read_text(encoding="utf-8"))
 
