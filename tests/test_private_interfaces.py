@@ -1,8 +1,8 @@
 """The private interfaces of PyTorch and Fabric that we lean on, each with a check.
 
 A private interface may change in any release. When one does, the test that fails has
-its name, so that nobody has to find it behind a failing training run. Triton's belong to
-``partition``, whose own tests watch them.
+its name, so that nobody has to find it behind a failing training run. Those of Triton
+belong to ``partition``, whose own tests watch them.
 """
 
 import ast
