@@ -229,7 +229,7 @@ class Measure(NamedTuple):
 
 
 VERDICT = r"((make|compute|reach)_)?verdict|judge(_run)?"
-PLANNER = r"explain|(suits|why_not|keeps|choose|plan|pick)_\w+"
+PLANNER = r"explain|(suits|why_not|keeps)_\w+"
 MEASURES = {
     "imports of another room's private file": Measure(private_imports, 0, True),
     "rooms that read a run folder": Measure(readers, 1, True),
