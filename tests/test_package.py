@@ -25,7 +25,7 @@ README = ROOT / "README.md"
 # Which rooms each room may import. The modules beside the rooms are open to all, but
 # what needs torch is not for the rooms that go without. "invariance" is the package
 # itself, whose __init__ finds every public name: only what nothing imports may use it.
-PLAIN = {"errors", "thresholds"}
+PLAIN = {"errors", "readings", "thresholds"}
 BESIDE = PLAIN | {"devices", "progress"}
 WITHOUT_TORCH = {"folder", "report"}
 LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
