@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint browser clean
+.PHONY: demo test lint house browser clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -17,6 +17,10 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# How the source is kept, in numbers; its rules are tests as well.
+house: .venv/ready
+	$(BIN)/python tools/house.py --slow
 
 # The shape checks that the first run switches on cannot be compiled, hence the second.
 # The third interprets the GPU kernels on the CPU, which must be said before they load.
