@@ -1,10 +1,8 @@
-"""Reports of made-up runs, and a browser to look at them."""
+"""Reports of made-up runs, and a way to look at them."""
 
-import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 from tests.made_runs import made
 
 from invariance.report import write_report
@@ -20,27 +18,6 @@ def page(made):
         return write_report(made(**changes), defaults).read_text(encoding="utf-8")
 
     return make
-
-
-# ---------------------------------------------------------------- browser
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """One real browser for all tests."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        pytest.fail(
-            "There is no Chromium to open the reports in: apt-get install -y chromium"
-        )
-    flags = ("headless", "no-sandbox", "disable-gpu", "disable-background-networking")
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(
-            executable_path=path, args=[f"--{flag}" for flag in flags]
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture
