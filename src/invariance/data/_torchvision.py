@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import DataError
 from ._arrays import Pixels
 from ._folder import LARGEST_AUTOMATIC_SIZE, Files
-from ._source import Items, Read
+from ._source import Items, Read, Request
 from ._subset import join
 
 SETS: dict[str, Callable[[Any, Path, bool, bool], Any]] = {
@@ -44,19 +44,12 @@ SETS: dict[str, Callable[[Any, Path, bool, bool], Any]] = {
 }
 
 
-def read_torchvision(
-    name: str,
-    *,
-    split: str,
-    image_size: int | None,
-    channels: int | None,
-    data_root: str | Path | None,
-) -> Read:
+def read_torchvision(name: str, request: Request) -> Read:
     """One part of a set, or both for split 'all', downloaded first where need be."""
-    root = Path(data_root or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance"))
-    tests = {"train": [False], "test": [True], "all": [False, True]}[split]
-    parts = [open_part(name, root.expanduser(), test) for test in tests]
-    return Read(name, join([to_items(part, image_size, channels) for part in parts]))
+    root = request.data_root or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance")
+    tests = {"train": [False], "test": [True], "all": [False, True]}[request.split]
+    parts = [open_part(name, Path(root).expanduser(), test) for test in tests]
+    return Read(name, join([to_items(part, request) for part in parts]))
 
 
 def open_part(name: str, root: Path, test: bool) -> Any:
@@ -86,30 +79,24 @@ def open_part(name: str, root: Path, test: bool) -> Any:
         ) from error
 
 
-def to_items(dataset: Any, image_size: int | None, channels: int | None) -> Items:
+def to_items(dataset: Any, request: Request) -> Items:
     """The pixels torchvision has loaded, or the files it has listed."""
     names = tuple(first_name(k) for k in getattr(dataset, "classes", ()))
     files = getattr(dataset, "samples", getattr(dataset, "_samples", None))
     if files is not None:
-        root = Path(dataset.root)
-        return Files(
-            root,
-            [Path(path).relative_to(root).as_posix() for path, _ in files],
+        root, size = Path(dataset.root), request.image_size or LARGEST_AUTOMATIC_SIZE
+        paths = [Path(path).relative_to(root).as_posix() for path, _ in files]
+        numbers, shape = (
             [label for _, label in files],
-            names,
-            image_size=image_size or LARGEST_AUTOMATIC_SIZE,
-            channels=channels or 3,
+            (request.channels or 3, size, size),
         )
+        return Files(root, paths, numbers, names, shape)
     labels = np.asarray(getattr(dataset, "targets", getattr(dataset, "labels", None)))
     known = bool((labels >= 0).all())  # STL-10 marks the unlabeled part with -1
-    return Pixels(
-        dataset.data,
-        labels if known else None,
-        image_size=image_size,
-        channels=channels,
-        class_names=names if known else (),
-        name=type(dataset).__name__,
-    )
+    given = labels if known else None
+    items = Pixels(dataset.data, given, type(dataset).__name__, request)
+    items.class_names = names if known and names else items.class_names
+    return items
 
 
 def first_name(name: str | tuple[str, ...]) -> str:
