@@ -106,9 +106,8 @@ def read(data: Any, request: Request) -> Read:
     if isinstance(data, (str, Path)):
         path = find_path(data)
         return (read_folder if path.is_dir() else read_array_file)(path, request)
-    images, labels = (
-        data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    )
+    pair = isinstance(data, tuple) and len(data) == 2
+    images, labels = data if pair else (data, None)
     if isinstance(images, (Tensor, np.ndarray)):
         return read_arrays(images, labels, "the array", request)
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
