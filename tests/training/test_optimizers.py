@@ -8,7 +8,7 @@ from timm.optim import Lars
 from torch import nn
 
 from invariance.training import LARS, Optim
-from invariance.training._optimizers import build_optimizer
+from invariance.training._optimizers import build_optimizer  # as the loop calls it
 
 
 def network():

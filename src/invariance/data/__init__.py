@@ -33,13 +33,7 @@ from ._gaussian_pairs import (
     rho_of,
 )
 from ._image_pairs import IMAGES, Invertible, image, power, spiral, swiss_roll
-from ._load import DATA_SETS, data_exists, default_shape, load
-from ._one_pass import Batch, one_pass, row_names
-from ._pairs import Pairs
-from ._resident import ResidentImages
-from ._shapes import CLASSES as SHAPE_CLASSES
-from ._shapes import shapes
-from ._source import (
+from ._image_source import (
     NO_LABEL,
     ImageSource,
     Items,
@@ -49,6 +43,12 @@ from ._source import (
     explain_unreadable,
     show_path,
 )
+from ._load import DATA_SETS, data_exists, default_shape, load
+from ._one_pass import Batch, one_pass, row_names
+from ._pairs import Pairs
+from ._resident import ResidentImages
+from ._shapes import CLASSES as SHAPE_CLASSES
+from ._shapes import shapes
 from ._streamed import StreamedImages
 from ._student_pairs import student
 from ._table_pairs import noisy_copy, table

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, open_image, shorter_side
-from ._source import (
+from ._image_source import (
     Items,
     Note,
     Read,

@@ -14,7 +14,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ._source import Items
+from ._image_source import Items
 from ._subset import Subset
 
 

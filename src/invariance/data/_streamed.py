@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ..errors import DataError
-from ._source import (
+from ._image_source import (
     ImageSource,
     Items,
     Note,

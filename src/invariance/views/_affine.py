@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.nn.functional import grid_sample
 
 from ..errors import SettingError
-from ._draws import Draws
-from ._operation import (
+from ._augmentation import (
     Images,
     Number,
     Operation,
@@ -28,6 +27,7 @@ from ._operation import (
     check_range,
     numbers,
 )
+from ._draws import Draws
 
 Interpolation = Literal["nearest", "bilinear"]
 

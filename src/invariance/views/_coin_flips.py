@@ -12,8 +12,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..errors import SettingError
+from ._augmentation import (
+    Images,
+    Number,
+    Operation,
+    Shape,
+    check_color,
+    check_probability,
+)
 from ._draws import Draws
-from ._operation import Images, Number, Operation, Shape, check_color, check_probability
 from ._sometimes import on_picked
 
 RED, GREEN, BLUE = 0.2989, 0.587, 0.114

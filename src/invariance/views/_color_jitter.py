@@ -27,9 +27,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._coin_flips import luma
-from ._draws import Draws
-from ._operation import (
+from ._augmentation import (
     Images,
     Number,
     Operation,
@@ -41,6 +39,8 @@ from ._operation import (
     check_range,
     per_image,
 )
+from ._coin_flips import luma
+from ._draws import Draws
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 

@@ -20,8 +20,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
+from ._augmentation import (
+    Images,
+    Operation,
+    PerImage,
+    Range,
+    Shape,
+    check_range,
+    numbers,
+)
 from ._draws import Draws
-from ._operation import Images, Operation, PerImage, Range, Shape, check_range, numbers
 
 TRIES = 10
 

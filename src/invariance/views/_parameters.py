@@ -11,12 +11,12 @@ from torch import Tensor
 
 from ..errors import SettingError
 from ._affine import RandomAffine, RandomRotation
+from ._augmentation import PerImage, Shape
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
 from ._draws import Draws
-from ._operation import PerImage, Shape
 from ._sometimes import Sometimes
 from ._view_set import ViewSet
 

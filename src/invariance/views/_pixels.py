@@ -7,8 +7,7 @@ Normalize: $x \leftarrow (x - \text{mean}) / \text{std}$ for each channel.
 from dataclasses import dataclass
 
 from ..errors import SettingError, ShapeError
-from ._draws import Draws
-from ._operation import (
+from ._augmentation import (
     Images,
     Number,
     Operation,
@@ -19,6 +18,7 @@ from ._operation import (
     numbers,
     per_image,
 )
+from ._draws import Draws
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 from ..errors import SettingError
 from ._affine import RandomRotation
+from ._augmentation import Number, Range
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
-from ._operation import Number, Range
 from ._pixels import Normalize
 from ._sometimes import Sometimes
 

@@ -10,8 +10,15 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
+from ._augmentation import (
+    Images,
+    Number,
+    Operation,
+    Shape,
+    check_probability,
+    per_image,
+)
 from ._draws import Draws
-from ._operation import Images, Number, Operation, Shape, check_probability, per_image
 
 Step = Callable[[Tensor, Draws], Tensor]
 

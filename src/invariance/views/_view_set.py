@@ -13,8 +13,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ._augmentation import Images, Operation
 from ._draws import Draws
-from ._operation import Images, Operation
 from ._sometimes import Sometimes, Step, as_step
 
 # On a CPU a batch is worked on in pieces whose temporaries stay in the cache.

@@ -14,6 +14,7 @@ from typing import Literal
 
 import torch
 from jaxtyping import Int, UInt8
+from PIL import UnidentifiedImageError
 from torch import Tensor
 
 from ..errors import DataError
@@ -144,10 +145,10 @@ class ImageSource(ABC):
 
 def explain_unreadable(error: BaseException) -> str:
     """One line for why an image could not be read."""
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
     text = error.strerror if isinstance(error, OSError) else None
     text = " ".join(str(text or error).split()) or type(error).__name__
-    if "cannot identify image file" in text:
-        return "not an image"
     return text if len(text) <= 120 else text[:117] + "..."
 
 
