@@ -21,12 +21,7 @@ Labels, where there are any, are for evaluation only.
 """
 
 from ._decode import crop_square, open_image
-from ._load import DATA_SETS, data_exists, default_shape, load
-from ._one_pass import Batch, one_pass, row_names
-from ._resident import ResidentImages
-from ._shapes import CLASSES as SHAPE_CLASSES
-from ._shapes import shapes
-from ._source import (
+from ._image_source import (
     NO_LABEL,
     ImageSource,
     Items,
@@ -36,6 +31,11 @@ from ._source import (
     explain_unreadable,
     show_path,
 )
+from ._load import DATA_SETS, data_exists, default_shape, load
+from ._one_pass import Batch, one_pass, row_names
+from ._resident import ResidentImages
+from ._shapes import CLASSES as SHAPE_CLASSES
+from ._shapes import shapes
 from ._streamed import StreamedImages
 
 __all__ = [

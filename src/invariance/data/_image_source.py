@@ -7,13 +7,14 @@ Images that cannot be read are counted and named, and too many of them are an er
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Int, UInt8
+from PIL import UnidentifiedImageError
 from torch import Tensor
 
 from ..errors import DataError
@@ -22,29 +23,42 @@ NO_LABEL = -1
 MOST_NAMED = 20
 
 
-@runtime_checkable
-class Items(Protocol):
-    """Images that can be read one at a time; reading may raise for a broken one."""
+class Items(ABC):
+    """Images that can be read one at a time; reading may raise for a broken one.
+
+    The attributes are those of ``ImageSource``.
+    """
 
     shape: tuple[int, int, int]
-    labels: Int[Tensor, " n"] | None
-    class_names: tuple[str, ...]
-    paths: tuple[str, ...] | None
+    labels: Int[Tensor, " n"] | None = None
+    class_names: tuple[str, ...] = ()
+    paths: tuple[str, ...] | None = None
 
-    def __len__(self) -> int: ...
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many images there are."""
 
+    @abstractmethod
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Image i and its label, or NO_LABEL."""
-        ...
 
+    def read_many(
+        self, rows: Sequence[int]
+    ) -> tuple[UInt8[Tensor, "b c h w"], Int[Tensor, " b"], dict[int, str]]:
+        """Images and labels of these numbers, and why some could not be read."""
+        images = torch.zeros((len(rows), *self.shape), dtype=torch.uint8)
+        labels = torch.full((len(rows),), NO_LABEL)
+        unreadable = {}
+        for k, i in enumerate(rows):
+            try:
+                images[k], labels[k] = self.read(i)
+            except Exception as error:
+                unreadable[i] = explain_unreadable(error)
+        return images, labels, unreadable
 
-@runtime_checkable
-class Generated(Items, Protocol):
-    """Items that are made rather than stored, far faster together than one by one."""
-
-    def read_many(self, rows: Int[np.ndarray, " b"]) -> UInt8[Tensor, "b c h w"]:
-        """The images of several items; none of them can be broken."""
-        ...
+    def label(self, i: int) -> int:
+        """The label of image i, or NO_LABEL."""
+        return NO_LABEL if self.labels is None else int(self.labels[i])
 
 
 @dataclass(frozen=True)
@@ -64,8 +78,21 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Request:
+    """What ``load`` is asked for, for the reader of each kind of data."""
+
+    split: str = "train"
+    image_size: int | None = None
+    channels: int | None = None
+    n: int | None = None
+    data_root: str | Path | None = None
+    seed: int = 0
+    max_bad_fraction: float = 0.2
+
+
+@dataclass(frozen=True)
 class Read:
-    """What a reader of one kind of data returns: items, and what to know about them."""
+    """What a reader returns: items, and what to know about them."""
 
     name: str
     items: Items
@@ -118,10 +145,10 @@ class ImageSource(ABC):
 
 def explain_unreadable(error: BaseException) -> str:
     """One line for why an image could not be read."""
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
     text = error.strerror if isinstance(error, OSError) else None
     text = " ".join(str(text or error).split()) or type(error).__name__
-    if "cannot identify image file" in text:
-        return "not an image"
     return text if len(text) <= 120 else text[:117] + "..."
 
 

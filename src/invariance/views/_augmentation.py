@@ -14,6 +14,8 @@ from ._draws import Draws
 Shape = torch.Size | tuple[int, ...]
 Number = float | int
 Range = tuple[Number, Number]
+Images = Float[Tensor, "n c h w"]  # n images of c channels, h x w pixels
+PerImage = Float[Tensor, " n"]
 
 
 class Operation(ABC):
@@ -30,14 +32,10 @@ class Operation(ABC):
         """Parameters for a batch of this shape."""
 
     @abstractmethod
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Any
-    ) -> Float[Tensor, "n c2 h2 w2"]:
+    def apply(self, images: Images, parameters: Any) -> Float[Tensor, "n c2 h2 w2"]:
         """The images under these parameters."""
 
-    def __call__(
-        self, images: Float[Tensor, "n c h w"], draws: Draws
-    ) -> Float[Tensor, "n c2 h2 w2"]:
+    def __call__(self, images: Images, draws: Draws) -> Float[Tensor, "n c2 h2 w2"]:
         """Draw, then apply."""
         return self.apply(images, self.draw(draws, images.shape))
 
