@@ -16,6 +16,7 @@ information is known exactly.
 """
 
 from ._block_pairs import blocks
+from ._decode import square
 from ._gaussian_pairs import (
     SCHEDULE,
     canonical_gaussian,
@@ -30,27 +31,32 @@ from ._pairs import Pairs
 from ._resident import ResidentImages
 from ._shapes import CLASSES as SHAPE_CLASSES
 from ._shapes import shapes
-from ._source import ImageSource
+from ._source import NO_LABEL, ImageSource, Items
 from ._streamed import StreamedImages
 from ._student_pairs import student
 from ._table_pairs import noisy_copy, table
 from ._uniform_pairs import uniform_noise
+from ._unreadable import ENOUGH, check_share, reason, sentence, shown
 from ._variables import Variable, paired, read_variable
 
 __all__ = [
     "DATA_SETS",
+    "ENOUGH",
     "IMAGES",
+    "NO_LABEL",
     "SCHEDULE",
     "SHAPE_CLASSES",
     "Batch",
     "ImageSource",
     "Invertible",
+    "Items",
     "Pairs",
     "ResidentImages",
     "StreamedImages",
     "Variable",
     "blocks",
     "canonical_gaussian",
+    "check_share",
     "correlated_gaussian",
     "gaussian",
     "image",
@@ -60,10 +66,14 @@ __all__ = [
     "paired",
     "power",
     "read_variable",
+    "reason",
     "rho_of",
     "row_names",
+    "sentence",
     "shapes",
+    "shown",
     "spiral",
+    "square",
     "student",
     "swiss_roll",
     "table",

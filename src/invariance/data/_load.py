@@ -113,9 +113,13 @@ def load(
         "max_bad_fraction": max_bad_fraction,
         "notes": (*found.notes, why),
     }
+    source: ImageSource
     if resident:
-        return read_all(items, device=place, threads=found.threads, **told)
-    return StreamedImages(items, workers=workers, **told)
+        source = read_all(items, device=place, threads=found.threads, **told)
+    else:
+        source = StreamedImages(items, workers=workers, **told)
+    source.reader_notes = found.notes
+    return source
 
 
 def read(

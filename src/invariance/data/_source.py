@@ -63,6 +63,8 @@ class ImageSource(ABC):
         class_names: what the numbers mean; empty when there are no labels.
         paths: each picture's file, relative to the folder read, or None.
         unreadable: the files (or numbers) left out or replaced, with the reason.
+        reader_notes: the part of ``notes`` about files that are no images or not asked
+            for.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ImageSource(ABC):
     class_names: tuple[str, ...]
     paths: tuple[str, ...] | None
     unreadable: dict[str, str]
+    reader_notes: tuple[str, ...] = ()
 
     @property
     @abstractmethod

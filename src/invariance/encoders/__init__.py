@@ -15,6 +15,7 @@ from ._momentum_twin import MomentumTwin
 from ._predictor import Predictor
 from ._shuffle import shuffled
 from ._standardised import Standardise, standardised
+from ._stem import fit_stem
 from ._tiny import Tiny
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Tiny",
     "build_encoder",
     "build_head",
+    "fit_stem",
     "shuffled",
     "standardised",
 ]

@@ -33,6 +33,10 @@ def write(
     _checkpoint.write_whole(path, lambda file: file.write(data), advice=advice)
 
 
+# by these names other rooms know them
+ENCODER_FILE, write_encoder = NAME, write
+
+
 def about(encoder: Encoder) -> dict[str, Any]:
     """What is needed to build an encoder like this one."""
     shape = list(encoder.input_shape)
