@@ -86,7 +86,7 @@ def test_another_size_and_grey_images_are_converted_and_said(run):
     found = inv.embed(run, grey)
     assert found.features.shape == (5, 256)
     assert found.notes == (
-        "the array has 5 images, of 28x28 pixels in grey: brought to 3x16x16, the "
+        "the array has 5 images, of 28x28 pixels in gray: brought to 3x16x16, the "
         "input of the encoder.",
     )
 
@@ -141,7 +141,7 @@ def test_bytes_that_are_no_text_are_spelt_out(run, tmp_path, pixels):
     "change, kind, message",
     [
         ({"run": "nowhere"}, DataError, "There is no run or encoder file at 'nowhere'"),
-        ({"run": "."}, DataError, "is a folder but not of a run"),
+        ({"run": "."}, DataError, "is a folder, but not a run folder"),
         ({"data": "no/such"}, DataError, "There is no folder or file 'no/such'"),
         ({"data": "empty"}, DataError, "The folder 'empty' holds no images"),
         ({"data": "bad"}, DataError, "None of the 3 images of 'bad' can be read"),
@@ -207,9 +207,3 @@ def test_an_encoder_of_vectors_is_refused(pixels):
     encoder = Encoder(torch.nn.Linear(2, 4), input_shape=(2,))
     with pytest.raises(ShapeError, match="takes samples of shape"):
         inv.embed(encoder, pixels)
-
-
-def test_parquet_without_pyarrow_names_the_extra(run, pixels, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(SettingError, match=r"pip install 'invariance\[parquet\]'"):
-        inv.write_embeddings(run, pixels, tmp_path / "out.parquet")

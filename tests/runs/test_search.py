@@ -11,7 +11,7 @@ from torch.nn.functional import cosine_similarity
 import invariance as inv
 from invariance.errors import DataError, SettingError
 from invariance.runs._contact_sheet import TILE
-from invariance.runs._neighbours import Nearest
+from invariance.runs._search import Nearest
 
 
 @pytest.mark.parametrize("block", [1, 7, 100])
@@ -48,7 +48,7 @@ def query(photos):
 def test_a_picture_of_the_gallery_finds_itself(run, photos, query):
     found = inv.search(run, photos, query, k=4)
     assert found.n_gallery == 20
-    (one,) = found.neighbours
+    (one,) = found.neighbors
     first = one.hits[0]
     assert (first.name, first.class_name, first.rank) == ("dog/z.png", "dog", 1)
     assert first.score == pytest.approx(1, abs=1e-5)
@@ -62,7 +62,7 @@ def test_it_ranks_as_the_features_do(run, photos, query):
     value = inv.embed(run, photos)
     mine = value.features[value.names.index("dog/z.png")]
     order = cosine_similarity(mine[None], value.features).argsort(descending=True)
-    hits = inv.search(run, photos, query, k=20).neighbours[0].hits
+    hits = inv.search(run, photos, query, k=20).neighbors[0].hits
     assert [hit.name for hit in hits] == [value.names[i] for i in order]
 
 
@@ -74,8 +74,8 @@ def test_embeddings_made_before_give_the_same(ending, run, photos, query, tmp_pa
     else:
         gallery = inv.write_embeddings(run, photos, tmp_path / f"g{ending}").path
     again = inv.search(run, gallery, [query, photos / "cat/1.png"], k=5)
-    assert len(again.neighbours) == 2
-    for a, b in zip(direct.neighbours, again.neighbours, strict=True):
+    assert len(again.neighbors) == 2
+    for a, b in zip(direct.neighbors, again.neighbors, strict=True):
         assert [h.name for h in a.hits] == [h.name for h in b.hits]
         assert [h.class_name for h in a.hits] == [h.class_name for h in b.hits]
         assert [h.score for h in a.hits] == pytest.approx([h.score for h in b.hits])
@@ -92,7 +92,7 @@ def test_embeddings_of_another_encoder_are_refused(
 
 def test_more_than_there_are_gives_all(run, photos, query):
     found = inv.search(run, photos, query, k=50)
-    assert len(found.neighbours[0].hits) == 20
+    assert len(found.neighbors[0].hits) == 20
     assert found.notes[-1] == (
         "The gallery has 20 images, fewer than k = 50: all are shown."
     )
@@ -146,7 +146,7 @@ def test_the_sheet_shows_the_query_and_what_was_found(kind, run, tmp_path):
     found = inv.search(run, data, folder / "2.png", k=3, sheet=path)
     with Image.open(path) as sheet:
         assert tile(sheet, 0) == colours[2] and tile(sheet, 1) == colours[2]
-        hits = [int(hit.name.split(".")[0]) for hit in found.neighbours[0].hits]
+        hits = [int(hit.name.split(".")[0]) for hit in found.neighbors[0].hits]
         assert [tile(sheet, k) for k in (1, 2, 3)] == [colours[k] for k in hits]
 
 
@@ -155,7 +155,7 @@ def test_pictures_that_are_gone_are_grey_and_counted(run, photos, query, tmp_pat
     alone = tmp_path / "alone.png"
     query.rename(alone)
     found = inv.search(run, path, alone, k=2, sheet=tmp_path / "s.png")
-    assert found.notes == ("1 of the pictures found cannot be shown in the sheet.",)
+    assert found.notes == ("1 of the images found cannot be shown in the sheet.",)
     with Image.open(tmp_path / "s.png") as sheet:
         assert tile(sheet, 1) == (0xE3, 0xE6, 0xEA)
 
@@ -172,5 +172,5 @@ def test_queries_of_any_kind_and_mode(run, photos, tmp_path):
         k=1,
         sheet=tmp_path / "s.png",
     )
-    assert len(found.neighbours) == 3
-    assert found.neighbours[0].hits == found.neighbours[2].hits
+    assert len(found.neighbors) == 3
+    assert found.neighbors[0].hits == found.neighbors[2].hits

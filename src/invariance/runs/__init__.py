@@ -5,42 +5,41 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._diagnose import diagnose
-    from ._embed import Written, embed, write_embeddings
-    from ._embedding_files import read_embeddings
-    from ._embeddings import Embeddings
+    from ._embed import EmbeddingFile, embed, write_embeddings
+    from ._embeddings import Embeddings, read_embeddings
     from ._evaluate import Evaluation, evaluate
-    from ._export import Exported, export
+    from ._export import ExportedFile, export
     from ._overview import Overview, overviews
-    from ._search import Found, Hit, Hits, search
+    from ._search import Hit, Hits, SearchResult, search
 
 _HOME = {
+    "EmbeddingFile": "_embed",
     "Embeddings": "_embeddings",
     "Evaluation": "_evaluate",
-    "Exported": "_export",
-    "Found": "_search",
+    "ExportedFile": "_export",
     "Hit": "_search",
     "Hits": "_search",
     "Overview": "_overview",
-    "Written": "_embed",
+    "SearchResult": "_search",
     "diagnose": "_diagnose",
     "embed": "_embed",
     "evaluate": "_evaluate",
     "export": "_export",
     "overviews": "_overview",
-    "read_embeddings": "_embedding_files",
+    "read_embeddings": "_embeddings",
     "search": "_search",
     "write_embeddings": "_embed",
 }
 
 __all__ = [
+    "EmbeddingFile",
     "Embeddings",
     "Evaluation",
-    "Exported",
-    "Found",
+    "ExportedFile",
     "Hit",
     "Hits",
     "Overview",
-    "Written",
+    "SearchResult",
     "diagnose",
     "embed",
     "evaluate",
