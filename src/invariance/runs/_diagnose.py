@@ -16,13 +16,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..data import ImageSource
+from ..devices import choose_device
 from ..diagnostics import Diagnosis, diagnosis
 from ..errors import DataError, SettingError
 from ..training import Run
 from ..training._checkpoint import write_whole
 from ..training._features import rows_of, view_features
 from ..training._readings import UNTEMPERED
-from ._evaluate import choose_device
 from ._opened import Opened, opened, part_of
 from ._readings import augmentation_readings, gradient_readings, pool_readings
 from ._rebuilt import Rebuilt, rebuilt
@@ -63,7 +63,7 @@ def diagnose(
         say: Called with a line about each part as it begins.
     """
     found = opened(run, network=network)
-    place = choose_device(device)
+    place = choose_device(device, auto=("cuda",))
     size = found.settings.batch_size if batch_size is None else batch_size
     # h of two views, in float32, is the largest thing held
     most = MOST_BYTES // (8 * found.encoder.width)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
+from ..devices import choose_device
 from ..errors import DataError, SettingError, choose
 from ..evaluation import Score, as_row
 from ..evaluation._fine_tune import fit_classifier
@@ -24,7 +24,6 @@ from ..training._checkpoint import write_whole
 from ..training._features import rows_of
 from ._opened import Data, Opened, folder_of, labelled, opened, untrained
 from ._protocols import PROTOCOLS, QUICK, Subject, Task
-from ._ready import place as usable
 from ._settings import labels
 from ._table import table
 
@@ -98,7 +97,7 @@ def evaluate(
     names = list(PROTOCOLS) if "all" in asked else list(dict.fromkeys(asked))
     for name in names:
         choose(PROTOCOLS, name, "protocol")
-    place = choose_device(device)
+    place = choose_device(device, auto=("cuda",))
     found: list[Row] = []
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Scored]] = {}
@@ -145,15 +144,6 @@ def evaluate(
         if "labels," not in note and not note.startswith("Epoch ")
     ]
     return Evaluation(tuple(found), tuple(dict.fromkeys(notes)), tuple(unsaved))
-
-
-def choose_device(device: str) -> torch.device:
-    """The device asked for, if it is there."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise SettingError("There is no CUDA GPU here: use --device cpu.")
-    return usable(device)
 
 
 def baselines(run: Opened, task: Task) -> tuple[list[Subject], list[str]]:
