@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 import invariance as inv
-from invariance.encoders import build_encoder, standardised
-from invariance.training import Train, _encoder_file
-from invariance.training._config import to_yaml
+from invariance.encoders import build_encoder, standardize
+from invariance.folder import to_yaml
+from invariance.training import Train, write_encoder
 
 
 def make_run(folder, name="tiny", image_size=16, channels=3, seed=0):
@@ -22,8 +22,8 @@ def make_run(folder, name="tiny", image_size=16, channels=3, seed=0):
         encoder = build_encoder(name, image_size=image_size, channels=channels)
         for parameter in encoder.parameters():  # so that no layer is idle
             parameter.data += 0.05 * torch.randn_like(parameter)
-    encoder = standardised(encoder, [0.4] * channels, [0.25] * channels)
-    _encoder_file.write(encoder, folder / "encoder.safetensors")
+    encoder = standardize(encoder, [0.4] * channels, [0.25] * channels)
+    write_encoder(encoder, folder / "encoder.safetensors")
     (folder / "config.yaml").write_text(to_yaml(Train(encoder=name)))
     return folder
 

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 import invariance as inv
 from invariance.encoders import Encoder
 from invariance.errors import DataError, InvarianceError, SettingError, ShapeError
-from invariance.training import _checkpoint, _encoder_file
+from invariance.training import read_encoder
 
 BROKEN = {"cat/cut.png", "dog/empty.png", "dog/words.jpg"}
 ENDINGS = [".npz", ".parquet", ".csv"]
@@ -86,8 +86,8 @@ def test_another_size_and_grey_images_are_converted_and_said(run):
     found = inv.embed(run, grey)
     assert found.features.shape == (5, 256)
     assert found.notes == (
-        "the array has 5 images, of 28x28 pixels in gray: brought to 3x16x16, the "
-        "input of the encoder.",
+        "the array has 5 images, of 1x28x28: brought to 3x16x16, the input of the "
+        "encoder.",
     )
 
 
@@ -190,11 +190,11 @@ def test_too_many_broken_pictures_end_it_and_can_be_allowed(run, tmp_path, pixel
 
 
 def test_an_unfinished_run_gives_its_newest_checkpoint(run, tmp_path, pixels, capsys):
-    encoder = inv.load(run)
-    weights = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}
-    state = {"learner": weights, "encoder": _encoder_file.about(encoder)}
+    about, tensors = read_encoder(run / "encoder.safetensors")
+    weights = {f"encoder.{k}": v for k, v in tensors.items()}
     (tmp_path / "checkpoints").mkdir()
-    _checkpoint.save(tmp_path / "checkpoints", 1, state)
+    path = tmp_path / "checkpoints" / "step-00000001.pt"
+    torch.save({"learner": weights, "encoder": about}, path)
     found = inv.embed(tmp_path, pixels, quiet=False)
     assert torch.equal(found.features, inv.embed(run, pixels).features)
     assert "is unfinished: its newest checkpoint is used" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import invariance as inv
-from invariance.encoders import build_encoder, standardised
+from invariance.encoders import build_encoder, standardize
 from invariance.errors import DataError, SettingError, ShapeError, TrainingError
 from invariance.methods import Method
 from invariance.training import Optim, Run
@@ -88,11 +88,11 @@ def test_what_cannot_be_loaded(tmp_path):
 
 def test_a_pretrained_network_keeps_its_large_stem(tmp_path):
     """Its weights are for the published stem, also where images are small."""
-    from invariance.encoders import build_encoder, standardised
+    from invariance.encoders import build_encoder, standardize
     from invariance.training._encoder_file import write
 
     encoder = build_encoder("resnet10t", image_size=32, stem="large")
-    encoder = standardised(encoder, [0.5] * 3, [0.2] * 3).eval()
+    encoder = standardize(encoder, [0.5] * 3, [0.2] * 3).eval()
     write(encoder, tmp_path / "encoder.safetensors")
     images = torch.rand(2, 3, 32, 32)
     loaded = inv.load(tmp_path / "encoder.safetensors")
@@ -330,7 +330,7 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
     ],
 )
 def test_images_that_are_none_for_an_encoder(images, message, our_errors):
-    encoder = standardised(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
+    encoder = standardize(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
     with pytest.raises(ShapeError, match=message):
         encoder(images)
 

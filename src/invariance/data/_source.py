@@ -1,25 +1,30 @@
-"""What a trainer reads from: pictures of one size, asked for by number.
+"""What a trainer reads from: images of one size, asked for by number.
 
-``Items`` are what a kind of data provides (a number in, one picture out); an
-``ImageSource`` is what the trainer holds: the same pictures by the batch, on a device.
+``Items`` are what a kind of data provides (a number in, one image out); an
+``ImageSource`` is what the trainer holds: the same images in batches, on a device.
+Images that cannot be read are counted and named, and too many of them are an error.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
+from ..errors import DataError
+
 NO_LABEL = -1
+MOST_NAMED = 20
 
 
 @runtime_checkable
 class Items(Protocol):
-    """Pictures that can be read one at a time; reading may raise for a broken one."""
+    """Images that can be read one at a time; reading may raise for a broken one."""
 
     shape: tuple[int, int, int]
     labels: Int[Tensor, " n"] | None
@@ -29,42 +34,56 @@ class Items(Protocol):
     def __len__(self) -> int: ...
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
-        """Picture i and its label, or NO_LABEL."""
+        """Image i and its label, or NO_LABEL."""
         ...
 
 
 @runtime_checkable
-class Drawn(Items, Protocol):
+class Generated(Items, Protocol):
     """Items that are made rather than stored, far faster together than one by one."""
 
     def read_many(self, rows: Int[np.ndarray, " b"]) -> UInt8[Tensor, "b c h w"]:
-        """The pictures of several items; none of them can be broken."""
+        """The images of several items; none of them can be broken."""
         ...
 
 
 @dataclass(frozen=True)
+class Note:
+    """Something to know about the data; ``str(note)`` is the sentence for a log.
+
+    >>> note = Note("size", "image_size=32 was chosen.")
+    >>> note.kind, str(note)
+    ('size', 'image_size=32 was chosen.')
+    """
+
+    kind: Literal["left out", "unreadable", "size", "storage"]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Read:
-    """What a reader found: items, and what to tell about the rest."""
+    """What a reader of one kind of data returns: items, and what to know about them."""
 
     name: str
     items: Items
     unreadable: dict[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    threads: int = 8  # that may read at once; code of others gets one
+    notes: tuple[Note, ...] = ()
+    threads: int = 8  # that may read at once; other people's code gets one
 
 
 class ImageSource(ABC):
-    """Pictures (uint8, one shape) by number; ``ResidentImages`` or ``StreamedImages``.
+    """Images (uint8, one shape) by number; ``ResidentImages`` or ``StreamedImages``.
 
     Attributes:
         name: what the data are called in logs.
-        shape: channels, height and width of every picture handed out.
-        labels: one class number a picture, or None; for evaluation only.
+        shape: channels, height and width of every image handed out.
+        labels: one class number per image, or None; for evaluation only.
         class_names: what the numbers mean; empty when there are no labels.
-        paths: each picture's file, relative to the folder read, or None.
+        paths: each image's file, relative to the folder read, or None.
         unreadable: the files (or numbers) left out or replaced, with the reason.
-        reader_notes: the part of ``notes`` about files that are no images or not asked
-            for.
     """
 
     name: str
@@ -73,16 +92,15 @@ class ImageSource(ABC):
     class_names: tuple[str, ...]
     paths: tuple[str, ...] | None
     unreadable: dict[str, str]
-    reader_notes: tuple[str, ...] = ()
 
     @property
     @abstractmethod
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the log: what was left out and why, where the pictures live."""
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out and why, what was chosen, where the images are kept."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many pictures there are."""
+        """How many images there are."""
 
     @abstractmethod
     def batches(
@@ -91,8 +109,74 @@ class ImageSource(ABC):
         *,
         device: torch.device | str = "cpu",
     ) -> Iterator[UInt8[Tensor, "_ c h w"]]:
-        """The batches asked for, in that order, on ``device``.
+        """The requested batches, in that order, on ``device``.
 
-        ``index_batches`` is read ahead when pictures are streamed, so keep count of the
-        batches received, not of those asked for.
+        Streamed images read ``index_batches`` ahead: count the batches that came back,
+        not those requested.
         """
+
+
+def explain_unreadable(error: BaseException) -> str:
+    """One line for why an image could not be read."""
+    text = error.strerror if isinstance(error, OSError) else None
+    text = " ".join(str(text or error).split()) or type(error).__name__
+    if "cannot identify image file" in text:
+        return "not an image"
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def show_path(path: str) -> str:
+    """A path that any terminal can print, whatever bytes the file system holds."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def describe_unreadable(unreadable: dict[str, str], fate: str) -> tuple[str, ...]:
+    """Nothing, or one sentence that counts and names the images.
+
+    >>> describe_unreadable({"a.png": "empty file"}, "left out")
+    ('1 unreadable image was left out: a.png (empty file).',)
+    """
+    if not unreadable:
+        return ()
+    n = len(unreadable)
+    first = list(unreadable.items())[:MOST_NAMED]
+    names = ", ".join(f"{show_path(path)} ({why})" for path, why in first)
+    more = f" and {n - MOST_NAMED} more" if n > MOST_NAMED else ""
+    were = "image was" if n == 1 else "images were"
+    return (f"{n} unreadable {were} {fate}: {names}{more}.",)
+
+
+def note_unreadable(unreadable: dict[str, str], fate: str) -> tuple[Note, ...]:
+    """The same as a note."""
+    return tuple(Note("unreadable", s) for s in describe_unreadable(unreadable, fate))
+
+
+def check_unreadable(
+    name: str,
+    unreadable: dict[str, str],
+    n: int,
+    max_bad_fraction: float,
+    *,
+    at_least: int = 20,
+) -> None:
+    """Raise when too many of n images cannot be read.
+
+    Of fewer than ``at_least`` images a share says little: then only a set without any
+    readable image is an error.
+    """
+    n_bad = len(unreadable)
+    tolerable = n_bad <= max_bad_fraction * n or (n_bad < n < at_least)
+    if not n_bad or tolerable:
+        return
+    path, why = next(iter(unreadable.items()))
+    first = f"the first is {show_path(path)} ({why})"
+    if n_bad >= n:
+        raise DataError(
+            f"None of the {n} images of {name} can be read; {first}: "
+            "check that the files were copied whole."
+        )
+    raise DataError(
+        f"{n_bad} of the {n} images of {name} cannot be read, more than "
+        f"max_bad_fraction={max_bad_fraction:g} allows; {first}: "
+        "mend or remove them, or allow more."
+    )

@@ -1,9 +1,9 @@
 """torchvision's sets by name, with their own train and test parts.
 
-Files are looked for in ``root`` (else $INVARIANCE_DATA, else ~/.cache/invariance) and
-downloaded when they are not there, except ImageNet's, which its owners hand out.
-``stl10`` trains on the 5,000 labelled images, ``stl10_unlabelled`` on the 100,000
-without labels; both test on the same 8,000.
+Files are looked for in ``data_root`` (else $INVARIANCE_DATA, else ~/.cache/invariance)
+and downloaded when they are not there, except ImageNet's, which its owners hand out.
+``stl10`` trains on the 5,000 labeled images, ``stl10_unlabeled`` on the 100,000 without
+labels; both test on the same 8,000.
 """
 
 import os
@@ -16,8 +16,8 @@ import numpy as np
 from ..errors import DataError
 from ._arrays import Pixels
 from ._folder import LARGEST_AUTOMATIC_SIZE, Files
-from ._rows import Joined
 from ._source import Items, Read
+from ._subset import join
 
 SETS: dict[str, Callable[[Any, Path, bool, bool], Any]] = {
     "cifar10": lambda tv, root, test, get: tv.CIFAR10(root, not test, download=get),
@@ -35,7 +35,7 @@ SETS: dict[str, Callable[[Any, Path, bool, bool], Any]] = {
     "stl10": lambda tv, root, test, get: tv.STL10(
         root, "test" if test else "train", download=get
     ),
-    "stl10_unlabelled": lambda tv, root, test, get: tv.STL10(
+    "stl10_unlabeled": lambda tv, root, test, get: tv.STL10(
         root, "test" if test else "unlabeled", download=get
     ),
     "svhn": lambda tv, root, test, get: tv.SVHN(
@@ -50,18 +50,17 @@ def read_torchvision(
     split: str,
     image_size: int | None,
     channels: int | None,
-    root: str | Path | None,
+    data_root: str | Path | None,
 ) -> Read:
     """One part of a set, or both for split 'all', downloaded first where need be."""
-    place = Path(root or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance"))
-    place = place.expanduser()
+    root = Path(data_root or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance"))
     tests = {"train": [False], "test": [True], "all": [False, True]}[split]
-    lots = [as_items(opened(name, place, test), image_size, channels) for test in tests]
-    return Read(name, lots[0] if len(lots) == 1 else Joined(lots))
+    parts = [open_part(name, root.expanduser(), test) for test in tests]
+    return Read(name, join([to_items(part, image_size, channels) for part in parts]))
 
 
-def opened(name: str, root: Path, test: bool) -> Any:
-    """The set as torchvision reads it; downloads only what is not there."""
+def open_part(name: str, root: Path, test: bool) -> Any:
+    """The set as torchvision reads it; downloads only what is missing."""
     import torchvision.datasets
 
     make = SETS[name]
@@ -82,14 +81,14 @@ def opened(name: str, root: Path, test: bool) -> Any:
             ) from error
         raise DataError(
             f"{name} is not in {str(root)!r} and could not be downloaded ({why}): "
-            "connect to the network once, copy the files there, or set root or "
+            "connect to the network once, copy the files there, or set data_root or "
             "INVARIANCE_DATA to where they are."
         ) from error
 
 
-def as_items(dataset: Any, image_size: int | None, channels: int | None) -> Items:
+def to_items(dataset: Any, image_size: int | None, channels: int | None) -> Items:
     """The pixels torchvision has loaded, or the files it has listed."""
-    names = tuple(plain(k) for k in getattr(dataset, "classes", ()))
+    names = tuple(first_name(k) for k in getattr(dataset, "classes", ()))
     files = getattr(dataset, "samples", getattr(dataset, "_samples", None))
     if files is not None:
         root = Path(dataset.root)
@@ -102,7 +101,7 @@ def as_items(dataset: Any, image_size: int | None, channels: int | None) -> Item
             channels=channels or 3,
         )
     labels = np.asarray(getattr(dataset, "targets", getattr(dataset, "labels", None)))
-    known = bool((labels >= 0).all())  # STL-10 marks the unlabelled part with -1
+    known = bool((labels >= 0).all())  # STL-10 marks the unlabeled part with -1
     return Pixels(
         dataset.data,
         labels if known else None,
@@ -113,6 +112,6 @@ def as_items(dataset: Any, image_size: int | None, channels: int | None) -> Item
     )
 
 
-def plain(name: str | tuple[str, ...]) -> str:
+def first_name(name: str | tuple[str, ...]) -> str:
     """ImageNet's classes have several names each; the first will do."""
     return name if isinstance(name, str) else name[0]

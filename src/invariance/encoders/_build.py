@@ -5,7 +5,7 @@
     "torchvision/resnet18"      any torchvision classifier
     a module                    itself
 
-Networks lose their classifier; what is left gives one row of features a picture.
+Networks lose their classifier; what is left gives one row of features per image.
 """
 
 import difflib
@@ -16,7 +16,7 @@ from torch import nn
 
 from ..errors import DataError, SettingError
 from ._encoder import Encoder
-from ._stem import conv_like, fit_stem
+from ._stem import copy_convolution, fit_stem
 from ._tiny import Tiny
 
 ENCODERS: dict[str, Callable[..., nn.Module]] = {"tiny": Tiny}
@@ -35,11 +35,11 @@ def build_encoder(
 
     Args:
         name: "tiny", a timm name, "torchvision/" and one of its names, or a module.
-        channels: of the pictures.
-        image_size: height and width of the pictures, in pixels.
+        channels: of the images.
+        image_size: height and width of the images, in pixels.
         pretrained: whether to fetch the trained weights of a timm or torchvision name.
         stem: "small" is 3 x 3 without a max-pool, "large" is as published; "auto" is
-            small for untrained ResNets on pictures up to 64 x 64.
+            small for untrained ResNets on images up to 64 x 64.
 
     >>> import torch
     >>> encoder = build_encoder("tiny", channels=1)
@@ -62,7 +62,7 @@ def build_encoder(
         pretrained = True  # its weights, and so its stem, are the caller's
     else:
         try:
-            network, label = by_name(name, channels, image_size, pretrained), name
+            network, label = find_network(name, channels, image_size, pretrained), name
         except OSError as cause:  # of a download; nothing else here touches a disk
             why = " ".join(str(cause).split()).rstrip(".")
             raise DataError(
@@ -75,8 +75,10 @@ def build_encoder(
     return Encoder(network, name=label, input_shape=shape)
 
 
-def by_name(name: str, channels: int, image_size: int, pretrained: bool) -> nn.Module:
-    """The network called so, without its classifier."""
+def find_network(
+    name: str, channels: int, image_size: int, pretrained: bool
+) -> nn.Module:
+    """The network with this name, without its classifier."""
     if name in ENCODERS:
         if pretrained:
             raise SettingError(
@@ -91,11 +93,11 @@ def by_name(name: str, channels: int, image_size: int, pretrained: bool) -> nn.M
 
 
 def from_timm(name: str, channels: int, image_size: int, pretrained: bool) -> nn.Module:
-    """The network of timm; those with a fixed picture size are told ours."""
+    """The network of timm; those with a fixed image size get ours."""
     import timm  # slow to import: only those who need it pay
 
     if not timm.is_model(name):
-        raise SettingError(unknown_encoder(name, [*ENCODERS, *timm.list_models()]))
+        raise SettingError(describe_unknown(name, [*ENCODERS, *timm.list_models()]))
     try:
         settings = timm.get_pretrained_cfg(name)
         fixed: dict[str, Any] = {}
@@ -107,7 +109,7 @@ def from_timm(name: str, channels: int, image_size: int, pretrained: bool) -> nn
     except (RuntimeError, AssertionError, TypeError, ValueError) as cause:
         raise SettingError(
             f"timm could not build {name!r} for {channels} x {image_size} x "
-            f"{image_size} pictures, pretrained={pretrained}: {cause}"
+            f"{image_size} images, pretrained={pretrained}: {cause}"
         ) from cause
 
 
@@ -120,7 +122,7 @@ def from_torchvision(
     known = models.list_models(module=models)
     if name not in known:
         raise SettingError(
-            unknown_encoder(f"torchvision/{name}", [f"torchvision/{k}" for k in known])
+            describe_unknown(f"torchvision/{name}", [f"torchvision/{k}" for k in known])
         )
     if pretrained and channels != 3:
         raise SettingError(
@@ -136,22 +138,22 @@ def from_torchvision(
         off = {"aux_logits": False, "aux1": None, "aux2": None, "AuxLogits": None}
         for side in off.keys() & set(dir(network)):
             setattr(network, side, off[side])
-    return network if channels == 3 else with_channels(network, channels)
+    return network if channels == 3 else change_channels(network, channels)
 
 
-def with_channels(network: nn.Module, channels: int) -> nn.Module:
-    """The network with its first convolution made for so many channels."""
+def change_channels(network: nn.Module, channels: int) -> nn.Module:
+    """The network with its first convolution made for this many channels."""
     for path, part in network.named_modules():
         if isinstance(part, nn.Conv2d):
             parent, _, child = path.rpartition(".")
-            fresh = conv_like(part, in_channels=channels)
+            fresh = copy_convolution(part, in_channels=channels)
             setattr(network.get_submodule(parent), child, fresh)
             return network
     raise SettingError(f"{type(network).__name__} has no convolution to change.")
 
 
-def unknown_encoder(name: str, known: list[str]) -> str:
-    """The sentence for a name nobody knows; there are too many to list them all."""
+def describe_unknown(name: str, known: list[str]) -> str:
+    """The message for an unknown name; there are too many names to list them all."""
     near = [repr(n) for n in difflib.get_close_matches(name, known, n=3, cutoff=0.5)]
     hint = (
         f"Did you mean {' or '.join(near)}?"

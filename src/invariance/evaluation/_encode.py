@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from ..views import ViewSet
 from ._images import Images, as_images
 
 BATCH = 500  # images at once, wherever nobody asks for another number
@@ -84,3 +85,44 @@ def encode_images(
         if progress is not None:
             progress(done)
     return torch.cat(blocks)
+
+
+@torch.no_grad()
+def encode_views(
+    encoder: nn.Module,
+    head: nn.Module | None,
+    images: Images,
+    rows: Int[Tensor, " n"],
+    views: ViewSet,
+    *,
+    seed: int = 0,
+    epoch: int = 0,
+    device: torch.device | str = "cpu",
+) -> tuple[Float[Tensor, "2 n e"], Float[Tensor, "2 n d"] | None]:
+    """Features h, and projections z where there is a head, of the first two views.
+
+    Args:
+        encoder: images in [0, 1] in, features out, on ``device`` already.
+        head: features in, projections out; None leaves z out.
+        images: a source of images, as ``invariance.data.load`` gives it.
+        rows: the numbers of the images.
+        views: how they are seen; ``seed``, ``epoch`` and row number key the draws.
+        seed: of the draws.
+        epoch: of the draws.
+        device: where encoder and head are.
+    """
+    pair = ViewSet(list(views.pipelines[:2]))
+    encoder.eval()
+    if head is not None:
+        head.eval()
+    h: list[Tensor] = []
+    z: list[Tensor] = []
+    parts = rows.split(BATCH)
+    for part, batch in zip(parts, images.batches(parts, device=device), strict=True):
+        both = [
+            encoder(view) for view in pair(batch, samples=part, seed=seed, epoch=epoch)
+        ]
+        h.append(torch.stack([features.float().cpu() for features in both]))
+        if head is not None:
+            z.append(torch.stack([head(features).float().cpu() for features in both]))
+    return torch.cat(h, 1), torch.cat(z, 1) if head is not None else None

@@ -17,11 +17,11 @@ from jaxtyping import Integer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..diagnostics._rows import above_zero, as_labels
+from ..diagnostics import above_zero, as_labels
 from ..errors import SettingError
 from ._encode import encode_images
 from ._images import Augment, Images, as_images, unit
-from ._labelled import numbered
+from ._labeled import number_classes
 from ._score import Score, Setting
 
 
@@ -93,7 +93,7 @@ def fine_tune(
         device=device,
     )
     seen = train_labels if rows is None else train_labels[rows.to(train_labels.device)]
-    _, truth, _, notes = numbered(seen.cpu().long(), test_labels.cpu().long())
+    _, truth, _, notes = number_classes(seen.cpu().long(), test_labels.cpu().long())
     correct = found.predict(test_images, device=device) == truth
     settings: dict[str, Setting] = {
         "epochs": epochs,

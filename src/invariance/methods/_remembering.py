@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..encoders import Encoder, Head, MomentumTwin, shuffled
+from ..encoders import Encoder, Head, MomentumTwin, shuffle_batches
 from ..errors import SettingError
 from ..negatives import NegativeSource, Prototypes, Queue
 from ..objectives import MultiView, Objective, SupCon
@@ -89,7 +89,7 @@ class Remembering(nn.Module):
         askers = range(len(views)) if self.symmetric else range(1)
         answering = range(0 if self.symmetric else 1, len(views))
         rows = project(online, [views[a] for a in askers])
-        found = local_projections(shuffled(twin), [views[b] for b in answering])
+        found = local_projections(shuffle_batches(twin), [views[b] for b in answering])
         keys = {b: gather_rows(k) for b, k in zip(answering, found, strict=True)}
         newest = keys[len(views) - 1]
         losses = [

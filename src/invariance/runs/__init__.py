@@ -4,29 +4,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._diagnose import diagnose
+    from ._diagnose import diagnose, keep_readings
+    from ._diagnosis_table import render_diagnosis
     from ._embed import EmbeddingFile, embed, write_embeddings
     from ._embeddings import Embeddings, read_embeddings
-    from ._evaluate import Evaluation, evaluate
+    from ._evaluate import evaluate
     from ._export import ExportedFile, export
-    from ._overview import Overview, overviews
     from ._search import Hit, Hits, SearchResult, search
 
 _HOME = {
     "EmbeddingFile": "_embed",
     "Embeddings": "_embeddings",
-    "Evaluation": "_evaluate",
     "ExportedFile": "_export",
     "Hit": "_search",
     "Hits": "_search",
-    "Overview": "_overview",
     "SearchResult": "_search",
     "diagnose": "_diagnose",
     "embed": "_embed",
     "evaluate": "_evaluate",
     "export": "_export",
-    "overviews": "_overview",
+    "keep_readings": "_diagnose",
     "read_embeddings": "_embeddings",
+    "render_diagnosis": "_diagnosis_table",
     "search": "_search",
     "write_embeddings": "_embed",
 }
@@ -34,18 +33,17 @@ _HOME = {
 __all__ = [
     "EmbeddingFile",
     "Embeddings",
-    "Evaluation",
     "ExportedFile",
     "Hit",
     "Hits",
-    "Overview",
     "SearchResult",
     "diagnose",
     "embed",
     "evaluate",
     "export",
-    "overviews",
+    "keep_readings",
     "read_embeddings",
+    "render_diagnosis",
     "search",
     "write_embeddings",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ..data import ENOUGH, NO_LABEL, check_share, one_pass, sentence
+from ..data import NO_LABEL, check_unreadable, describe_unreadable, one_pass
 from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import SettingError
@@ -114,7 +114,7 @@ def embed(
         labels if bool((labels != NO_LABEL).any()) else None,
         class_names=images.class_names,
         unreadable=bad,
-        notes=(*images.notes, *sentence(bad, "left out")),
+        notes=(*images.notes, *describe_unreadable(bad, "left out")),
         encoder=mark_encoder(encoder),
         encoder_name=encoder.name,
         data=images.data,
@@ -235,7 +235,7 @@ def encode_all(
     ):
         bad |= {images.names[i]: why for i, why in batch.unreadable.items()}
         n_seen = n_known + batch.stop - start
-        check_share(images.title, bad, n_seen, float(max_bad_fraction), enough=ENOUGH)
+        check_unreadable(images.title, bad, n_seen, float(max_bad_fraction))
         features = torch.empty(0, encoder.width)
         try:
             if len(batch.rows):

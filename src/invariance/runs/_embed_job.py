@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import filelock
 import numpy as np
@@ -27,7 +27,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..errors import DataError
-from ..training import write_whole
+from ..folder import write_whole
 from ._embedding_files import Rows
 
 ADVICE = (
@@ -95,7 +95,7 @@ class Job:
         self._acquire()
         if begun is None:
             identity = json.dumps(self.identity | {"overwrite": allowed}, indent=2)
-            self._write("job.json", lambda file: file.write(identity.encode()))
+            self._write("job.json", identity.encode())
         files = self._stretch_files()
         return files[-1][0] if files else 0
 
@@ -108,7 +108,7 @@ class Job:
         }
         data = save(tensors, metadata={"unreadable": json.dumps(bad)})
         name = f"rows-{parts[0].start:012}-{parts[-1].stop:012}"
-        self._write(name, lambda file: file.write(data))
+        self._write(name, data)
 
     def blocks(self, names: Sequence[str]) -> Iterator[Rows]:
         """All rows that are done, one stretch at a time."""
@@ -132,12 +132,12 @@ class Job:
             bad |= {int(i): why for i, why in reasons.items()}
         return n, labelled, bad
 
-    def finish(self, write: Callable[[IO[bytes]], object]) -> None:
+    def finish(self, write: Callable[[Any], object]) -> None:
         """Put the file together, move it to its place, and clear up."""
         if not self._is_placed():
             self._write(self.whole.name, write)
             size = str(self.whole.stat().st_size).encode()
-            self._write("done", lambda file: file.write(size))
+            self._write("done", size)
             self.whole.replace(self.target)
         self.discard()
 
@@ -206,8 +206,8 @@ class Job:
                 "choose another name."
             ) from None
 
-    def _write(self, name: str, write: Callable[[IO[bytes]], object]) -> None:
-        write_whole(self.folder / name, write, advice=ADVICE)
+    def _write(self, name: str, content: bytes | Callable[[Any], object]) -> None:
+        write_whole(self.folder / name, content, advice=ADVICE)
 
 
 def open_stretch(path: Path) -> Any:

@@ -11,7 +11,7 @@ from jaxtyping import Float32, Int
 from torch import Tensor
 
 from ..errors import DataError, ShapeError
-from ..training import write_whole
+from ..folder import write_whole
 from ._embedding_files import (
     BLOCK,
     NO_LABEL,

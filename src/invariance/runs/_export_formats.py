@@ -22,9 +22,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, Standardise, fit_stem, standardised
+from ..encoders import ENCODERS, Encoder, Standardize, fit_stem, standardize
 from ..errors import InvarianceError, SettingError
-from ..training import load, stem_of, write_encoder, write_whole
+from ..folder import write_whole
+from ..training import load, stem_of, write_encoder
 
 Network = Callable[[Tensor], Tensor]
 ADVICE = "Make room or mend the disk, and export again."
@@ -63,7 +64,7 @@ def write_safetensors(encoder: Encoder, path: Path) -> None:
     """As in a run folder, where every encoder standardizes its images."""
     if split_encoder(encoder)[0] is None:
         n = encoder.input_shape[0]
-        encoder = standardised(encoder, [0.0] * n, [1.0] * n)
+        encoder = standardize(encoder, [0.0] * n, [1.0] * n)
     write_encoder(encoder, path, advice=ADVICE)
 
 
@@ -167,7 +168,7 @@ def write_timm(encoder: Encoder, path: Path) -> None:
     settings = {"architecture": timm_name(encoder), **timm_settings(encoder)}
     text = json.dumps(settings | {"stem": stem_of(encoder)})
     data = save(tensors, metadata={"timm": text, "format": "pt"})
-    write_whole(path, lambda file: file.write(data), advice=ADVICE)
+    write_whole(path, data, advice=ADVICE)
 
 
 def read_timm(encoder: Encoder, path: Path) -> Network:
@@ -292,12 +293,12 @@ FORMATS = {
 }
 
 
-def split_encoder(encoder: Encoder) -> tuple[Standardise | None, nn.Module]:
+def split_encoder(encoder: Encoder) -> tuple[Standardize | None, nn.Module]:
     """The layer that standardizes, if there is one, and the network behind it."""
     network = encoder.network
     if isinstance(network, nn.Sequential) and len(network) == 2:
         first, second = network
-        if isinstance(first, Standardise):
+        if isinstance(first, Standardize):
             return first, second
     return None, network
 

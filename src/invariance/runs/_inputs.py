@@ -8,13 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ..data import Items, StreamedImages, load, row_names, shown
+from ..data import (
+    Items,
+    StreamedImages,
+    default_shape,
+    load,
+    row_names,
+    show_path,
+)
 from ..encoders import Encoder
 from ..errors import DataError, SettingError, ShapeError
-from ..training import ENCODER_FILE
+from ..folder import CHECKPOINTS, CONFIG, ENCODER
 from ..training import load as load_encoder
 
 SAMPLED = 64  # images that stand for those that are not files
@@ -41,18 +49,18 @@ def open_encoder(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
             f"{type(run_or_encoder).__name__}."
         )
     path = Path(run_or_encoder).expanduser()
-    signs = ("config.yaml", "checkpoints", ENCODER_FILE)
+    signs = (CONFIG, CHECKPOINTS, ENCODER)
     if path.is_dir() and not any((path / sign).exists() for sign in signs):
         raise DataError(
             f"{str(path)!r} is a folder, but not a run folder (it has no "
-            f"{ENCODER_FILE}): 'invariance list runs' shows the runs there are."
+            f"{ENCODER}): 'invariance list runs' shows the runs there are."
         )
     encoder = load_encoder(path)
     shape = "x".join(map(str, encoder.input_shape))
     notes = [
         f"{path} is {encoder.name}: images of {shape} in, {encoder.width} features out."
     ]
-    if path.is_dir() and not (path / ENCODER_FILE).exists():
+    if path.is_dir() and not (path / ENCODER).exists():
         notes.append(
             f"{path} is unfinished: its newest checkpoint is used. 'invariance train "
             f"--resume {path}' finishes it."
@@ -122,7 +130,7 @@ def open_images(
         channels=shape[0],
         n=limit,
         storage="streamed",
-        root=data_root,
+        data_root=data_root,
         workers=workers,
         max_bad_fraction=float(max_bad_fraction),
     )
@@ -130,6 +138,7 @@ def open_images(
     items = source.items
     path = Path(data).expanduser() if isinstance(data, str | Path) else None
     are_files = items.paths is not None
+    fit = describe_fit(data, items, data_root)
     if workers is None:  # to copy the images of an array is no work for more processes
         workers = source.workers if are_files else 0
     return NamedImages(
@@ -142,13 +151,13 @@ def open_images(
         workers=workers,
         unreadable={spell_bytes(k): why for k, why in source.unreadable.items()},
         notes=(
-            f"{source.name} has {len(items):,} images, {describe_fit(items)}",
-            *source.reader_notes,
+            f"{source.name} has {len(items):,} images, {fit}",
+            *(str(note) for note in source.notes if note.kind == "left out"),
         ),
     )
 
 
-def describe_fit(items: Items) -> str:
+def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:
     """What becomes of the images before the encoder sees them."""
     shape = "x".join(map(str, items.shape))
     if items.paths is not None:
@@ -156,22 +165,13 @@ def describe_fit(items: Items) -> str:
             f"each brought to {shape}, the input of the encoder (shorter side resized, "
             "center cut out)."
         )
-    inner: Any = items
-    while hasattr(inner, "items"):
-        inner = inner.items
-    stored = getattr(inner, "images", None)
-    if stored is None:
+    before = items.shape
+    if isinstance(data, str | Path | np.ndarray | Tensor):  # what can be read twice
+        before = default_shape(data, data_root=data_root)
+    if before == items.shape:
         return f"of {shape}."
-    first = getattr(inner, "channels_first", False)
-    height, width = stored.shape[2:4] if first else stored.shape[1:3]
-    is_gray = stored.ndim == 3 or stored.shape[1 if first else 3] == 1
-    if (1 if is_gray else 3, height, width) == items.shape:
-        return f"of {shape}."
-    colors = "gray" if is_gray else "color"
-    return (
-        f"of {height}x{width} pixels in {colors}: brought to {shape}, the input of the "
-        "encoder."
-    )
+    was = "x".join(map(str, before))
+    return f"of {was}: brought to {shape}, the input of the encoder."
 
 
 def mark_images(images: NamedImages) -> str:
@@ -215,5 +215,5 @@ def on_one_line(name: str) -> str:
     >>> on_one_line("a\n\x1b[31mb.png")
     'a\\n\\x1b[31mb.png'
     """
-    text = shown(name)
+    text = show_path(name)
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -18,11 +18,16 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..data import reason, sentence, square
+from ..data import (
+    crop_square,
+    describe_unreadable,
+    explain_unreadable,
+    open_image,
+)
 from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import (
@@ -33,8 +38,8 @@ from ..errors import (
     ShapeError,
 )
 from ..evaluation import encode_batch
+from ..folder import write_whole
 from ..progress import Progress, tell
-from ..training import write_whole
 from ._contact_sheet import draw_contact_sheet
 from ._embed import encode_all, name_unreadable
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
@@ -178,7 +183,7 @@ def search(
     for note in encoder_notes:
         tell(note, quiet=quiet)
     channels, size = encoder.input_shape[0], encoder.input_shape[-1]
-    pixels = torch.stack([square(image, size, channels) for _, image in queries])
+    pixels = torch.stack([crop_square(image, size, channels) for _, image in queries])
     nearest = Nearest(encode_batch(encoder, pixels, device=where), k=k)
     if isinstance(data, Embeddings) or is_embedding_file(data):
         gallery = open_embedded(data, encoder)
@@ -365,7 +370,7 @@ def embed_as_searched(
                 names = [images.names[i] for i in part.rows.tolist()]
                 yield Rows(names, part.labels.numpy(), part.features.numpy())
                 progress.reach(part.stop)
-        notes.extend(sentence(name_unreadable(images, missed), "left out"))
+        notes.extend(describe_unreadable(name_unreadable(images, missed), "left out"))
 
     def find(name: str) -> Image.Image | None:
         if images.folder is not None:
@@ -401,12 +406,9 @@ def open_query(query: Any) -> tuple[str, Image.Image]:
     if not path.exists():
         raise DataError(f"There is no query image {str(query)!r}: check the path.")
     try:
-        with Image.open(path) as image:
-            upright = ImageOps.exif_transpose(image)
-            upright.load()
-            return str(query), upright
+        return str(query), open_image(path)
     except Exception as cause:
-        what = "a folder" if path.is_dir() else reason(cause)
+        what = "a folder" if path.is_dir() else explain_unreadable(cause)
         raise DataError(
             f"The query {str(query)!r} cannot be read as an image ({what})."
         ) from None

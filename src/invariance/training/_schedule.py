@@ -5,13 +5,11 @@ A pure function of the step, so there is nothing to save and nothing to forget.
 
 import math
 
-from ._settings import Optim
-
-PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}
+from ._settings import PEAKS, Optim
 
 
 def peak_rate(optim: Optim, samples: int) -> float:
-    """The highest learning rate for so many samples a step.
+    """The highest learning rate for so many samples per step.
 
     >>> peak_rate(Optim(name="sgd", lr=0.1, lr_scaling="linear"), 512)
     0.2

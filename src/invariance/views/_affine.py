@@ -1,4 +1,4 @@
-r"""Rotation, shift, scale and shear about the centre of the image.
+r"""Rotation, shift, scale and shear about the center of the image.
 
 $$x_{\text{out}} = R(\text{angle})\, s\, H_y\, H_x\; x_{\text{in}} + t$$
 
@@ -41,7 +41,7 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True)
 class RandomRotation(Operation):
-    """A turn about the centre by an angle from `degrees`; a number x is (-x, x).
+    """A turn about the center by an angle from `degrees`; a number x is (-x, x).
 
     >>> from invariance.views import RandomRotation
     >>> corner = torch.tensor([[1.0, 0.0], [0.0, 0.0]]).view(1, 1, 2, 2)
@@ -120,7 +120,7 @@ class RandomAffine(Operation):
 def move(
     images: Float[Tensor, "n c h w"], motion: Motion, interpolation: Interpolation
 ) -> Float[Tensor, "n c h w"]:
-    """Each image under its own motion, about its centre."""
+    """Each image under its own motion, about its center."""
     motion = Motion(*(part.to(images.device, non_blocking=True) for part in motion))
     h, w = images.shape[-2:]
     angle, (shear_x, shear_y) = motion.angle.deg2rad(), motion.shear.deg2rad().unbind(1)

@@ -17,9 +17,9 @@ Range = tuple[Number, Number]
 
 
 class Operation(ABC):
-    """One augmentation of a batch, each image with parameters of its own.
+    """One augmentation of a batch, each image with its own parameters.
 
-    `draw` turns random numbers into parameters (one row an image, on the device of the
+    `draw` turns random numbers into parameters (one row per image, on the device of the
     draws), `apply` turns images and parameters into images. The two are apart so that
     parameters can be looked at, kept, or handed to another library for comparison.
     Images are float, n c h w, in [0, 1]; they are never changed in place.
@@ -42,13 +42,13 @@ class Operation(ABC):
         return self.apply(images, self.draw(draws, images.shape))
 
 
-def check_colour(images: Tensor, operation: str) -> None:
-    """Colour has a meaning for one channel (grey) and three (red, green, blue)."""
+def check_color(images: Tensor, operation: str) -> None:
+    """Color has a meaning for one channel (gray) and three (red, green, blue)."""
     if images.shape[1] not in (1, 3):
         raise ShapeError(
             f"{operation} needs images with 1 or 3 channels, got {images.shape[1]}. "
-            "Leave colour operations out of the list, or wrap one in a function that "
-            "picks the colour channels."
+            "Leave color operations out of the list, or wrap one in a function that "
+            "picks the color channels."
         )
 
 
@@ -79,5 +79,5 @@ def numbers(values: Sequence[Number], like: Tensor) -> Tensor:
 
 
 def per_image(x: Tensor) -> Tensor:
-    """One number an image, shaped to meet n c h w."""
+    """One number per image, shaped to meet n c h w."""
     return x.view(-1, 1, 1, 1)
