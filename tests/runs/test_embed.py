@@ -81,9 +81,9 @@ def test_others_can_read_the_files(run, photos, tmp_path):
     assert np.float32(lines[5]["f3"]) == value.features[5, 3].item()
 
 
-def test_another_size_and_grey_images_are_converted_and_said(run):
-    grey = np.zeros((5, 28, 28), np.uint8)
-    found = inv.embed(run, grey)
+def test_another_size_and_gray_images_are_converted_and_said(run):
+    gray = np.zeros((5, 28, 28), np.uint8)
+    found = inv.embed(run, gray)
     assert found.features.shape == (5, 256)
     assert found.notes == (
         "the array has 5 images, of 1x28x28: brought to 3x16x16, the input of the "
@@ -141,7 +141,7 @@ def test_bytes_that_are_no_text_are_spelt_out(run, tmp_path, pixels):
     "change, kind, message",
     [
         ({"run": "nowhere"}, DataError, "There is no run or encoder file at 'nowhere'"),
-        ({"run": "."}, DataError, "is a folder, but not a run folder"),
+        ({"run": "."}, DataError, "holds no encoder and no checkpoint"),
         ({"data": "no/such"}, DataError, "There is no folder or file 'no/such'"),
         ({"data": "empty"}, DataError, "The folder 'empty' holds no images"),
         ({"data": "bad"}, DataError, "None of the 3 images of 'bad' can be read"),
@@ -171,7 +171,7 @@ def test_mistakes_are_said_in_one_sentence(
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_too_many_broken_pictures_end_it_and_can_be_allowed(run, tmp_path, pixels):
+def test_too_many_broken_images_end_it_and_can_be_allowed(run, tmp_path, pixels):
     folder = tmp_path / "half"
     folder.mkdir()
     from PIL import Image

@@ -14,6 +14,8 @@ import torch
 
 import invariance as inv
 from invariance.errors import DataError
+
+# to fall over at a chosen moment
 from invariance.runs import _embed, _embed_job
 from invariance.runs._embed_job import Job
 

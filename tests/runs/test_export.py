@@ -13,6 +13,8 @@ from torch import nn
 import invariance as inv
 from invariance.encoders import build_encoder
 from invariance.errors import DataError, InvarianceError, SettingError
+
+# to make an export fail that does not
 from invariance.runs import _export
 from invariance.runs._export_formats import FORMATS
 
@@ -37,7 +39,7 @@ print(json.dumps(said))
 """
 RUNS = {  # name of a run: the encoder, image size, channels, and what it is exported to
     "tiny": ("tiny", 16, 3, ("safetensors", "pt2", "onnx")),
-    "grey": ("tiny", 28, 1, ("onnx",)),
+    "gray": ("tiny", 28, 1, ("onnx",)),
     "resnet": ("test_resnet", 32, 3, ("timm",)),
     "deep_stem": ("resnet10t", 32, 3, ("timm",)),
     "vit": ("timm/test_vit", 64, 3, ("timm", "pt2", "onnx")),
@@ -81,7 +83,7 @@ def test_files_are_named_after_run_and_format(exported):
     assert {p.name for p in exported[0].iterdir() if p.is_file()} == names
 
 
-def test_a_file_for_timm_says_how_images_are_standardised(exported):
+def test_a_file_for_timm_says_how_images_are_standardized(exported):
     with safe_open(exported[0] / "vit.timm.safetensors", "pt") as file:
         said = json.loads(file.metadata()["timm"])
     assert (said["architecture"], said["img_size"]) == ("test_vit", 64)

@@ -69,7 +69,7 @@ class Embeddings:
         n_labels = len(self.names if self.labels is None else self.labels)
         if not len(self.features) == len(self.names) == n_labels:
             raise ShapeError(
-                f"Embeddings need one name and one label per row: got "
+                "Embeddings need one name per row, and one label if there are any: got "
                 f"{len(self.features)} rows, {len(self.names)} names and {n_labels} "
                 "labels."
             )
@@ -174,10 +174,4 @@ class Embeddings:
         return facts
 
 
-def read_embeddings(path: str | Path) -> Embeddings:
-    """A whole file of embeddings, as a value: the same as ``Embeddings.load``.
-
-    Args:
-        path: what ``save``, ``write_embeddings`` or 'invariance embed' wrote.
-    """
-    return Embeddings.load(path)
+read_embeddings = Embeddings.load

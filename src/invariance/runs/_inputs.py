@@ -21,8 +21,8 @@ from ..data import (
     show_path,
 )
 from ..encoders import Encoder
-from ..errors import DataError, SettingError, ShapeError
-from ..folder import CHECKPOINTS, CONFIG, ENCODER
+from ..errors import SettingError, ShapeError
+from ..folder import ENCODER, resume_command
 from ..training import load as load_encoder
 
 SAMPLED = 64  # images that stand for those that are not files
@@ -41,29 +41,16 @@ def open_encoder(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
             f"{type(run_or_encoder).__name__} does not say which images it takes: wrap "
             "it as invariance.encoders.Encoder(module, input_shape=(3, 32, 32))."
         )
-    # a Run is known by its folder: importing the class would import all of training
-    run_or_encoder = getattr(run_or_encoder, "folder", run_or_encoder)
-    if not isinstance(run_or_encoder, str | Path):
-        raise SettingError(
-            "Expected a run folder, an encoder file or an encoder: got "
-            f"{type(run_or_encoder).__name__}."
-        )
-    path = Path(run_or_encoder).expanduser()
-    signs = (CONFIG, CHECKPOINTS, ENCODER)
-    if path.is_dir() and not any((path / sign).exists() for sign in signs):
-        raise DataError(
-            f"{str(path)!r} is a folder, but not a run folder (it has no "
-            f"{ENCODER}): 'invariance list runs' shows the runs there are."
-        )
-    encoder = load_encoder(path)
+    encoder = load_encoder(run_or_encoder)
+    path = Path(getattr(run_or_encoder, "folder", run_or_encoder)).expanduser()
     shape = "x".join(map(str, encoder.input_shape))
     notes = [
         f"{path} is {encoder.name}: images of {shape} in, {encoder.width} features out."
     ]
     if path.is_dir() and not (path / ENCODER).exists():
         notes.append(
-            f"{path} is unfinished: its newest checkpoint is used. 'invariance train "
-            f"--resume {path}' finishes it."
+            f"{path} is unfinished: its newest checkpoint is used. "
+            f"'{resume_command(path)}' finishes it."
         )
     return encoder, tuple(notes)
 

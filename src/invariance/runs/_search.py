@@ -238,7 +238,8 @@ def search(
         write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
         if n_missing := sum(image is None for image in shown.values()):
             notes.append(
-                f"{n_missing} of the images found cannot be shown in the sheet."
+                f"{n_missing} of the images found cannot be shown in the sheet: they "
+                "are gone, or nothing says where they are."
             )
     return SearchResult(tuple(neighbors), nearest.n, tuple(notes))
 
@@ -291,14 +292,14 @@ class Gallery:
         about: what the rows are.
         blocks: the rows; while they are gone through, ``notes`` may grow.
         folder: where the names are paths in, if they are paths.
-        find: the image of a name; None where it cannot be had.
+        images: the images themselves, where they can still be had.
         notes: sentences on what a reader should know.
     """
 
     about: About
     blocks: Blocks
     folder: Path | None
-    find: Callable[[str], Image.Image | None]
+    images: Callable[[], NamedImages | None]
     notes: list[str]
 
     def make_hit(self, rank: int, name: str, label: int, score: float) -> Hit:
@@ -311,6 +312,19 @@ class Gallery:
             self.about.class_name(label),
             str(self.folder / name) if self.folder is not None else None,
         )
+
+    def find(self, name: str) -> Image.Image | None:
+        """The image of that name; None where it cannot be had."""
+        try:
+            if self.folder is not None:
+                return open_image(self.folder / name)
+            if (images := self.images()) is None:
+                return None
+            pixels, _ = images.items.read(list(images.names).index(name))
+        except Exception:  # it is gone, or a data set of one's own raises anything
+            return None
+        array = pixels.permute(1, 2, 0).numpy()
+        return Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
 
 
 def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
@@ -346,13 +360,7 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
         except InvarianceError:
             return None
 
-    def find(name: str) -> Image.Image | None:
-        if folder is not None:
-            return read_file(folder / name)
-        images = reopen()
-        return None if images is None else read_image(images, name)
-
-    return Gallery(about, blocks, folder, find, notes)
+    return Gallery(about, blocks, folder, reopen, notes)
 
 
 def embed_as_searched(
@@ -372,30 +380,7 @@ def embed_as_searched(
                 progress.reach(part.stop)
         notes.extend(describe_unreadable(name_unreadable(images, missed), "left out"))
 
-    def find(name: str) -> Image.Image | None:
-        if images.folder is not None:
-            return read_file(images.folder / name)
-        return read_image(images, name)
-
-    return Gallery(about, blocks, images.folder, find, notes)
-
-
-def read_file(path: Path) -> Image.Image | None:
-    """The image in a file, or None if it is gone."""
-    try:
-        return open_query(path)[1]
-    except DataError:
-        return None
-
-
-def read_image(images: NamedImages, name: str) -> Image.Image | None:
-    """The image of that name as the encoder saw it, or None if it is gone."""
-    try:
-        pixels, _ = images.items.read(list(images.names).index(name))
-    except Exception:  # a data set of one's own may raise anything
-        return None
-    array = pixels.permute(1, 2, 0).numpy()
-    return Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
+    return Gallery(about, blocks, images.folder, lambda: images, notes)
 
 
 def open_query(query: Any) -> tuple[str, Image.Image]:
