@@ -83,7 +83,12 @@ _HOMES = {
     "methods": ("METHODS",),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
     "runs": (
+        "EmbeddingFile",
         "Embeddings",
+        "ExportedFile",
+        "Hit",
+        "Hits",
+        "SearchResult",
         "diagnose",
         "embed",
         "evaluate",

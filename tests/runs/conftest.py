@@ -1,4 +1,4 @@
-"""A run that took no training, and folders of pictures as people have them."""
+"""A run that took no training, and folders of images as people have them."""
 
 import os
 from pathlib import Path
@@ -40,14 +40,14 @@ def other_run(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def pixels():
-    """40 different pictures of 16 x 16."""
+    """40 different images of 16 x 16."""
     dice = np.random.default_rng(0)
     return dice.integers(0, 255, (40, 16, 16, 3), dtype=np.uint8)
 
 
 @pytest.fixture
 def photos(tmp_path, pixels):
-    """Two classes of 10 pictures each, with odd names, and three broken files."""
+    """Two classes of 10 images each, with odd names, and three broken files."""
     folder = tmp_path / "photos"
     names = [f"cat/{k}.png" for k in range(9)] + ['cat/a, "b"\nc.png']
     names += [f"dog/фото {k}.png" for k in range(9)] + ["dog/z.png"]

@@ -140,7 +140,7 @@ def test_without_a_checkpoint_only_h_is_read(run):
         (["nowhere"], "There is no run at 'nowhere'"),
         (["run", "--batch-size", "1"], "batch_size and pool are at least 2"),
         (["run", "--data", "shapse"], "Did you mean 'shapes'?"),
-        (["run", "--device", "cuda"], "no CUDA GPU here"),
+        (["run", "--device", "cuda"], "there is no CUDA GPU"),
     ],
 )
 def test_mistakes_are_one_sentence(run, command, words, sentence):
