@@ -91,7 +91,7 @@ def read_record(folder: str | Path) -> Record:
         )
     finished = (folder / ENCODER).is_file()
     reader = _Reader(folder)
-    settings = reader.read(CONFIG, yaml.safe_load, dict)
+    settings = reader.read(CONFIG, lambda text: yaml.safe_load(text) or {}, dict)
     config = settings or {}
     # a run writes these at its end, and never where evaluation is switched off
     reader.lenient = not finished or config.get("evaluate") is False
