@@ -33,7 +33,13 @@ from ._gaussian_pairs import (
     rho_of,
 )
 from ._image_pairs import IMAGES, Invertible, image, power, spiral, swiss_roll
-from ._image_source import (
+from ._load import DATA_SETS, data_exists, default_shape, load
+from ._one_pass import Batch, one_pass, row_names
+from ._pairs import Pairs
+from ._resident import ResidentImages
+from ._shapes import CLASSES as SHAPE_CLASSES
+from ._shapes import shapes
+from ._sources import (
     NO_LABEL,
     ImageSource,
     Items,
@@ -43,12 +49,6 @@ from ._image_source import (
     explain_unreadable,
     show_path,
 )
-from ._load import DATA_SETS, data_exists, default_shape, load
-from ._one_pass import Batch, one_pass, row_names
-from ._pairs import Pairs
-from ._resident import ResidentImages
-from ._shapes import CLASSES as SHAPE_CLASSES
-from ._shapes import shapes
 from ._streamed import StreamedImages
 from ._student_pairs import student
 from ._table_pairs import noisy_copy, table

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
-from ._image_source import Items, Read, Request
+from ._sources import Items, Read, Request
 from ._subset import join, split_items
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")

@@ -16,7 +16,7 @@ from torch.utils.data import IterableDataset
 from ..errors import DataError
 from ._arrays import Pixels, number_labels
 from ._decode import crop_square, to_pillow
-from ._image_source import NO_LABEL, Items, Read, Request
+from ._sources import NO_LABEL, Items, Read, Request
 from ._subset import split_items
 
 IMAGE_KEYS = ("image", "img", "pixel_values")
