@@ -1,4 +1,4 @@
-"""``invariance embed``: features of every picture, in a file."""
+"""``invariance embed``: features of every image, in a file."""
 
 import os
 import shlex
