@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import data, encoders, methods, views  # noqa: F401
+    from . import data, diagnostics, encoders, estimators, methods, views  # noqa: F401
     from .diagnostics import *  # noqa: F403
     from .errors import InvarianceError  # noqa: F401
     from .estimators import ESTIMATORS, Estimate, estimate_mi  # noqa: F401
@@ -99,9 +99,13 @@ _HOMES = {
     ),
     "estimators": ("ESTIMATORS", "Estimate", "estimate_mi"),
     "diagnostics": (
+        "Diagnosis",
+        "InformationBound",
+        "Reading",
         "alignment",
         "effective_rank",
         "effective_sample_size",
+        "mutual_information_bound",
         "tolerance",
         "uniformity",
         "wasserstein_to_uniform",
@@ -110,7 +114,7 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 # Parts of the package that are public as a whole, such as inv.views.simclr.
-_DOORS = ("data", "encoders", "methods", "views")
+_DOORS = ("data", "diagnostics", "encoders", "estimators", "methods", "views")
 
 __all__ = ["__version__", *_DOORS, *_HOME]
 

@@ -16,8 +16,8 @@ from invariance.critics import (
 
 # the chunk size is no setting: the test shrinks it
 from invariance.critics import _critic as chunks
-from invariance.data import correlated_gaussian
 from invariance.errors import SettingError
+from invariance.estimators import correlated_gaussian
 
 
 @pytest.fixture(autouse=True)

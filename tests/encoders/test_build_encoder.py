@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from invariance.encoders import ENCODERS, Encoder, build_encoder
+from invariance.encoders import ENCODERS, Encoder, build_encoder, standardize
 from invariance.errors import DataError, SettingError, ShapeError
 
 
@@ -176,3 +176,14 @@ def test_weights_that_cannot_be_fetched_are_one_sentence(monkeypatch):
     with pytest.raises(DataError, match=r"weights of 'resnet18' could not") as told:
         build_encoder("resnet18", pretrained=True)
     assert "\n" not in str(told.value) and "leave pretrained out" in str(told.value)
+
+
+def test_names_of_weights_are_those_of_older_files():
+    encoder = standardize(build_encoder("tiny"), [0.5] * 3, [0.2] * 3)
+    names = list(encoder.state_dict())
+    assert names[:3] == [
+        "network.0.mean",
+        "network.0.std",
+        "network.1.layers.0.0.weight",
+    ]
+    assert len(names) == 2 + 5 * 6

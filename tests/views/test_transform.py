@@ -2,6 +2,8 @@
 
 import multiprocessing
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -158,6 +160,16 @@ def test_without_channels_an_image_keeps_its_own():
 def test_a_bad_image_is_named(image, message):
     with pytest.raises(ShapeError, match=message):
         transform("simclr", size=8)(image)
+
+
+def test_the_public_parts_open_without_an_import_of_their_own():
+    program = """
+import sys, invariance as inv
+assert {"data", "encoders", "methods", "views"} <= {*dir(inv), *inv.__all__}
+assert "torch" not in sys.modules
+inv.views.transform, inv.data.load, inv.encoders.build_encoder, inv.methods.METHODS
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
 def test_a_bad_transform_is_named():

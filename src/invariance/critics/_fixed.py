@@ -26,19 +26,15 @@ class Exact(Critic):
         self.log_ratio, self.offset = log_ratio, offset
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs, a bounded number at a time."""
         return score_in_chunks(self._block, x, y)
 
     def _block(self, x: Tensor, y: Tensor) -> Tensor:
-        n, m = len(x), len(y)
-        flat = self.score_pairs(x.repeat_interleave(m, 0), y.repeat(n, 1))
-        return flat.view(n, m)
+        flat = self.score_pairs(x.repeat_interleave(len(y), 0), y.repeat(len(x), 1))
+        return flat.view(len(x), len(y))
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
-        return self.log_ratio(x, y).to(torch.promote_types(x.dtype, torch.float32)) + (
-            self.offset
-        )
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        return self.log_ratio(x, y).to(dtype) + self.offset
 
 
 class Gaussian(Critic):
@@ -67,12 +63,10 @@ class Gaussian(Critic):
         return a * (self.rho / left), b, -(a * a) @ lone, -(b * b) @ lone
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs."""
         a, b, of_x, of_y = self._terms(x, y)
         return a @ b.T + of_x[:, None] + of_y + self.nats()
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
         a, b, of_x, of_y = self._terms(x, y)
         return (a * b).sum(1) + of_x + of_y + self.nats()
 
@@ -89,11 +83,9 @@ class Residual(Critic):
         self.base, self.learned = base.requires_grad_(False), learned
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs."""
         return self.base(x, y) + self.learned(x, y)
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
         return self.base.score_pairs(x, y) + self.learned.score_pairs(x, y)
 
 

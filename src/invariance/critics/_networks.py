@@ -7,6 +7,7 @@ pairs cost and in how much information their scores can show.
 import inspect
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -38,11 +39,9 @@ class Bilinear(Critic):
             parametrizations.spectral_norm(self.cross)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs."""
         return x @ self.cross(y).T + self.of_x(x) + self.of_y(y).T
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
         return torch.einsum("nd,nd->n", x, self.cross(y)) + (
             self.of_x(x) + self.of_y(y)
         ).squeeze(1)
@@ -68,17 +67,14 @@ class Separable(Critic):
         spectral_norm: bool = False,
     ) -> None:
         super().__init__()
-        shape = {"width": width, "depth": depth, "spectral_norm": spectral_norm}
-        self.of_x = mlp(x_width, embed + 1, **shape)  # type: ignore[arg-type]
-        self.of_y = mlp(y_width, embed + 1, **shape)  # type: ignore[arg-type]
+        net = partial(mlp, width=width, depth=depth, spectral_norm=spectral_norm)
+        self.of_x, self.of_y = net(x_width, embed + 1), net(y_width, embed + 1)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs."""
         f, h = self.of_x(x), self.of_y(y)
         return f[:, :-1] @ h[:, :-1].T + f[:, -1:] + h[:, -1:].T
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
         f, h = self.of_x(x), self.of_y(y)
         return (f[:, :-1] * h[:, :-1]).sum(1) + f[:, -1] + h[:, -1]
 
@@ -111,14 +107,12 @@ class Concatenated(Critic):
         self.of_both = nn.Sequential(nn.ReLU(), rest)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs, a bounded number at a time."""
         return score_in_chunks(self._block, self.of_x(x), self.of_y(y))
 
     def _block(self, a: Tensor, b: Tensor) -> Tensor:
         return torch.squeeze(self.of_both(a[:, None] + b[None]), 2)
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
         return torch.squeeze(self.of_both(self.of_x(x) + self.of_y(y)), 1)
 
 
@@ -144,14 +138,12 @@ class Additive(Critic):
         self.weigh = linear(width, 1, spectral_norm=spectral_norm)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs, a bounded number at a time."""
         return score_in_chunks(self._block, self.of_x(x), self.of_y(y))
 
     def _block(self, a: Tensor, b: Tensor) -> Tensor:
         return torch.squeeze(self.weigh(torch.tanh(a[:, None] + b[None])), 2)
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
         return torch.squeeze(self.weigh(torch.tanh(self.of_x(x) + self.of_y(y))), 1)
 
 
@@ -178,9 +170,8 @@ class Cosine(Critic):
         spectral_norm: bool = False,
     ) -> None:
         super().__init__()
-        shape = {"width": width, "depth": depth, "spectral_norm": spectral_norm}
-        self.of_x = mlp(x_width, embed, **shape)  # type: ignore[arg-type]
-        self.of_y = mlp(y_width, embed, **shape)  # type: ignore[arg-type]
+        net = partial(mlp, width=width, depth=depth, spectral_norm=spectral_norm)
+        self.of_x, self.of_y = net(x_width, embed), net(y_width, embed)
         self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
 
     def scale(self) -> Tensor:
@@ -188,11 +179,9 @@ class Cosine(Critic):
         return self.log_scale.exp().clamp(max=self.LARGEST_SCALE)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """All pairs."""
         return self.scale() * normalize(self.of_x(x)) @ normalize(self.of_y(y)).T
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        """Partners only."""
         return self.scale() * (normalize(self.of_x(x)) * normalize(self.of_y(y))).sum(1)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
-from ._source import NO_LABEL, Items, Read
+from ._image_source import Items, Read, Request
 from ._subset import join, split_items
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
@@ -37,28 +37,17 @@ ROWS_AT_ONCE = 1024
 MOST_CLASSES = 1_000_000
 
 
-class Pixels:
+class Pixels(Items):
     """Rows of one array, brought to one size and number of channels when read."""
 
-    def __init__(
-        self,
-        images: Any,
-        labels: Any = None,
-        *,
-        image_size: int | None = None,
-        channels: int | None = None,
-        class_names: tuple[str, ...] = (),
-        name: str = "the array",
-    ):
+    def __init__(self, images: Any, labels: Any, name: str, request: Request):
         self.images, self.channels_first = find_layout(images, name)
         self.factor = find_factor(self.images, name)
         one = self._row(0)
-        size = image_size or min(one.shape[:2])
-        channels = channels or (1 if one.shape[2] == 1 else 3)
+        size = request.image_size or min(one.shape[:2])
+        channels = request.channels or (1 if one.shape[2] == 1 else 3)
         self.shape = (channels, size, size)
-        self.labels, names = number_labels(labels, len(self.images), name)
-        self.class_names = class_names or names
-        self.paths: tuple[str, ...] | None = None
+        self.labels, self.class_names = number_labels(labels, len(self.images), name)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -70,7 +59,7 @@ class Pixels:
             image = torch.from_numpy(np.ascontiguousarray(row.transpose(2, 0, 1)))
         else:
             image = crop_square(to_pillow(row), h, c)
-        return image, NO_LABEL if self.labels is None else int(self.labels[i])
+        return image, self.label(i)
 
     def _row(self, i: int) -> UInt8[np.ndarray, "h w c"]:
         row = np.array(self.images[i])
@@ -97,25 +86,13 @@ class Pixels:
             self.images = np.memmap(*state["images"])
 
 
-def read_arrays(
-    images: Any,
-    labels: Any = None,
-    *,
-    name: str,
-    split: str,
-    image_size: int | None,
-    channels: int | None,
-) -> Read:
+def read_arrays(images: Any, labels: Any, name: str, request: Request) -> Read:
     """One part of an array that has no parts of its own."""
-    items: Items = Pixels(
-        images, labels, image_size=image_size, channels=channels, name=name
-    )
-    return Read(name, split_items(items, split, name))
+    items = Pixels(images, labels, name, request)
+    return Read(name, split_items(items, request.split, name))
 
 
-def read_array_file(
-    path: Path, *, split: str, image_size: int | None, channels: int | None
-) -> Read:
+def read_array_file(path: Path, request: Request) -> Read:
     """An .npy file of images, or an .npz archive of images and labels."""
     name = path.name
     try:
@@ -129,12 +106,11 @@ def read_array_file(
             f"{str(path)!r} cannot be read as a numpy file ({why}): "
             "save plain numbers with numpy.save or numpy.savez."
         ) from error
-    sizes: dict[str, Any] = {"image_size": image_size, "channels": channels}
     for keys in PART_KEYS:
         if all(images in archive for images, _ in keys.values()):
-            chosen = [keys[part] for part in keys if split in (part, "all")]
+            chosen = [keys[part] for part in keys if request.split in (part, "all")]
             sets: list[Items] = [
-                Pixels(archive[x], archive.get(y), name=f"{x} of {name}", **sizes)
+                Pixels(archive[x], archive.get(y), f"{x} of {name}", request)
                 for x, y in chosen
             ]
             return Read(name, join(sets))
@@ -144,13 +120,8 @@ def read_array_file(
             f"{str(path)!r} holds {', '.join(archive) or 'nothing'}: expected an "
             "array called 'images' (and 'labels', if there are any)."
         )
-    return read_arrays(
-        archive[image_key],
-        next((archive[k] for k in LABEL_KEYS if k in archive), None),
-        name=name,
-        split=split,
-        **sizes,
-    )
+    labels = next((archive[k] for k in LABEL_KEYS if k in archive), None)
+    return read_arrays(archive[image_key], labels, name, request)
 
 
 def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:

@@ -8,7 +8,7 @@ otherwise from the items as they are read, which needs resident storage.
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 from torch.utils.data import IterableDataset
@@ -16,31 +16,27 @@ from torch.utils.data import IterableDataset
 from ..errors import DataError
 from ._arrays import find_factor, find_layout, number_labels
 from ._decode import crop_square, to_pillow
-from ._source import NO_LABEL, Items, Read
+from ._image_source import NO_LABEL, Items, Read, Request
 from ._subset import split_items
 
+IMAGE_KEYS = ("image", "img", "pixel_values")
+LABEL_KEYS = ("label", "labels", "target")
 
-class FromDataset:
+
+class FromDataset(Items):
     """A data set's items, brought to one size and number of channels."""
 
-    def __init__(
-        self, dataset: Any, *, image_size: int | None, channels: int | None, name: str
-    ):
+    def __init__(self, dataset: Any, name: str, request: Request):
         self.dataset, self.n = dataset, len(dataset)
         first = to_image(take_apart(dataset[0])[0])
         gray = first.mode in ("L", "1", "I", "I;16", "F")
-        self.shape = (
-            channels or (1 if gray else 3),
-            *2 * (image_size or min(first.size),),
-        )
+        size = request.image_size or min(first.size)
+        self.shape = (request.channels or (1 if gray else 3), size, size)
         stored = getattr(dataset, "targets", getattr(dataset, "labels", None))
-        self.labels: Int[Tensor, " n"] | None = None
-        self.class_names: tuple[str, ...] = ()
         if stored is not None and len(stored) == self.n:
             self.labels, self.class_names = number_labels(stored, self.n, name)
         if names := getattr(dataset, "classes", None):
             self.class_names = tuple(str(name) for name in names)
-        self.paths: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return self.n
@@ -51,9 +47,7 @@ class FromDataset:
         return crop_square(to_image(image), self.shape[1], self.shape[0]), label
 
 
-def read_dataset(
-    dataset: Any, *, split: str, image_size: int | None, channels: int | None
-) -> Read:
+def read_dataset(dataset: Any, request: Request) -> Read:
     """One part of a data set: a tenth of its items is held out by their numbers."""
     name = type(dataset).__name__
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
@@ -63,21 +57,15 @@ def read_dataset(
         )
     if not len(dataset):
         raise DataError(f"{name} is empty: give a data set with at least two images.")
-    items: Items = FromDataset(
-        dataset, image_size=image_size, channels=channels, name=name
-    )
-    return Read(name, split_items(items, split, name), threads=1)
+    items = FromDataset(dataset, name, request)
+    return Read(name, split_items(items, request.split, name), threads=1)
 
 
 def take_apart(item: Any) -> tuple[Any, int]:
     """The image and the label of an item."""
     if isinstance(item, dict):
-        image = next(
-            (item[k] for k in ("image", "img", "pixel_values") if k in item), None
-        )
-        label = next(
-            (item[k] for k in ("label", "labels", "target") if k in item), None
-        )
+        image = next((item[k] for k in IMAGE_KEYS if k in item), None)
+        label = next((item[k] for k in LABEL_KEYS if k in item), None)
     elif isinstance(item, (tuple, list)):
         image, label = item[0], item[1] if len(item) > 1 else None
     else:

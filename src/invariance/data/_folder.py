@@ -17,12 +17,19 @@ from pathlib import Path, PurePosixPath
 from statistics import median_low
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import UInt8
 from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, open_image, shorter_side
-from ._source import NO_LABEL, Note, Read, check_unreadable, explain_unreadable
+from ._image_source import (
+    Items,
+    Note,
+    Read,
+    Request,
+    check_unreadable,
+    explain_unreadable,
+)
 from ._subset import split_names
 
 TEST_NAMES = ("test", "val", "valid", "validation")
@@ -35,7 +42,7 @@ SUFFIXES = {
 MOST_HEADERS = 20_000
 
 
-class Files:
+class Files(Items):
     """Image files, decoded when they are read."""
 
     def __init__(
@@ -44,17 +51,12 @@ class Files:
         paths: list[str],
         labels: list[int] | None,
         class_names: tuple[str, ...],
-        *,
-        image_size: int,
-        channels: int,
+        shape: tuple[int, int, int],
     ):
-        self.root, self.shape = root, (channels, image_size, image_size)
-        self.paths: tuple[str, ...] | None = tuple(paths)
-        self.labels: Int[Tensor, " n"] | None = None
+        self.root, self.shape, self.class_names = root, shape, class_names
+        self.paths = self._paths = tuple(paths)
         if labels is not None:
             self.labels = torch.tensor(labels, dtype=torch.long)
-        self.class_names = class_names
-        self._paths = self.paths
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -63,8 +65,7 @@ class Files:
         """Decode file i."""
         channels, size, _ = self.shape
         image = open_image(self.root / self._paths[i], size)
-        label = NO_LABEL if self.labels is None else int(self.labels[i])
-        return crop_square(image, size, channels), label
+        return crop_square(image, size, channels), self.label(i)
 
 
 @dataclass
@@ -76,14 +77,7 @@ class Walk:
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
-def read_folder(
-    root: Path,
-    *,
-    split: str,
-    image_size: int | None,
-    channels: int | None,
-    max_bad_fraction: float,
-) -> Read:
+def read_folder(root: Path, request: Request) -> Read:
     """The images of one part; image_size None takes the median shorter side."""
     walk = walk_folder(root)
     if not walk.files and not walk.unreadable:
@@ -96,31 +90,29 @@ def read_folder(
     notes = [note_others(walk.others)] if walk.others else []
     sides = check_headers(root, walk)
     n_checked = len(sides) + len(walk.unreadable)
-    check_unreadable(
-        repr(str(root)), walk.unreadable, n_checked, max_bad_fraction, at_least=0
-    )
-    chosen = image_size or automatic_size(list(sides.values()))
-    if image_size is None and sides:
+    share = request.max_bad_fraction
+    check_unreadable(repr(str(root)), walk.unreadable, n_checked, share, at_least=0)
+    size = request.image_size or automatic_size(list(sides.values()))
+    if request.image_size is None and sides:
         text = (
-            f"image_size={chosen} was chosen from the median shorter side, "
+            f"image_size={size} was chosen from the median shorter side, "
             f"{median_low(sides.values())} pixels."
         )
         notes.append(Note("size", text))
     base, parts = find_parts(walk.files)
     class_names, label_of = find_classes(walk.files, base, parts)
     if parts:
-        wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[split]
+        wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[request.split]
         keep = [f for f in walk.files if below(f, base) in wanted]
         if n_beside := sum(below(f, base) not in parts for f in walk.files):
             text = f"{n_beside} images outside {' and '.join(parts)} left out."
             notes.append(Note("left out", text))
     else:
-        rows = split_names(walk.files, split, f"The folder {str(root)!r}")
+        rows = split_names(walk.files, request.split, f"The folder {str(root)!r}")
         keep = [walk.files[i] for i in rows]
     labels = [label_of[f] for f in keep] if class_names else None
-    files = Files(
-        root, keep, labels, class_names, image_size=chosen, channels=channels or 3
-    )
+    shape = (request.channels or 3, size, size)
+    files = Files(root, keep, labels, class_names, shape)
     return Read(root.resolve().name, files, walk.unreadable, tuple(notes))
 
 

@@ -13,14 +13,14 @@ from ..errors import DataError, SettingError, near_path, unknown
 from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
 from ._folder import read_folder
+from ._image_source import ImageSource, Read, Request
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
-from ._source import ImageSource, Read
 from ._streamed import StreamedImages
 from ._subset import Subset, check_split, spread
 from ._torchvision import SETS, read_torchvision
 
-DATA_SETS: dict[str, Callable[..., Read]] = {
+DATA_SETS: dict[str, Callable[[Request], Read]] = {
     "shapes": read_shapes,
     **{name: partial(read_torchvision, name) for name in SETS},
 }
@@ -79,16 +79,8 @@ def load(
     ):
         if value is not None and value < least:
             raise SettingError(f"{what} is {least} or more: got {value}.")
-    parts = read(
-        data,
-        split=split,
-        image_size=image_size,
-        channels=channels,
-        n=n,
-        data_root=data_root,
-        seed=seed,
-        max_bad_fraction=max_bad_fraction,
-    )
+    request = Request(split, image_size, channels, n, data_root, seed, max_bad_fraction)
+    parts = read(data, request)
     items = parts.items
     if n is not None and n < len(items):
         items = Subset(items, spread(len(items), n))
@@ -107,36 +99,19 @@ def load(
     return StreamedImages(items, workers=workers, **about)
 
 
-def read(
-    data: Any,
-    *,
-    split: str,
-    n: int | None,
-    data_root: str | Path | None,
-    seed: int,
-    max_bad_fraction: float,
-    **sizes: int | None,
-) -> Read:
+def read(data: Any, request: Request) -> Read:
     """Find out what kind of data this is, and read it."""
-    name = OLD_NAMES.get(data, data) if isinstance(data, str) else ""
-    if name == "shapes":
-        return DATA_SETS[name](n=n, split=split, seed=seed, **sizes)
-    if name in DATA_SETS:
-        return DATA_SETS[name](split=split, data_root=data_root, **sizes)
+    if isinstance(data, str) and (name := OLD_NAMES.get(data, data)) in DATA_SETS:
+        return DATA_SETS[name](request)
     if isinstance(data, (str, Path)):
         path = find_path(data)
-        if path.is_dir():
-            return read_folder(
-                path, split=split, max_bad_fraction=max_bad_fraction, **sizes
-            )
-        return read_array_file(path, split=split, **sizes)
-    images, labels = (
-        data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    )
+        return (read_folder if path.is_dir() else read_array_file)(path, request)
+    pair = isinstance(data, tuple) and len(data) == 2
+    images, labels = data if pair else (data, None)
     if isinstance(images, (Tensor, np.ndarray)):
-        return read_arrays(images, labels, name="the array", split=split, **sizes)
+        return read_arrays(images, labels, "the array", request)
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
-        return read_dataset(data, split=split, **sizes)
+        return read_dataset(data, request)
     raise DataError(
         f"data is a {type(data).__name__}: expected a data set's name, a path, an "
         "array of images, (images, labels) or a torch Dataset."
@@ -161,18 +136,9 @@ def default_shape(
     >>> default_shape(np.zeros((50, 28, 28), np.uint8))
     (1, 28, 28)
     """
+    request = Request(n=1, data_root=data_root, max_bad_fraction=1.0)
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
-        parts = read(
-            data,
-            split="train",
-            n=1,
-            data_root=data_root,
-            seed=0,
-            max_bad_fraction=1.0,
-            image_size=None,
-            channels=None,
-        )
-    return parts.items.shape
+        return read(data, request).items.shape
 
 
 def find_path(data: str | Path) -> Path:

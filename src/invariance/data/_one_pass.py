@@ -14,7 +14,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ._source import Generated, Items, explain_unreadable
+from ._image_source import Items
 from ._subset import Subset
 
 
@@ -66,19 +66,7 @@ class Spans(Dataset):
         """The images of span k."""
         start, stop = self.spans[k]
         rows = torch.arange(start, stop)
-        if isinstance(self.items, Generated):
-            labels = self.items.labels
-            assert labels is not None
-            images = self.items.read_many(rows.numpy())
-            return Batch(start, stop, rows, images, labels[rows])
-        bad: dict[int, str] = {}
-        images = torch.empty((stop - start, *self.items.shape), dtype=torch.uint8)
-        labels = torch.empty(stop - start, dtype=torch.long)
-        for k, i in enumerate(range(start, stop)):
-            try:
-                images[k], labels[k] = self.items.read(i)
-            except Exception as error:
-                bad[i] = explain_unreadable(error)
+        images, labels, bad = self.items.read_many(range(start, stop))
         if bad:
             good = torch.tensor([i not in bad for i in range(start, stop)])
             rows, images, labels = rows[good], images[good], labels[good]

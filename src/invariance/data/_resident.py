@@ -11,20 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import final
 
-import numpy as np
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..errors import DataError, SettingError, unknown
-from ._source import (
+from ._image_source import (
     NO_LABEL,
-    Generated,
     ImageSource,
     Items,
     Note,
     check_unreadable,
-    explain_unreadable,
     note_unreadable,
 )
 
@@ -102,22 +99,14 @@ def read_all(
     read_labels = torch.full((n,), NO_LABEL)
     bad: dict[int, str] = {}
 
-    def place(i: int) -> None:
-        try:
-            images[i], read_labels[i] = items.read(i)
-        except Exception as error:
-            bad[i] = explain_unreadable(error)
-
-    def place_many(start: int) -> None:
-        rows = np.arange(start, min(n, start + AT_ONCE))
-        if isinstance(items, Generated):
-            images[start : start + AT_ONCE] = items.read_many(rows)
-        else:
-            for i in rows.tolist():
-                place(i)
+    def place(start: int) -> None:
+        span = slice(start, min(n, start + AT_ONCE))
+        some = items.read_many(range(span.start, span.stop))
+        images[span], read_labels[span] = some[:2]
+        bad.update(some[2])
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(place_many, range(0, n, AT_ONCE)))
+        list(pool.map(place, range(0, n, AT_ONCE)))
 
     names = items.paths or tuple(f"image {i}" for i in range(n))
     broken = {names[i]: bad[i] for i in sorted(bad)}

@@ -5,6 +5,8 @@ is the same and a linear probe on raw pixels stays near chance (a tenth), while 
 small convolutional network can read the outline.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Int, UInt8
@@ -13,44 +15,44 @@ from torch import Tensor
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
 from ._drawing import SILHOUETTES, draw
-from ._source import Read
+from ._image_source import Items, Read, Request
 
 CLASSES = tuple(SILHOUETTES)
 DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}
 PIXELS_AT_ONCE = 1 << 18
 
 
-class Shapes:
+class Shapes(Items):
     """The generated set: an item is a number, and is drawn when it is read."""
 
+    class_names = CLASSES
+
     def __init__(
-        self, n_train: int, n_test: int, *, image_size: int, channels: int, seed: int
+        self, n_train: int, n_test: int, *, size: int, channels: int, seed: int
     ):
-        if image_size < 8:
-            raise DataError(f"shapes needs image_size of 8 or more: got {image_size}.")
-        self.seed, self.shape = seed, (channels, image_size, image_size)
+        if size < 8:
+            raise DataError(f"shapes needs image_size of 8 or more: got {size}.")
+        self.seed, self.shape = seed, (channels, size, size)
         self.number = np.concatenate([np.arange(n_train), np.arange(n_test)])
         self.part = np.repeat([0, 1], [n_train, n_test])
-        self.labels: Int[Tensor, " n"] | None = torch.from_numpy(
-            self.number % len(CLASSES)
-        )
-        self.class_names = CLASSES
-        self.paths: tuple[str, ...] | None = None
+        self.labels = torch.from_numpy(self.number % len(CLASSES))
 
     def __len__(self) -> int:
         return len(self.number)
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """The image of item i and its class."""
-        return self.read_many(np.array([i]))[0], int(self.number[i]) % len(CLASSES)
+        return self.read_many([i])[0][0], self.label(i)
 
-    def read_many(self, rows: Int[np.ndarray, " b"]) -> UInt8[Tensor, "b c h w"]:
-        """The images of several items, drawn together."""
+    def read_many(
+        self, rows: Sequence[int]
+    ) -> tuple[UInt8[Tensor, "b c h w"], Int[Tensor, " b"], dict[int, str]]:
+        """Several images drawn together, which is far faster than one by one."""
         channels, size, _ = self.shape
         out = torch.empty((len(rows), *self.shape), dtype=torch.uint8)
         step = max(1, PIXELS_AT_ONCE // size**2)
         for start in range(0, len(rows), step):
-            some = rows[start : start + step]
+            some = np.array(rows[start : start + step])
             images = draw(self.number[some], self.part[some], size, seed=self.seed)
             if channels == 1:
                 color = images.transpose(0, 2, 3, 1).copy()
@@ -58,27 +60,16 @@ class Shapes:
                 out[start : start + step] = torch.stack(gray)
             else:
                 out[start : start + step] = torch.from_numpy(images)
-        return out
+        assert self.labels is not None
+        return out, self.labels[torch.tensor(rows)], {}
 
 
-def read_shapes(
-    *,
-    split: str,
-    n: int | None,
-    image_size: int | None,
-    channels: int | None,
-    seed: int,
-) -> Read:
+def read_shapes(request: Request) -> Read:
     """The images of one part; "all" is six sevenths train, then a seventh test."""
-    n = n or DEFAULT_N[split]
-    n_test = {"train": 0, "test": n, "all": n // 7}[split]
-    items = Shapes(
-        n - n_test,
-        n_test,
-        image_size=image_size or 32,
-        channels=channels or 3,
-        seed=seed,
-    )
+    n = request.n or DEFAULT_N[request.split]
+    n_test = {"train": 0, "test": n, "all": n // 7}[request.split]
+    size, channels = request.image_size or 32, request.channels or 3
+    items = Shapes(n - n_test, n_test, size=size, channels=channels, seed=request.seed)
     return Read("shapes", items)
 
 
@@ -97,5 +88,6 @@ def shapes(
     'star'
     """
     counts = (0, n) if split == "test" else (n, 0)
-    items = Shapes(*counts, image_size=image_size, channels=3, seed=seed)
-    return items.read_many(np.arange(n)), torch.from_numpy(items.number % len(CLASSES))
+    items = Shapes(*counts, size=image_size, channels=3, seed=seed)
+    images, labels, _ = items.read_many(range(n))
+    return images, labels

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ..errors import DataError
-from ._source import (
+from ._image_source import (
     ImageSource,
     Items,
     Note,
@@ -88,7 +88,7 @@ class StreamedImages(ImageSource):
 
         loader = DataLoader(
             Fetch(self.items),
-            batch_sampler=Requests(request()),
+            batch_sampler=request(),  # decided as training goes
             num_workers=self.workers,
             collate_fn=keep,
             pin_memory=on_cuda,
@@ -112,16 +112,6 @@ class StreamedImages(ImageSource):
         if bad:
             n_seen = int(self._seen.sum())
             check_unreadable(self.name, self._replaced, n_seen, self.max_bad_fraction)
-
-
-class Requests:
-    """A batch sampler for one pass; training decides the batches as it goes."""
-
-    def __init__(self, batches: Iterator[list[int]]):
-        self.batches = batches
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return self.batches
 
 
 class Fetch(Dataset):

@@ -10,29 +10,28 @@ one.
 import hashlib
 import os
 import unicodedata
+from bisect import bisect
 from itertools import accumulate
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import UInt8
 from torch import Tensor
 
 from ..errors import DataError, SettingError, unknown
-from ._source import Items
+from ._image_source import Items
 
 SPLITS = ("train", "test", "all")
 HELD_OUT = 0.1
 
 
-class Subset:
+class Subset(Items):
     """The items with these numbers, in this order."""
 
     def __init__(self, items: Items, rows: list[int]):
         self.items, self.rows = items, rows
         self.shape, self.class_names = items.shape, items.class_names
-        self.labels: Int[Tensor, " n"] | None = None
         if items.labels is not None:
             self.labels = items.labels[torch.tensor(rows, dtype=torch.long)]
-        self.paths: tuple[str, ...] | None = None
         if items.paths is not None:
             self.paths = tuple(items.paths[i] for i in rows)
 
@@ -44,7 +43,7 @@ class Subset:
         return self.items.read(self.rows[i])
 
 
-class Joined:
+class Joined(Items):
     """All items of the first set, then all of the second, and so on."""
 
     def __init__(self, sets: list[Items]):
@@ -52,10 +51,8 @@ class Joined:
         self.shape, self.class_names = sets[0].shape, sets[0].class_names
         labels = [items.labels for items in sets if items.labels is not None]
         paths = [items.paths for items in sets if items.paths is not None]
-        self.labels: Int[Tensor, " n"] | None = None
         if len(labels) == len(sets):
             self.labels = torch.cat(labels)
-        self.paths: tuple[str, ...] | None = None
         if len(paths) == len(sets):
             self.paths = tuple(path for part in paths for path in part)
 
@@ -64,7 +61,7 @@ class Joined:
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Item i of the whole."""
-        k = next(k for k, end in enumerate(self.ends) if i < end)
+        k = bisect(self.ends, i)
         return self.sets[k].read(i - (self.ends[k] - len(self.sets[k])))
 
 

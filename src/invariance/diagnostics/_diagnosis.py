@@ -40,10 +40,10 @@ def diagnosis(
     """What the embeddings of two views of n samples say about their encoder.
 
     Args:
-        h: features of both views.
-        z: projections of both views; None if there is no head to make them.
-        labels: classes, if there are any.
-        temperature: of the softmax that ESS and information are read with.
+        h: Features of both views.
+        z: Projections of both views; None if there is no head to make them.
+        labels: Classes, if there are any.
+        temperature: Of the softmax that ESS and information are read with.
 
     >>> import torch
     >>> rows = torch.randn(100, 16, generator=torch.Generator().manual_seed(0))
@@ -53,9 +53,9 @@ def diagnosis(
     kinds = {"h": h} if z is None else {"h": h, "z": z}
     readings: list[Reading] = []
     for of, (u, v) in kinds.items():
-        readings += spread_readings(of, u, v, labels)
+        readings += _read_spread(of, u, v, labels)
     of, (u, v) = next(reversed(kinds.items()))
-    readings += contrast_readings(of, u, v, temperature)
+    readings += _read_contrast(of, u, v, temperature)
     spectra = {of: singular_spectrum(u) for of, (u, _) in kinds.items()}
     return Diagnosis(
         tuple(readings),
@@ -67,110 +67,79 @@ def diagnosis(
     )
 
 
-def spread_readings(
+def _read_spread(
     of: str, u: Tensor, v: Tensor, labels: Tensor | None
 ) -> Iterator[Reading]:
     """Where the rows lie: near their partners, far from others, how many ways."""
     kind, (n, d) = KINDS[of], u.shape
     value = alignment(u, v)
-    yield Reading(
-        "alignment",
-        of,
-        value,
+    meaning = (
         f"The {kind} of two views of one image lie {value:.2f} apart (squared; "
-        "unrelated ones 2, identical ones 0).",
-        ceiling=4.0,
-        ideal=0.0,
+        "unrelated ones 2, identical ones 0)."
     )
+    yield Reading("alignment", of, value, meaning, ideal=0.0, ceiling=4.0)
     value, ideal = uniformity(u), uniform_sphere_uniformity(d)
-    yield Reading(
-        "uniformity",
-        of,
-        value,
+    meaning = (
         f"Rows that cover the sphere of {d} dimensions evenly read {ideal:.2f}, rows "
-        f"that are all the same 0: these {kind} cover {value / ideal:.0%} of the "
-        "way.".replace("%", " %"),
-        ideal=ideal,
+        f"that are all the same 0: these {kind} cover {_percent(value / ideal)} of the "
+        "way."
     )
+    yield Reading("uniformity", of, value, meaning, ideal=ideal)
     if d > 1:
         value = wasserstein_to_uniform(u)
         word = "evenly" if value < 0.1 else "unevenly" if value < 0.3 else "narrowly"
-        yield Reading(
-            "wasserstein",
-            of,
-            value,
+        meaning = (
             f"Cosines of the {kind} are {value:.2f} from those of an even cover (0; "
-            f"collapse is 1): spread {word}.",
-            ideal=0.0,
+            f"collapse is 1): spread {word}."
         )
+        yield Reading("wasserstein", of, value, meaning, ideal=0.0)
     value, most = effective_rank(u), min(n, d)
-    yield Reading(
-        "effective rank",
-        of,
-        value,
+    meaning = (
         f"The {kind} use about {value:.0f} of {most} directions, weighed by their "
-        "strength.",
-        ceiling=float(most),
+        "strength."
     )
-    directions = dimensions(u)
-    yield Reading(
-        "directions used",
-        of,
-        float(directions.used),
-        directions.sentence,
-        ceiling=float(min(n - 1, d)),
-    )
+    yield Reading("effective rank", of, value, meaning, ceiling=float(most))
+    used, most = dimensions(u), min(n - 1, d)
+    value = float(used.used)
+    yield Reading("directions used", of, value, used.sentence, ceiling=float(most))
     alike = collapse(u)
     yield Reading("spread", of, alike.ratio, alike.sentence, ideal=1.0, ceiling=1.0)
     if labels is not None and len(labels.unique()) < len(labels):
         value = tolerance(u, labels)
-        yield Reading(
-            "tolerance",
-            of,
-            value,
+        meaning = (
             f"Images of one class have a mean cosine of {value:.2f} (unrelated rows 0, "
-            "collapse 1).",
-            ceiling=1.0,
+            "collapse 1)."
         )
+        yield Reading("tolerance", of, value, meaning, ceiling=1.0)
 
 
-def contrast_readings(
+def _read_contrast(
     of: str, u: Tensor, v: Tensor, temperature: float | int
 ) -> Iterator[Reading]:
     """What a contrast of these rows would see."""
     n = len(u)
     value = contrastive_accuracy(u, v)
-    yield Reading(
-        "contrastive accuracy",
-        of,
-        value,
-        # digits where rounding to whole per cents would hide what is above chance
-        f"{value:.{0 if value >= 0.1 else 2}%} of the images find their other view "
-        f"among {n:,} (chance {1 / n:.2%}).".replace("%", " %"),
-        ceiling=1.0,
+    # digits where rounding to whole per cents would hide what is above chance
+    meaning = (
+        f"{_percent(value, 0 if value >= 0.1 else 2)} of the images find their other "
+        f"view among {n:,} (chance {_percent(1 / n, 2)})."
     )
+    yield Reading("contrastive accuracy", of, value, meaning, ceiling=1.0)
     value = effective_sample_size(u, v, temperature=temperature)
-    word = (
-        "a few negatives do all the teaching"
-        if value < 0.05
-        else "nearly all negatives weigh the same"
-        if value > 0.8
-        else "a healthy part of the negatives teaches"
+    word = "a healthy part of the negatives teaches"
+    if value < 0.05:
+        word = "a few negatives do all the teaching"
+    elif value > 0.8:
+        word = "nearly all negatives weigh the same"
+    meaning = (
+        f"At temperature {temperature:g} {_percent(value)} of the negatives carry the "
+        f"weight: {word}."
     )
-    yield Reading(
-        "effective sample size",
-        of,
-        value,
-        f"At temperature {temperature:g} {value:.0%} of the negatives carry the "
-        f"weight: {word}.".replace("%", " %"),
-        ceiling=1.0,
-    )
+    yield Reading("effective sample size", of, value, meaning, ceiling=1.0)
     bound = mutual_information_bound(u, v, temperature=temperature)
-    yield Reading(
-        "mutual information",
-        of,
-        bound.nats,
-        bound.sentence,
-        unit="nats",
-        ceiling=bound.ceiling,
-    )
+    name = "mutual information"
+    yield Reading(name, of, bound.nats, bound.sentence, "nats", ceiling=bound.ceiling)
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"

@@ -56,7 +56,7 @@ class Collapse:
     """How far the rows are from being all the same."""
 
     spread: float
-    """Mean standard deviation of a feature of the normalised rows."""
+    """Mean standard deviation of a feature of the normalized rows."""
     healthy: float
     """The spread of rows that cover the sphere evenly: 1 / sqrt(d)."""
     collapsed: bool

@@ -17,7 +17,7 @@
 torch.Size([4, 128])
 """
 
-from ._build import ENCODERS, build_encoder
+from ._by_name import ENCODERS, build_encoder
 from ._encoder import Encoder, Standardize, standardize
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches

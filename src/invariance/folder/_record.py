@@ -41,6 +41,8 @@ class Record:
     diagnostics: dict[str, Any] | None
     gallery: Gallery | None
     finished: bool
+    has_settings: bool = True
+    """Whether config.yaml could be read."""
     problems: list[str] = field(default_factory=list)
     """A sentence for each file that is missing or broken."""
 
@@ -89,7 +91,8 @@ def read_record(folder: str | Path) -> Record:
         )
     finished = (folder / ENCODER).is_file()
     reader = _Reader(folder)
-    config = reader.read(CONFIG, yaml.safe_load, dict) or {}
+    settings = reader.read(CONFIG, yaml.safe_load, dict)
+    config = settings or {}
     # a run writes these at its end, and never where evaluation is switched off
     reader.lenient = not finished or config.get("evaluate") is False
     rows = reader.read_lines(SCORES, "value")
@@ -111,6 +114,7 @@ def read_record(folder: str | Path) -> Record:
         diagnostics=diagnostics,
         gallery=gallery,
         finished=finished,
+        has_settings=settings is not None,
         problems=reader.problems,
     )
 

@@ -1,6 +1,6 @@
 r"""The learning rate at a step: a rise, then a cosine down to zero.
 
-A pure function of the step, so there is nothing to save and nothing to forget.
+A pure function of the step: there is no state to save.
 """
 
 import math
@@ -9,7 +9,7 @@ from ._settings import PEAKS, Optim
 
 
 def peak_rate(optim: Optim, samples: int) -> float:
-    """The highest learning rate for so many samples per step.
+    """The highest learning rate for this many samples per step.
 
     >>> peak_rate(Optim(name="sgd", lr=0.1, lr_scaling="linear"), 512)
     0.2

@@ -30,12 +30,12 @@ A data set that takes a transform gets its views from one:
 """
 
 from ._affine import Motion, RandomAffine, RandomRotation
+from ._augmentation import Operation
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter, Jitter
 from ._crop import RandomResizedCrop, Resize
 from ._draws import Draws
-from ._operation import Operation
 from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
 from ._recipes import RECIPES, byol, evaluation, multi_crop, simclr, weak

@@ -14,9 +14,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ._augmentation import (
+    Images,
+    Operation,
+    PerImage,
+    Range,
+    Shape,
+    between,
+    check_range,
+)
 from ._crop import multiply_sides
 from ._draws import Draws
-from ._operation import Operation, Range, Shape, between, check_range
 
 
 @dataclass(frozen=True)
@@ -49,13 +57,11 @@ class GaussianBlur(Operation):
                 f". Try {max(1, self.kernel_size + 1)}."
             )
 
-    def draw(self, draws: Draws, shape: Shape) -> Float[Tensor, " n"]:
+    def draw(self, draws: Draws, shape: Shape) -> PerImage:
         """A standard deviation for each image, in pixels."""
         return between(draws.uniform(1)[:, 0], self.sigma)
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Float[Tensor, " n"]
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: PerImage) -> Images:
         """The images blurred."""
         h, w = images.shape[-2:]
         half = (self.kernel_size or tenth(min(h, w))) // 2

@@ -12,8 +12,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..errors import SettingError
+from ._augmentation import (
+    Images,
+    Number,
+    Operation,
+    Shape,
+    check_color,
+    check_probability,
+)
 from ._draws import Draws
-from ._operation import Number, Operation, Shape, check_color, check_probability
 from ._sometimes import on_picked
 
 RED, GREEN, BLUE = 0.2989, 0.587, 0.114
@@ -31,14 +38,12 @@ class CoinFlip(Operation):
         """Which images are changed."""
         return draws.coin(self.p)
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Bool[Tensor, " n"]
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: Bool[Tensor, " n"]) -> Images:
         """Those images changed."""
         return on_picked(images, parameters, lambda some, rows: self.change(some))
 
     @abstractmethod
-    def change(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+    def change(self, images: Images) -> Images:
         """All of these images changed."""
 
 
@@ -54,7 +59,7 @@ class RandomHorizontalFlip(CoinFlip):
 
     p: Number = 0.5
 
-    def change(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+    def change(self, images: Images) -> Images:
         """The mirror images."""
         return images.flip(3)
 
@@ -72,14 +77,12 @@ class RandomGrayscale(CoinFlip):
 
     p: Number = 0.1
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Bool[Tensor, " n"]
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: Bool[Tensor, " n"]) -> Images:
         """The picked images in gray."""
         check_color(images, "RandomGrayscale")  # whether or not one is picked
         return super().apply(images, parameters)
 
-    def change(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+    def change(self, images: Images) -> Images:
         """The images in gray."""
         return luma(images).expand_as(images)
 
@@ -105,12 +108,12 @@ class RandomSolarize(CoinFlip):
                 f"{self.threshold}."
             )
 
-    def change(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+    def change(self, images: Images) -> Images:
         """The images solarized."""
         return torch.where(images >= self.threshold, 1 - images, images)
 
 
-def luma(images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n 1 h w"]:
+def luma(images: Images) -> Float[Tensor, "n 1 h w"]:
     """How bright each pixel looks; a gray image is its own answer."""
     if images.shape[1] == 1:
         return images

@@ -27,11 +27,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._coin_flips import luma
-from ._draws import Draws
-from ._operation import (
+from ._augmentation import (
+    Images,
     Number,
     Operation,
+    PerImage,
     Range,
     Shape,
     between,
@@ -39,6 +39,8 @@ from ._operation import (
     check_range,
     per_image,
 )
+from ._coin_flips import luma
+from ._draws import Draws
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 
@@ -84,9 +86,7 @@ class ColorJitter(Operation):
         factors = [between(u, r) for u, r in zip(uniform, self._ranges(), strict=True)]
         return Jitter(draws.permutation(4), torch.stack(factors, 1))
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Jitter
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: Jitter) -> Images:
         """The four changes, each image in its order."""
         check_color(images, "ColorJitter")
         order, factors = (p.to(images.device, non_blocking=True) for p in parameters)
@@ -107,10 +107,10 @@ class ColorJitter(Operation):
 
 
 def _blends(
-    images: Float[Tensor, "n c h w"],
+    images: Images,
     kinds: Int[Tensor, "n k"],
     strengths: Float[Tensor, "n k"],
-) -> Float[Tensor, "n c h w"]:
+) -> Images:
     """Steps of x <- f x + (1 - f) t; an f of 1 changes nothing."""
     is_copy = False  # the first step makes a copy, the others work in place
     for kind, f in zip(kinds.unbind(1), strengths.unbind(1), strict=True):
@@ -125,7 +125,7 @@ def _blends(
 
 
 def turn_hue(
-    images: Float[Tensor, "n 3 h w"], shift: Float[Tensor, " n"]
+    images: Float[Tensor, "n 3 h w"], shift: PerImage
 ) -> Float[Tensor, "n 3 h w"]:
     """Each image's colors moved by its share of a whole turn, from -0.5 to 0.5."""
     red, green, blue = images.unbind(1)

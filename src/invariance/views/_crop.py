@@ -20,8 +20,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
+from ._augmentation import (
+    Images,
+    Operation,
+    PerImage,
+    Range,
+    Shape,
+    check_range,
+    numbers,
+)
 from ._draws import Draws
-from ._operation import Operation, Range, Shape, check_range, numbers
 
 TRIES = 10
 
@@ -76,7 +84,7 @@ class RandomResizedCrop(Operation):
         return torch.where(fits.any(1, keepdim=True), boxes, fallback)
 
     def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Int[Tensor, "n 4"]
+        self, images: Images, parameters: Int[Tensor, "n 4"]
     ) -> Float[Tensor, "n c h2 w2"]:
         """The boxes, resized."""
         return resize_boxes(images, parameters, _height_width(self.size))
@@ -104,7 +112,7 @@ class Resize(Operation):
         return numbers(box, draws.samples.long()).expand(shape[0], 4)
 
     def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Int[Tensor, "n 4"]
+        self, images: Images, parameters: Int[Tensor, "n 4"]
     ) -> Float[Tensor, "n c h2 w2"]:
         """The box, resized; images that have the size already are handed back."""
         size = _height_width(self.size)
@@ -128,7 +136,7 @@ def centered_box(h: int, w: int, ratio: Range) -> tuple[int, int, int, int]:
 
 
 def resize_boxes(
-    images: Float[Tensor, "n c h w"],
+    images: Images,
     boxes: Int[Tensor, "n 4"],
     size: tuple[int, int],
 ) -> Float[Tensor, "n c h2 w2"]:
@@ -141,7 +149,7 @@ def resize_boxes(
 
 
 def triangle_weights(
-    start: Float[Tensor, " n"], length: Float[Tensor, " n"], n_in: int, n_out: int
+    start: PerImage, length: PerImage, n_in: int, n_out: int
 ) -> Float[Tensor, "n {n_out} {n_in}"]:
     """What each input pixel of the box gives to each output pixel; rows sum to 1."""
     start, length = start[:, None], length[:, None]
@@ -159,7 +167,7 @@ def triangle_weights(
 
 
 def multiply_sides(
-    images: Float[Tensor, "n c h w"],
+    images: Images,
     rows: Float[Tensor, "n h2 h"],
     columns: Float[Tensor, "n w2 w"],
 ) -> Float[Tensor, "n c h2 w2"]:

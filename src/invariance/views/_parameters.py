@@ -6,30 +6,23 @@ of 0. Predicted from embeddings, these numbers show what an encoder keeps of its
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from ..errors import SettingError
 from ._affine import RandomAffine, RandomRotation
+from ._augmentation import PerImage, Shape
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
 from ._draws import Draws
-from ._operation import Shape
 from ._sometimes import Sometimes
 from ._view_set import ViewSet
 
-NEUTRAL = {
-    "brightness": 1.0,
-    "contrast": 1.0,
-    "saturation": 1.0,
-    "scale": 1.0,
-    "rotation (cos)": 1.0,
-    "crop x": 0.5,
-    "crop y": 0.5,
-    "crop area": 1.0,
-}
+FACTORS = ("brightness", "contrast", "saturation", "scale", "crop area")
+NEUTRAL = {"rotation (cos)": 1.0, "crop x": 0.5, "crop y": 0.5}
+NEUTRAL |= dict.fromkeys(FACTORS, 1.0)
 """The value where an operation did nothing; 0 for all others."""
 
 Named = dict[str, Tensor]
@@ -43,7 +36,7 @@ def draw_parameters(
     seed: int,
     epoch: int,
     view: int = 0,
-) -> dict[str, Float[Tensor, " n"]]:
+) -> dict[str, PerImage]:
     """The parameters of one view, one number per image; constant ones are left out.
 
     Args:
@@ -120,7 +113,7 @@ def name_draws(operation: object, draws: Draws, shape: Shape) -> Named:
     return {}
 
 
-def angles(degrees: Float[Tensor, " n"]) -> Named:
+def angles(degrees: PerImage) -> Named:
     """An angle as two numbers without a jump."""
     turn = degrees.deg2rad()
     return {"rotation (cos)": turn.cos(), "rotation (sin)": turn.sin()}

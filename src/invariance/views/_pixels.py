@@ -6,12 +6,9 @@ Normalize: $x \leftarrow (x - \text{mean}) / \text{std}$ for each channel.
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-from torch import Tensor
-
 from ..errors import SettingError, ShapeError
-from ._draws import Draws
-from ._operation import (
+from ._augmentation import (
+    Images,
     Number,
     Operation,
     Range,
@@ -21,6 +18,7 @@ from ._operation import (
     numbers,
     per_image,
 )
+from ._draws import Draws
 
 
 @dataclass(frozen=True)
@@ -32,8 +30,8 @@ class GaussianNoise(Operation):
     >>> import torch
     >>> from invariance.views import Draws, GaussianNoise
     >>> draws = Draws(seed=0, epoch=0, samples=torch.arange(2), view=0)
-    >>> grey = torch.full((2, 3, 16, 16), 0.5)
-    >>> spread = GaussianNoise(sigma=0.1)(grey, draws).std()
+    >>> gray = torch.full((2, 3, 16, 16), 0.5)
+    >>> spread = GaussianNoise(sigma=0.1)(gray, draws).std()
     >>> 0.09 < float(spread) < 0.11
     True
     """
@@ -44,23 +42,17 @@ class GaussianNoise(Operation):
     def __post_init__(self) -> None:
         check_range("GaussianNoise: sigma", self._range(), 0, float("inf"))
 
-    def draw(self, draws: Draws, shape: Shape) -> Float[Tensor, "n c h w"]:
+    def draw(self, draws: Draws, shape: Shape) -> Images:
         """The noise of each image."""
         sigma = between(draws.uniform(1)[:, 0], self._range())
         return draws.image_noise(shape[1:]) * per_image(sigma)
 
-    def apply(
-        self,
-        images: Float[Tensor, "n c h w"],
-        parameters: Float[Tensor, "n c h w"],
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: Images) -> Images:
         """The images with the noise on them."""
         noisy = images + parameters.to(images.device, non_blocking=True)
         return noisy.clamp_(0, 1) if self.clip else noisy
 
-    def __call__(
-        self, images: Float[Tensor, "n c h w"], draws: Draws
-    ) -> Float[Tensor, "n c h w"]:
+    def __call__(self, images: Images, draws: Draws) -> Images:
         """Draw on the images' device: noise is as large as they are; then apply."""
         return self.apply(images, self.draw(draws.to(images.device), images.shape))
 
@@ -92,9 +84,7 @@ class Normalize(Operation):
     def draw(self, draws: Draws, shape: Shape) -> None:
         """Nothing is random here."""
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: None = None
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: None = None) -> Images:
         """The images normalized."""
         if images.shape[1] != len(self.mean):
             raise ShapeError(

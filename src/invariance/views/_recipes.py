@@ -10,11 +10,11 @@ from typing import Any
 
 from ..errors import SettingError
 from ._affine import RandomRotation
+from ._augmentation import Number, Range
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
-from ._operation import Number, Range
 from ._pixels import Normalize
 from ._sometimes import Sometimes
 
@@ -43,15 +43,12 @@ def simclr(
     ([4, 4], [5, 5])
     """
     s, blur = _strength_and_blur(size, strength, blur)
-    return [
-        [
-            *_crop_and_flip(size, scale),
-            *_color(channels, (0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)),
-            *([Sometimes(blur, GaussianBlur())] if blur else []),
-            *_last(normalize),
-        ]
-        for _ in range(_at_least_one(n_views))
+    view: Operations = [
+        *_crop_and_flip(size, scale),
+        *_color(channels, (0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)),
+        *([Sometimes(blur, GaussianBlur())] if blur else []),
     ]
+    return _repeat(view, n_views, normalize)
 
 
 def byol(
@@ -67,17 +64,14 @@ def byol(
     >>> first[4].p, second[4].p, second[5].p
     (1.0, 0.1, 0.2)
     """
-
-    def view(blur: Number, solarize: Number) -> Operations:
-        return [
-            *_crop_and_flip(size, scale),
-            *_color(channels, (0.4, 0.4, 0.2, 0.1)),
-            Sometimes(blur, GaussianBlur()),
-            *([RandomSolarize(0.5, p=solarize)] if solarize else []),
-            *_last(normalize),
-        ]
-
-    return [view(1.0, 0.0), view(0.1, 0.2)]
+    both = [*_crop_and_flip(size, scale), *_color(channels, (0.4, 0.4, 0.2, 0.1))]
+    first: Operations = [*both, Sometimes(1.0, GaussianBlur())]
+    second: Operations = [
+        *both,
+        Sometimes(0.1, GaussianBlur()),
+        RandomSolarize(0.5, p=0.2),
+    ]
+    return [*_repeat(first, 1, normalize), *_repeat(second, 1, normalize)]
 
 
 def weak(
@@ -94,10 +88,7 @@ def weak(
     [RandomResizedCrop(size=32, scale=(0.5, 1.0), ratio=(0.75, 1.3333333333333333)), \
 RandomHorizontalFlip(p=0.5)]
     """
-    return [
-        [*_crop_and_flip(size, scale), *_last(normalize)]
-        for _ in range(_at_least_one(n_views))
-    ]
+    return _repeat(_crop_and_flip(size, scale), n_views, normalize)
 
 
 def multi_crop(
@@ -149,7 +140,7 @@ def evaluation(
     >>> evaluation(32)
     [[Resize(size=32)]]
     """
-    return [[Resize(size), *_last(normalize)] for _ in range(_at_least_one(n_views))]
+    return _repeat([Resize(size)], n_views, normalize)
 
 
 def shapes(
@@ -211,11 +202,10 @@ def _color(
     return []
 
 
-def _last(normalize: Normalize | None) -> Operations:
-    return [] if normalize is None else [normalize]
-
-
-def _at_least_one(n_views: int) -> int:
+def _repeat(
+    view: Operations, n_views: int, normalize: Normalize | None
+) -> list[Operations]:
     if n_views < 1:
         raise SettingError(f"n_views is at least 1: got {n_views}.")
-    return n_views
+    last = [] if normalize is None else [normalize]
+    return [[*view, *last] for _ in range(n_views)]

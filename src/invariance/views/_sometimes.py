@@ -6,21 +6,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
+from ._augmentation import (
+    Images,
+    Number,
+    Operation,
+    Shape,
+    check_probability,
+    per_image,
+)
 from ._draws import Draws
-from ._operation import Number, Operation, Shape, check_probability, per_image
 
 Step = Callable[[Tensor, Draws], Tensor]
 
 
 def on_picked(
-    images: Float[Tensor, "n c h w"],
+    images: Images,
     picked: Bool[Tensor, " n"],
     work: Callable[[Tensor, Any], Tensor],
-) -> Float[Tensor, "n c h w"]:
+) -> Images:
     """`work(images, rows)` for the picked images, the others as they are.
 
     Coins on the host tell which images to gather, so that only those are worked on. To
@@ -62,9 +69,7 @@ class Sometimes:
         """Which images are picked."""
         return draws.coin(self.p)
 
-    def __call__(
-        self, images: Float[Tensor, "n c h w"], draws: Draws
-    ) -> Float[Tensor, "n c h w"]:
+    def __call__(self, images: Images, draws: Draws) -> Images:
         """The operation on the picked images."""
 
         def work(some: Tensor, rows: Any) -> Tensor:

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ._augmentation import Images, Operation
 from ._draws import Draws
-from ._operation import Operation
 from ._sometimes import Sometimes, Step, as_step
 
 # On a CPU a batch is worked on in pieces whose temporaries stay in the cache.
@@ -98,7 +98,7 @@ class ViewSet:
         return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
 
 
-def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:
     """Images as float32; bytes are divided by 255.
 
     >>> to_unit_interval(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)).item()
