@@ -7,10 +7,10 @@ import yaml
 
 from invariance.errors import SettingError
 from invariance.folder import overviews
-from invariance.training import complete_settings
 from invariance.folder._where import (
     holds as where,  # no public name shows its errors alone
 )
+from invariance.training import complete_settings
 
 KNOWN = {
     "optim.lr": 0.05,
