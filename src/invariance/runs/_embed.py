@@ -96,13 +96,7 @@ def embed(
     )
     parts: list[Stretch] = []
     with Progress(len(images), quiet=quiet) as progress:
-        for part in encode_all(
-            encoder,
-            images,
-            batch_size=batch_size,
-            device=device,
-            max_bad_fraction=max_bad_fraction,
-        ):
+        for part in encode_all(encoder, images, batch_size=batch_size, device=device):
             parts.append(part)
             progress.reach(part.stop)
     labels = torch.cat([part.labels for part in parts])
@@ -170,21 +164,16 @@ def write_embeddings(
             tell(f"going on after {done:,} of {len(images):,} images", quiet=quiet)
         with Progress(len(images), done=done, quiet=quiet) as progress:
             stretches = encode_all(
-                encoder,
-                images,
-                start=done,
-                batch_size=batch_size,
-                device=device,
-                max_bad_fraction=max_bad_fraction,
+                encoder, images, start=done, batch_size=batch_size, device=device
             )
             keep_all(job, stretches, progress)
-        n, labelled, missed = job.summarize()
+        n, has_labels, missed = job.summarize()
         bad = name_unreadable(images, missed)
         about = About(
             n,
             encoder.width,
-            labelled,
-            class_names=images.class_names if labelled else (),
+            has_labels,
+            class_names=images.class_names if has_labels else (),
             encoder=mark,
             encoder_name=encoder.name,
             data=images.data,
@@ -215,9 +204,8 @@ def encode_all(
     images: NamedImages,
     *,
     start: int = 0,
-    batch_size: int = 256,
-    device: str | torch.device = "auto",
-    max_bad_fraction: float | int = 0.2,
+    batch_size: int,
+    device: str | torch.device,
 ) -> Iterator[Stretch]:
     """Features by the batch, in order, from image ``start`` on.
 
@@ -235,7 +223,7 @@ def encode_all(
     ):
         bad |= {images.names[i]: why for i, why in batch.unreadable.items()}
         n_seen = n_known + batch.stop - start
-        check_unreadable(images.title, bad, n_seen, float(max_bad_fraction))
+        check_unreadable(images.title, bad, n_seen, images.max_bad_fraction)
         features = torch.empty(0, encoder.width)
         try:
             if len(batch.rows):
