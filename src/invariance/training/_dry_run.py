@@ -14,7 +14,7 @@ from ..methods import JointEmbedding
 from ..objectives import InfoNCE, MultiView, NTXent, SupCon
 from ._fabric import make_fabric, memory, prepare
 from ._out_of_memory import explain_overflow, refuse_overflow
-from ._plan import Plan, make_plan
+from ._run_plan import Plan, make_plan
 from ._settings import Train
 from ._watch import Watch
 
