@@ -41,8 +41,8 @@ class Record:
     diagnostics: dict[str, Any] | None
     gallery: Gallery | None
     finished: bool
-    has_settings: bool = True
-    """Whether config.yaml could be read."""
+    settings_broken: bool = False
+    """Whether config.yaml holds something that is no settings."""
     problems: list[str] = field(default_factory=list)
     """A sentence for each file that is missing or broken."""
 
@@ -114,9 +114,17 @@ def read_record(folder: str | Path) -> Record:
         diagnostics=diagnostics,
         gallery=gallery,
         finished=finished,
-        has_settings=settings is not None,
+        settings_broken=settings is None and _holds_anything(folder / CONFIG),
         problems=reader.problems,
     )
+
+
+def _holds_anything(path: Path) -> bool:
+    """Whether there is such a file, and more than white space in it."""
+    try:
+        return bool(path.read_bytes().strip())
+    except OSError:
+        return False
 
 
 class _Reader:
