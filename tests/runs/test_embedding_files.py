@@ -94,9 +94,14 @@ def test_a_file_is_replaced_only_when_asked(tmp_path):
     assert value.save(str(path), overwrite=True) == path
     with pytest.raises(SettingError, match=r"'x\.h5' has the ending '\.h5'"):
         value.save("x.h5")
+    with pytest.raises(SettingError, match="There is no folder 'no' to write into"):
+        value.save("no/x.npz")
+    with pytest.raises(SettingError, match="is a folder: name a file"):
+        (tmp_path / "dir.npz").mkdir()
+        value.save(tmp_path / "dir.npz")
     with pytest.raises(DataError, match="There is no file of embeddings at"):
         inv.Embeddings.load(tmp_path / "none.npz")
-    assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]
+    assert {p.name for p in tmp_path.iterdir()} == {"x.npz", "dir.npz"}
 
 
 def test_rows_and_names_belong_together():

@@ -21,7 +21,7 @@ from ..errors import SettingError
 from ..evaluation import encode_batch
 from ..progress import Progress, tell
 from ._embed_job import Job, Stretch
-from ._embedding_files import About, choose_format
+from ._embedding_files import About, choose_writer
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, mark_images, open_encoder, open_images
 
@@ -140,12 +140,7 @@ def write_embeddings(
     arguments are those of ``embed``.
     """
     began = time.monotonic()
-    path = Path(file).expanduser()
-    write = choose_format(path).write
-    if not path.parent.is_dir():
-        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
-    if path.is_dir():
-        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+    path, write = choose_writer(file)
     encoder, images = open_inputs(
         run_or_encoder,
         data,

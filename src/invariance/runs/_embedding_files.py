@@ -84,6 +84,7 @@ class About:
 
 Blocks = Callable[[], Iterator[Rows]]  # may be called more than once
 Opened = tuple[About, Blocks]
+Writer = Callable[[IO[bytes], About, Blocks], None]
 
 
 # ---------------------------------------------------------------- Parquet
@@ -291,7 +292,7 @@ def read_array(archive: zipfile.ZipFile, name: str) -> Iterator[np.ndarray]:
 class Format(NamedTuple):
     """How a kind of file is written and read."""
 
-    write: Callable[[IO[bytes], About, Blocks], None]
+    write: Writer
     read: Callable[[Path], Opened]
 
 
@@ -300,6 +301,17 @@ FORMATS = {
     ".npz": Format(write_npz, read_npz),
     ".csv": Format(write_csv, read_csv),
 }
+
+
+def choose_writer(file: str | Path) -> tuple[Path, Writer]:
+    """Where a file goes and how it is written; what cannot be a file is refused."""
+    path = Path(file).expanduser()
+    write = choose_format(path).write
+    if not path.parent.is_dir():
+        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
+    if path.is_dir():
+        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+    return path, write
 
 
 def choose_format(path: Path) -> Format:
