@@ -105,7 +105,7 @@ def test_large_images_become_small(written):
 
 
 def test_of_many_images_some_are_chosen_evenly(written, monkeypatch):
-    assert _gallery.MOST == 2000
+    assert _gallery_writer.MOST == 2000
     monkeypatch.setattr(_gallery_writer, "MOST", 60)
     about, folder, plan = written(images(200))
     n = len(plan.source)
