@@ -10,6 +10,7 @@ from scipy.special import hyp0f1
 
 import invariance as inv
 from invariance.diagnostics import diagnosis, information_by_pool
+from invariance.evaluation import encode_views
 from invariance.folder import read_yaml
 from invariance.runs import diagnose
 from invariance.runs import render_diagnosis as lines
