@@ -199,7 +199,7 @@ def test_what_is_no_matrix_is_refused_in_words(name):
 @pytest.mark.usefixtures("our_errors")
 def test_labels_are_integers():
     for labels in (torch.rand(4), torch.rand(4) > 0.5):
-        with pytest.raises(inv.InvarianceError, match="one integer a row"):
+        with pytest.raises(inv.InvarianceError, match="one integer per row"):
             inv.sup_con(torch.randn(4, 3), labels)
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from invariance.encoders import build_encoder
 from invariance.errors import DataError, SettingError
-from invariance.methods import METHODS, Method, build, customised
+from invariance.methods import METHODS, Method, build, customize
 from invariance.negatives import NEGATIVES
 from invariance.objectives import OBJECTIVES
 from invariance.views import ViewSet, multi_crop
@@ -37,7 +37,7 @@ REMEMBERS = [
 def make(name, options=None, **changes):
     torch.manual_seed(0)
     encoder = build_encoder("tiny", image_size=16)
-    method = customised(name, **SMALL, **changes)
+    method = customize(name, **SMALL, **changes)
     options = OPTIONS.get(name, {}) | (options or {})
     return build(method, encoder, n_samples=N_SAMPLES, **options)
 
@@ -72,7 +72,7 @@ def test_it_is_described(name):
     assert method.source
     assert method.encoder in ("one", "predictor", "momentum twin")
     assert method.negatives in ("batch", "none", *NEGATIVES)
-    assert method.positives in ("views", "prototypes", "neighbours")
+    assert method.positives in ("views", "prototypes", "neighbors")
     assert method.labelled == (name == "supcon")
 
 
@@ -233,7 +233,7 @@ def test_pcl_adds_the_mean_over_its_clusterings_once_they_are_there():
     torch.testing.assert_close(both, alone + torch.stack(further).mean())
 
 
-def test_nnclr_swaps_a_view_for_its_nearest_neighbour():
+def test_nnclr_swaps_a_view_for_its_nearest_neighbor():
     learner, views = make("nnclr").eval(), batch()
     support = nn.functional.normalize(torch.randn(6, 16), dim=1)
     ids = torch.tensor([3, 50, 51, 52, 53, 54])  # the first is of the first sample
@@ -325,7 +325,7 @@ def test_sizes_of_one_kind_share_their_statistics():
 
     encoder = build_encoder(Counting(), image_size=16)
     encoder.network.seen.clear()
-    learner = build(customised("simclr", **SMALL), encoder)
+    learner = build(customize("simclr", **SMALL), encoder)
     learner([*batch(2), *batch(1, size=8)])
     assert encoder.network.seen == [(16, 3, 16, 16), (8, 3, 8, 8)]
 
@@ -352,13 +352,13 @@ def test_sizes_of_one_kind_share_their_statistics():
             "keys come from a momentum twin",
         ),
         (
-            Method(objective="info_nce", positives="neighbors"),
+            Method(objective="info_nce", positives="neighbor"),
             {},
-            "Did you mean 'neighbours'",
+            "Did you mean 'neighbors'",
         ),
         (
             Method(
-                objective="info_nce", encoder="momentum twin", positives="neighbours"
+                objective="info_nce", encoder="momentum twin", positives="neighbors"
             ),
             {},
             "found by a predictor",
@@ -366,9 +366,9 @@ def test_sizes_of_one_kind_share_their_statistics():
         (
             Method(objective="multi_view", negatives="bank"),
             {},
-            "MultiView puts its own",
+            "MultiView puts its views",
         ),
-        (Method(objective="sup_con", negatives="bank"), {}, "SupCon puts its own"),
+        (Method(objective="sup_con", negatives="bank"), {}, "SupCon puts its views"),
         ("ball", {"k": 5000}, "k = 5000 is more than the 99 other rows"),
         ("annulus", {"inner": 0.5}, "at or beyond its outer rank"),
         ("ir_sampled", {"n_draws": 100}, "99 negatives to draw from: got n_draws"),
@@ -399,10 +399,10 @@ def test_whether_the_twin_s_momentum_rises_is_the_method_s_choice(name, rising):
     assert all(torch.equal(after[k], before[k]) for k in before) is rising
 
 
-def test_neighbours_are_as_fine_as_what_asks_for_them():
+def test_neighbors_are_as_fine_as_what_asks_for_them():
     learner = make("nnclr").double()
     views = [view.double() for view in batch()]
-    for _ in range(2):  # the second time there are neighbours
+    for _ in range(2):  # the second time there are neighbors
         seen = []
         hook = learner.objective.register_forward_pre_hook(
             lambda _, rows, seen=seen: seen.extend(rows)

@@ -17,7 +17,7 @@ MAKERS = {
     "drawn": lambda: inv.Bank(N, D, n_draws=6),
     "ball": lambda: inv.Ball(inv.Bank(N, D), k=5),
     "annulus": lambda: inv.Annulus(inv.Bank(N, D), inner=2, outer=6, outer_start=18),
-    "neighbours": lambda: inv.Neighbours(
+    "neighbors": lambda: inv.Neighbors(
         inv.Bank(N, D), k=9, n_clusters=4, n_clusterings=2, warmup=0.2
     ),
     "accepted": lambda: Accepted(inv.Bank(N, D), n_proposals=12),

@@ -1,10 +1,10 @@
-r"""The memory bank (Instance Discrimination): one row a sample of the data set.
+r"""The memory bank (Instance Discrimination): one row per sample of the data set.
 
 $$M_i \leftarrow \frac{m M_i + (1 - m) f}{\lVert m M_i + (1 - m) f\rVert}$$
 
 A sample's positive is its own row, its negatives are the other rows, all of them or
 ``n_draws`` drawn anew at each step. With m = 0 a row is the sample's latest view. The
-views paper's update (eq. 7) leaves out the normalisation, without which rows shrink.
+views paper's update (eq. 7) leaves out the normalization, without which rows shrink.
 """
 
 from typing import Any
@@ -85,7 +85,7 @@ class Bank(NegativeSource):
             first, last = int(ids.min()), int(ids.max())
             if first < 0 or last >= len(self):
                 raise SettingError(
-                    f"The bank has {len(self):,} rows, one a sample, and the batch "
+                    f"The bank has {len(self):,} rows, one per sample, and the batch "
                     f"names sample {first if first < 0 else last:,}: build it with the "
                     "size of the data set."
                 )

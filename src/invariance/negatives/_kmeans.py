@@ -52,20 +52,20 @@ def kmeans(
     """
     if not 1 <= k <= len(z):
         raise SettingError(
-            f"k-means finds 1 to {len(z)} clusters of {len(z)} rows: {k}."
+            f"k-means finds 1 to {len(z)} clusters of {len(z)} rows: got {k}."
         )
     choose(BACKENDS, backend, "backend of k-means")
     if backend == "auto":
         large = len(z) * k * z.shape[1] >= FAISS_WORTHWHILE and z.device.type == "cpu"
-        there = importlib.util.find_spec("faiss") is not None
-        backend = "faiss" if large and there else "torch"
+        installed = importlib.util.find_spec("faiss") is not None
+        backend = "faiss" if large and installed else "torch"
     if backend == "faiss":
         return _with_faiss(z, k, seed, n_iterations)
     generator = torch.Generator().manual_seed(seed)
     centres = z[torch.randperm(len(z), generator=generator)[:k].to(z.device)]
     for _ in range(n_iterations):
         labels, scores = nearest(z, centres)
-        centres = _moved(z, labels, scores, k)
+        centres = _move_centres(z, labels, scores, k)
     return Clusters(nearest(z, centres)[0], centres)
 
 
@@ -74,11 +74,11 @@ def nearest(
 ) -> tuple[Int[Tensor, " n"], Float[Tensor, " n"]]:
     """Each row's best centre, and its score with it."""
     step = max(CHUNK_ELEMENTS // len(centres), 1)
-    found = [(part @ centres.T).max(1) for part in z.split(step)]
-    return torch.cat([f.indices for f in found]), torch.cat([f.values for f in found])
+    best = [(part @ centres.T).max(1) for part in z.split(step)]
+    return torch.cat([b.indices for b in best]), torch.cat([b.values for b in best])
 
 
-def _moved(z: Tensor, labels: Tensor, scores: Tensor, k: int) -> Tensor:
+def _move_centres(z: Tensor, labels: Tensor, scores: Tensor, k: int) -> Tensor:
     sums = torch.zeros(k, z.shape[1], dtype=z.dtype, device=z.device)
     sums.index_add_(0, labels, z)
     sizes = torch.bincount(labels, minlength=k)

@@ -25,7 +25,7 @@ from ._bank import Bank
 from ._kmeans import Clusters, kmeans
 from ._source import Candidates, NegativeSource, Number
 
-ROWS_A_CLUSTER = 100
+ROWS_PER_CLUSTER = 100
 LEAST_CONCENTRATION = 0.1  # of the mean
 SMOOTHING = 10  # members added to a cluster's size: few members say little
 
@@ -47,7 +47,7 @@ class Prototypes(NegativeSource):
     ) -> None:
         super().__init__(bank)
         if n_clusters is None:
-            n_clusters = max(len(bank) // ROWS_A_CLUSTER, 2)
+            n_clusters = max(len(bank) // ROWS_PER_CLUSTER, 2)
         if not 1 < n_clusters <= len(bank):
             raise SettingError(
                 f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
@@ -67,9 +67,9 @@ class Prototypes(NegativeSource):
         if progress < self.warmup:
             return
         seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
-        found = kmeans(self.bank.z, len(self.centres), seed=seed)
-        self.labels.copy_(from_first_process(found.labels))
-        self.centres.copy_(from_first_process(found.centres))
+        clusters = kmeans(self.bank.z, len(self.centres), seed=seed)
+        self.labels.copy_(from_first_process(clusters.labels))
+        self.centres.copy_(from_first_process(clusters.centres))
         clusters = Clusters(self.labels, self.centres)
         self.concentration.copy_(concentration(self.bank.z, clusters))
         self.clustered = True

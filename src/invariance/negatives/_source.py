@@ -1,4 +1,4 @@
-"""What every source of negatives is: rows with ids, and a memory of what it is told.
+"""What every source of negatives is: rows with ids, and a memory of what it has seen.
 
 A source hands over candidates; whatever bears the anchor's own id is no negative of it,
 and the log-partition leaves it out. Sources keep their rows without gradient.
@@ -27,7 +27,7 @@ class Candidates:
     ids: Int[Tensor, " m"]
     """Which sample each row is."""
     low: Float[Tensor, " n"] | None = None
-    """Scores below this, one an anchor, are left out."""
+    """Scores below this, one per anchor, are left out."""
     high: Float[Tensor, " n"] | None = None
     """Scores above this are left out."""
 
@@ -62,7 +62,7 @@ class NegativeSource(nn.Module):
         *,
         scales: Sequence[Number],
     ) -> Float[Tensor, "k n"]:
-        """Log-partitions over the negatives, one a scale; scale 0 counts them."""
+        """Log-partitions over the negatives, one per scale; scale 0 counts them."""
         return over(self.candidates(u, ids), u, ids, scales)
 
     def positive(
@@ -97,7 +97,7 @@ class NegativeSource(nn.Module):
         return positive, self.negative(u, ids, scales=scales)
 
     def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
-        """Take in rows that have been used; call it after the optimiser's step."""
+        """Take in rows that have been used; call it after the optimizer's step."""
         if self.bank is not None:
             self.bank.remember(z, ids)
 
@@ -117,7 +117,7 @@ class NegativeSource(nn.Module):
 
 
 def over(
-    found: Candidates,
+    candidates: Candidates,
     u: Float[Tensor, "n d"],
     ids: Int[Tensor, " n"],
     scales: Sequence[Number],
@@ -126,16 +126,16 @@ def over(
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
     """
-    if not len(found.z):
+    if not len(candidates.z):
         raise SettingError(EMPTY)
-    banded = found.low is not None or found.high is not None
+    banded = candidates.low is not None or candidates.high is not None
     return log_partitions(
         u,
-        found.z,
+        candidates.z,
         scales=scales,
         row_ids=ids,
-        column_ids=found.ids,
-        low=found.low,
-        high=found.high,
+        column_ids=candidates.ids,
+        low=candidates.low,
+        high=candidates.high,
         precision="exact" if banded else "auto",
     )

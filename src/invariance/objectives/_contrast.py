@@ -9,29 +9,19 @@ source such as a queue or a memory bank (n anchors).
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..errors import SettingError
-from ..partition import (
-    fused_loss,
-    log_partitions,
-    two_sided_log_partition,
-)
-from ._rows import (
-    Number,
-    check_pair,
-    longest_row,
-    ready_rows,
-    sample_ids,
-    tile_precision,
-)
+from ..partition import fused_loss, log_partitions, two_sided_log_partition
+from ._declare import Number, one_of, scale_of
+from ._inputs import longest_row, ready_rows, sample_ids, take_pair, tile_precision
 
-NEGATIVES = ("all", "cross")  # what users choose from; "within" is DHEL's
+# what users choose from; "within" is DHEL's
+Negatives = Annotated[str, one_of("all", "cross")]
 
 
 class Contrast(NamedTuple):
@@ -95,34 +85,38 @@ def paired_loss(
     *,
     fused: str | None,
     parameters: tuple[float, ...] = (),
-    temperature: Number,
+    temperature: Any,
     negatives: str,
     powers: tuple[float | int, ...] = (1.0,),
-    normalize: bool = True,
-) -> Float[Tensor, ""]:
-    """A formula of the ``contrast`` of two views as they come.
+    normalize: bool,
+    gather: bool,
+    reduction: str,
+) -> Float[Tensor, "*n"]:
+    """A formula of the ``contrast`` of two views as they come, reduced.
 
     Args:
         u: One view, checked here, and made of unit length if asked.
         v: The other view.
-        formula: The loss of the logits.
-        fused: The same formula's name among the fused kernels, which on a GPU give loss
-            and gradient in one operation (``fused_loss``); None if it has none there.
+        formula: The loss of each anchor, from the logits.
+        fused: The name of the formula's mean among the fused kernels, which on a GPU
+            give loss and gradient in one operation; None if it has none there.
         parameters: Of the fused formula.
         temperature: As for ``contrast``.
         negatives: As for ``contrast``.
         powers: As for ``contrast``.
         normalize: Whether rows are divided by their length.
+        gather: Whether the rows of all processes are taken.
+        reduction: As for ``reduce``.
     """
-    check_pair(u, v)
-    precision = tile_precision(u, v)
-    if normalize and fused:
+    u, v = take_pair(u, v, gather)
+    precision, scale = tile_precision(u, v), scale_of(temperature)
+    if normalize and fused and reduction == "mean":
         loss = fused_loss(
             u,
             v,
             fused,
             parameters=parameters,
-            scale=1 / temperature,
+            scale=scale,
             powers=powers,
             negatives=negatives,
             log_count=log_count(len(u), negatives),
@@ -133,13 +127,20 @@ def paired_loss(
     logits = contrast(
         ready_rows(u, normalize),
         ready_rows(v, normalize),
-        temperature=temperature,
+        scale=scale,
         negatives=negatives,
         powers=powers,
         precision=precision,
         longest=longest_row(normalize),
     )
-    return formula(logits)
+    return reduce(formula(logits), reduction)
+
+
+def reduce(losses: Float[Tensor, "*v n"], reduction: str) -> Float[Tensor, "*n"]:
+    """The mean; or, for "none", one number per sample: the mean over its anchors."""
+    if reduction == "mean":
+        return losses.mean()
+    return losses if losses.ndim == 1 else losses.mean(0)
 
 
 def log_count(n: int, negatives: str) -> float:
@@ -151,7 +152,7 @@ def contrast(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    temperature: Number,
+    scale: Number,
     negatives: str,
     powers: tuple[float | int, ...] = (1.0,),
     precision: str = "auto",
@@ -162,14 +163,14 @@ def contrast(
     Args:
         u: One view, rows ready for use.
         v: The other view.
-        temperature: Divides every score.
+        scale: Inverse temperature.
         negatives: "all", the other samples' rows in both views (2n - 2); "cross", those
             in the other view alone (n - 1); "within", those in the anchor's own.
         powers: k factors on the logits, each giving one log-partition.
         precision: Of the products, see ``tile_precision``.
         longest: No row is longer.
     """
-    n, ids, scale = len(u), sample_ids(u), 1 / temperature
+    n, ids = len(u), sample_ids(u)
     positive = (scale * (u * v).sum(1)).expand(2, n)
     scales = [power * scale for power in powers]
     how: dict[str, Any] = {"precision": precision, "longest": longest}
@@ -181,7 +182,7 @@ def contrast(
         how |= {"row_ids": ids, "column_ids": ids}
         each = [log_partitions(x, x, scales=scales, **how) for x in (u, v)]
         negative = torch.stack(each, 1)
-    elif negatives == "cross":
+    else:
         how |= {"row_ids": ids, "column_ids": ids}
         both = [
             side
@@ -189,8 +190,6 @@ def contrast(
             for side in two_sided_log_partition(u, v, scale=s, **how)
         ]
         negative = torch.stack(both).unflatten(0, (len(scales), 2))
-    else:
-        raise SettingError(f"negatives must be one of {NEGATIVES}: got {negatives!r}.")
     return Contrast(positive, negative, log_count(n, negatives))
 
 
@@ -200,7 +199,7 @@ def contrast_against(
     v: Float[Tensor, "n d"] | None,
     ids: Int[Tensor, " n"],
     *,
-    temperature: Number,
+    temperature: Any,
     powers: tuple[float | int, ...] = (1.0,),
 ) -> Contrast:
     """Like ``contrast``, one-sided, with the negatives (and perhaps positives) of u.
@@ -210,10 +209,10 @@ def contrast_against(
         u: Anchors, rows ready for use.
         v: Their positives, for sources that do not hold them themselves.
         ids: Which sample each anchor is: never its own negative.
-        temperature: Divides every score.
+        temperature: Divides every score; a number, a tensor or learned.
         powers: Factors on the logits; the power 0 asks for the number of negatives.
     """
-    scale = 1 / temperature
+    scale = scale_of(temperature)
     scales: list[Number] = [power * scale for power in powers if power]
     counted = [0.0] if 0 in powers else []
     positive, negative = source.logits(
@@ -235,11 +234,11 @@ def with_negatives(logits: Contrast) -> Contrast:
     )
 
 
-def cross_entropy(logits: Contrast) -> Float[Tensor, ""]:
-    """Of picking the positive out of itself and the negatives, mean over anchors."""
-    return softplus(logits.first - logits.positive).mean()
+def cross_entropy(logits: Contrast) -> Float[Tensor, "*a"]:
+    """Of picking the positive out of itself and the negatives."""
+    return softplus(logits.first - logits.positive)
 
 
-def decoupled(logits: Contrast) -> Float[Tensor, ""]:
-    """Log-partition of the negatives minus the positive's logit, mean over anchors."""
-    return (logits.first - logits.positive).mean()
+def decoupled(logits: Contrast) -> Float[Tensor, "*a"]:
+    """Log-partition of the negatives minus the positive's logit."""
+    return logits.first - logits.positive

@@ -6,11 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..errors import NotFiniteError, SettingError, ShapeError, unknown
-from ..partition import ZERO_LENGTH, fused_unit_rows
+from ..errors import NotFiniteError, ShapeError
+from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
 
 HALVES = (torch.float16, torch.bfloat16)
-Number = float | int | Tensor  # a tensor where it is learned
 
 
 def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
@@ -56,11 +55,23 @@ def tile_precision(*rows: Tensor) -> str:
 
 
 def paired_rows(
-    u: Tensor, v: Tensor, *, normalize: bool = True, least: int = 2
+    u: Tensor, v: Tensor, *, normalize: bool = True, gather: bool = False
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
-    """Two views checked, raised to float32 and, unless told not to, of unit length."""
-    check_pair(u, v, least)
+    """Two views checked, raised to float32 and, unless told not to, of unit length.
+
+    With ``gather`` the rows of all processes, with the gradient of the whole batch.
+    """
+    u, v = take_pair(u, v, gather)
     return ready_rows(u, normalize), ready_rows(v, normalize)
+
+
+def take_pair(u: Tensor, v: Tensor, gather: bool) -> tuple[Tensor, Tensor]:
+    """Two views as they came, those of all processes if asked."""
+    check_pair(u, v, least=1 if gather else 2)
+    if gather:
+        u, v = gather_rows(u), gather_rows(v)
+        check_pair(u, v)
+    return u, v
 
 
 def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
@@ -90,35 +101,39 @@ def anchor_rows(
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:
     """Anchors and, if given, their positives, checked as ``paired_rows`` does."""
     check_ids(ids, len(u))
-    if v is not None:
-        return paired_rows(u, v, normalize=normalize, least=1)
-    check_rows(u, "u", least=1)
-    return ready_rows(u, normalize), None
+    if v is None:
+        check_rows(u, "u", least=1)
+        return ready_rows(u, normalize), None
+    check_pair(u, v, least=1)
+    return ready_rows(u, normalize), ready_rows(v, normalize)
 
 
 def check_ids(ids: Tensor, n: int) -> None:
-    """Raise unless there is one integer a sample."""
+    """Raise unless there is one integer per sample."""
     if ids.shape != (n,) or ids.is_floating_point():
         raise ShapeError(
-            f"ids need one integer a sample: expected ({n},), got {tuple(ids.shape)} "
+            f"ids need one integer per sample: expected ({n},), got {tuple(ids.shape)} "
             f"of {ids.dtype}."
         )
 
 
-def view_stack(z: Tensor, *, normalize: bool = True) -> Float[Tensor, "v n d"]:
-    """Several views of every sample, checked as ``paired_rows`` checks two."""
-    check_views(z)
-    return ready_rows(z, normalize)
+def take_views(z: Tensor, gather: bool = False) -> Tensor:
+    """Several views of every sample as they came, those of all processes if asked."""
+    check_views(z, least=1 if gather else 2)
+    if gather:
+        z = gather_rows(z.transpose(0, 1)).transpose(0, 1)
+        check_views(z)
+    return z
 
 
-def check_views(z: Tensor) -> None:
+def check_views(z: Tensor, least: int = 2) -> None:
     """Raise unless z is several views of the same samples."""
     if z.ndim != 3 or z.shape[0] < 2:
         raise ShapeError(
             "z needs the shape (views, n, d) with at least two views: got "
             f"{tuple(z.shape)}. Stack them with torch.stack([u, v, ...])."
         )
-    check_rows(z.detach().flatten(0, 1), "z", least=2 * z.shape[0])
+    check_rows(z.detach().flatten(0, 1), "z", least=least * z.shape[0])
 
 
 def check_tensor(x: Tensor, name: str) -> None:
@@ -139,7 +154,7 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
     check_tensor(x, name)
     if x.ndim != 2:
         raise ShapeError(
-            f"{name} needs the shape (n, d), one row a sample: got {tuple(x.shape)}."
+            f"{name} needs the shape (n, d), one row per sample: got {tuple(x.shape)}."
         )
     if not x.is_floating_point():
         raise ShapeError(
@@ -164,35 +179,6 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
             "network has diverged or its input is broken: lower the learning rate, "
             "clip the gradient, or check the data."
         )
-
-
-def check_positive(name: str, value: Number) -> None:
-    """Raise unless the setting is a positive, finite number."""
-    if isinstance(value, Tensor):
-        if value.numel() != 1:
-            raise SettingError(
-                f"{name} must be one number: got shape {tuple(value.shape)}."
-            )
-        if value.device.type != "cpu" or torch.compiler.is_compiling():
-            return
-        value = float(value.detach())
-    check_number(name, value)
-    if value <= 0:
-        raise SettingError(f"{name} must be a positive number: got {value}.")
-
-
-def check_number(name: str, value: float | int) -> None:
-    """Raise unless the setting is a finite number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise SettingError(f"{name} must be a number: got {value!r}.")
-    if not -math.inf < value < math.inf:  # the compiler knows no math.isfinite
-        raise SettingError(f"{name} must be finite: got {value}.")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise, naming the nearest choice, unless the value is one of them."""
-    if value not in choices:
-        raise SettingError(unknown(name, value, choices))
 
 
 def sample_ids(x: Float[Tensor, "n d"]) -> Int[Tensor, " n"]:
