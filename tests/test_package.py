@@ -26,7 +26,7 @@ README = ROOT / "README.md"
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "partition": {"errors"},
-    "objectives": {"errors", "partition"},
+    "objectives": {"errors", "partition", "diagnostics"},
     "negatives": {"errors", "partition"},
     "views": {"errors"},
     "encoders": {"errors"},

@@ -7,8 +7,6 @@ from typing import Any
 import torch
 
 from ..errors import TrainingError
-from ..methods import JointEmbedding
-from ..objectives import InfoNCE, MultiView, NTXent, SupCon
 from ._config import differences
 from ._fabric import make_fabric, memory, prepare
 from ._out_of_memory import explained, fitting
@@ -36,7 +34,7 @@ def dry_run(settings: Train, watch: Watch, **objects: Any) -> None:
     module, _ = prepare(fabric, plan)
     with explained(fabric, plan, module.wrapped):
         seconds, loss = one_batch(fabric, plan, module.wrapped, watch)
-    chance = chance_loss(plan)
+    chance = plan.learner.chance(settings.batch_size, len(plan.views))
     if chance is not None:
         watch.say(f"loss of one batch: {loss:.3f}; chance is {chance:.3f}")
     else:
@@ -83,22 +81,6 @@ def one_batch(
                 f"{tuple(step.u.shape)}"
             )
     return seconds, loss
-
-
-def chance_loss(plan: Plan) -> float | None:
-    """What a learner that cannot tell samples apart would pay."""
-    n, objective = plan.settings.batch_size, plan.learner.objective
-    if not isinstance(plan.learner, JointEmbedding):
-        return None
-    if isinstance(objective, InfoNCE):
-        return math.log(n)
-    if isinstance(objective, NTXent):
-        return math.log(2 * n - 1)
-    if isinstance(objective, SupCon):
-        return math.log(len(plan.views) * n - 1)
-    if isinstance(objective, MultiView) and objective.aggregate == "poly":
-        return math.log((n - 1) * len(plan.views) + 1)
-    return None
 
 
 def duration(seconds: float) -> str:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..data import ImageSource, load
 from ..encoders import Encoder, build_encoder, standardised
 from ..errors import DataError, SettingError, choose
-from ..methods import METHODS, Learner, Method, build, customised
+from ..methods import METHODS, Learner, Method, build, customize
 from ..negatives import NEGATIVES
 from ..views import RECIPES, ViewSet
 from ._check import check
@@ -141,7 +141,7 @@ def make_plan(
     """Resolve settings; objects given stand in for what settings can only name."""
     check(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
-    four = customised(
+    four = customize(
         four,
         n_views=settings.n_views,
         head=settings.head,
