@@ -14,7 +14,7 @@
 >>> u, v = torch.randn(2, 64, 128)
 >>> objective = inv.InfoNCE(temperature="learned")
 >>> objective
-InfoNCE(temperature=LearnedTemperature(0.1, minimum=0.01), symmetric=True, normalize=True)
+InfoNCE(temperature=LearnedTemperature(0.1, minimum=0.025), symmetric=True, normalize=True)
 >>> objective(u, v).backward()
 >>> objective.temperature.log_scale.grad is not None
 True

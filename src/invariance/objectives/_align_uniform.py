@@ -11,7 +11,7 @@ import math
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition._elementwise import SAME_POINT
+from ..partition import SAME_POINT
 from ._declare import Finite, MeanOnly, Positive, check_settings, settings_of
 from ._inputs import paired_rows, tile_precision
 from ._kcl import log_gaussian_sums

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import fused_loss, log_partitions, two_sided_log_partition
-from ._declare import Number, one_of, scale_of
+from ._declare import Number, largest_scale, one_of, scale_of
 from ._inputs import longest_row, ready_rows, sample_ids, take_pair, tile_precision
 
 # what users choose from; "within" is DHEL's
@@ -121,6 +121,7 @@ def paired_loss(
             negatives=negatives,
             log_count=log_count(len(u), negatives),
             precision=precision,
+            largest_scale=largest_scale(temperature),
         )
         if loss is not None:
             return loss

@@ -38,17 +38,17 @@ Check = Callable[[str, Any], None]
 class LearnedTemperature(nn.Module):
     """A temperature that is trained: its inverse's logarithm is a parameter.
 
-    It never falls below ``minimum``: without that, a batch which is solved would drive
-    it to zero. Optimizers should not decay it.
+    It never falls below ``minimum``: a batch that is solved would drive it to zero. At
+    0.024 or above the fused kernels of a GPU take it. Do not decay it.
 
     >>> temperature = LearnedTemperature(0.07)
     >>> temperature
-    LearnedTemperature(0.07, minimum=0.01)
-    >>> float(temperature.log_scale)  # log 1/0.07
-    2.659...
+    LearnedTemperature(0.07, minimum=0.025)
+    >>> round(temperature.log_scale.item(), 3)  # log 1/0.07
+    2.659
     """
 
-    def __init__(self, start: float | int = 0.1, *, minimum: float | int = 0.01):
+    def __init__(self, start: float | int = 0.1, *, minimum: float | int = 0.025):
         super().__init__()
         check_positive("start", start)
         check_positive("minimum", minimum)
@@ -78,6 +78,12 @@ def scale_of(temperature: Any) -> float | Tensor:
     if isinstance(temperature, LearnedTemperature):
         return temperature.scale()
     return 1 / temperature
+
+
+def largest_scale(temperature: Any) -> float | None:
+    """What the inverse of a learned temperature cannot exceed; None for others."""
+    learned = isinstance(temperature, LearnedTemperature)
+    return 1 / temperature.minimum if learned else None
 
 
 def value_of(temperature: Any) -> float | int | Tensor:

@@ -24,8 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import fused_loss, log_partition, row_sums
-from ..partition._elementwise import FUNCTIONS
+from ..partition import FUNCTIONS, fused_loss, log_partition, row_sums
 from ._contrast import log_count
 from ._declare import (
     Finite,
