@@ -46,7 +46,9 @@ class Terms:
             + (f" x {self.weights[name]:g}" if name in self.weights else "")
             for name, part in self.parts.items()
         ]
-        return f"Terms({', '.join([*numbers, f'total={float(self.total):.4g}'])})"
+        return (
+            f"Terms({', '.join([*numbers, f'total={float(self.total.detach()):.4g}'])})"
+        )
 
 
 class Objective(nn.Module):
