@@ -37,9 +37,9 @@ class EssController:
     def __init__(self, objective: Objective, ess: Ess) -> None:
         if not objective.temperature_may_move:
             raise SettingError(
-                "An ESS target needs a softmax over negatives, and "
-                f"{type(objective).__name__} has none: leave ess.target unset, or "
-                "choose simclr, dcl, flatclr, dhel or another softmax method."
+                "An ESS target needs a softmax over negatives with a temperature that "
+                f"may move, and {type(objective).__name__} has none: leave ess.target "
+                "unset, or choose simclr, dcl, flatclr, dhel or another softmax method."
             )
         for name, value in (("ess.target", ess.target), ("ess.end", ess.end)):
             if value is not None and not 0 < value < 1:
