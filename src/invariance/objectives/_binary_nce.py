@@ -20,7 +20,7 @@ from torch.nn.functional import softplus
 
 from ..errors import SettingError
 from ..partition import log_partition, log_partitions, row_sums
-from ._contrast import Source, reduce
+from ._contrast import Source
 from ._declare import (
     Number,
     Reduction,
@@ -28,6 +28,7 @@ from ._declare import (
     check_number_or_tensor,
     check_settings,
     optional,
+    reduce,
     scale_of,
     settings_of,
 )

@@ -11,8 +11,7 @@ collapse, only the moving target and the predictor do.
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import reduce
-from ._declare import Reduction, check_settings, settings_of
+from ._declare import Reduction, check_settings, reduce, settings_of
 from ._inputs import paired_rows
 from ._objective import Objective
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import fused_loss, log_partitions, two_sided_log_partition
-from ._declare import Number, largest_scale, one_of, scale_of
+from ._declare import Number, largest_scale, one_of, reduce, scale_of
 from ._inputs import longest_row, ready_rows, sample_ids, take_pair, tile_precision
 
 # what users choose from; "within" is DHEL's
@@ -135,13 +135,6 @@ def paired_loss(
         longest=longest_row(normalize),
     )
     return reduce(formula(logits), reduction)
-
-
-def reduce(losses: Float[Tensor, "*v n"], reduction: str) -> Float[Tensor, "*n"]:
-    """The mean; or, for "none", one number per sample: the mean over its anchors."""
-    if reduction == "mean":
-        return losses.mean()
-    return losses if losses.ndim == 1 else losses.mean(0)
 
 
 def log_count(n: int, negatives: str) -> float:

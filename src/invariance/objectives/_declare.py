@@ -26,6 +26,7 @@ from typing import (
 )
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import SettingError, unknown
@@ -185,6 +186,13 @@ Finite = Annotated[float | int, check_number]
 NotZero = Annotated[float | int, check_not_zero]
 Reduction = Annotated[str, one_of("mean", "none")]
 MeanOnly = Annotated[str, check_mean]
+
+
+def reduce(losses: Float[Tensor, "*v n"], reduction: str) -> Float[Tensor, "*n"]:
+    """The mean; or, for "none", one number per sample: the mean over its anchors."""
+    if reduction == "mean":
+        return losses.mean()
+    return losses if losses.ndim == 1 else losses.mean(0)
 
 
 # ---------------------------------------------------------------- functions, classes

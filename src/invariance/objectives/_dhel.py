@@ -15,12 +15,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import log_partition
-from ._contrast import Contrast, decoupled, paired_loss, reduce, with_negatives
+from ._contrast import Contrast, decoupled, paired_loss, with_negatives
 from ._declare import (
     Reduction,
     Temperature,
     check_settings,
     one_of,
+    reduce,
     scale_of,
     settings_of,
 )

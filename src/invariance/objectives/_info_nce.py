@@ -15,8 +15,15 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Contrast, cross_entropy, paired_loss, reduce
-from ._declare import Reduction, Temperature, check_settings, scale_of, settings_of
+from ._contrast import Contrast, cross_entropy, paired_loss
+from ._declare import (
+    Reduction,
+    Temperature,
+    check_settings,
+    reduce,
+    scale_of,
+    settings_of,
+)
 from ._inputs import paired_rows, sample_ids, tile_precision
 from ._objective import Objective
 

@@ -24,13 +24,14 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Source, reduce
+from ._contrast import Source
 from ._declare import (
     Number,
     Reduction,
     Temperature,
     check_settings,
     one_of,
+    reduce,
     scale_of,
     settings_of,
 )

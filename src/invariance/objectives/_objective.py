@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from ..diagnostics import effective_sample_size, mutual_information_bound
 from ..errors import SettingError
-from ._contrast import Contrast, Source, contrast_against, reduce
-from ._declare import LearnedTemperature
+from ._contrast import Contrast, Source, contrast_against
+from ._declare import LearnedTemperature, reduce
 from ._inputs import anchor_rows, full_precision
 
 

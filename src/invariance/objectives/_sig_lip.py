@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from ..partition import row_sums
-from ._contrast import reduce
 from ._declare import (
     AnyNumber,
     Number,
     PositiveNumber,
     Reduction,
     check_settings,
+    reduce,
     settings_of,
 )
 from ._inputs import paired_rows, sample_ids, tile_precision

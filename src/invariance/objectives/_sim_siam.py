@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ._byol import cosines
-from ._contrast import reduce
-from ._declare import Reduction, check_settings, settings_of
+from ._declare import Reduction, check_settings, reduce, settings_of
 from ._objective import Objective
 
 

@@ -26,8 +26,15 @@ from ..partition import (
     log_partition,
     suits_fused_loss,
 )
-from ._contrast import Source, reduce
-from ._declare import Reduction, Temperature, check_settings, scale_of, settings_of
+from ._contrast import Source
+from ._declare import (
+    Reduction,
+    Temperature,
+    check_settings,
+    reduce,
+    scale_of,
+    settings_of,
+)
 from ._inputs import (
     check_rows,
     full_precision,

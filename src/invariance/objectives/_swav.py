@@ -17,12 +17,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
-from ._contrast import reduce
 from ._declare import (
     Positive,
     Reduction,
     Temperature,
     check_settings,
+    reduce,
     settings_of,
     value_of,
 )
