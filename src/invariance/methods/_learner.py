@@ -20,6 +20,7 @@ from ..objectives import Objective, Terms
 from ..partition import gather_rows
 
 Network = Callable[[Tensor], Tensor]
+Maybe = Tensor | None
 NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 
@@ -83,9 +84,7 @@ class Learner(nn.Module):
             )
         return self.learn(list(views), labels, ids)
 
-    def learn(
-        self, views: list[Tensor], labels: Tensor | None, ids: Tensor | None
-    ) -> Step:
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """What ``forward`` does, once the views are checked."""
         raise NotImplementedError
 
@@ -103,9 +102,7 @@ class Learner(nn.Module):
 class JointEmbedding(Learner):
     """One encoder and head for all views; their projections meet in the objective."""
 
-    def learn(
-        self, views: list[Tensor], labels: Tensor | None, ids: Tensor | None
-    ) -> Step:
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
         z = project(self.online, views)
         return make_step(self._terms(z, labels), z[0], z[1])
@@ -151,9 +148,7 @@ class SelfPrediction(Learner):
         if momentum is not None:
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
 
-    def learn(
-        self, views: list[Tensor], labels: Tensor | None, ids: Tensor | None
-    ) -> Step:
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Each view's guess of every other view's target."""
         rows = local_projections(self.online, views)
         targets = rows if self.twin is None else local_projections(self.twin, views)

@@ -17,7 +17,7 @@ from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
 from ..partition import gather_rows
-from ._learner import Learner, Step, make_step, project
+from ._learner import Learner, Maybe, Step, make_step, project
 
 
 class NearestNeighbor(Learner):
@@ -36,9 +36,7 @@ class NearestNeighbor(Learner):
         self.support = support
         self.used: list[tuple[Tensor, Tensor]] = []
 
-    def learn(
-        self, views: list[Tensor], labels: Tensor | None, ids: Tensor | None
-    ) -> Step:
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Each view's neighbor, to be found from every other view."""
         if ids is None:
             raise SettingError(

@@ -17,7 +17,7 @@ from ..errors import SettingError
 from ..negatives import NegativeSource, Prototypes, Queue
 from ..objectives import Objective, Terms
 from ..partition import gather_rows
-from ._learner import Learner, Step, local_projections, make_step, project
+from ._learner import Learner, Maybe, Step, local_projections, make_step, project
 
 
 class Remembering(Learner):
@@ -54,9 +54,7 @@ class Remembering(Learner):
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
         self.used: list[tuple[Tensor, Tensor]] = []
 
-    def learn(
-        self, views: list[Tensor], labels: Tensor | None, ids: Tensor | None
-    ) -> Step:
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Views of samples ``ids`` against what is remembered."""
         if ids is None:
             raise SettingError(

@@ -30,16 +30,23 @@ $$\nabla = \mathrm{mean}_i\,(h_i - \bar h_{-i})\,\nabla\sum_j \log
 while the encoder's loss carries the normalised weights.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ..errors import SettingError
 from ._bank import Bank
-from ._source import Candidates, NegativeSource, Number
+from ._source import (
+    Anchors,
+    Candidates,
+    Ids,
+    NegativeSource,
+    PerAnchor,
+    PerScale,
+    Scales,
+)
 
 HIGHEST = 1 - 1e-4  # of a probability, so that both its logarithms are finite
 
@@ -99,19 +106,13 @@ class Accepted(NegativeSource):
         self.last: dict[str, Tensor] = {}
         self.lesson: Tensor | None = None
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The proposals, the same for every anchor."""
         self.bank.check(u, ids)
         drawn = self.bank.draw(self.n_proposals)
         return Candidates(self.bank.z[drawn], drawn)
 
-    def negative(
-        self,
-        u: Float[Tensor, "n d"],
-        ids: Int[Tensor, " n"],
-        *,
-        scales: Sequence[Number],
-    ) -> Float[Tensor, "k n"]:
+    def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Weighted log-partitions over what each anchor keeps."""
         proposals = self.candidates(u, ids)
         scores = u @ proposals.z.to(u).T
@@ -176,7 +177,7 @@ def log_weights(
 
 def effective_share(
     weights: Float[Tensor, "n m"], kept: Bool[Tensor, "n m"]
-) -> Float[Tensor, " n"]:
+) -> PerAnchor:
     """Effective number of weights over their number, from log-weights."""
     effective = (2 * weights.logsumexp(1) - (2 * weights).logsumexp(1)).exp()
     return effective / kept.sum(1).clamp_min(1)
@@ -194,10 +195,7 @@ class AcceptanceNetwork(nn.Module):
         self.floor = floor
 
     def forward(
-        self,
-        scores: Float[Tensor, "n m"],
-        u: Float[Tensor, "n d"],
-        z: Float[Tensor, "m d"],
+        self, scores: Float[Tensor, "n m"], u: Anchors, z: Float[Tensor, "m d"]
     ) -> Float[Tensor, "n m"]:
         """Probabilities of all pairs."""
         u, z = u.to(self.bias), z.to(self.bias)  # float64 anchors, a float32 network

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
 from ._bank import Bank
-from ._source import Candidates, NegativeSource
+from ._source import Anchors, Candidates, Ids, NegativeSource
 
 CPU_BYTES = 128 * 2**20  # of scores held at a time: some anchors against the whole bank
 DEVICE_BYTES = 512 * 2**20
@@ -46,7 +46,7 @@ class Ball(NegativeSource):
         super().__init__(bank)
         self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The bank, cut off below the k-th score."""
         self.bank.check(u, ids)
         (low,) = limits(u.detach(), self.bank.z, ids, [self.k])
@@ -99,7 +99,7 @@ class Annulus(NegativeSource):
         way = self.outer - self.outer_start
         return self.outer_start + round(way * self.progress)
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The bank, cut off above the inner and below the outer rank."""
         self.bank.check(u, ids)
         ranks = [self.inner, self.outer_now]
@@ -166,10 +166,7 @@ def count_rows(
 
 @torch.no_grad()
 def limits(
-    u: Float[Tensor, "n d"],
-    z: Float[Tensor, "m d"],
-    ids: Int[Tensor, " n"],
-    ranks: Sequence[int],
+    u: Anchors, z: Float[Tensor, "m d"], ids: Ids, ranks: Sequence[int]
 ) -> list[Float[Tensor, " n"]]:
     """For each rank r, a score that r of the other rows are above.
 

@@ -10,12 +10,12 @@ views paper's update (eq. 7) leaves out the normalization, without which rows sh
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..errors import SettingError, ShapeError
-from ._source import Candidates, NegativeSource, Number
+from ._source import Anchors, Candidates, Ids, NegativeSource, Number, PerAnchor
 
 
 class Bank(NegativeSource):
@@ -90,7 +90,7 @@ class Bank(NegativeSource):
                     "size of the data set."
                 )
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """All rows, or the ones drawn, the same for every anchor."""
         self.check(u, ids)
         if self.n_draws is None:
@@ -108,19 +108,14 @@ class Bank(NegativeSource):
         return torch.Generator().manual_seed(self.seed * 1_000_003 + self.n_drawn)
 
     def positive(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-    ) -> Float[Tensor, " n"]:
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
+    ) -> PerAnchor:
         """Logits of the anchors with their own rows; v is not asked for."""
         self.check(u, ids)
         return scale * (u * self.z[ids]).sum(1)
 
     @torch.no_grad()
-    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+    def remember(self, z: Anchors, ids: Ids) -> None:
         """Move the samples' rows towards these."""
         self.check(z, ids)
         ids, m = ids.to(self.ids), self.momentum

@@ -13,7 +13,6 @@ Discrimination. Then the bank is clustered before each epoch. The value is no bo
 the mutual information: it lies above the ball's.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,7 +24,17 @@ from ..partition import from_first_process
 from ._ball import NEAREST_ROWS, count_rows, limits
 from ._bank import Bank
 from ._kmeans import kmeans
-from ._source import Candidates, NegativeSource, Number, over
+from ._source import (
+    Anchors,
+    Candidates,
+    Ids,
+    NegativeSource,
+    Number,
+    PerAnchor,
+    PerScale,
+    Scales,
+    over,
+)
 
 ROWS_PER_CLUSTER = 20
 ROUNDING = 1000  # units of it: less of a ball than this is what subtracting leaves
@@ -80,7 +89,7 @@ class Neighbors(NegativeSource):
             labels.copy_(from_first_process(clusters.labels))
         self.clustered = True
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The background: the ball, close set and all."""
         if not self.clustered:
             return self.bank.candidates(u, ids)
@@ -89,14 +98,8 @@ class Neighbors(NegativeSource):
         return Candidates(self.bank.z, self.bank.ids, low=low)
 
     def logits(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-        scales: Sequence[Number],
-    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "k n"]]:
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number, scales: Scales
+    ) -> tuple[PerAnchor, PerScale]:
         """The close set's log-partition, and that of the rest of the ball."""
         if not self.clustered:
             return super().logits(u, v, ids, scale=scale, scales=scales)
@@ -115,9 +118,7 @@ class Neighbors(NegativeSource):
         ]
         return torch.logaddexp(own, close), torch.stack(rest)
 
-    def close_pairs(
-        self, ids: Int[Tensor, " n"]
-    ) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
+    def close_pairs(self, ids: Ids) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
         """(anchor, row) for every other row that shares a cluster with an anchor."""
         n = self.labels.shape[1]
         pairs_of = []
@@ -147,7 +148,7 @@ class Neighbors(NegativeSource):
 
 def segment_logsumexp(
     x: Float[Tensor, " p"], segment: Int[Tensor, " p"], n: int
-) -> Float[Tensor, " n"]:
+) -> PerAnchor:
     """Log-sum-exp of the numbers of each segment; -inf for one without any.
 
     >>> segment_logsumexp(torch.zeros(3), torch.tensor([0, 0, 2]), 3)
@@ -161,9 +162,7 @@ def segment_logsumexp(
     return (top + sums.masked_fill(empty, 1.0).log()).masked_fill(empty, -torch.inf)
 
 
-def log_difference(
-    a: Float[Tensor, " n"], b: Float[Tensor, " n"]
-) -> Float[Tensor, " n"]:
+def log_difference(a: Float[Tensor, " n"], b: Float[Tensor, " n"]) -> PerAnchor:
     """log(e^a - e^b) for b below a; -inf where next to nothing is left.
 
     >>> log_difference(torch.tensor([5.0, 2.0]).log(), torch.tensor([2.0, 2.0]).log())

@@ -12,18 +12,26 @@ again for every sample of the same cluster in the batch, marked as a negative.
 The bank is clustered before each epoch, once the warm-up is over.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
 from ..partition import from_first_process
 from ._bank import Bank
 from ._kmeans import Clusters, kmeans
-from ._source import Candidates, NegativeSource, Number
+from ._source import (
+    Anchors,
+    Candidates,
+    Ids,
+    NegativeSource,
+    Number,
+    PerAnchor,
+    PerScale,
+    Scales,
+)
 
 ROWS_PER_CLUSTER = 100
 LEAST_CONCENTRATION = 0.1  # of the mean
@@ -39,11 +47,7 @@ class Prototypes(NegativeSource):
     ids: Tensor
 
     def __init__(
-        self,
-        bank: Bank,
-        *,
-        n_clusters: int | None = None,
-        warmup: float | int = 0.1,
+        self, bank: Bank, *, n_clusters: int | None = None, warmup: float | int = 0.1
     ) -> None:
         super().__init__(bank)
         if n_clusters is None:
@@ -74,33 +78,22 @@ class Prototypes(NegativeSource):
         self.concentration.copy_(concentration(self.bank.z, clusters))
         self.clustered = True
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """All centres, longer where concentrated: scaling them scales their logits."""
         return Candidates(self.centres / self.concentration[:, None], self.ids)
 
-    def negative(
-        self,
-        u: Float[Tensor, "n d"],
-        ids: Int[Tensor, " n"],
-        *,
-        scales: Sequence[Number],
-    ) -> Float[Tensor, "k n"]:
+    def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Log-partitions over the centres of other clusters."""
         return super().negative(u, self.labels[ids], scales=scales)
 
     def positive(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-    ) -> Float[Tensor, " n"]:
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
+    ) -> PerAnchor:
         """Logits of the anchors with their own clusters' centres."""
         self.bank.check(u, ids)
         return scale * (u * self.candidates(u, ids).z[self.labels[ids]]).sum(1)
 
-    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+    def remember(self, z: Anchors, ids: Ids) -> None:
         """The bank may serve several clusterings; whoever owns it tells it."""
 
     def get_extra_state(self) -> Any:
@@ -112,7 +105,7 @@ class Prototypes(NegativeSource):
         self.clustered = bool(state)
 
 
-def concentration(z: Float[Tensor, "n d"], clusters: Clusters) -> Float[Tensor, " k"]:
+def concentration(z: Anchors, clusters: Clusters) -> Float[Tensor, " k"]:
     """Relative temperature of each cluster, mean 1: small where tight and large."""
     labels, centres = clusters
     k = len(centres)

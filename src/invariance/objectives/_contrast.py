@@ -2,9 +2,9 @@
 
 For each anchor: the logit of its positive, and the log-partition over its negatives.
 The positive stays outside the partition, where its precision does not depend on the
-negatives. Where the negatives come from is not the objective's business: ``contrast``
-takes them from the batch (2n anchors, u's rows first), ``contrast_against`` from a
-source such as a queue or a memory bank (n anchors).
+negatives. Where these come from is not the objective's business: ``paired_loss`` takes
+them from the batch (2n anchors, u's rows first), ``Objective.against`` from a source
+such as a queue or a memory bank (n anchors).
 """
 
 import math
@@ -40,37 +40,32 @@ class Contrast(NamedTuple):
         return self.negative.squeeze(0) if one else self.negative[0]
 
 
+Anchors = Float[Tensor, "n d"]
+Ids = Int[Tensor, " n"]
+
+
 @runtime_checkable
 class Source(Protocol):
     """Who the anchors are compared with; ``invariance.negatives`` has them."""
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Any:
+    def candidates(self, u: Anchors, ids: Ids) -> Any:
         """Rows ``z`` with ``ids``, and a band of scores ``low`` to ``high`` or None."""
 
     def positive(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
     ) -> Float[Tensor, " n"]:
         """Logits of the anchors' positives."""
 
     def negative(
-        self,
-        u: Float[Tensor, "n d"],
-        ids: Int[Tensor, " n"],
-        *,
-        scales: list[Number],
+        self, u: Anchors, ids: Ids, *, scales: list[Number]
     ) -> Float[Tensor, "k n"]:
         """Log-partitions of the anchors over their negatives; scale 0 counts them."""
 
     def logits(
         self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
+        u: Anchors,
+        v: Anchors | None,
+        ids: Ids,
         *,
         scale: Number,
         scales: list[Number],
@@ -87,12 +82,13 @@ def paired_loss(
     parameters: tuple[float, ...] = (),
     temperature: Any,
     negatives: str,
+    both: bool = True,
     powers: tuple[float | int, ...] = (1.0,),
     normalize: bool,
     gather: bool,
     reduction: str,
 ) -> Float[Tensor, "*n"]:
-    """A formula of the ``contrast`` of two views as they come, reduced.
+    """A loss of two views as they come: a formula of the logits of their anchors.
 
     Args:
         u: One view, checked here, and made of unit length if asked.
@@ -101,16 +97,18 @@ def paired_loss(
         fused: The name of the formula's mean among the fused kernels, which on a GPU
             give loss and gradient in one operation; None if it has none there.
         parameters: Of the fused formula.
-        temperature: As for ``contrast``.
-        negatives: As for ``contrast``.
-        powers: As for ``contrast``.
+        temperature: Divides every score; a number, a tensor or learned.
+        negatives: "all", the other samples' rows in both views (2n - 2); "cross", those
+            in the other view alone (n - 1); "within", those in the anchor's own.
+        both: Whether the rows of v are anchors too.
+        powers: k factors on the logits, each giving one log-partition.
         normalize: Whether rows are divided by their length.
         gather: Whether the rows of all processes are taken.
         reduction: As for ``reduce``.
     """
     u, v = take_pair(u, v, gather)
     precision, scale = tile_precision(u, v), scale_of(temperature)
-    if normalize and fused and reduction == "mean":
+    if normalize and both and fused and reduction == "mean":
         loss = fused_loss(
             u,
             v,
@@ -125,14 +123,16 @@ def paired_loss(
         )
         if loss is not None:
             return loss
-    logits = contrast(
-        ready_rows(u, normalize),
-        ready_rows(v, normalize),
-        scale=scale,
-        negatives=negatives,
-        powers=powers,
+    u, v = ready_rows(u, normalize), ready_rows(v, normalize)
+    logits = batch_logits(
+        u,
+        v,
+        scale,
+        powers,
+        negatives,
+        both,
         precision=precision,
-        longest=longest_row(normalize),
+        longest=longest_row(normalize and both),
     )
     return reduce(formula(logits), reduction)
 
@@ -142,78 +142,36 @@ def log_count(n: int, negatives: str) -> float:
     return math.log(2 * n - 2 if negatives == "all" else n - 1)
 
 
-def contrast(
+def batch_logits(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
-    *,
     scale: Number,
+    powers: tuple[float | int, ...],
     negatives: str,
-    powers: tuple[float | int, ...] = (1.0,),
-    precision: str = "auto",
-    longest: float = math.inf,
+    both: bool,
+    **how: Any,
 ) -> Contrast:
-    """Positive logits, and log-partitions of the negatives at each power of them.
-
-    Args:
-        u: One view, rows ready for use.
-        v: The other view.
-        scale: Inverse temperature.
-        negatives: "all", the other samples' rows in both views (2n - 2); "cross", those
-            in the other view alone (n - 1); "within", those in the anchor's own.
-        powers: k factors on the logits, each giving one log-partition.
-        precision: Of the products, see ``tile_precision``.
-        longest: No row is longer.
-    """
+    """Logits of rows ready for use, u's and (if both) v's, against the batch."""
     n, ids = len(u), sample_ids(u)
+    scales, count = [power * scale for power in powers], log_count(n, negatives)
+    if not both:
+        columns = u if negatives == "within" else v
+        how |= {"row_ids": ids, "column_ids": ids}
+        negative = log_partitions(u, columns, scales=scales, **how)
+        return Contrast(scale * (u * v).sum(1), negative, count)
     positive = (scale * (u * v).sum(1)).expand(2, n)
-    scales = [power * scale for power in powers]
-    how: dict[str, Any] = {"precision": precision, "longest": longest}
     if negatives == "all":
-        z, how["row_ids"] = torch.cat([u, v]), torch.cat([ids, ids])
-        how["column_ids"] = how["row_ids"]
+        z, ids = torch.cat([u, v]), torch.cat([ids, ids])
+        how |= {"row_ids": ids, "column_ids": ids}
         negative = log_partitions(z, z, scales=scales, **how).unflatten(1, (2, n))
-    elif negatives == "within":
-        how |= {"row_ids": ids, "column_ids": ids}
+        return Contrast(positive, negative, count)
+    how |= {"row_ids": ids, "column_ids": ids}
+    if negatives == "within":
         each = [log_partitions(x, x, scales=scales, **how) for x in (u, v)]
-        negative = torch.stack(each, 1)
-    else:
-        how |= {"row_ids": ids, "column_ids": ids}
-        both = [
-            side
-            for s in scales
-            for side in two_sided_log_partition(u, v, scale=s, **how)
-        ]
-        negative = torch.stack(both).unflatten(0, (len(scales), 2))
-    return Contrast(positive, negative, log_count(n, negatives))
-
-
-def contrast_against(
-    source: Source,
-    u: Float[Tensor, "n d"],
-    v: Float[Tensor, "n d"] | None,
-    ids: Int[Tensor, " n"],
-    *,
-    temperature: Any,
-    powers: tuple[float | int, ...] = (1.0,),
-) -> Contrast:
-    """Like ``contrast``, one-sided, with the negatives (and perhaps positives) of u.
-
-    Args:
-        source: Where negatives come from.
-        u: Anchors, rows ready for use.
-        v: Their positives, for sources that do not hold them themselves.
-        ids: Which sample each anchor is: never its own negative.
-        temperature: Divides every score; a number, a tensor or learned.
-        powers: Factors on the logits; the power 0 asks for the number of negatives.
-    """
-    scale = scale_of(temperature)
-    scales: list[Number] = [power * scale for power in powers if power]
-    counted = [0.0] if 0 in powers else []
-    positive, negative = source.logits(
-        u, v, ids, scale=scale, scales=[*scales, *counted]
-    )
-    log_count = negative[-1] if counted else math.nan
-    return Contrast(positive, negative[: len(scales)], log_count)
+        return Contrast(positive, torch.stack(each, 1), count)
+    sides = [two_sided_log_partition(u, v, scale=s, **how) for s in scales]
+    negative = torch.stack([torch.stack(side) for side in sides])
+    return Contrast(positive, negative, count)
 
 
 def with_negatives(logits: Contrast) -> Contrast:

@@ -25,6 +25,7 @@ from torch.nn.functional import softplus
 from ..errors import SettingError
 from ._contrast import Contrast, log_count, paired_loss, with_negatives
 from ._declare import (
+    NotNegative,
     Reduction,
     Temperature,
     check_number,
@@ -46,13 +47,6 @@ def check_prior(name: str, value: float | int) -> None:
         )
 
 
-def check_hardness(name: str, value: float | int) -> None:
-    """Raise unless hard negatives weigh at least as much as easy ones."""
-    check_number(name, value)
-    if value < 0:
-        raise SettingError(f"{name} must be 0 or more: got {value}.")
-
-
 @check_settings
 def debiased(
     u: Float[Tensor, "n d"],
@@ -60,7 +54,7 @@ def debiased(
     *,
     temperature: Temperature = 0.5,
     prior: Annotated[float | int, check_prior] = 0.1,
-    hardness: Annotated[float | int, check_hardness] = 0.0,
+    hardness: NotNegative = 0.0,
     normalize: bool = True,
     gather: bool = False,
     reduction: Reduction = "mean",

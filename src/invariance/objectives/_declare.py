@@ -140,6 +140,13 @@ def check_temperature(name: str, value: Any) -> None:
         check_positive(name, value)
 
 
+def check_not_negative(name: str, value: float | int) -> None:
+    """Raise unless the setting is a finite number of at least 0."""
+    check_number(name, value)
+    if value < 0:
+        raise SettingError(f"{name} must be 0 or more: got {value}.")
+
+
 def check_not_zero(name: str, value: float | int) -> None:
     """Raise unless the setting is a finite number other than 0."""
     check_number(name, value)
@@ -184,6 +191,7 @@ PositiveNumber = Annotated[Number, check_positive]
 AnyNumber = Annotated[Number, check_number_or_tensor]
 Finite = Annotated[float | int, check_number]
 NotZero = Annotated[float | int, check_not_zero]
+NotNegative = Annotated[float | int, check_not_negative]
 Reduction = Annotated[str, one_of("mean", "none")]
 MeanOnly = Annotated[str, check_mean]
 

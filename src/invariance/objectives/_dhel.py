@@ -14,18 +14,8 @@ from typing import Annotated
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import log_partition
 from ._contrast import Contrast, decoupled, paired_loss, with_negatives
-from ._declare import (
-    Reduction,
-    Temperature,
-    check_settings,
-    one_of,
-    reduce,
-    scale_of,
-    settings_of,
-)
-from ._inputs import paired_rows, sample_ids, tile_precision
+from ._declare import Reduction, Temperature, check_settings, one_of, settings_of
 from ._objective import Objective
 
 
@@ -47,25 +37,18 @@ def dhel(
     >>> dhel(z, z, temperature=1.0)  # log 2 - 1
     tensor(-0.3069)
     """
-    if views != "first":
-        return paired_loss(
-            u,
-            v,
-            decoupled if views == "mean" else _both_spreads,
-            fused="decoupled" if views == "mean" else None,
-            temperature=temperature,
-            negatives="within",
-            normalize=normalize,
-            gather=gather,
-            reduction=reduction,
-        )
-    precision, scale = tile_precision(u, v), scale_of(temperature)
-    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
-    ids = sample_ids(u)
-    spread = log_partition(
-        u, u, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    return paired_loss(
+        u,
+        v,
+        _both_spreads if views == "sum" else decoupled,
+        fused=None if views == "sum" else "decoupled",
+        temperature=temperature,
+        negatives="within",
+        both=views != "first",
+        normalize=normalize,
+        gather=gather,
+        reduction=reduction,
     )
-    return reduce(spread - scale * (u * v).sum(1), reduction)
 
 
 def _both_spreads(logits: Contrast) -> Tensor:

@@ -12,19 +12,9 @@ import math
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
-from ..partition import log_partition
 from ._contrast import Contrast, cross_entropy, paired_loss
-from ._declare import (
-    Reduction,
-    Temperature,
-    check_settings,
-    reduce,
-    scale_of,
-    settings_of,
-)
-from ._inputs import paired_rows, sample_ids, tile_precision
+from ._declare import Reduction, Temperature, check_settings, settings_of
 from ._objective import Objective
 
 
@@ -46,25 +36,18 @@ def info_nce(
     >>> info_nce(z, z)  # nothing to tell the samples apart: log 4
     tensor(1.3863)
     """
-    if symmetric:
-        return paired_loss(
-            u,
-            v,
-            cross_entropy,
-            fused="cross_entropy",
-            temperature=temperature,
-            negatives="cross",
-            normalize=normalize,
-            gather=gather,
-            reduction=reduction,
-        )
-    precision, scale = tile_precision(u, v), scale_of(temperature)
-    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
-    ids = sample_ids(u)
-    negative = log_partition(
-        u, v, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    return paired_loss(
+        u,
+        v,
+        cross_entropy,
+        fused="cross_entropy",
+        temperature=temperature,
+        negatives="cross",
+        both=symmetric,
+        normalize=normalize,
+        gather=gather,
+        reduction=reduction,
     )
-    return reduce(softplus(negative - scale * (u * v).sum(1)), reduction)
 
 
 class InfoNCE(Objective):

@@ -5,6 +5,7 @@ asks which class it is.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,8 +15,8 @@ from torch import Tensor, nn
 
 from ..diagnostics import effective_sample_size, mutual_information_bound
 from ..errors import SettingError
-from ._contrast import Contrast, Source, contrast_against
-from ._declare import LearnedTemperature, reduce
+from ._contrast import Contrast, Source
+from ._declare import LearnedTemperature, reduce, scale_of
 from ._inputs import anchor_rows, full_precision
 
 
@@ -172,10 +173,15 @@ class Objective(nn.Module):
             raise SettingError(no_softmax(self))
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
+        scale = scale_of(settings.temperature)
+        scales = [power * scale for power in self.powers if power]
+        counts = [0.0] if 0 in self.powers else []  # scale 0 counts the negatives
         with full_precision(u):
-            logits = contrast_against(
-                source, u, v, ids, temperature=settings.temperature, powers=self.powers
+            positive, negative = source.logits(
+                u, v, ids, scale=scale, scales=[*scales, *counts]
             )
+            count = negative[-1] if counts else math.nan
+            logits = Contrast(positive, negative[: len(scales)], count)
             return reduce(self.of(logits), settings.reduction)
 
     @torch.no_grad()
