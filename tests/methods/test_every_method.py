@@ -77,7 +77,7 @@ def test_it_is_described(name):
     assert method.encoder in ("one", "predictor", "momentum twin")
     assert method.negatives in ("batch", "none", *NEGATIVES)
     assert method.positives in ("views", "prototypes", "neighbors")
-    assert method.labelled == (name == "supcon")
+    assert method.labeled == (name == "supcon")
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -240,14 +240,14 @@ def prototypes(seed=0, n=4, d=3, n_samples=12, n_clusters=4) -> Scene:
 
     scene = bank_scene(seed, n, d, n_samples, make, lambda *_: [])
     source = scene.source
-    z, labels, centres = source.bank.z, source.labels.clone(), source.centres.clone()
+    z, labels, centers = source.bank.z, source.labels.clone(), source.centers.clone()
 
     def by_hand(u, v):
-        phi = reference.concentration(z, labels, centres)
+        phi = reference.concentration(z, labels, centers)
         positives, negatives = [], []
         for anchor, own in zip(u, scene.ids, strict=True):
             logits = [
-                dot(anchor, c) / (TAU * p) for c, p in zip(centres, phi, strict=True)
+                dot(anchor, c) / (TAU * p) for c, p in zip(centers, phi, strict=True)
             ]
             mine = int(labels[own])
             positives.append(logits[mine])

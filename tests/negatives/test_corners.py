@@ -140,10 +140,10 @@ def test_clusters_of_equal_rows_do_not_divide_by_zero():
     z = torch.nn.functional.normalize(torch.randn(20, 8, generator=g), dim=1)
     z[:10] = z[[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]]
     labels = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3, 4, 4] + [5] * 5 + [6] * 5)
-    centres = torch.stack(
+    centers = torch.stack(
         [torch.nn.functional.normalize(z[labels == c].mean(0), dim=0) for c in range(7)]
     )
-    assert (concentration(z, Clusters(labels, centres)) > 0).all()
+    assert (concentration(z, Clusters(labels, centers)) > 0).all()
 
 
 def test_the_learner_says_that_the_bank_is_too_small():

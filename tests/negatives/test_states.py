@@ -107,3 +107,13 @@ def test_memories_move_with_their_module():
         source.double()
         floats = [b for b in source.buffers() if b.is_floating_point()]
         assert all(b.dtype == torch.float64 for b in floats)
+
+
+def test_a_state_with_the_spelling_of_before():
+    source = MAKERS["prototypes"]()
+    source.refresh(1.0)
+    state = source.state_dict()
+    state["centres"] = state.pop("centers")
+    again = MAKERS["prototypes"]()
+    again.load_state_dict(state)
+    assert torch.equal(again.centers, source.centers)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..objectives import OBJECTIVES
+
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
@@ -37,10 +39,13 @@ class Method:
     """Of the momentum twin."""
     rising: bool = True
     """Whether the twin's momentum rises to 1 by the end."""
-    labelled: bool = False
-    """Whether it learns from labels."""
     source: str = ""
     """Where the defaults come from."""
+
+    @property
+    def labeled(self) -> bool:
+        """Whether it learns from labels."""
+        return OBJECTIVES[self.objective].takes == "labels"
 
     def __post_init__(self) -> None:
         for name in ("negatives", "positives"):  # as they were spelled before 0.1.0
@@ -99,7 +104,6 @@ METHODS: dict[str, Method] = {
     "supcon": Method(
         objective="sup_con",
         settings={"temperature": 0.1},
-        labelled=True,
         source="Khosla et al. 2020; temperature 0.1 of the CIFAR runs",
     ),
     "moco": Method(

@@ -3,7 +3,7 @@ r"""Accepted negatives (VINCE): proposals from the bank, kept with a probability
 Of K rows drawn uniformly (from p), anchor i keeps row j with probability $r_{ij}$, so
 what is kept has the density $q = r p / Z_r$ and the weight $p/q = Z_r / r_{ij}$. The
 views paper drops $Z_r = \mathrm E_p\,r$, without which the weights are no ratio of
-densities; here they are normalised over what was kept, which needs no $Z_r$:
+densities; here they are normalized over what was kept, which needs no $Z_r$:
 
 $$P_i = \log\sum_{j\text{ kept}} \tilde w_{ij} e^{s_{ij}},\qquad
 \tilde w_{ij} = \frac{n_i / r_{ij}}{\sum_{l\text{ kept}} 1/r_{il}},\qquad
@@ -20,14 +20,14 @@ $$r_{ij} = \epsilon + (1 - \epsilon)\,\sigma(a(u_i)\cdot b(M_j) + c)$$
 
 Change of measure makes the weighted bound equal InfoNCE for every r, so its gradient in
 r is zero: there is nothing to learn from the bound itself, and the paper's form, with
-unnormalised weights 1/r, drives r to 0. What the network learns here is to keep hard
+unnormalized weights 1/r, drives r to 0. What the network learns here is to keep hard
 negatives, $h_i$ = log-mean-exp of the kept logits, through the score function with the
 other anchors' mean as baseline,
 
 $$\nabla = \mathrm{mean}_i\,(h_i - \bar h_{-i})\,\nabla\sum_j \log
 \mathrm{Bernoulli}(k_{ij};\,r_{ij})$$
 
-while the encoder's loss carries the normalised weights.
+while the encoder's loss carries the normalized weights.
 """
 
 from typing import Any
@@ -161,7 +161,7 @@ def spare(
 def log_weights(
     probability: Float[Tensor, "n m"], kept: Bool[Tensor, "n m"], *, weighted: bool
 ) -> Float[Tensor, "n m"]:
-    """Log of the normalised weights, mean 1 over what is kept, -inf for the rest.
+    """Log of the normalized weights, mean 1 over what is kept, -inf for the rest.
 
     >>> log_weights(torch.tensor([[1.0, 0.5, 0.5]]), torch.ones(1, 3) > 0,
     ...             weighted=True).exp()

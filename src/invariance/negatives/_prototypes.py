@@ -1,12 +1,12 @@
-r"""Prototypes (PCL): cluster centres as candidates, each with its own temperature.
+r"""Prototypes (PCL): cluster centers as candidates, each with its own temperature.
 
 $$\phi_c = \frac{\mathrm{mean}_{j\in c}\lVert M_j - c\rVert}{\log(n_c + 10)},\qquad
 s_{ic} = u_i\cdot c/\phi_c$$
 
 Tight, large clusters have a small $\phi$ and so weigh more. The $\phi$ are clipped to
 their 10th and 90th percentile and scaled to the objective's temperature on average. An
-anchor's positive is the centre of its own sample's cluster, its negatives are all the
-other centres: the released code instead draws them, and lists the positive's column
+anchor's positive is the center of its own sample's cluster, its negatives are all the
+other centers: the released code instead draws them, and lists the positive's column
 again for every sample of the same cluster in the batch, marked as a negative.
 
 The bank is clustered before each epoch, once the warm-up is over.
@@ -42,7 +42,7 @@ class Prototypes(NegativeSource):
     """Centres of one clustering of a bank."""
 
     labels: Tensor
-    centres: Tensor
+    centers: Tensor
     concentration: Tensor
     ids: Tensor
 
@@ -62,7 +62,7 @@ class Prototypes(NegativeSource):
         self.warmup = warmup
         self.clustered = False
         self.register_buffer("labels", torch.zeros(len(bank), dtype=torch.long))
-        self.register_buffer("centres", torch.zeros(n_clusters, bank.z.shape[1]))
+        self.register_buffer("centers", torch.zeros(n_clusters, bank.z.shape[1]))
         self.register_buffer("concentration", torch.ones(n_clusters))
         self.register_buffer("ids", torch.arange(n_clusters), persistent=False)
 
@@ -71,30 +71,35 @@ class Prototypes(NegativeSource):
         if progress < self.warmup:
             return
         seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
-        clusters = kmeans(self.bank.z, len(self.centres), seed=seed)
+        clusters = kmeans(self.bank.z, len(self.centers), seed=seed)
         self.labels.copy_(from_first_process(clusters.labels))
-        self.centres.copy_(from_first_process(clusters.centres))
-        clusters = Clusters(self.labels, self.centres)
+        self.centers.copy_(from_first_process(clusters.centers))
+        clusters = Clusters(self.labels, self.centers)
         self.concentration.copy_(concentration(self.bank.z, clusters))
         self.clustered = True
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
-        """All centres, longer where concentrated: scaling them scales their logits."""
-        return Candidates(self.centres / self.concentration[:, None], self.ids)
+        """All centers, longer where concentrated: scaling them scales their logits."""
+        return Candidates(self.centers / self.concentration[:, None], self.ids)
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
-        """Log-partitions over the centres of other clusters."""
+        """Log-partitions over the centers of other clusters."""
         return super().negative(u, self.labels[ids], scales=scales)
 
     def positive(
         self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
     ) -> PerAnchor:
-        """Logits of the anchors with their own clusters' centres."""
+        """Logits of the anchors with their own clusters' centers."""
         self.bank.check(u, ids)
         return scale * (u * self.candidates(u, ids).z[self.labels[ids]]).sum(1)
 
     def remember(self, z: Anchors, ids: Ids) -> None:
         """The bank may serve several clusterings; whoever owns it tells it."""
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *how: Any) -> None:
+        if f"{prefix}centres" in state:  # as it was spelled before 0.1.0
+            state[f"{prefix}centers"] = state.pop(f"{prefix}centres")
+        super()._load_from_state_dict(state, prefix, *how)
 
     def get_extra_state(self) -> Any:
         """Whether the warm-up is over."""
@@ -107,13 +112,13 @@ class Prototypes(NegativeSource):
 
 def concentration(z: Anchors, clusters: Clusters) -> Float[Tensor, " k"]:
     """Relative temperature of each cluster, mean 1: small where tight and large."""
-    labels, centres = clusters
-    k = len(centres)
-    distance = torch.linalg.vector_norm(z - centres[labels], dim=1)
+    labels, centers = clusters
+    k = len(centers)
+    distance = torch.linalg.vector_norm(z - centers[labels], dim=1)
     sizes = torch.bincount(labels, minlength=k)
     spread = distance.new_zeros(k).index_add(0, labels, distance)
     phi = spread / sizes.clamp_min(1) / (sizes + SMOOTHING).to(z).log()
-    # a single member lies on its centre and would seem infinitely concentrated
+    # a single member lies on its center and would seem infinitely concentrated
     phi = torch.where(sizes > 1, phi, phi.max())
     ends = torch.quantile(phi, phi.new_tensor([0.1, 0.9]))
     phi = phi.clamp(ends[0], ends[1])

@@ -131,7 +131,7 @@ def check_positive(name: str, value: float | int | Tensor) -> None:
 
 def check_temperature(name: str, value: Any) -> None:
     """Raise unless the setting is a positive number, a tensor of one, or learned."""
-    if value == "learned":
+    if isinstance(value, str) and value == "learned":
         raise SettingError(
             f'{name}="learned" is a parameter and needs somewhere to live: use the '
             "class, as in InfoNCE(temperature='learned'), or pass a tensor."

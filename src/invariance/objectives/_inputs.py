@@ -57,7 +57,7 @@ def tile_precision(*rows: Tensor) -> str:
 def paired_rows(
     u: Tensor, v: Tensor, *, normalize: bool = True, gather: bool = False
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
-    """Two views checked, raised to float32 and, unless told not to, of unit length.
+    """Two views checked, raised to float32 and, unless asked not to, of unit length.
 
     With ``gather`` the rows of all processes, with the gradient of the whole batch.
     """

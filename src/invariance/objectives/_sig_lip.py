@@ -82,7 +82,7 @@ def questions(
 def _with_bias(u: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Rows [u, b] and [v, 1], so that autograd reaches b through the product.
 
-    In two parts, because a 16-bit tile has no room for its digits in one.
+    In two parts, because a 16-bit tile cannot hold all its digits in one.
     """
     one = u.new_ones(len(u), 1)
     column = bias * one
