@@ -99,7 +99,7 @@ class Plan:
 
     def labels(self, samples: Tensor, device: torch.device) -> Tensor | None:
         """Labels for a method that learns from them; None for all others."""
-        if not self.method.labelled or self.source.labels is None:
+        if not self.method.labeled or self.source.labels is None:
             return None
         return self.source.labels[samples.to(self.source.labels.device)].to(device)
 
@@ -172,12 +172,12 @@ def make_plan(
             f"{source.name} has {len(source)} image{'s' * (len(source) != 1)} to train "
             f"on, fewer than one step of {per_step}: {advice}."
         )
-    if four.labelled and source.labels is None:
+    if four.labeled and source.labels is None:
         raise DataError(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
-    if four.labelled and source.labels is not None and one_class(source.labels):
+    if four.labeled and source.labels is not None and one_class(source.labels):
         raise DataError(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
