@@ -26,7 +26,7 @@ from pathlib import Path
 import torch
 
 import invariance as inv
-from invariance.data import (
+from invariance.estimators import (
     Pairs,
     blocks,
     canonical_gaussian,

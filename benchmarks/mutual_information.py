@@ -41,9 +41,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
 from invariance.critics import mlp
-from invariance.data import SCHEDULE, rho_of
 from invariance.estimators import (
     BOUNDS,
+    SCHEDULE,
+    CriticModel,
     Training,
     canonical_correlations,
     donsker_varadhan,
@@ -52,9 +53,9 @@ from invariance.estimators import (
     ksg,
     leave_one_out,
     nwj_of_log_ratio,
+    rho_of,
     smile,
 )
-from invariance.estimators._models import CriticModel
 
 RESULTS = Path(__file__).parent / "results"
 DIM = 20

@@ -1,17 +1,18 @@
-"""Images a second through SimCLR's views: ours, torchvision in workers, kornia.
+"""Images per second through SimCLR's views: ours, torchvision in workers, kornia.
 
     python benchmarks/views.py                # writes benchmarks/results/views_<device>
     python benchmarks/views.py --repeats 9
 
-All do one SimCLR view of uint8 images held in memory: random resized crop, flip, colour
-jitter, grayscale, blur above 64 pixels, normalise. The peers run in turn within each
+All do one SimCLR view of uint8 images held in memory: random resized crop, flip, color
+jitter, grayscale, blur above 64 pixels, normalize. The peers run in turn within each
 repeat, and the best repeat counts, so that other work on the machine hurts them alike.
-torchvision works on one image at a time in DataLoader workers, which are started before
-the clock. kornia draws one order of the colour changes for a whole batch.
+torchvision, and our views as a transform, work on one image at a time in DataLoader
+workers, which are started before the clock. kornia draws one order of the color changes
+for a whole batch.
 
 Two rates are taken: by the wall clock with all cores, and by the processor time of one
-thread (images a core-second, torchvision in the process itself), which says what the
-work costs and does not move when other programs use the machine.
+thread (images per core-second, without workers), which says what the work costs and
+does not move when other programs use the machine.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -30,7 +32,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from invariance.views import Normalize, ViewSet, simclr
+from invariance.views import Normalize, ViewSet, simclr, transform
 
 RESULTS = Path(__file__).parent / "results"
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
@@ -74,27 +76,38 @@ def kornia(images: Tensor, device: str) -> Job:
     return job
 
 
+Transform = Callable[[Tensor], Tensor]
+
+
+def by_torchvision(size: int) -> Transform:
+    from torchvision.transforms import v2
+
+    s = strength(size)
+    jitter = v2.ColorJitter(0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)
+    blur = [v2.RandomApply([v2.GaussianBlur(kernel(size))], p=0.5)]
+    return v2.Compose(
+        [
+            v2.RandomResizedCrop(size, antialias=True),
+            v2.RandomHorizontalFlip(),
+            v2.RandomApply([jitter], p=0.8),
+            v2.RandomGrayscale(0.2),
+            *(blur if size > 64 else []),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(MEAN, STD),
+        ]
+    )
+
+
+def by_transform(size: int) -> Transform:
+    one = transform("simclr", size, n_views=1, normalize=Normalize(MEAN, STD))
+    return lambda image: one(image)[0]
+
+
 class PerImage(Dataset[Tensor]):
-    """torchvision's transforms, one image at a time, as a data set does it."""
+    """One image at a time, as a data set does it."""
 
-    def __init__(self, images: Tensor, length: int) -> None:
-        from torchvision.transforms import v2
-
-        size, s = images.shape[-1], strength(images.shape[-1])
-        jitter = v2.ColorJitter(0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)
-        blur = [v2.RandomApply([v2.GaussianBlur(kernel(size))], p=0.5)]
-        self.images, self.length = images, length
-        self.transform = v2.Compose(
-            [
-                v2.RandomResizedCrop(size, antialias=True),
-                v2.RandomHorizontalFlip(),
-                v2.RandomApply([jitter], p=0.8),
-                v2.RandomGrayscale(0.2),
-                *(blur if size > 64 else []),
-                v2.ToDtype(torch.float32, scale=True),
-                v2.Normalize(MEAN, STD),
-            ]
-        )
+    def __init__(self, images: Tensor, length: int, transform: Transform) -> None:
+        self.images, self.length, self.transform = images, length, transform
 
     def __len__(self) -> int:
         return self.length
@@ -103,12 +116,12 @@ class PerImage(Dataset[Tensor]):
         return self.transform(self.images[i % len(self.images)])
 
 
-def torchvision(images: Tensor, device: str) -> Job:
+def in_workers(images: Tensor, device: str, make: Callable[[int], Transform]) -> Job:
     """Workers run ahead of the clock; many batches keep that to a small share."""
     n = min(len(images), 128)
     batches = 16 if images.shape[-1] <= 64 else 8
     loader = DataLoader(
-        PerImage(images, n * batches),
+        PerImage(images, n * batches, make(images.shape[-1])),
         batch_size=n,
         num_workers=WORKERS,
         persistent_workers=True,
@@ -123,9 +136,9 @@ def torchvision(images: Tensor, device: str) -> Job:
     return job
 
 
-def torchvision_inline(images: Tensor, device: str) -> Job:
+def inline(images: Tensor, device: str, make: Callable[[int], Transform]) -> Job:
     """The same without workers: batches are collated in this process."""
-    data = PerImage(images, len(images))
+    data = PerImage(images, len(images), make(images.shape[-1]))
     loader = DataLoader(data, batch_size=len(images))
 
     def job() -> int:
@@ -134,8 +147,10 @@ def torchvision_inline(images: Tensor, device: str) -> Job:
     return job
 
 
-PEERS = {"invariance": ours, "torchvision": torchvision, "kornia": kornia}
-INLINE = {**PEERS, "torchvision": torchvision_inline}
+ONE_BY_ONE = {"transform": by_transform, "torchvision": by_torchvision}
+WORKING = {name: partial(in_workers, make=make) for name, make in ONE_BY_ONE.items()}
+PEERS = {"invariance": ours, **WORKING, "kornia": kornia}
+INLINE = PEERS | {name: partial(inline, make=make) for name, make in ONE_BY_ONE.items()}
 
 
 def strength(size: int) -> float:
@@ -184,11 +199,11 @@ def table(rows: list[dict], names: list[str], kind: str) -> str:
 
 
 def run(device: str, cases: list[tuple[int, int]], repeats: int) -> None:
-    names = [n for n in PEERS if not (n == "torchvision" and device == "cuda")]
+    names = [n for n in PEERS if not (n in ONE_BY_ONE and device == "cuda")]
     rows = []
     for size, batch in cases:
         images = torch.randint(256, (batch, 3, size, size), dtype=torch.uint8)
-        here = [n for n in names if n == "invariance" or installed(n)]
+        here = [n for n in names if n in ("invariance", "transform") or installed(n)]
         jobs = {name: PEERS[name](images, device) for name in here}
         row = {"size": size, "batch": batch}
         row["wall"] = measure(jobs, repeats, device, time.perf_counter)
@@ -213,17 +228,16 @@ def run(device: str, cases: list[tuple[int, int]], repeats: int) -> None:
     }
     text = f"By the wall clock, all cores:\n\n{table(rows, names, 'wall')}"
     if device == "cpu":
-        text += f"\n\nA core-second, one thread:\n\n{table(rows, names, 'core')}"
-    print(f"\nSimCLR views on {facts['device']}, images a second\n\n{text}\n")
+        text += f"\n\nPer core-second, one thread:\n\n{table(rows, names, 'core')}"
+    print(f"\nSimCLR views on {facts['device']}, images per second\n\n{text}\n")
     RESULTS.mkdir(exist_ok=True)
     stem = RESULTS / f"views_{device}"
     stem.with_suffix(".json").write_text(
         json.dumps({**facts, "rows": rows}, indent=2) + "\n"
     )
     details = "\n".join(f"- {key}: {value}" for key, value in facts.items())
-    stem.with_suffix(".md").write_text(
-        f"# SimCLR views, images a second (best of {repeats})\n\n{text}\n\n{details}\n"
-    )
+    title = f"# SimCLR views, images per second (best of {repeats})"
+    stem.with_suffix(".md").write_text(f"{title}\n\n{text}\n\n{details}\n")
     print(f"Written to {stem.name}.md and {stem.name}.json in benchmarks/results.")
 
 

@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tools import house
 
 import invariance as inv
 from invariance import objectives
@@ -21,52 +22,41 @@ SOURCE = ROOT / "src" / "invariance"
 PACKAGES = [m.name for m in pkgutil.iter_modules(inv.__path__) if m.ispkg]
 README = ROOT / "README.md"
 
-# Which parts of the package each part may import. "invariance" is the package itself,
-# whose __init__ finds every public name, so only what nothing imports may use it.
-ARROWS: dict[str, set[str]] = {
-    "errors": set(),
-    "partition": {"errors"},
-    "objectives": {"errors", "partition", "diagnostics"},
-    "negatives": {"errors", "partition"},
-    "views": {"errors"},
-    "encoders": {"errors"},
-    "data": {"errors"},
-    "diagnostics": {"errors", "partition"},
-    "evaluation": {"errors", "partition", "diagnostics"},
-    "critics": {"errors", "partition"},
-    "estimators": {"errors", "partition", "critics"},
-    "report": {"errors"},
-    "methods": {
-        *("errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data"),
-    },
-    "training": {
-        *("errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data", "methods"),
-        *("diagnostics", "evaluation", "report"),
-    },
-    "runs": {
-        *("errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data", "methods", "training"),
-        *("diagnostics", "evaluation", "critics", "estimators", "report"),
-    },
-    "invariance": {
-        *("errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data", "methods", "training", "runs"),
-        *("diagnostics", "evaluation", "critics", "estimators", "report"),
-    },
-    "papers": {
-        *("invariance", "errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data", "methods", "training", "runs"),
-        *("diagnostics", "evaluation", "critics", "estimators", "report"),
-    },
-    "cli": {
-        *("invariance", "errors", "partition", "objectives", "negatives"),
-        *("views", "encoders", "data", "methods", "training", "runs"),
-        *("diagnostics", "evaluation", "critics", "estimators", "report", "papers"),
-    },
+# Which rooms each room may import. The modules beside the rooms are open to all, but
+# what needs torch is not for the rooms that go without. "invariance" is the package
+# itself, whose __init__ finds every public name: only what nothing imports may use it.
+PLAIN = {"errors", "readings", "thresholds"}
+BESIDE = PLAIN | {"devices", "progress"}
+WITHOUT_TORCH = {"folder", "report"}
+LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
+LEARNING |= {"views", "encoders", "data"}
+MEASURING = {"critics", "estimators", "diagnostics", "evaluation"}
+LIBRARY = LEARNING | MEASURING | {"methods", "training", "folder", "runs", "report"}
+ROOMS: dict[str, set[str]] = {
+    "partition": set(),
+    "diagnostics": {"partition"},
+    "objectives": {"partition", "diagnostics"},
+    "negatives": {"partition"},
+    "views": set(),
+    "encoders": set(),
+    "data": set(),
+    "folder": set(),
+    "critics": {"partition"},
+    "estimators": {"partition", "critics", "diagnostics"},
+    "evaluation": {"partition", "diagnostics", "views", "folder"},
+    "report": {"folder"},
+    "methods": LEARNING,
+    "training": LEARNING | {"methods", "evaluation", "folder", "report"},
+    "runs": LIBRARY - {"runs"},
+    "invariance": LIBRARY,
+    "papers": LIBRARY | {"invariance"},
+    "cli": LIBRARY | {"invariance", "papers"},
     "__main__": {"cli"},
 }
+ARROWS = {
+    room: rooms | (PLAIN if room in WITHOUT_TORCH else BESIDE)
+    for room, rooms in ROOMS.items()
+} | {module: {"errors"} - {module} for module in BESIDE}
 
 
 def test_importing_and_listing_the_package_loads_no_torch():
@@ -78,6 +68,25 @@ def test_importing_and_listing_the_package_loads_no_torch():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["True", "False"]
+
+
+@pytest.mark.parametrize("room", sorted(WITHOUT_TORCH))
+def test_the_run_on_disk_is_read_without_torch(room):
+    files = sorted((SOURCE / room).rglob("*.py"))
+    names = [".".join(file.relative_to(SOURCE.parent).parts)[:-3] for file in files]
+    assert names
+    program = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *(n.removesuffix(".__init__") for n in names)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["False"]
 
 
 @pytest.mark.parametrize("name", inv.__all__)
@@ -187,6 +196,10 @@ def test_the_table_of_arrows_has_no_circle():
     assert order[-2:] == ["cli", "__main__"]
 
 
+def test_no_import_opens_another_room_s_private_file():
+    assert house.private_imports(ROOT) == []
+
+
 @pytest.mark.parametrize(
     ("source", "package", "back"),
     [
@@ -199,6 +212,11 @@ def test_the_table_of_arrows_has_no_circle():
         ("def f():\n    from ..methods import x", "invariance.evaluation", {"methods"}),
         ("from ...data import load", "invariance.views.deep", {"data"}),
         ("from ..objectives import dcl", "invariance.diagnostics", {"objectives"}),
+        ("from ..training import train", "invariance.report", {"training"}),
+        ("from ..devices import find_device", "invariance.folder", {"devices"}),
+        ("from ..diagnostics import as_rows", "invariance.objectives", set()),
+        ("from ..progress import Progress", "invariance.data", set()),
+        ("from ..folder import read_metrics", "invariance.report", set()),
         ("from ..errors import InvarianceError", "invariance.partition", set()),
         ("from ._rows import unit_rows", "invariance.objectives", set()),
         ("from . import _dense", "invariance.partition", set()),

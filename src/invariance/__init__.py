@@ -6,7 +6,8 @@
 >>> v = torch.randn(64, 128)
 >>> inv.dcl(u, v).backward()
 
-Importing this package imports no torch; the first use of a name does.
+Whole parts are public too: ``inv.views``, ``inv.data``, ``inv.encoders`` and
+``inv.methods``. Importing this package imports no torch; the first use of a name does.
 """
 
 import difflib
@@ -14,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import data, diagnostics, encoders, estimators, methods, views  # noqa: F401
     from .diagnostics import *  # noqa: F403
     from .errors import InvarianceError  # noqa: F401
     from .estimators import ESTIMATORS, Estimate, estimate_mi  # noqa: F401
@@ -84,7 +86,12 @@ _HOMES = {
     "methods": ("METHODS", "Learner", "Method", "Step", "build"),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
     "runs": (
+        "EmbeddingFile",
         "Embeddings",
+        "ExportedFile",
+        "Hit",
+        "Hits",
+        "SearchResult",
         "diagnose",
         "embed",
         "evaluate",
@@ -95,9 +102,13 @@ _HOMES = {
     ),
     "estimators": ("ESTIMATORS", "Estimate", "estimate_mi"),
     "diagnostics": (
+        "Diagnosis",
+        "InformationBound",
+        "Reading",
         "alignment",
         "effective_rank",
         "effective_sample_size",
+        "mutual_information_bound",
         "tolerance",
         "uniformity",
         "wasserstein_to_uniform",
@@ -105,10 +116,15 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", *_HOME]
+# Parts of the package that are public as a whole, such as inv.views.simclr.
+_DOORS = ("data", "diagnostics", "encoders", "estimators", "methods", "views")
+
+__all__ = ["__version__", *_DOORS, *_HOME]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _DOORS:
+        return importlib.import_module(f".{name}", __name__)
     if name not in _HOME:
         near = difflib.get_close_matches(name, __all__, n=1)
         hint = f". Did you mean {near[0]!r}?" if near else ""

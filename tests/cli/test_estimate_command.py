@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from invariance.data import correlated_gaussian, paired, read_variable
 from invariance.errors import DataError
+from invariance.estimators import correlated_gaussian, pair_rows, read_variable
 
 QUICK = ("--max-steps", "40")
 
@@ -75,13 +75,13 @@ def test_json_is_all_that_is_printed(command, arrays, tmp_path):
         *("estimate", "x.npy", "y.npy", "--json", "--figure", ""),
         *("--estimators", "info_nce", "histogram", *QUICK),
     )
-    told = json.loads(said)
-    assert code == 0 and told["rows"] == 600
-    (e,) = told["estimates"]
+    answer = json.loads(said)
+    assert code == 0 and answer["rows"] == 600
+    (e,) = answer["estimates"]
     assert e["estimator"] == "info_nce" and e["lower_bound"] is True
     assert e["ceiling"] == pytest.approx(math.log(180))
     assert e["bits"] == pytest.approx(e["nats"] / math.log(2))
-    assert "one column" in told["refused"]["histogram"]
+    assert "one column" in answer["refused"]["histogram"]
     assert not list(tmp_path.glob("*.png"))
 
 
@@ -89,9 +89,9 @@ def test_two_runs_and_labels(command, embeddings):
     code, said, complained = command(
         "estimate", "a.npz", "b.parquet", "--json", "--estimators", "gaussian"
     )
-    told = json.loads(said)
+    answer = json.loads(said)
     assert code == 0, complained
-    assert 0.7 < told["estimates"][0]["nats"] < 1.3  # in each file's own order: none
+    assert 0.7 < answer["estimates"][0]["nats"] < 1.3  # in each file's own order: none
     code, said, _ = command(
         "estimate", "c.csv", "a.npz:label", "--estimators", "auto", "--max-steps", "200"
     )
@@ -111,9 +111,9 @@ def test_columns_of_one_table(command, rows, tmp_path):
         *("estimate", "people.csv:height", "people.csv:weight"),
         *("--json", "--estimators", "ksg", "--max-rows", "400"),
     )
-    told = json.loads(said)
-    assert code == 0 and told["rows"] == 400 and told["x_columns"] == 1
-    assert told["estimates"][0]["nats"] > 0.2
+    answer = json.loads(said)
+    assert code == 0 and answer["rows"] == 400 and answer["x_columns"] == 1
+    assert answer["estimates"][0]["nats"] > 0.2
     both = read_variable(str(tmp_path / "people.csv") + ":height,town")
     assert both.values.shape == (600, 2) and set(both.values[:, 1]) == {0, 1}
 
@@ -176,7 +176,7 @@ def test_rows_without_a_common_name_are_refused(tmp_path):
         )
     a, b = (read_variable(str(tmp_path / f"{k}.npz")) for k in "ab")
     with pytest.raises(DataError, match="no row in common"):
-        paired(a, b)
+        pair_rows(a, b)
 
 
 GAUSSIAN = ("x.npy", "y.npy", "--estimators", "gaussian")
@@ -189,7 +189,7 @@ def test_a_figure_that_cannot_be_drawn_is_refused_at_once(name, command, arrays)
 
 
 @pytest.mark.parametrize("how", [(), ("--json",)])
-def test_numbers_are_told_even_if_the_figure_cannot_be_written(
+def test_numbers_are_shown_even_if_the_figure_cannot_be_written(
     how, command, arrays, tmp_path
 ):
     (tmp_path / "taken").write_text("a file where a folder should be")

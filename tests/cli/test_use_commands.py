@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 
 import invariance as inv
-from invariance.encoders import build_encoder, standardised
-from invariance.training import _encoder_file
+from invariance.encoders import build_encoder, standardize
+from invariance.training import write_encoder
 
 HELP = """
 import sys
@@ -28,8 +28,8 @@ def run(tmp_path):
     folder = tmp_path / "runs" / "mine"
     folder.mkdir(parents=True)
     torch.manual_seed(0)
-    encoder = standardised(build_encoder("tiny", image_size=16), [0.5] * 3, [0.3] * 3)
-    _encoder_file.write(encoder, folder / "encoder.safetensors")
+    encoder = standardize(build_encoder("tiny", image_size=16), [0.5] * 3, [0.3] * 3)
+    write_encoder(encoder, folder / "encoder.safetensors")
     (folder / "config.yaml").write_text("method: dcl\n")
     return "runs/mine"
 

@@ -13,9 +13,11 @@ from invariance.critics import (
     gaussian_critic,
     gradient_penalty,
 )
+
+# the chunk size is no setting: the test shrinks it
 from invariance.critics import _critic as chunks
-from invariance.data import correlated_gaussian
 from invariance.errors import SettingError
+from invariance.estimators import correlated_gaussian
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +42,7 @@ def test_the_diagonal_of_all_pairs_is_the_pairs(name, spectral_norm, rows):
     critic.eval()
     scores = critic(x, y)
     assert scores.shape == (7, 7) and scores.std() > 0
-    torch.testing.assert_close(scores.diagonal(), critic.paired(x, y))
+    torch.testing.assert_close(scores.diagonal(), critic.score_pairs(x, y))
     torch.testing.assert_close(critic(x, y[:4]), scores[:, :4])
 
 
@@ -100,7 +102,7 @@ def test_the_gaussian_critic_is_the_exact_one_of_gaussian_rows():
     a, b = x[:50], y[:50]
     assert fitted.nats().item() == pytest.approx(1.5, abs=0.03)
     torch.testing.assert_close(fitted(a, b), exact(a, b), atol=0.4, rtol=0.05)
-    torch.testing.assert_close(fitted.paired(a, b), fitted(a, b).diagonal())
+    torch.testing.assert_close(fitted.score_pairs(a, b), fitted(a, b).diagonal())
     # any linear map of either side changes nothing
     mixed = x @ torch.tensor([[2.0, 1, 0], [0, 1, 0], [1, 0, 3]]) + 5
     again = gaussian_critic(mixed, y)

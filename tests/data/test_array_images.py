@@ -6,11 +6,10 @@ import torch
 from torch.utils.data import Dataset, IterableDataset
 
 from invariance.data import ResidentImages, load
-from invariance.data._arrays import Pixels
 from invariance.errors import DataError, SettingError
 
 RNG = np.random.default_rng(0)
-COLOUR = RNG.integers(0, 256, (30, 12, 12, 3), np.uint8)
+COLOR = RNG.integers(0, 256, (30, 12, 12, 3), np.uint8)
 
 
 def everything(source):
@@ -20,26 +19,26 @@ def everything(source):
 @pytest.mark.parametrize(
     "images",
     [
-        COLOUR,
-        torch.from_numpy(COLOUR),
-        torch.from_numpy(COLOUR).permute(0, 3, 1, 2),
-        COLOUR.transpose(0, 3, 1, 2).copy(),
-        (COLOUR / 255).astype(np.float32),
-        torch.from_numpy(COLOUR) / 255,
-        COLOUR.astype(np.float64),
-        COLOUR.astype(np.int64),
-        COLOUR.astype(np.uint16) * 257,
-        np.concatenate([COLOUR, np.full((30, 12, 12, 1), 255, np.uint8)], 3),
+        COLOR,
+        torch.from_numpy(COLOR),
+        torch.from_numpy(COLOR).permute(0, 3, 1, 2),
+        COLOR.transpose(0, 3, 1, 2).copy(),
+        (COLOR / 255).astype(np.float32),
+        torch.from_numpy(COLOR) / 255,
+        COLOR.astype(np.float64),
+        COLOR.astype(np.int64),
+        COLOR.astype(np.uint16) * 257,
+        np.concatenate([COLOR, np.full((30, 12, 12, 1), 255, np.uint8)], 3),
     ],
     ids=str,
 )
 def test_every_layout_and_type_gives_the_same_bytes(images):
-    wanted = torch.from_numpy(COLOUR).permute(0, 3, 1, 2)
+    wanted = torch.from_numpy(COLOR).permute(0, 3, 1, 2)
     assert torch.equal(everything(load(images, split="all")), wanted)
 
 
 def test_grey_stays_grey_unless_asked():
-    grey = COLOUR[..., 0]
+    grey = COLOR[..., 0]
     assert load(grey, split="all").shape == (1, 12, 12)
     three = load(grey, split="all", channels=3)
     assert three.shape == (3, 12, 12)
@@ -48,8 +47,8 @@ def test_grey_stays_grey_unless_asked():
 
 
 def test_resized_and_squared():
-    assert load(COLOUR, split="all", image_size=8, channels=1).shape == (1, 8, 8)
-    assert load(COLOUR[:, :9], split="all").shape == (3, 9, 9)
+    assert load(COLOR, split="all", image_size=8, channels=1).shape == (1, 8, 8)
+    assert load(COLOR[:, :9], split="all").shape == (3, 9, 9)
 
 
 @pytest.mark.parametrize(
@@ -73,17 +72,17 @@ def test_what_is_no_array_of_images(images, message):
 
 def test_labels_follow_their_images():
     labels = np.arange(30) % 3
-    source = load((COLOUR, labels))
-    rows = {COLOUR[i].tobytes(): labels[i] for i in range(30)}
+    source = load((COLOR, labels))
+    rows = {COLOR[i].tobytes(): labels[i] for i in range(30)}
     images = everything(source).permute(0, 2, 3, 1).numpy()
     assert [rows[x.copy().tobytes()] for x in images] == source.labels.tolist()
     assert source.class_names == ("0", "1", "2")
 
 
 def test_labels_may_be_words_or_a_column():
-    words = load((COLOUR, ["b", "a"] * 15), split="all")
+    words = load((COLOR, ["b", "a"] * 15), split="all")
     assert words.class_names == ("a", "b") and words.labels[:2].tolist() == [1, 0]
-    column = load((COLOUR, np.ones((30, 1))), split="all")
+    column = load((COLOR, np.ones((30, 1))), split="all")
     assert column.labels.tolist() == [1] * 30
 
 
@@ -99,7 +98,7 @@ def test_labels_may_be_words_or_a_column():
 )
 def test_labels_that_do_not_fit(labels, message):
     with pytest.raises(DataError, match=message):
-        load((COLOUR, labels))
+        load((COLOR, labels))
 
 
 def test_parts_of_an_array_never_overlap():
@@ -112,18 +111,18 @@ def test_parts_of_an_array_never_overlap():
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_mapped_file_streams(tmp_path, workers):
-    np.save(tmp_path / "a.npy", COLOUR)
+    np.save(tmp_path / "a.npy", COLOR)
     source = load(tmp_path / "a.npy", split="all", storage="streamed", workers=workers)
     asked = [torch.tensor([3, 29, 0]), torch.tensor([7])]
     for index, batch in zip(asked, source.batches(asked), strict=True):
         assert torch.equal(
-            batch, torch.from_numpy(COLOUR[index.numpy()]).permute(0, 3, 1, 2)
+            batch, torch.from_numpy(COLOR[index.numpy()]).permute(0, 3, 1, 2)
         )
 
 
 def test_a_mapped_file_travels_as_its_name(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((200, 32, 32), np.uint8))
-    items = Pixels(np.load(tmp_path / "a.npy", mmap_mode="r"))
+    items = load(tmp_path / "a.npy", split="all", storage="streamed").items
     sent = pickle.dumps(items)
     assert len(sent) < 5000
     assert torch.equal(pickle.loads(sent).read(3)[0], items.read(3)[0])
@@ -138,7 +137,7 @@ def test_a_mapped_file_travels_as_its_name(tmp_path):
 )
 def test_archives_with_parts(tmp_path, names):
     labels = np.arange(30) % 3
-    arrays = (COLOUR[:20], labels[:20], COLOUR[20:], labels[20:, None])
+    arrays = (COLOR[:20], labels[:20], COLOR[20:], labels[20:, None])
     np.savez(tmp_path / "a.npz", **dict(zip(names, arrays, strict=True)))
     train, test = load(tmp_path / "a.npz"), load(tmp_path / "a.npz", split="test")
     assert train.labels.tolist() == labels[:20].tolist()
@@ -148,11 +147,11 @@ def test_archives_with_parts(tmp_path, names):
 
 
 def test_archives_without_parts(tmp_path):
-    np.savez(tmp_path / "a.npz", images=COLOUR, labels=np.arange(30))
+    np.savez(tmp_path / "a.npz", images=COLOR, labels=np.arange(30))
     assert load(tmp_path / "a.npz", split="all").labels.tolist() == [*range(30)]
-    np.savez(tmp_path / "b.npz", COLOUR)
+    np.savez(tmp_path / "b.npz", COLOR)
     assert load(tmp_path / "b.npz", split="all").labels is None
-    np.savez(tmp_path / "c.npz", weights=COLOUR)
+    np.savez(tmp_path / "c.npz", weights=COLOR)
     with pytest.raises(DataError, match=r"holds weights: expected an array called"):
         load(tmp_path / "c.npz")
     (tmp_path / "d.npy").write_text("not numpy")
@@ -168,11 +167,11 @@ class Pairs(Dataset):
         return 30
 
     def __getitem__(self, i):
-        image = torch.from_numpy(COLOUR[i]).permute(2, 0, 1)
+        image = torch.from_numpy(COLOR[i]).permute(2, 0, 1)
         if self.kind == "float":
             return image / 255, torch.tensor(i % 3)
         if self.kind == "dict":
-            return {"image": COLOUR[i], "label": i % 3}
+            return {"image": COLOR[i], "label": i % 3}
         if self.kind == "bad" and i == 4:
             raise OSError("disk on fire")
         return image if self.kind == "alone" else (image, i % 3)
@@ -182,7 +181,7 @@ class Pairs(Dataset):
 @pytest.mark.parametrize("storage", ["resident", "streamed"])
 def test_any_dataset(kind, storage):
     source = load(Pairs(kind), split="all", storage=storage, workers=0)
-    assert torch.equal(everything(source), torch.from_numpy(COLOUR).permute(0, 3, 1, 2))
+    assert torch.equal(everything(source), torch.from_numpy(COLOR).permute(0, 3, 1, 2))
     if kind == "alone" or storage == "streamed":
         assert source.labels is None
     else:
@@ -224,7 +223,7 @@ def test_an_iterable_dataset_is_refused():
 )
 def test_settings_that_cannot_work(setting, message):
     with pytest.raises(SettingError, match=message):
-        load(COLOUR, **setting)
+        load(COLOR, **setting)
 
 
 def test_resident_images_check_their_labels():

@@ -40,7 +40,7 @@ def test_train_and_test_folders_are_the_splits(fill, name):
     assert (len(train), len(test), len(load(root, split="all"))) == (6, 3, 9)
     assert train.class_names == test.class_names == ("a", "b")
     assert test.labels.tolist() == [1, 1, 1]
-    assert any("3 images outside train" in note for note in train.notes)
+    assert any("3 images outside train" in str(note) for note in train.notes)
 
 
 def test_without_a_test_folder_a_tenth_is_held_out(fill):
@@ -80,10 +80,12 @@ def test_a_messy_folder_loads_and_tells(tmp_path, picture):
         *(f"zero{k}.png" for k in range(3)),
         "cut.png",
     }
-    told = " ".join(source.notes)
-    assert "3 files without an image's ending left out" in told
-    assert "8 unreadable images were left out" in told and "zero1.png (an empty" in told
-    assert "resident on cpu, as asked" in told
+    text = " ".join(map(str, source.notes))
+    assert "3 files without an image's ending left out" in text
+    assert "8 unreadable images were left out" in text and "zero1.png (an empty" in text
+    assert "resident on cpu, as asked" in text
+    kinds = [note.kind for note in source.notes]
+    assert kinds == ["left out", "size", "storage", "unreadable"]
 
 
 def test_broken_files_met_while_streaming_are_replaced(fill, caplog):
@@ -97,10 +99,12 @@ def test_broken_files_met_while_streaming_are_replaced(fill, caplog):
     assert torch.equal(batch[0], batch[1]) and torch.equal(again[0], batch[1])
     assert [*source.unreadable] == ["a/003.png"]
     assert sum("a/003.png cannot be read" in m for m in caplog.messages) == 1
-    assert any("replaced by a neighbour: a/003.png" in note for note in source.notes)
+    assert any(
+        "replaced by a neighbor: a/003.png" in str(note) for note in source.notes
+    )
 
 
-def test_the_neighbour_has_the_same_class(fill):
+def test_the_neighbor_has_the_same_class(fill):
     root = fill("a", "b", n=5)
     cut = root / "a" / "004.png"
     cut.write_bytes(cut.read_bytes()[:200])
@@ -180,7 +184,7 @@ def test_names_that_are_not_unicode_can_be_told(fill):
         file.write(b"nothing")
     source = load(root, split="all", max_bad_fraction=0.5)
     assert len(source) == 3
-    " ".join(source.notes).encode("utf-8")
+    " ".join(map(str, source.notes)).encode("utf-8")
 
 
 @pytest.mark.parametrize(("side", "size"), [(10, 32), (50, 48), (300, 128)])
@@ -189,7 +193,7 @@ def test_the_size_is_the_median_shorter_side(tmp_path, side, size, picture):
         picture(k, side).save(tmp_path / f"{k}.png")
     source = load(tmp_path)
     assert source.shape == (3, size, size)
-    assert any(f"image_size={size} was chosen" in note for note in source.notes)
+    assert any(f"image_size={size} was chosen" in str(note) for note in source.notes)
     assert load(tmp_path, image_size=24, channels=1).shape == (1, 24, 24)
 
 

@@ -9,8 +9,8 @@ import torchvision.datasets as tv
 from PIL import Image
 from scipy.io import savemat
 
-from invariance.data import DATA_SETS, load
-from invariance.data import _memory as memory
+from invariance.data import DATA_SETS, data_exists, default_shape, load
+from invariance.data import _resident as memory  # the free memory is faked
 from invariance.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -100,7 +100,7 @@ WRITERS = {
     "fashion_mnist": (lambda r: write_mnist(r, tv.FashionMNIST), 6, 3, (1, 28, 28)),
     "svhn": (write_svhn, 5, 5, (3, 32, 32)),
     "stl10": (write_stl10, 2, 3, (3, 96, 96)),
-    "stl10_unlabelled": (write_stl10, 4, 3, (3, 96, 96)),
+    "stl10_unlabeled": (write_stl10, 4, 3, (3, 96, 96)),
     "imagenette": (write_imagenette, 4, 4, (3, 128, 128)),
     "imagenet": (write_imagenet, 2, 2, (3, 128, 128)),
 }
@@ -110,24 +110,37 @@ WRITERS = {
 def test_a_copy_on_disk_is_read(tmp_path, name):
     write, n_train, n_test, shape = WRITERS[name]
     write(tmp_path)
-    train = load(name, root=tmp_path)
-    test = load(name, root=tmp_path, split="test")
-    both = load(name, root=tmp_path, split="all")
+    train = load(name, data_root=tmp_path)
+    test = load(name, data_root=tmp_path, split="test")
+    both = load(name, data_root=tmp_path, split="all")
     assert (len(train), len(test)) == (n_train, n_test)
     assert len(both) == n_train + n_test
     assert train.shape == test.shape == shape and train.name == name
-    assert (train.labels is None) == (name == "stl10_unlabelled")
+    assert (train.labels is None) == (name == "stl10_unlabeled")
     assert test.labels is not None and len(test.labels) == n_test
     assert test.labels.max() < len(test.class_names)
     (images,) = train.batches([torch.arange(n_train)])
-    streamed = load(name, root=tmp_path, storage="streamed", workers=0)
+    streamed = load(name, data_root=tmp_path, storage="streamed", workers=0)
     assert torch.equal(images, next(streamed.batches([torch.arange(n_train)])))
+
+
+def test_the_name_in_older_runs_still_works(tmp_path):
+    write_stl10(tmp_path)
+    old, new = (
+        load(name, data_root=tmp_path)
+        for name in ("stl10_unlabelled", "stl10_unlabeled")
+    )
+    assert old.name == new.name == "stl10_unlabeled"
+    assert len(old) == len(new) == 4
+    assert data_exists("stl10_unlabelled") and not data_exists("stl10_unlabeld")
 
 
 def test_pixels_are_torchvisions(tmp_path):
     write_cifar(tmp_path, tv.CIFAR10)
     theirs = np.array(tv.CIFAR10(tmp_path, train=False)[2][0])
-    (ours,) = load("cifar10", root=tmp_path, split="test").batches([torch.tensor([2])])
+    (ours,) = load("cifar10", data_root=tmp_path, split="test").batches(
+        [torch.tensor([2])]
+    )
     assert torch.equal(ours[0].permute(1, 2, 0), torch.tensor(theirs))
 
 
@@ -142,12 +155,12 @@ def test_the_root_comes_from_the_environment(tmp_path, monkeypatch):
 def test_without_a_network_the_message_says_what_to_do(tmp_path, name):
     message = f"{name} is not in .* could not be downloaded .*: connect to the network"
     with pytest.raises(DataError, match=message):
-        load(name, root=tmp_path / "none")
+        load(name, data_root=tmp_path / "none")
 
 
 def test_imagenet_is_placed_by_hand(tmp_path):
     with pytest.raises(DataError, match="place ILSVRC2012_devkit_t12"):
-        load("imagenet", root=tmp_path)
+        load("imagenet", data_root=tmp_path)
 
 
 def test_the_catalogue_lists_every_set():
@@ -175,14 +188,21 @@ def test_a_file_that_is_no_array(tmp_path):
 
 def test_storage_is_chosen_by_memory_and_told(monkeypatch):
     small = load("shapes", n=10)
-    assert "resident on cpu (" in small.notes[-1]
+    assert "resident on cpu (" in str(small.notes[-1])
     monkeypatch.setattr(memory, "free_host_bytes", lambda: 4 * 10 * 3072)
     assert type(load("shapes", n=10)).__name__ == "ResidentImages"
     large = load("shapes", n=11)
     assert type(large).__name__ == "StreamedImages"
-    assert "streamed: more than" in large.notes[-1]
+    assert large.notes[-1].kind == "storage" and "streamed: " in str(large.notes[-1])
     forced = load("shapes", n=11, storage="resident")
     assert type(forced).__name__ == "ResidentImages"
+
+
+def test_the_shape_that_load_chooses_is_known_before(tmp_path):
+    write_imagenette(tmp_path)
+    for data in ("shapes", "imagenette", tmp_path / "imagenette2-320"):
+        shape = load(data, n=2, data_root=tmp_path, storage="streamed").shape
+        assert default_shape(data, data_root=tmp_path) == shape
 
 
 def test_every_public_name_has_a_docstring():

@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from invariance.data import SHAPE_CLASSES, load, shapes
-from invariance.data._shapes import uniform
+from invariance.data._drawing import uniform  # whose statistics no image shows
 from invariance.errors import DataError
 
 

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from invariance.diagnostics import (
-    _rows,
+    _checked_rows,  # the size of a chunk is no setting: the test shrinks it
     alignment,
     contrastive_accuracy,
+    diagnosis,
     effective_sample_size,
     mutual_information_bound,
+    pair_statistics,
 )
-from invariance.diagnostics._summary import contrast_readings
 
 shapes = {"n": st.integers(2, 9), "d": st.integers(1, 6), "seed": st.integers(0, 99)}
 few = settings(max_examples=20, deadline=None)
@@ -126,9 +127,9 @@ def test_contrastive_accuracy_is_the_loop(n, d, seed):
 def test_contrastive_accuracy_does_not_depend_on_the_chunks(monkeypatch):
     u, v = views(50, 6, noise=1.0)
     whole = contrastive_accuracy(u, v)
-    monkeypatch.setattr(_rows, "CHUNK_ELEMENTS", 7 * 50)
+    monkeypatch.setattr(_checked_rows, "CHUNK_ELEMENTS", 7 * 50)
     assert contrastive_accuracy(u, v) == whole
-    monkeypatch.setattr(_rows, "CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr(_checked_rows, "CHUNK_ELEMENTS", 1)
     assert contrastive_accuracy(u, v) == whole
 
 
@@ -136,9 +137,9 @@ def test_an_accuracy_just_above_chance_is_not_rounded_to_nothing():
     u = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
     v = u.roll(1, 0)
     v[:2] = u[:2]  # two rows of 400 find their own
-    first = next(iter(contrast_readings("z", u, v, 0.1)))
-    assert first.meaning.startswith(f"{100 * contrastive_accuracy(u, v):.2f} % of")
-    assert not first.meaning.startswith("0.00")
+    meaning = diagnosis(torch.stack([u, v]))["contrastive accuracy", "h"].meaning
+    assert meaning.startswith(f"{100 * contrastive_accuracy(u, v):.2f} % of")
+    assert not meaning.startswith("0.00")
 
 
 def test_contrastive_accuracy_of_ties_is_chance():
@@ -156,6 +157,27 @@ def test_mutual_information_bound_is_the_loop(n, d, seed, tau):
     got = mutual_information_bound(u, v, temperature=tau)
     assert got.nats == pytest.approx(slow_bound(u, v, tau), rel=1e-6, abs=1e-9)
     assert got.nats <= got.ceiling == math.log(n)
+
+
+@few
+@given(**shapes, tau=st.floats(0.05, 5))
+def test_pair_statistics_are_the_bound_and_the_effective_sample_size(n, d, seed, tau):
+    u, v = views(n, d, seed)
+    both = pair_statistics(u, v, temperature=tau)
+    bound = mutual_information_bound(u, v, temperature=tau)
+    assert both.bound.nats == pytest.approx(bound.nats, abs=1e-9)
+    assert both.bound.ceiling == bound.ceiling
+    assert both.info_nce == pytest.approx(bound.ceiling - bound.nats, abs=1e-9)
+    assert both.ess == effective_sample_size(u, v, temperature=tau)
+
+
+def test_pair_statistics_may_take_rows_as_they_are():
+    u, v = views(12, 4)
+    long = pair_statistics(2 * u, 2 * v, temperature=1.0, normalize=False)
+    scores = (4 * u @ v.T).tolist()
+    loss = [math.log(sum(map(math.exp, row))) - row[i] for i, row in enumerate(scores)]
+    assert long.info_nce == pytest.approx(sum(loss) / 12)
+    assert long.ess < pair_statistics(u, v, temperature=1.0).ess
 
 
 def test_mutual_information_bound_knows_its_ceiling():

@@ -34,18 +34,18 @@ def rows(*shape, seed=0):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_matrix_of_rank_r_has_rank_r(r, dtype):
     z = (rows(60, r) @ rows(r, 40, seed=1)).to(dtype)
-    found = dimensions(z)
-    assert found.rank == r and found.used <= r and found.width == 40
-    assert found.collapsed == (found.used < 4)
-    shifted = dimensions(z + 5)  # a centre is no direction
-    assert (shifted.rank, shifted.used) == (found.rank, found.used)
+    result = dimensions(z)
+    assert result.rank == r and result.used <= r and result.width == 40
+    assert result.collapsed == (result.used < 4)
+    shifted = dimensions(z + 5)  # a center is no direction
+    assert (shifted.rank, shifted.used) == (result.rank, result.used)
 
 
 def test_equal_directions_are_all_used():
     z = torch.cat([torch.eye(8), -torch.eye(8)])
-    found = dimensions(z)
-    assert (found.rank, found.used, found.dead) == (8, 8, 0)
-    assert found.sentence == "8 of 8 directions hold 99 % of the variance."
+    result = dimensions(z)
+    assert (result.rank, result.used, result.dead) == (8, 8, 0)
+    assert result.sentence == "8 of 8 directions hold 99 % of the variance."
 
 
 def test_collapse_and_dead_features():
@@ -53,14 +53,14 @@ def test_collapse_and_dead_features():
     assert (same.rank, same.used, same.dead, same.collapsed) == (0, 0, 5, True)
     half = rows(50, 6)
     half[:, 3:] = 7.0
-    found = dimensions(half)
-    assert (found.rank, found.dead) == (3, 3)
-    assert str(found).endswith("; 3 features never change.")
+    result = dimensions(half)
+    assert (result.rank, result.dead) == (3, 3)
+    assert str(result).endswith("; 3 features never change.")
 
 
 def test_simplex_uses_all_but_one():
-    found = dimensions(torch.eye(10) - 0.1)
-    assert found.rank == found.used == 9
+    result = dimensions(torch.eye(10) - 0.1)
+    assert result.rank == result.used == 9
 
 
 # ---------------------------------------------------------------- histograms
@@ -68,13 +68,13 @@ def test_simplex_uses_all_but_one():
 
 def test_histograms_count_every_cosine_once():
     u, v = rows(30, 4), rows(30, 4, seed=1)
-    found = similarity_histograms(u, v, bins=20)
+    result = similarity_histograms(u, v, bins=20)
     cosines = torch.nn.functional.normalize(u) @ torch.nn.functional.normalize(v).T
     off = cosines[~torch.eye(30, dtype=torch.bool)]
-    edges = torch.tensor(found["edges"], dtype=torch.float64)
+    edges = torch.tensor(result["edges"], dtype=torch.float64)
     for kind, values in (("positive", cosines.diagonal()), ("negative", off)):
         counts, _ = torch.histogram(values, edges)
-        mine = torch.tensor(found[kind], dtype=torch.float64) * len(values) * 0.1
+        mine = torch.tensor(result[kind], dtype=torch.float64) * len(values) * 0.1
         torch.testing.assert_close(mine, counts, atol=1e-6, rtol=0)
     with pytest.raises(SettingError, match="bins"):
         similarity_histograms(u, v, bins=0)
@@ -136,9 +136,9 @@ def test_the_sharpest_temperature_is_the_best_of_the_grid():
 @given(batch=st.integers(2, 5), d=st.integers(2, 4), seed=st.integers(0, 50))
 def test_signal_to_noise_is_the_loop(batch, d, seed):
     u, v = rows(4 * batch + 1, d, seed=seed), rows(4 * batch + 1, d, seed=seed + 100)
-    found = gradient_signal_to_noise(u, v, info_nce, batch_size=batch)
+    result = gradient_signal_to_noise(u, v, info_nce, batch_size=batch)
     expected = slow.gradient_signal_to_noise(u, v, info_nce, batch)
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert result == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_signal_to_noise_closed_form():
@@ -153,8 +153,8 @@ def test_signal_to_noise_closed_form():
 
     noise = n / (n - 1)
     expected = math.sqrt((9 - noise / n) / noise)
-    found = gradient_signal_to_noise(u, v, linear, batch_size=2)
-    assert found == pytest.approx(expected)
+    result = gradient_signal_to_noise(u, v, linear, batch_size=2)
+    assert result == pytest.approx(expected)
 
 
 def test_larger_batches_are_quieter_and_flat_nce_is_dcl():
@@ -215,28 +215,28 @@ def test_r2_mistakes():
 
 def test_a_diagnosis_of_even_rows():
     z = torch.nn.functional.normalize(rows(500, 16))
-    found = diagnosis(
+    result = diagnosis(
         torch.stack([z, z]), torch.stack([z, z]), labels=torch.arange(500) % 5
     )
     for of in ("h", "z"):
-        assert found["alignment", of].value == 0
-        reading = found["uniformity", of]
+        assert result["alignment", of].value == 0
+        reading = result["uniformity", of]
         assert reading.value == pytest.approx(reading.ideal, abs=0.05)
-        assert found["wasserstein", of].value < 0.02
-        assert found["directions used", of].value == 16
-        assert found["spread", of].value > 0.95
-        assert abs(found["tolerance", of].value) < 0.02
-        assert found.spectrum[of][0] == 1 and len(found.spectrum[of]) == 16
-    assert found["contrastive accuracy", "z"].value == 1
+        assert result["wasserstein", of].value < 0.02
+        assert result["directions used", of].value == 16
+        assert result["spread", of].value > 0.95
+        assert abs(result["tolerance", of].value) < 0.02
+        assert result.spectrum[of][0] == 1 and len(result.spectrum[of]) == 16
+    assert result["contrastive accuracy", "z"].value == 1
     with pytest.raises(KeyError):
-        found["no such", "h"]
+        result["no such", "h"]
 
 
 def test_a_diagnosis_of_collapse():
-    found = diagnosis(torch.ones(2, 50, 20))
-    assert {reading.of for reading in found.readings} == {"h"}
-    assert found["uniformity", "h"].value == pytest.approx(0, abs=1e-5)
-    assert found["spread", "h"].value == pytest.approx(0, abs=1e-6)
-    assert found["directions used", "h"].value == 0
-    assert found["contrastive accuracy", "h"].value == pytest.approx(1 / 50)
-    assert "Collapsed" in found["spread", "h"].meaning
+    result = diagnosis(torch.ones(2, 50, 20))
+    assert {reading.of for reading in result.readings} == {"h"}
+    assert result["uniformity", "h"].value == pytest.approx(0, abs=1e-5)
+    assert result["spread", "h"].value == pytest.approx(0, abs=1e-6)
+    assert result["directions used", "h"].value == 0
+    assert result["contrastive accuracy", "h"].value == pytest.approx(1 / 50)
+    assert "Collapsed" in result["spread", "h"].meaning

@@ -110,7 +110,7 @@ def test_effective_rank_of_a_rank_r_matrix(r):
     assert effective_rank(5 * q[:, :r] @ w[:r]) == pytest.approx(r, abs=1e-3)
 
 
-def test_effective_rank_is_neither_centred_nor_squared():
+def test_effective_rank_is_neither_centered_nor_squared():
     assert effective_rank(torch.ones(6, 3)) == pytest.approx(1, abs=1e-4)
     z = torch.diag(torch.tensor([3.0, 1.0]))
     entropy = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))

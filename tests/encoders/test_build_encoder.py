@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from invariance.encoders import ENCODERS, Encoder, build_encoder
+from invariance.encoders import ENCODERS, Encoder, build_encoder, standardize
 from invariance.errors import DataError, SettingError, ShapeError
 
 
@@ -32,7 +32,7 @@ def test_ours_take_any_channels_and_size(name, channels, size):
         ("resnet18", 512),
         ("timm/resnet10t", 512),  # a stem of three convolutions
         ("mobilenetv3_small_050", 1024),  # wider than its num_features
-        ("vit_tiny_patch16_224", 192),  # a fixed picture size
+        ("vit_tiny_patch16_224", 192),  # a fixed image size
         ("torchvision/resnet18", 512),
         ("torchvision/mobilenet_v3_small", 576),
         ("torchvision/shufflenet_v2_x0_5", 1024),
@@ -152,7 +152,7 @@ def test_maps_are_averaged_and_doubles_stay_doubles():
         (nn.Flatten(0), r"a tensor of shape \(3072,\)"),
         (nn.LSTM(32, 4), "could not take a batch of shape"),
         (nn.Linear(7, 4), r"shape \(1, 3, 32, 32\).*channels and image_size"),
-        (nn.Flatten(0, 1), "one row a sample: got 3 rows for 1 samples"),
+        (nn.Flatten(0, 1), "one row per sample: got 3 rows for 1 samples"),
     ],
 )
 def test_other_outputs_are_refused_in_words(network, message):
@@ -176,3 +176,14 @@ def test_weights_that_cannot_be_fetched_are_one_sentence(monkeypatch):
     with pytest.raises(DataError, match=r"weights of 'resnet18' could not") as told:
         build_encoder("resnet18", pretrained=True)
     assert "\n" not in str(told.value) and "leave pretrained out" in str(told.value)
+
+
+def test_names_of_weights_are_those_of_older_files():
+    encoder = standardize(build_encoder("tiny"), [0.5] * 3, [0.2] * 3)
+    names = list(encoder.state_dict())
+    assert names[:3] == [
+        "network.0.mean",
+        "network.0.std",
+        "network.1.layers.0.0.weight",
+    ]
+    assert len(names) == 2 + 5 * 6

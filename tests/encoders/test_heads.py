@@ -37,7 +37,7 @@ def test_layers():
     assert torch.equal(build_head("none", 6)(x), x)
 
 
-def test_last_batch_norm_standardises_without_scale_or_shift():
+def test_last_batch_norm_standardizes_without_scale_or_shift():
     head = build_head("mlp2", 6, 32, 4, last_batch_norm=True)
     z = head(torch.randn(512, 6))
     torch.testing.assert_close(z.mean(0), torch.zeros(4), atol=1e-5, rtol=0)

@@ -210,7 +210,7 @@ def test_weighting_by_acceptance_gives_info_nce_back_in_expectation():
     unweighted = est.vince(positive, negatives)
     assert weighted.item() == pytest.approx(iid.item(), abs=0.01)
     assert unweighted.item() < iid.item() - 0.05  # hard negatives: below
-    about = est.vince(positive, negatives, ratio, self_normalise=True)
+    about = est.vince(positive, negatives, ratio, self_normalize=True)
     assert about.item() == pytest.approx(iid.item(), abs=0.01)
 
 

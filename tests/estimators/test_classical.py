@@ -6,14 +6,17 @@ import pytest
 import torch
 from tests.reference import information as slow
 
-from invariance.data import correlated_gaussian, noisy_copy, student, uniform_noise
 from invariance.estimators import (
     canonical_correlations,
+    correlated_gaussian,
     estimate_mi,
     fit_normal_scores,
     gaussian_information,
     ksg,
+    noisy_copy,
     plug_in,
+    student,
+    uniform_noise,
 )
 
 
@@ -27,7 +30,7 @@ def test_ksg_equals_its_twin(widths):
     b = b + a[:, :1]
     rows = [[tuple(r) for r in z.tolist()] for z in (a, b)]
     for k in (1, 4):
-        assert ksg(a, b, neighbours=k)[0] == pytest.approx(slow.ksg(*rows, k))
+        assert ksg(a, b, neighbors=k)[0] == pytest.approx(slow.ksg(*rows, k))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_repeated_columns_change_neither_value_nor_error():
 def test_raw_margins_leave_columns_as_they_are():
     x = torch.randn(200, 2, generator=dice(0)).double()
     y = 50 + 9 * x[:, :1] + 30 * torch.randn(200, 1, generator=dice(1)).double()
-    found = estimate_mi(x, y, estimator="ksg", margins="raw")
-    assert found.nats == pytest.approx(ksg(x, y)[0])
+    raw = estimate_mi(x, y, estimator="ksg", margins="raw")
+    assert raw.nats == pytest.approx(ksg(x, y)[0])
     scaled = estimate_mi(x, y, estimator="ksg", margins="standard")
-    assert scaled.nats != pytest.approx(found.nats)
+    assert scaled.nats != pytest.approx(raw.nats)

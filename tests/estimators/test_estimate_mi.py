@@ -1,5 +1,6 @@
 """``estimate_mi``: one contract for every estimator, and answers in words."""
 
+import dataclasses
 import json
 import math
 
@@ -8,16 +9,19 @@ import pytest
 import torch
 
 import invariance as inv
-from invariance.data import (
+from invariance.errors import InvarianceError
+from invariance.estimators import (
+    BOUNDS,
+    ESTIMATORS,
+    Estimate,
     blocks,
     correlated_gaussian,
+    estimate_mi,
     image,
     noisy_copy,
     student,
     table,
 )
-from invariance.errors import InvarianceError
-from invariance.estimators import BOUNDS, ESTIMATORS, Estimate, estimate_mi
 
 QUICK = {"max_steps": 60, "check_every": 20, "batch_size": 64, "width": 16}
 CONTINUOUS = [name for name in ESTIMATORS if name != "histogram"]
@@ -336,8 +340,11 @@ def test_integer_counts_with_many_values_are_treated_as_numbers():
         (lambda x, y: estimate_mi(x, y, base="normal"), "'gaussian' or 'none'"),
         (lambda x, y: estimate_mi(x, y, margins="rank"), "'standard'"),
         (lambda x, y: estimate_mi(x[:3], y[:3]), "expected 4"),
-        (lambda x, y: estimate_mi(x[None], y), "one row a sample.*flatten"),
-        (lambda x, y: estimate_mi(x, y, device="tpu"), "device 'tpu' here: use 'cpu'"),
+        (lambda x, y: estimate_mi(x[None], y), "one row per sample.*flatten"),
+        (
+            lambda x, y: estimate_mi(x, y, device="tpu"),
+            "device 'tpu' cannot be used here",
+        ),
         (
             lambda x, y: estimate_mi(x * math.nan, y, drop_missing=True),
             "got 0 rows .600 rows with NaN",
@@ -352,6 +359,21 @@ def test_integer_counts_with_many_values_are_treated_as_numbers():
 def test_mistakes_are_answered_in_words(call, words, pair, our_errors):
     with pytest.raises(InvarianceError, match=words):
         call(*pair)
+
+
+def test_an_estimate_in_a_notebook_and_as_a_value(pair):
+    e = estimate_mi(*pair, estimator="gaussian")
+    page = dataclasses.replace(e, notes=("x < y",))._repr_html_()
+    assert page.startswith("<table>") and f"{e.nats:.4g}" in page
+    assert "x &lt; y" in page and "x < y" not in page and e.sentence in page
+    assert repr(e).startswith(f"Estimate(estimator='gaussian', nats={e.nats}")
+    assert "notes" not in repr(e) and not e.exact
+    assert estimate_mi(torch.ones(600), pair[1]).exact
+
+
+def test_a_name_of_an_earlier_version_still_works(pair):
+    old = estimate_mi(*pair, estimator="unnormalised_ba", **QUICK)
+    assert old == estimate_mi(*pair, estimator="unnormalized_ba", **QUICK)
 
 
 def test_the_public_names():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from invariance import estimators as est
-from invariance.data import correlated_gaussian
+from invariance.estimators import correlated_gaussian
 
 PAIRS = correlated_gaussian(2, nats=1.0)
 N = 12
@@ -94,8 +94,8 @@ def test_the_bias_of_info_nce_shrinks_like_one_over_k():
     assert bias[32] / bias[64] == pytest.approx(2, rel=0.3)
 
 
-@pytest.mark.parametrize("name", ["unnormalised_ba", "mine"])
-def test_what_overestimates_is_labelled_so(name):
+@pytest.mark.parametrize("name", ["unnormalized_ba", "mine"])
+def test_what_overestimates_is_labeled_so(name):
     g, _, _ = ratios(6, 8000, seed=5)
     bound = est.BOUNDS[name]
     values = bound.value(g, g.new_zeros(g.shape[:-1]))

@@ -8,13 +8,12 @@ from torch import nn
 
 from invariance.errors import SettingError
 from invariance.evaluation import (
-    encode,
+    encode_images,
     fine_tune,
     fit_classifier,
     linear_probe,
     linear_sgd,
 )
-from invariance.evaluation._images import InMemory
 
 
 def images(n, seed):
@@ -85,7 +84,7 @@ def test_a_handful_of_labels_is_learned_too(encoder):
 
 
 def test_sgd_without_augmentation_nears_the_probe(encoder):
-    h = [encode(encoder, InMemory(x), torch.arange(len(x))) for x in DATA[::2]]
+    h = [encode_images(encoder, x) for x in DATA[::2]]
     probe = linear_probe(h[0], DATA[1], h[1], DATA[3])
     sgd = linear_sgd(encoder, *DATA, epochs=40)
     assert sgd.value == pytest.approx(probe.value, abs=0.06)

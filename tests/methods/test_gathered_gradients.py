@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from invariance.encoders import Encoder, build_head, shuffled
+from invariance.encoders import Encoder, build_head, shuffle_batches
 from invariance.methods import JointEmbedding, build, customize
 from invariance.objectives import OBJECTIVES
 
@@ -163,12 +163,12 @@ def deal(rank, n_processes, port, queue):
     torch.manual_seed(rank)  # one of them decides
     network, mine = Company(), torch.arange(4.0)[:, None] + 4 * rank
     for _ in range(3):
-        back = shuffled(network)(mine.repeat(1, 2))
+        back = shuffle_batches(network)(mine.repeat(1, 2))
         queue.put((rank, network.seen[-1], back.tolist()))
     plain = nn.Linear(2, 2)
-    assert shuffled(plain) is plain
+    assert shuffle_batches(plain) is plain
     synchronised = nn.SyncBatchNorm(2)
-    assert shuffled(synchronised) is synchronised
+    assert shuffle_batches(synchronised) is synchronised
     dist.barrier()
     dist.destroy_process_group()
 
@@ -186,4 +186,4 @@ def test_shuffled_rows_come_back_in_order():
 
 def test_one_process_shuffles_nothing():
     network = Company()
-    assert shuffled(network) is network
+    assert shuffle_batches(network) is network

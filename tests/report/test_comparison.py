@@ -1,11 +1,11 @@
 """Several runs on one page."""
 
 import pytest
+from tests.made_runs import DEFAULTS, scores
 
 from invariance.errors import InvarianceError
 from invariance.report import write_comparison
 
-from .conftest import DEFAULTS, scores
 from .test_report import EVIL, Reader, lines_of
 
 CONFIG = DEFAULTS | {"method": "simclr", "epochs": 4, "batch_size": 64}

@@ -4,11 +4,10 @@ import io
 
 import pytest
 from PIL import Image
+from tests.made_runs import colour, gallery
 
 from invariance.report import write_comparison, write_report
 from invariance.training import Train, train
-
-from .conftest import colour, gallery
 
 N = 30
 EVIL = "<img src=x onerror=alert(1)>.png"

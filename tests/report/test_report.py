@@ -6,12 +6,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from tests.made_runs import DEFAULTS, N_READINGS, diagnostics, gallery, reading, scores
 
 from invariance.errors import InvarianceError
 from invariance.report import write_report
 from invariance.report._curves import CURVES, MOST_POINTS
-
-from .conftest import DEFAULTS, N_READINGS, diagnostics, gallery, reading, scores
 
 EVIL = "<img src=x onerror=alert(1)>\"'"
 
@@ -330,3 +329,32 @@ def test_a_gallery_that_contradicts_itself_is_not_shown(made, change):
     text = write_report(folder).read_text(encoding="utf-8")
     assert "gallery.json is half written or broken" in text and "<circle" in text
     assert 'id="plane"' not in text
+
+
+def few_labels(*values):
+    few = {"share": 0.01, "n_labels": 60}
+    return [
+        score("trained encoder", value, "few_labels_linear", settings=few | {"draw": k})
+        for k, value in enumerate(values)
+    ]
+
+
+def test_draws_on_the_page(page):
+    read = Reader(page(evaluation=scores() + few_labels(0.5, 0.6, 0.7)))
+    assert "60.0 ± 10.0 %" in read.text and "3 draws" in read.text
+    assert "60 labels (1 %)" in read.text
+    assert "standard deviation over draws or seeds" in read.text
+
+
+def test_gaps_in_the_table_are_said(page):
+    rows = [score("best epoch", 0.7), *scores(), score("my own", 0.1, "knn")]
+    text = page(evaluation=rows)
+    assert text.count('aria-label="not measured"') == 2
+    assert "none was chosen by its score" not in text
+    assert "none was chosen by its score" in page(name="b")
+
+
+def test_scores_that_are_no_shares(page):
+    rows = [*scores(), score("trained encoder", 0.842, "clustering", metric="nmi")]
+    read = Reader(page(evaluation=rows))
+    assert "0.842" in read.text and "NMI" in read.text

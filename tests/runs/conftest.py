@@ -1,4 +1,4 @@
-"""A run that took no training, and folders of pictures as people have them."""
+"""A run that took no training, and folders of images as people have them."""
 
 import os
 from pathlib import Path
@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 import invariance as inv
-from invariance.encoders import build_encoder, standardised
-from invariance.training import Train, _encoder_file
-from invariance.training._config import to_yaml
+from invariance.encoders import build_encoder, standardize
+from invariance.folder import to_yaml
+from invariance.training import Train, write_encoder
 
 
 def make_run(folder, name="tiny", image_size=16, channels=3, seed=0):
@@ -22,8 +22,8 @@ def make_run(folder, name="tiny", image_size=16, channels=3, seed=0):
         encoder = build_encoder(name, image_size=image_size, channels=channels)
         for parameter in encoder.parameters():  # so that no layer is idle
             parameter.data += 0.05 * torch.randn_like(parameter)
-    encoder = standardised(encoder, [0.4] * channels, [0.25] * channels)
-    _encoder_file.write(encoder, folder / "encoder.safetensors")
+    encoder = standardize(encoder, [0.4] * channels, [0.25] * channels)
+    write_encoder(encoder, folder / "encoder.safetensors")
     (folder / "config.yaml").write_text(to_yaml(Train(encoder=name)))
     return folder
 
@@ -40,14 +40,14 @@ def other_run(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def pixels():
-    """40 different pictures of 16 x 16."""
+    """40 different images of 16 x 16."""
     dice = np.random.default_rng(0)
     return dice.integers(0, 255, (40, 16, 16, 3), dtype=np.uint8)
 
 
 @pytest.fixture
 def photos(tmp_path, pixels):
-    """Two classes of 10 pictures each, with odd names, and three broken files."""
+    """Two classes of 10 images each, with odd names, and three broken files."""
     folder = tmp_path / "photos"
     names = [f"cat/{k}.png" for k in range(9)] + ['cat/a, "b"\nc.png']
     names += [f"dog/фото {k}.png" for k in range(9)] + ["dog/z.png"]

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 import invariance as inv
 from invariance.encoders import Encoder
 from invariance.errors import DataError, InvarianceError, SettingError, ShapeError
-from invariance.training import _checkpoint, _encoder_file
+from invariance.training import read_encoder
 
 BROKEN = {"cat/cut.png", "dog/empty.png", "dog/words.jpg"}
 ENDINGS = [".npz", ".parquet", ".csv"]
@@ -81,13 +81,13 @@ def test_others_can_read_the_files(run, photos, tmp_path):
     assert np.float32(lines[5]["f3"]) == value.features[5, 3].item()
 
 
-def test_another_size_and_grey_images_are_converted_and_said(run):
-    grey = np.zeros((5, 28, 28), np.uint8)
-    found = inv.embed(run, grey)
+def test_another_size_and_gray_images_are_converted_and_said(run):
+    gray = np.zeros((5, 28, 28), np.uint8)
+    found = inv.embed(run, gray)
     assert found.features.shape == (5, 256)
     assert found.notes == (
-        "the array has 5 images, of 28x28 pixels in grey: brought to 3x16x16, the "
-        "input of the encoder.",
+        "the array has 5 images, of 1x28x28: brought to 3x16x16, the input of the "
+        "encoder.",
     )
 
 
@@ -141,7 +141,7 @@ def test_bytes_that_are_no_text_are_spelt_out(run, tmp_path, pixels):
     "change, kind, message",
     [
         ({"run": "nowhere"}, DataError, "There is no run or encoder file at 'nowhere'"),
-        ({"run": "."}, DataError, "is a folder but not of a run"),
+        ({"run": "."}, DataError, "holds no encoder and no checkpoint"),
         ({"data": "no/such"}, DataError, "There is no folder or file 'no/such'"),
         ({"data": "empty"}, DataError, "The folder 'empty' holds no images"),
         ({"data": "bad"}, DataError, "None of the 3 images of 'bad' can be read"),
@@ -171,7 +171,7 @@ def test_mistakes_are_said_in_one_sentence(
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_too_many_broken_pictures_end_it_and_can_be_allowed(run, tmp_path, pixels):
+def test_too_many_broken_images_end_it_and_can_be_allowed(run, tmp_path, pixels):
     folder = tmp_path / "half"
     folder.mkdir()
     from PIL import Image
@@ -190,11 +190,11 @@ def test_too_many_broken_pictures_end_it_and_can_be_allowed(run, tmp_path, pixel
 
 
 def test_an_unfinished_run_gives_its_newest_checkpoint(run, tmp_path, pixels, capsys):
-    encoder = inv.load(run)
-    weights = {f"encoder.{k}": v for k, v in encoder.state_dict().items()}
-    state = {"learner": weights, "encoder": _encoder_file.about(encoder)}
+    about, tensors = read_encoder(run / "encoder.safetensors")
+    weights = {f"encoder.{k}": v for k, v in tensors.items()}
     (tmp_path / "checkpoints").mkdir()
-    _checkpoint.save(tmp_path / "checkpoints", 1, state)
+    path = tmp_path / "checkpoints" / "step-00000001.pt"
+    torch.save({"learner": weights, "encoder": about}, path)
     found = inv.embed(tmp_path, pixels, quiet=False)
     assert torch.equal(found.features, inv.embed(run, pixels).features)
     assert "is unfinished: its newest checkpoint is used" in capsys.readouterr().err
@@ -207,9 +207,3 @@ def test_an_encoder_of_vectors_is_refused(pixels):
     encoder = Encoder(torch.nn.Linear(2, 4), input_shape=(2,))
     with pytest.raises(ShapeError, match="takes samples of shape"):
         inv.embed(encoder, pixels)
-
-
-def test_parquet_without_pyarrow_names_the_extra(run, pixels, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(SettingError, match=r"pip install 'invariance\[parquet\]'"):
-        inv.write_embeddings(run, pixels, tmp_path / "out.parquet")

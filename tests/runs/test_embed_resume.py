@@ -14,6 +14,8 @@ import torch
 
 import invariance as inv
 from invariance.errors import DataError
+
+# to fall over at a chosen moment
 from invariance.runs import _embed, _embed_job
 from invariance.runs._embed_job import Job
 
@@ -104,16 +106,16 @@ def test_only_what_is_missing_is_computed(ending, interrupted, run, photos, tmp_
 
 
 def test_a_polite_interrupt_loses_nothing(run, pixels, tmp_path, monkeypatch):
-    encoded = _embed.encoded
+    encode_all = _embed.encode_all
 
     def some(*words, **how):
-        for k, part in enumerate(encoded(*words, **how)):
+        for k, part in enumerate(encode_all(*words, **how)):
             if k == 5:
                 raise KeyboardInterrupt
             yield part
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(_embed, "encoded", some)
+        patch.setattr(_embed, "encode_all", some)
         inv.write_embeddings(run, pixels, tmp_path / "out.npz", batch_size=4)
     done = inv.write_embeddings(run, pixels, tmp_path / "out.npz", batch_size=4)
     assert done.n == 40 and done.n_new == 20
@@ -122,7 +124,8 @@ def test_a_polite_interrupt_loses_nothing(run, pixels, tmp_path, monkeypatch):
 def test_killed_while_the_file_is_put_together(interrupted, run, pixels, tmp_path):
     out = tmp_path / "out.npz"
     interrupted(10, run, np.concatenate([pixels, pixels]), out)
-    (tmp_path / "out.npz.part" / "whole").write_bytes(b"PK half a file")
+    half = tmp_path / "out.npz.part" / "out.npz.part"
+    half.write_bytes(b"PK half a file")
     done = inv.write_embeddings(run, np.concatenate([pixels, pixels]), out)
     assert done.n == 80 and same(out, out)
 
@@ -187,8 +190,8 @@ def test_two_processes_do_not_write_one_file(interrupted, run, pixels, tmp_path)
     out = tmp_path / "out.npz"
     interrupted(2, run, pixels, out)
     held = (
-        "import fcntl, sys; f = open(sys.argv[1], 'w'); "
-        "fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); input()"
+        "import filelock, sys; lock = filelock.FileLock(sys.argv[1]); "
+        "lock.acquire(); print('held', flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", held, str(tmp_path / "out.npz.part" / "lock")],
@@ -203,7 +206,9 @@ def test_two_processes_do_not_write_one_file(interrupted, run, pixels, tmp_path)
     assert inv.write_embeddings(run, pixels, out).n == 40
 
 
-@pytest.mark.parametrize("full", ["rows-000000000004-000000000008.part", "whole"])
+@pytest.mark.parametrize(
+    "full", ["rows-000000000004-000000000008.part", "out.npz.part"]
+)
 def test_a_full_disk_is_said_and_work_goes_on_later(
     full, interrupted, run, pixels, tmp_path
 ):
@@ -214,7 +219,7 @@ def test_a_full_disk_is_said_and_work_goes_on_later(
         inv.write_embeddings(run, pixels, out, batch_size=4)
     assert not out.exists()
     done = inv.write_embeddings(run, pixels, out, batch_size=4)
-    assert done.n == 40 and done.n_new == (36 if full != "whole" else 0)
+    assert done.n == 40 and done.n_new == (0 if full == "out.npz.part" else 36)
 
 
 def test_a_foreign_thing_in_the_way_is_left_alone(run, pixels, tmp_path):
@@ -233,4 +238,4 @@ def test_what_a_job_says_of_itself(interrupted, run, pixels, tmp_path):
     interrupted(1, run, pixels, tmp_path / "out.npz")
     said = json.loads((tmp_path / "out.npz.part" / "job.json").read_text())
     assert set(said) == {"encoder", "data", "split", "limit", "overwrite"}
-    assert set(said) - {"overwrite"} <= set(_embed_job.WORDS)
+    assert set(said) - {"overwrite"} <= set(_embed_job.DIFFERENCES)

@@ -1,5 +1,6 @@
 """Exports say what the original says, and the code that is printed reads them."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from torch import nn
 import invariance as inv
 from invariance.encoders import build_encoder
 from invariance.errors import DataError, InvarianceError, SettingError
+
+# to make an export fail that does not
 from invariance.runs import _export
 from invariance.runs._export_formats import FORMATS
 
@@ -35,11 +38,11 @@ for word in sys.argv[1:]:
 print(json.dumps(said))
 """
 RUNS = {  # name of a run: the encoder, image size, channels, and what it is exported to
-    "tiny": ("tiny", 16, 3, ("safetensors", "torchscript", "onnx")),
-    "grey": ("tiny", 28, 1, ("onnx",)),
+    "tiny": ("tiny", 16, 3, ("safetensors", "pt2", "onnx")),
+    "gray": ("tiny", 28, 1, ("onnx",)),
     "resnet": ("test_resnet", 32, 3, ("timm",)),
     "deep_stem": ("resnet10t", 32, 3, ("timm",)),
-    "vit": ("timm/test_vit", 64, 3, ("timm", "torchscript", "onnx")),
+    "vit": ("timm/test_vit", 64, 3, ("timm", "pt2", "onnx")),
 }
 PAIRS = [f"{name}:{to}" for name, (*_, formats) in RUNS.items() for to in formats]
 
@@ -72,7 +75,7 @@ def test_files_are_named_after_run_and_format(exported):
     endings = {
         "safetensors": "safetensors",
         "timm": "timm.safetensors",
-        "torchscript": "torchscript.pt",
+        "pt2": "pt2",
         "onnx": "onnx",
     }
     pairs = (pair.split(":") for pair in PAIRS)
@@ -80,7 +83,7 @@ def test_files_are_named_after_run_and_format(exported):
     assert {p.name for p in exported[0].iterdir() if p.is_file()} == names
 
 
-def test_a_file_for_timm_says_how_images_are_standardised(exported):
+def test_a_file_for_timm_says_how_images_are_standardized(exported):
     with safe_open(exported[0] / "vit.timm.safetensors", "pt") as file:
         said = json.loads(file.metadata()["timm"])
     assert (said["architecture"], said["img_size"]) == ("test_vit", 64)
@@ -112,12 +115,11 @@ def test_what_timm_cannot_build_is_refused(name, why, tmp_path):
 
 
 def test_a_file_that_says_something_else_is_not_kept(run, tmp_path, monkeypatch):
-    kind = FORMATS["safetensors"]
-
-    def wrong(self, encoder, path):
+    def wrong(encoder, path):
         return lambda images: 1.01 * encoder(images)
 
-    monkeypatch.setattr(type(kind), "read", wrong)
+    kind = dataclasses.replace(FORMATS["safetensors"], read=wrong)
+    monkeypatch.setitem(FORMATS, "safetensors", kind)
     (tmp_path / "a.safetensors").write_text("old")
     with pytest.raises(InvarianceError, match="differs from the original by"):
         inv.export(run, "safetensors", tmp_path / "a.safetensors", overwrite=True)
@@ -126,7 +128,7 @@ def test_a_file_that_says_something_else_is_not_kept(run, tmp_path, monkeypatch)
 
 
 def test_an_export_for_one_batch_size_only_is_not_kept(run, tmp_path, monkeypatch):
-    def fixed(self, encoder, path):
+    def fixed(encoder, path):
         def one(images):
             if len(images) != 2:
                 raise RuntimeError("Got invalid dimensions\nmore")
@@ -134,7 +136,8 @@ def test_an_export_for_one_batch_size_only_is_not_kept(run, tmp_path, monkeypatc
 
         return one
 
-    monkeypatch.setattr(type(FORMATS["safetensors"]), "read", fixed)
+    kind = dataclasses.replace(FORMATS["safetensors"], read=fixed)
+    monkeypatch.setitem(FORMATS, "safetensors", kind)
     with pytest.raises(
         InvarianceError,
         match=r"fails on a batch of 1: Got invalid dimensions\. Nothing was written",
@@ -154,6 +157,7 @@ def test_an_encoder_that_has_diverged_is_not_exported(run, tmp_path):
     "change, kind, message",
     [
         ({"to": "onxx"}, SettingError, "Unknown format 'onxx'. Did you mean 'onnx'?"),
+        ({"to": "torchscript"}, SettingError, "deprecated in torch: export to 'pt2'"),
         ({"file": "x.bin"}, SettingError, "'x.bin' does not end in .safetensors"),
         ({"file": "no/x.safetensors"}, SettingError, "There is no folder 'no'"),
         ({"file": "there.safetensors"}, DataError, "exists already"),
@@ -170,9 +174,7 @@ def test_mistakes(change, kind, message, run, tmp_path, monkeypatch):
 
 
 def test_onnx_without_its_packages_names_the_extra(run, monkeypatch):
-    from invariance.runs import _export_formats
-
-    monkeypatch.setattr(_export_formats, "find_spec", lambda name: None)
+    monkeypatch.setattr(_export, "find_spec", lambda name: None)
     with pytest.raises(SettingError, match=r"pip install 'invariance\[onnx\]'"):
         inv.export(run, "onnx")
 

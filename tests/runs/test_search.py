@@ -1,4 +1,4 @@
-"""The nearest pictures, against a plain ranking of all of them."""
+"""The nearest images, against a plain ranking of all of them."""
 
 import re
 
@@ -10,8 +10,11 @@ from torch.nn.functional import cosine_similarity
 
 import invariance as inv
 from invariance.errors import DataError, SettingError
-from invariance.runs._contact_sheet import TILE
-from invariance.runs._neighbours import Nearest
+
+# the ranking alone: a search needs an encoder, whose features cannot be chosen
+from invariance.runs._search import Nearest
+
+TILE = 128  # pixels of an image in a contact sheet
 
 
 @pytest.mark.parametrize("block", [1, 7, 100])
@@ -48,7 +51,7 @@ def query(photos):
 def test_a_picture_of_the_gallery_finds_itself(run, photos, query):
     found = inv.search(run, photos, query, k=4)
     assert found.n_gallery == 20
-    (one,) = found.neighbours
+    (one,) = found.neighbors
     first = one.hits[0]
     assert (first.name, first.class_name, first.rank) == ("dog/z.png", "dog", 1)
     assert first.score == pytest.approx(1, abs=1e-5)
@@ -62,7 +65,7 @@ def test_it_ranks_as_the_features_do(run, photos, query):
     value = inv.embed(run, photos)
     mine = value.features[value.names.index("dog/z.png")]
     order = cosine_similarity(mine[None], value.features).argsort(descending=True)
-    hits = inv.search(run, photos, query, k=20).neighbours[0].hits
+    hits = inv.search(run, photos, query, k=20).neighbors[0].hits
     assert [hit.name for hit in hits] == [value.names[i] for i in order]
 
 
@@ -74,8 +77,8 @@ def test_embeddings_made_before_give_the_same(ending, run, photos, query, tmp_pa
     else:
         gallery = inv.write_embeddings(run, photos, tmp_path / f"g{ending}").path
     again = inv.search(run, gallery, [query, photos / "cat/1.png"], k=5)
-    assert len(again.neighbours) == 2
-    for a, b in zip(direct.neighbours, again.neighbours, strict=True):
+    assert len(again.neighbors) == 2
+    for a, b in zip(direct.neighbors, again.neighbors, strict=True):
         assert [h.name for h in a.hits] == [h.name for h in b.hits]
         assert [h.class_name for h in a.hits] == [h.class_name for h in b.hits]
         assert [h.score for h in a.hits] == pytest.approx([h.score for h in b.hits])
@@ -92,7 +95,7 @@ def test_embeddings_of_another_encoder_are_refused(
 
 def test_more_than_there_are_gives_all(run, photos, query):
     found = inv.search(run, photos, query, k=50)
-    assert len(found.neighbours[0].hits) == 20
+    assert len(found.neighbors[0].hits) == 20
     assert found.notes[-1] == (
         "The gallery has 20 images, fewer than k = 50: all are shown."
     )
@@ -130,47 +133,76 @@ def tile(sheet, column, row=0):
 
 @pytest.mark.parametrize("kind", ["folder", "array", "file"])
 def test_the_sheet_shows_the_query_and_what_was_found(kind, run, tmp_path):
-    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (250, 250, 0)]
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (250, 250, 0)]
     images = (
-        np.zeros((4, 16, 16, 3), np.uint8) + np.array(colours, np.uint8)[:, None, None]
+        np.zeros((4, 16, 16, 3), np.uint8) + np.array(colors, np.uint8)[:, None, None]
     )
-    folder = tmp_path / "colours"
+    folder = tmp_path / "colors"
     folder.mkdir()
     for k, image in enumerate(images):
         Image.fromarray(image).save(folder / f"{k}.png")
-    np.save(tmp_path / "colours.npy", images)
-    data = folder if kind == "folder" else tmp_path / "colours.npy"
+    np.save(tmp_path / "colors.npy", images)
+    data = folder if kind == "folder" else tmp_path / "colors.npy"
     if kind == "file":
         data = inv.write_embeddings(run, data, tmp_path / "g.npz").path
     path = tmp_path / "sheet.png"
     found = inv.search(run, data, folder / "2.png", k=3, sheet=path)
     with Image.open(path) as sheet:
-        assert tile(sheet, 0) == colours[2] and tile(sheet, 1) == colours[2]
-        hits = [int(hit.name.split(".")[0]) for hit in found.neighbours[0].hits]
-        assert [tile(sheet, k) for k in (1, 2, 3)] == [colours[k] for k in hits]
+        assert tile(sheet, 0) == colors[2] and tile(sheet, 1) == colors[2]
+        hits = [int(hit.name.split(".")[0]) for hit in found.neighbors[0].hits]
+        assert [tile(sheet, k) for k in (1, 2, 3)] == [colors[k] for k in hits]
 
 
-def test_pictures_that_are_gone_are_grey_and_counted(run, photos, query, tmp_path):
+def test_images_that_are_gone_are_gray_and_counted(run, photos, query, tmp_path):
     path = inv.write_embeddings(run, photos, tmp_path / "g.npz").path
     alone = tmp_path / "alone.png"
     query.rename(alone)
     found = inv.search(run, path, alone, k=2, sheet=tmp_path / "s.png")
-    assert found.notes == ("1 of the pictures found cannot be shown in the sheet.",)
+    assert found.notes == (
+        "1 of the images found cannot be shown in the sheet: they are gone, or nothing "
+        "says where they are.",
+    )
     with Image.open(tmp_path / "s.png") as sheet:
         assert tile(sheet, 1) == (0xE3, 0xE6, 0xEA)
 
 
 def test_queries_of_any_kind_and_mode(run, photos, tmp_path):
-    grey = Image.new("L", (50, 30), 90)
-    grey.save(tmp_path / "grey.png")
+    gray = Image.new("L", (50, 30), 90)
+    gray.save(tmp_path / "gray.png")
     clear = Image.new("RGBA", (20, 90), (9, 9, 9, 0))
     clear.save(tmp_path / "clear.webp")
     found = inv.search(
         run,
         photos,
-        [tmp_path / "grey.png", tmp_path / "clear.webp", grey],
+        [tmp_path / "gray.png", tmp_path / "clear.webp", gray],
         k=1,
         sheet=tmp_path / "s.png",
     )
-    assert len(found.neighbours) == 3
-    assert found.neighbours[0].hits == found.neighbours[2].hits
+    assert len(found.neighbors) == 3
+    assert found.neighbors[0].hits == found.neighbors[2].hits
+
+
+def test_a_result_is_shown_as_lines_and_as_a_table(run, tmp_path):
+    folder = tmp_path / "<odd>"
+    folder.mkdir()
+    Image.new("RGB", (16, 16), (9, 99, 9)).save(folder / "a&b.png")
+    result = inv.search(run, folder, folder / "a&b.png", k=2)
+    assert isinstance(result, inv.SearchResult) and len(result) == 1
+    (hits,) = result
+    assert [hit.name for hit in hits] == ["a&b.png"] and len(hits) == 1
+    path = folder / "a&b.png"
+    assert repr(result).splitlines() == [
+        f"{path} in 1 images:",
+        f"   1   1.000  {path}",
+        "The gallery has 1 images, fewer than k = 2: all are shown.",
+    ]
+    assert repr(hits).splitlines()[0] == f"{path}:"
+    page = result._repr_html_()
+    assert "&lt;odd&gt;/a&amp;b.png" in page and "<odd>" not in page
+
+
+def test_a_value_knows_where_its_images_are(run, photos, query, tmp_path):
+    value = inv.embed(run, photos)
+    found = inv.search(run, value, query, k=1, sheet=tmp_path / "s.png")
+    assert found.neighbors[0].hits[0].path == str(photos.resolve() / "dog/z.png")
+    assert found.notes == ()

@@ -56,7 +56,7 @@ def stopped_after(monkeypatch):
             yield lambda: next(calls) == n_steps
 
         with monkeypatch.context() as patch:
-            patch.setattr(_train, "asked_to_stop", asked)
+            patch.setattr(_train, "catch_signals", asked)
             folders = {}
             new_folder = _train.new_folder
             patch.setattr(

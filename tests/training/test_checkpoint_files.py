@@ -10,8 +10,12 @@ import pytest
 import torch
 
 from invariance.errors import TrainingError
+from invariance.folder import write_whole
 from invariance.training import _checkpoint, train
-from invariance.training._checkpoint import newest, random_states, save, write_whole
+from invariance.training import newest_checkpoint as newest
+
+# what is written is no public matter: only what is read back is
+from invariance.training._checkpoint import random_states, save
 
 
 def state(step):

@@ -17,7 +17,7 @@ def test_it_prints_shapes_and_chance_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
     assert "batch_size = 16  (default 128)" in said and "dry_run" not in said
     assert "images (16, 3, 16, 16) uint8 -> views [(16, 3, 16, 16)" in said
-    assert "features (16, 256) a view -> projections (16, 8)" in said
+    assert "features (16, 256) per view -> projections (16, 8)" in said
     assert f"chance is {math.log(31):.3f}" in said
     assert "parameters" in said and "memory:" in said and "time: about" in said
     assert said.rstrip().endswith("Nothing was written. Drop --dry-run to start.")
@@ -49,7 +49,7 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
             DataError,
             "of 128: use --batch-size 8 or less",
         ),
-        ({"optim": Optim(accumulate=99)}, DataError, "99 batches a step .* too many"),
+        ({"optim": Optim(accumulate=99)}, DataError, "99 batches per step .* too many"),
         ({"batch_size": 1}, SettingError, "batch_size must be at least 2: got 1"),
         ({"epochs": 0}, SettingError, "epochs must be at least 1: got 0"),
         ({"n_views": 1}, SettingError, "Contrast needs two views or more"),
@@ -75,7 +75,7 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         ({"image_size": 10**6}, TrainingError, "Out of memory before the first"),
         ({"optim": Optim(warmup=1.0)}, SettingError, "optim.warmup is a share"),
         ({"optim": Optim(accumulate=0)}, SettingError, "optim.accumulate must be"),
-        ({"machine": Machine(device="cuda")}, SettingError, "There is no CUDA GPU"),
+        ({"machine": Machine(device="cuda")}, SettingError, "there is no CUDA GPU"),
         ({"start_from": "nowhere"}, DataError, "There is no run or encoder file"),
     ],
 )

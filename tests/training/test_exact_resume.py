@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from invariance.training import Ess, Optim, Train, _train, train
+from invariance.training import Ess, Optim, Train, _finish, train
 
 RUNS = {
     "simclr": {},
@@ -158,12 +158,10 @@ def test_killed_while_evaluating_evaluates_again(small, pictures, monkeypatch):
         raise KeyboardInterrupt
 
     settings = small(evaluate=True, name="late")
-    monkeypatch.setattr(_train, "evaluate_run", killed)
+    monkeypatch.setattr(_finish, "evaluate_trained", killed)
     with pytest.raises(KeyboardInterrupt):
         train(settings, data=pictures)
     asked = []
-    monkeypatch.setattr(
-        _train, "evaluate_run", lambda *_: asked.append(1) or ([], ["evaluated"])
-    )
+    monkeypatch.setattr(_finish, "evaluate_trained", lambda *_: asked.append(1))
     run = train(Train(resume=f"{settings.out}/late", quiet=True), data=pictures)
     assert asked == [1] and (run.folder / "encoder.safetensors").exists()

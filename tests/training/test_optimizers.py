@@ -4,10 +4,11 @@ import copy
 
 import pytest
 import torch
+from timm.optim import Lars
 from torch import nn
 
 from invariance.training import LARS, Optim
-from invariance.training._optimizers import build_optimizer
+from invariance.training._optimizers import build_optimizer  # as the loop calls it
 
 
 def network():
@@ -46,6 +47,45 @@ def test_lars_is_its_slow_twin():
         slow_lars(slow, buffers, lr=2.0, momentum=0.8, decay=0.1)
     for a, b in zip(fast.parameters(), slow.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_lars_and_timms_part_only_where_the_header_says():
+    """Which is why LARS is ours: should timm's agree some day, take timm's."""
+    torch.manual_seed(0)
+    ours = nn.Parameter(torch.randn(4, 4))
+    theirs = nn.Parameter(ours.detach().clone())
+    settings = {"lr": 2.0, "momentum": 0.9, "weight_decay": 0.1}
+    a, b = LARS([ours], **settings), Lars([theirs], **settings)
+
+    def step(gradient):
+        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
+        a.step()
+        b.step()
+        return (ours.grad == gradient).all() and not (theirs.grad == gradient).all()
+
+    assert all(step(torch.randn(4, 4)) for _ in range(10))  # timm's changes gradients
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+    step(torch.zeros(4, 4))  # timm's decays by lr * weight_decay, a fifth
+    assert theirs.norm() < 0.9 * ours.norm()
+
+
+def test_the_state_of_a_checkpoint_made_before_fits():
+    module = network()
+    optimizer = build_optimizer(module, Optim(name="lars"), lr=0.1)
+    for p in module.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    state = optimizer.state_dict()
+    weights, others = state["param_groups"]
+    settings = {"lr": 0.1, "momentum": 0.9, "trust": 0.001}
+    assert weights == settings | {
+        **{"weight_decay": 1e-4, "adapt": True, "params": [0, 1]}
+    }
+    assert others == settings | {
+        **{"weight_decay": 0.0, "adapt": False, "params": [2, 3, 4, 5]}
+    }
+    shapes = [tuple(state["state"][k]["momentum_buffer"].shape) for k in range(6)]
+    assert shapes == [(7, 5), (3, 7), (7,), (7,), (7,), (3,)]
 
 
 def test_a_zero_weight_moves_by_its_plain_gradient():

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import invariance as inv
-from invariance.encoders import build_encoder, standardised
+from invariance.encoders import build_encoder, standardize
 from invariance.errors import DataError, SettingError, ShapeError, TrainingError
 from invariance.methods import Method
 from invariance.training import Optim, Run
@@ -36,7 +36,7 @@ def outputs(encoder):
 
 def test_a_finished_run(small, pictures):
     run = inv.train(small(), data=pictures)
-    assert isinstance(run, Run) and run.results == ()
+    assert isinstance(run, Run) and run.evaluation is None
     assert {path.name for path in run.folder.iterdir()} >= {
         "checkpoints",
         "config.yaml",
@@ -88,11 +88,11 @@ def test_what_cannot_be_loaded(tmp_path):
 
 def test_a_pretrained_network_keeps_its_large_stem(tmp_path):
     """Its weights are for the published stem, also where images are small."""
-    from invariance.encoders import build_encoder, standardised
-    from invariance.training._encoder_file import write
+    from invariance.encoders import build_encoder, standardize
+    from invariance.training import write_encoder as write
 
     encoder = build_encoder("resnet10t", image_size=32, stem="large")
-    encoder = standardised(encoder, [0.5] * 3, [0.2] * 3).eval()
+    encoder = standardize(encoder, [0.5] * 3, [0.2] * 3).eval()
     write(encoder, tmp_path / "encoder.safetensors")
     images = torch.rand(2, 3, 32, 32)
     loaded = inv.load(tmp_path / "encoder.safetensors")
@@ -132,7 +132,7 @@ def test_arrays_pairs_and_data_sets(small, pictures):
 
 def test_own_arrays_are_not_viewed_as_shapes(small, pictures, capsys):
     """The recipe for shapes turns images by any angle, which others may not bear."""
-    from invariance.training._plan import make_plan
+    from invariance.training import make_plan
     from invariance.views import RandomRotation
 
     views = make_plan(small(), data=pictures).views
@@ -176,7 +176,8 @@ def test_labels_give_knn_readings_and_a_final_table(small, pictures, capsys):
     run = inv.train(settings, data=(images, labels))
     knn = {m["step"]: m["knn"] for m in run.metrics if "knn" in m}
     assert knn.keys() == {4, 8} and all(0 <= value <= 1 for value in knn.values())
-    assert [row.features for row in run.results] == [
+    kinds = dict.fromkeys(row["features"] for row in run.evaluation.rows)
+    assert list(kinds) == [
         "raw pixels",
         "untrained encoder",
         "trained encoder",
@@ -184,15 +185,11 @@ def test_labels_give_knn_readings_and_a_final_table(small, pictures, capsys):
     ]
     lines = (run.folder / "evaluation.jsonl").read_text().splitlines()
     written = [json.loads(line) for line in lines]
-    assert [(w["features"], w["protocol"]) for w in written] == [
-        (row.features, protocol)
-        for row in run.results
-        for protocol in ("knn", "linear")
-    ]
-    assert written[4]["value"] == run.results[2].knn.accuracy
-    assert written[4]["n_test"] == 6 and written[4]["data"] == "the array"
+    assert written == list(run.evaluation.rows)
+    assert {row["n_test"] for row in written} == {6}
+    assert {row["data"] for row in written} == {"the array"}
     run = inv.train(settings, data=images)
-    assert not any("knn" in m for m in run.metrics) and run.results == ()
+    assert not any("knn" in m for m in run.metrics) and run.evaluation is None
     assert not (run.folder / "encoder-best.safetensors").exists()
     readings = json.loads((run.folder / "diagnostics.json").read_text())["readings"]
     assert {r["of"] for r in readings} == {"h", "z"}
@@ -273,7 +270,7 @@ def test_a_single_class_is_not_scored_and_not_learned_from(small, pictures, caps
     run = inv.train(small(evaluate=True, epochs=1), data=alone)
     said = capsys.readouterr().out
     assert "a single class in these data, so nothing to score" in said
-    assert run.results == () and (run.folder / "encoder.safetensors").exists()
+    assert run.evaluation is None and (run.folder / "encoder.safetensors").exists()
     with pytest.raises(DataError, match=r"supcon tells classes apart and .* only one"):
         inv.train(small(method="supcon"), data=alone)
 
@@ -330,7 +327,7 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
     ],
 )
 def test_images_that_are_none_for_an_encoder(images, message, our_errors):
-    encoder = standardised(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
+    encoder = standardize(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
     with pytest.raises(ShapeError, match=message):
         encoder(images)
 

@@ -5,14 +5,14 @@ import math
 import pytest
 
 from invariance.errors import SettingError
-from invariance.training import Ess, Machine, Optim, Train
-from invariance.training._config import (
-    differences,
-    from_dict,
+from invariance.folder import (
+    differing_settings,
     read_yaml,
+    settings_from,
     to_dict,
     to_yaml,
 )
+from invariance.training import Ess, Machine, Optim, Train
 from invariance.training._schedule import peak_rate, rate_at
 
 CHANGED = Train(
@@ -40,7 +40,7 @@ def test_round_trip(settings, tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text(to_yaml(settings), encoding="utf-8")
     assert read_yaml(Train, path) == settings
-    assert from_dict(Train, to_dict(settings)) == settings
+    assert settings_from(Train, to_dict(settings)) == settings
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,9 @@ def test_numbers_as_people_write_them(text, value, tmp_path):
 
 
 def test_a_precision_may_be_written_as_a_number():
-    assert from_dict(Train, {"machine": {"precision": 32}}).machine.precision == "32"
+    assert (
+        settings_from(Train, {"machine": {"precision": 32}}).machine.precision == "32"
+    )
 
 
 MISTAKES = {
@@ -103,7 +105,7 @@ MISTAKES = {
 @pytest.mark.parametrize("values, message", MISTAKES.values(), ids=MISTAKES)
 def test_mistakes_are_named(values, message):
     with pytest.raises(SettingError) as error:
-        from_dict(Train, values, "here")
+        settings_from(Train, values, "here")
     assert message in str(error.value)
 
 
@@ -128,7 +130,7 @@ def test_files_that_are_no_settings(tmp_path):
 
 
 def test_differences_have_dotted_names():
-    found = differences(Train(epochs=3, optim=Optim(lr=0.1)), Train())
+    found = differing_settings(Train(epochs=3, optim=Optim(lr=0.1)), Train())
     assert found == {"epochs": (3, 20), "optim.lr": (0.1, None)}
 
 

@@ -22,7 +22,7 @@ from invariance.views import (
     multi_crop,
     simclr,
 )
-from invariance.views import _view_set as module
+from invariance.views import _view_set as module  # the size of pieces is changed
 
 
 def batch(n=10, c=3, size=24):

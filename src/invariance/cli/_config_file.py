@@ -25,6 +25,6 @@ def split_config_file(arguments: list[str]) -> tuple[list[str], Train]:
             rest.append(word)
     if path is None:
         return rest, Train()
-    from ..training._config import read_yaml
+    from ..folder import read_yaml
 
     return rest, read_yaml(Train, path)

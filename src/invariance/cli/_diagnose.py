@@ -33,31 +33,29 @@ class Diagnose:
     def run(self) -> int:
         """Read, print, and say where the readings are."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
-        from ..runs import diagnose
-        from ..runs._diagnose import keep_readings
-        from ..runs._diagnosis_table import lines
+        from ..runs import diagnose, keep_readings, render_diagnosis
 
         def say(line: str) -> None:
             if not self.json:
                 print(line, file=sys.stderr, flush=True)
 
-        found = diagnose(
+        diagnosis = diagnose(
             self.folder,
             data=self.data,
             batch_size=self.batch_size,
             pool=self.pool,
-            root=self.data_root,
+            data_root=self.data_root,
             device=self.device,
             keep=False,  # after they are shown, so that a full disk takes nothing
             say=say,
         )
         if self.json:
-            print(json.dumps(found.as_dict(), ensure_ascii=False), flush=True)
-            keep_readings(self.folder, found)
+            print(json.dumps(diagnosis.as_dict(), ensure_ascii=False), flush=True)
+            keep_readings(self.folder, diagnosis)
             return 0
         width = min(shutil.get_terminal_size().columns, 120)
-        print(*lines(found, width), sep="\n", flush=True)
-        keep_readings(self.folder, found)
+        print(*render_diagnosis(diagnosis, width), sep="\n", flush=True)
+        keep_readings(self.folder, diagnosis)
         print(f"readings: {self.folder}/diagnostics.json")
         print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
         return 0

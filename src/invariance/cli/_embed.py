@@ -1,4 +1,4 @@
-"""``invariance embed``: features of every picture, in a file."""
+"""``invariance embed``: features of every image, in a file."""
 
 import os
 import shlex
@@ -41,7 +41,7 @@ class Embed:
     def run(self) -> int:
         """Embed, then say where the file is and what came of it."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from ..data._unreadable import sentence
+        from ..data import describe_unreadable
         from ..runs import write_embeddings
 
         again = "the same command goes on where it stopped"
@@ -63,7 +63,7 @@ class Embed:
         except KeyboardInterrupt:
             print(f"invariance: interrupted; {again}.", file=sys.stderr)
             return 130
-        for line in sentence(done.unreadable, "left out"):
+        for line in describe_unreadable(done.unreadable, "left out"):
             print(line, file=sys.stderr)
         rate = done.n_new / max(done.seconds, 1e-9)
         print(

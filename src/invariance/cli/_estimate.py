@@ -2,19 +2,22 @@
 
 import json
 import os
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from tyro import conf
 
+from ._estimate_figure import draw
+
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..estimators import Checkpoint, Estimate
 
-DRAWN = (".png", ".pdf", ".svg", ".jpg", ".webp")
+FIGURES = (".png", ".pdf", ".svg", ".jpg", ".webp")
+HEAD = ("estimator", "nats", "bits", "error", "ceiling", "lower bound", "steps", "s")
 USUAL = ("auto", "info_nce", "smile", "gaussian")
 
 
@@ -33,15 +36,15 @@ class EstimateCommand:
     seed: int = 0
     """Of the split, the weights and the batches."""
     batch_size: int = 256
-    """Rows a training step."""
+    """Rows per training step."""
     max_steps: int = 3000
     """Training steps at most; validation rows stop it earlier."""
     max_rows: int | None = None
-    """Use at most so many rows, drawn at random."""
+    """Use at most this many rows, drawn at random."""
     drop_missing: bool = False
     """Leave rows with NaN or infinite numbers out."""
     device: str = "cpu"
-    """Where networks are trained."""
+    """Where networks are trained: cpu, cuda or auto."""
     figure: str = "information.png"
     """Where to draw the training curves with their ceilings; '' draws nothing."""
     json: bool = False
@@ -52,165 +55,129 @@ class EstimateCommand:
     def run(self) -> int:
         """Estimate, print the table, draw the figure."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from ..errors import DataError, SettingError, unknown
-        from ..estimators import ESTIMATORS
+        from ..errors import DataError, SettingError
+        from ..estimators import ESTIMATORS, find_estimator
 
         names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators
         if not names:
             raise SettingError("Name an estimator, or leave the usual ones.")
         for name in names:
-            if name not in ESTIMATORS:
-                raise SettingError(unknown("estimator", name, ESTIMATORS))
-        ending = Path(self.figure).suffix.lower()
-        if self.figure and ending not in DRAWN:
+            find_estimator(name)
+        if self.figure and Path(self.figure).suffix.lower() not in FIGURES:
             raise SettingError(
                 f"The figure {self.figure!r} has no ending that can be drawn: use "
-                f"{', '.join(DRAWN)}, or '' for no figure."
+                f"{', '.join(FIGURES)}, or '' for no figure."
             )
-        x, y, notes = self._variables()
+        x, y, notes = self._read_variables()
+        columns = [z.shape[1] if z.ndim > 1 else 1 for z in (x, y)]
         if not self.json:
-            print(f"{self.x} and {self.y}: {len(x):,} rows, {width(x)} and {width(y)}")
+            widths = " and ".join(f"{n} column{'s' * (n != 1)}" for n in columns)
+            print(f"{self.x} and {self.y}: {len(x):,} rows, {widths}")
             for note in notes:
                 print(f"  {note}")
-        results, refused = self._estimates(x, y, names)
-        picture, problem = None, None
+        results, refused = self._estimate(x, y, names)
+        figure, problem = None, None
         try:
-            picture = self._draw([e for e, _ in results]) if self.figure else None
-        except DataError as cause:  # told after the numbers, which took the time
+            if self.figure:
+                title = f"{self.x} and {self.y}"
+                figure = draw([e for e, _ in results], Path(self.figure), title=title)
+        except DataError as cause:  # raised after the numbers, which took the time
             problem = cause
         if self.json:
-            print(json.dumps(self._as_json(x, y, notes, results, refused, picture)))
+            answer = {
+                "x": self.x,
+                "y": self.y,
+                "rows": len(x),
+                "x_columns": columns[0],
+                "y_columns": columns[1],
+                "notes": notes,
+                "estimates": [{**e.as_dict(), "seconds": s} for e, s in results],
+                "refused": refused,
+                "figure": str(figure) if figure else None,
+            }
+            print(json.dumps(answer))
         else:
             show(results, refused)
-            if picture:
-                print(f"figure: {picture}")
+            if figure:
+                print(f"figure: {figure}")
         if problem is not None:
             raise problem
         return 0
 
-    def _variables(self) -> Any:
+    def _read_variables(self) -> "tuple[np.ndarray, np.ndarray, list[str]]":
+        """Both variables, and notes on how their rows were matched or drawn."""
         import numpy as np
 
-        from ..data import paired, read_variable
         from ..errors import DataError, SettingError
+        from ..estimators import pair_rows, read_variable
 
-        x, y, note = paired(read_variable(self.x), read_variable(self.y))
+        x, y, note = pair_rows(read_variable(self.x), read_variable(self.y))
         notes = [note] if note else []
         if len(x) != len(y):
             raise DataError(
                 f"{self.x} has {len(x):,} rows and {self.y} {len(y):,}: row i of one "
                 "must belong to row i of the other. Leave out what has no partner."
             )
-        most = self.max_rows
-        if most is not None and most < 4:
+        most = len(x) if self.max_rows is None else self.max_rows
+        if self.max_rows is not None and most < 4:
             raise SettingError(f"--max-rows must be at least 4, got {most}.")
-        if most is not None and most < len(x):
-            rows = np.random.default_rng(self.seed).permutation(len(x))[:most]
+        if most < len(x):
+            rows = np.sort(np.random.default_rng(self.seed).permutation(len(x))[:most])
             notes.append(f"{most:,} of {len(x):,} rows drawn at random")
-            x, y = x[np.sort(rows)], y[np.sort(rows)]
+            x, y = x[rows], y[rows]
         return np.array(x), np.array(y), notes
 
-    def _estimates(self, x: Any, y: Any, names: tuple[str, ...]) -> Any:
+    def _estimate(
+        self, x: "np.ndarray", y: "np.ndarray", names: tuple[str, ...]
+    ) -> "tuple[list[tuple[Estimate, float]], dict[str, str]]":
         """Estimates with their seconds, and the estimators that refused, with reasons.
 
         An estimator that does not suit the data is a line of the table; data that suit
         none are an error.
         """
         from ..errors import DataError
-        from ..estimators import estimate_mi
+        from ..estimators import estimate_mi, find_estimator
+        from ..progress import Progress
 
         results: list[tuple[Estimate, float]] = []
         refused: dict[str, str] = {}
         for name in names:
             start = time.perf_counter()
-            watch = None if self.json or self.quiet else watcher(name)
+            quiet = self.json or self.quiet or not find_estimator(name).trained
+            steps = Progress(self.max_steps, unit=f"steps of {name}", quiet=quiet)
+
+            def show_step(c: "Checkpoint", steps: Progress = steps) -> None:
+                steps.reach(c.step, f"validation {c.validation:.3f} nats")
+
             try:
-                e = estimate_mi(
-                    x,
-                    y,
-                    estimator=name,
-                    critic=self.critic,
-                    seed=self.seed,
-                    batch_size=self.batch_size,
-                    max_steps=self.max_steps,
-                    drop_missing=self.drop_missing,
-                    device=self.device,
-                    progress=watch,
-                )
+                with steps:
+                    estimate = estimate_mi(
+                        x,
+                        y,
+                        estimator=name,
+                        critic=self.critic,
+                        seed=self.seed,
+                        batch_size=self.batch_size,
+                        max_steps=self.max_steps,
+                        drop_missing=self.drop_missing,
+                        device=self.device,
+                        progress=show_step,
+                    )
             except DataError as error:
                 if len(names) == 1:
                     raise
                 refused[name] = str(error)
                 continue
-            results.append((e, time.perf_counter() - start))
-            if e.std_error == 0:
-                break  # settled without estimating: the others would say the same
+            results.append((estimate, round(time.perf_counter() - start, 3)))
+            if estimate.exact:
+                break  # the other estimators would answer the same
         if not results:
             raise DataError(next(iter(refused.values())))
         return results, refused
 
-    def _draw(self, results: "list[Estimate]") -> Path:
-        from ._estimate_figure import draw
-
-        return draw(results, Path(self.figure), title=f"{self.x} and {self.y}")
-
-    def _as_json(
-        self, x: Any, y: Any, notes: Any, results: Any, refused: Any, picture: Any
-    ) -> dict[str, Any]:
-        return {
-            "x": self.x,
-            "y": self.y,
-            "rows": len(x),
-            "x_columns": int(x.shape[1]) if x.ndim > 1 else 1,
-            "y_columns": int(y.shape[1]) if y.ndim > 1 else 1,
-            "notes": notes,
-            "estimates": [{**e.as_dict(), "seconds": round(s, 3)} for e, s in results],
-            "refused": refused,
-            "figure": str(picture) if picture else None,
-        }
-
-
-def width(z: Any) -> str:
-    """How many columns, in words."""
-    n = z.shape[1] if z.ndim > 1 else 1
-    return f"{n} column{'s' * (n != 1)}"
-
-
-def claim(e: "Estimate") -> str:
-    """What the number is, in a word or two."""
-    if e.std_error == 0:
-        return "exact"
-    return ("certified" if e.lower_bound else "no") + ", SATURATED" * e.saturated
-
-
-def watcher(name: str) -> "Callable[[Checkpoint], None]":
-    """Prints a line that rewrites itself on a terminal, or one now and then."""
-    live = sys.stderr.isatty()
-
-    def say(c: "Checkpoint") -> None:
-        text = f"  {name}: step {c.step}, validation {c.validation:.3f} nats"
-        if live:
-            print(f"\r{text:<70}", end="", file=sys.stderr, flush=True)
-        elif c.step and c.step % 1000 == 0:
-            print(text, file=sys.stderr, flush=True)
-
-    return say
-
 
 def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> None:
     """The table, and the first answer in words."""
-    if sys.stderr.isatty():
-        print("\r" + " " * 72 + "\r", end="", file=sys.stderr, flush=True)
-    head = (
-        "estimator",
-        "nats",
-        "bits",
-        "error",
-        "ceiling",
-        "lower bound",
-        "steps",
-        "s",
-    )
     rows = [
         (
             e.estimator,
@@ -218,18 +185,20 @@ def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> No
             f"{e.bits:.3f}",
             f"{e.std_error:.3f}",
             "none" if e.ceiling is None else f"{e.ceiling:.2f}",
-            claim(e),
+            describe_claim(e),
             str(e.steps or ""),
-            f"{s:.1f}",
+            f"{seconds:.1f}",
         )
-        for e, s in results
+        for e, seconds in results
     ]
-    sizes = [max(len(r[k]) for r in [head, *rows]) for k in range(len(head))]
+    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
     print()
-    for row in [head, *rows]:
+    for row in [HEAD, *rows]:
         cells = [
-            f"{c:<{n}}" if k in (0, 5) else f"{c:>{n}}"
-            for k, (c, n) in enumerate(zip(row, sizes, strict=True))
+            cell.ljust(width)
+            if title in ("estimator", "lower bound")
+            else cell.rjust(width)
+            for cell, width, title in zip(row, widths, HEAD, strict=True)
         ]
         print("  ".join(cells).rstrip())
     print()
@@ -241,3 +210,10 @@ def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> No
         print(f"Note: {note}")
     for name, why in refused.items():
         print(f"Not run: {name}: {why}")
+
+
+def describe_claim(e: "Estimate") -> str:
+    """What the number is, in a word or two."""
+    if e.exact:
+        return "exact"
+    return ("certified" if e.lower_bound else "no") + ", SATURATED" * e.saturated

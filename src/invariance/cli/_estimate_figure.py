@@ -21,23 +21,21 @@ def draw(results: "list[Estimate]", path: Path, *, title: str) -> Path:
         1, 2, figsize=(9, 4), width_ratios=[3, 2], sharey=True, layout="constrained"
     )
     for k, e in enumerate(results):
-        colour = f"C{k % 10}"
+        color = f"C{k % 10}"
         if e.history:
             steps = [c.step for c in e.history]
-            left.plot(steps, [c.validation for c in e.history], color=colour)
-            left.plot(
-                steps, [c.train for c in e.history], color=colour, ls="--", lw=0.8
-            )
+            left.plot(steps, [c.validation for c in e.history], color=color)
+            left.plot(steps, [c.train for c in e.history], color=color, ls="--", lw=0.8)
             if e.history[0].ceiling is not None:
-                left.axhline(e.history[0].ceiling, color=colour, ls=":", lw=1)
+                left.axhline(e.history[0].ceiling, color=color, ls=":", lw=1)
         if not math.isfinite(e.nats):
             continue
-        room = [[e.nats - e.interval[0]], [e.interval[1] - e.nats]]
-        room = [[max(0.0, r[0])] for r in room]
+        below, above = e.nats - e.interval[0], e.interval[1] - e.nats
+        bars = [[max(0.0, below)], [max(0.0, above)]]
         mark = "^" if e.lower_bound else "o"
-        right.errorbar([k], [e.nats], yerr=room, fmt=mark, color=colour, capsize=3)
+        right.errorbar([k], [e.nats], yerr=bars, fmt=mark, color=color, capsize=3)
         if e.ceiling is not None:
-            right.plot([k - 0.3, k + 0.3], [e.ceiling] * 2, color=colour, ls=":", lw=1)
+            right.plot([k - 0.3, k + 0.3], [e.ceiling] * 2, color=color, ls=":", lw=1)
     left.set(xlabel="step", ylabel="nats", title="training (solid: validation rows)")
     if not any(e.history for e in results):
         left.text(

@@ -39,11 +39,11 @@ class Evaluate:
     )
     """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train."""
     seeds: int = 1
-    """Repeat what draws at random so often."""
+    """How often to repeat what draws at random."""
     supervised: bool = False
     """Also train the same network with all labels, to compare."""
-    limit: int | None = None
-    """Fit on at most so many training images. Default: all."""
+    limit: int = 10_000
+    """Fit with at most so many training images, evenly spread; 0 is all."""
     data_root: str | None = None
     """Where named sets are kept. Default: where the run found them."""
     device: str = "auto"
@@ -61,29 +61,29 @@ class Evaluate:
             if not self.json:
                 print(line, file=sys.stderr, flush=True)
 
-        found = evaluate(
+        evaluation = evaluate(
             self.runs,
             data=self.data,
             protocols=self.protocols,
             seeds=self.seeds,
             supervised=self.supervised,
             limit=self.limit,
-            root=self.data_root,
+            data_root=self.data_root,
             device=self.device,
             say=say,
         )
         if self.json:
-            for row in found.rows:
+            for row in evaluation.rows:
                 print(json.dumps(row, ensure_ascii=False))
-            for note in found.notes:
+            for note in evaluation.notes:
                 print(json.dumps({"note": note}, ensure_ascii=False))
         else:
-            print(found)
-        if found.unsaved:
-            raise DataError(" ".join(found.unsaved))
+            print(evaluation)
+        if evaluation.unsaved:
+            raise DataError(" ".join(evaluation.unsaved))
         if self.json:
             return 0
-        folders = list(dict.fromkeys(row["run"] for row in found.rows))
+        folders = list(dict.fromkeys(row["run"] for row in evaluation.rows))
         for folder in folders:
             print(f"scores: {folder}/evaluation.jsonl")
         print(f"see them: {shlex.join(['invariance', 'report', *folders])}")

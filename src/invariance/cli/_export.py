@@ -3,7 +3,7 @@
 import shlex
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tyro import conf
 
@@ -14,19 +14,28 @@ class Export:
 
     run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
     """A run folder, or an encoder.safetensors file."""
-    to: Literal["safetensors", "timm", "torchscript", "onnx"]
-    """safetensors is for invariance.load; timm for timm.create_model; torchscript and
-    onnx take float images in [0, 1] and need nothing of this package."""
+    to: Annotated[str, conf.arg(metavar="{safetensors,timm,pt2,onnx}")]
+    """safetensors is for invariance.load; timm for timm.create_model; pt2 (for
+    torch.export.load) and onnx take float images in [0, 1] and need nothing of this
+    package."""
     out: Annotated[str | None, conf.arg(aliases=["-o"])] = None
     """File to write. Default: named after the run, in this folder."""
     overwrite: bool = False
     """Replace a file that is there."""
+    quiet: bool = False
+    """Print the result only."""
 
     def run(self) -> int:
         """Export, then say how far the file is from the original and how to use it."""
         from ..runs import export
 
-        done = export(self.run_folder, self.to, self.out, overwrite=self.overwrite)
+        done = export(
+            self.run_folder,
+            self.to,
+            self.out,
+            overwrite=self.overwrite,
+            quiet=self.quiet,
+        )
         for note in done.notes:
             print(note, file=sys.stderr)
         sizes = ", ".join(map(str, done.batch_sizes))

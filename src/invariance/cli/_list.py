@@ -29,7 +29,7 @@ class List:
     """Folder of run folders."""
 
     def run(self) -> int:
-        """Print one line an entry."""
+        """Print one line per entry."""
         if self.where is not None and self.what != "runs":
             raise SettingError(
                 f"Only runs can be chosen by an expression: got {self.where!r} for "
@@ -84,7 +84,9 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         for name, recipe in RECIPES.items():
             yield name, (recipe.__doc__ or "").strip().splitlines()[0]
     else:
-        from ..runs import overviews
+        from ..folder import overviews
+        from ..training import complete_settings
 
-        for run in overviews(command.out, command.where):
+        runs = overviews(command.out, command.where, complete=complete_settings)
+        for run in runs:
             yield str(run.folder), run.line()

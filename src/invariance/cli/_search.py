@@ -23,7 +23,7 @@ class Search:
     k: int = 10
     """How many to find for each."""
     sheet: str | None = None
-    """Draw what was found into this PNG file."""
+    """Draw the images found into this PNG file."""
     split: Literal["all", "train", "test"] = "all"
     """Part of the data."""
     limit: int | None = None
@@ -41,7 +41,7 @@ class Search:
     quiet: bool = False
     """Print the result only."""
     json: bool = False
-    """Print one line of JSON a query."""
+    """Print one line of JSON per query."""
 
     def run(self) -> int:
         """Search, then print a line for each image found."""
@@ -49,9 +49,8 @@ class Search:
         import json
 
         from ..runs import search
-        from ..runs._images import on_one_line
 
-        found = search(
+        result = search(
             self.run_folder,
             self.data,
             self.query,
@@ -66,18 +65,13 @@ class Search:
             max_bad_fraction=self.max_bad_fraction,
             quiet=self.quiet,
         )
-        for note in found.notes:
+        for note in result.notes:
             print(note, file=sys.stderr)
-        for one in found.neighbours:
-            if self.json:
-                print(json.dumps(asdict(one)))
-                continue
-            print(f"{on_one_line(one.query)} in {found.n_gallery:,} images:")
-            for hit in one.hits:
-                what = f"  {hit.class_name}" if hit.class_name else ""
-                where = on_one_line(hit.path or hit.name)
-                print(f"{hit.rank:>4}  {hit.score:6.3f}  {where}{what}")
+        lines = result.lines()
+        if self.json:
+            lines = [json.dumps(asdict(hits)) for hits in result]
+        print("\n".join(lines))
         if self.sheet:
-            said = f"contact sheet: {shlex.quote(self.sheet)}"
-            print(said, file=sys.stderr if self.json else sys.stdout)
+            line = f"contact sheet: {shlex.quote(self.sheet)}"
+            print(line, file=sys.stderr if self.json else sys.stdout)
         return 0

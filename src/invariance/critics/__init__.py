@@ -10,17 +10,17 @@ They are what mutual-information estimators train. ``Exact`` is the critic nobod
 outside of tests, and ``Gaussian`` a good one to start from.
 """
 
-from ._additive import Additive
-from ._bilinear import Bilinear
-from ._build import CRITICS, build_critic
-from ._concatenated import Concatenated
-from ._cosine import Cosine
-from ._critic import Critic
-from ._exact import Exact
-from ._gaussian import Gaussian, Residual, gaussian_critic
-from ._mlp import mlp
-from ._penalties import PENALTIES, gradient_penalty
-from ._separable import Separable
+from ._critic import PENALTIES, Critic, gradient_penalty, mlp
+from ._fixed import Exact, Gaussian, Residual, gaussian_critic
+from ._networks import (
+    CRITICS,
+    Additive,
+    Bilinear,
+    Concatenated,
+    Cosine,
+    Separable,
+    build_critic,
+)
 
 __all__ = [
     "CRITICS",

@@ -1,4 +1,4 @@
-r"""What a critic is: a number for every pair of a row of x and a row of y.
+r"""What a critic is, the small network inside one, and penalties on its slopes.
 
 $$g_{ij} = g(x_i, y_j),\qquad
 g^*(x,y) = \log\frac{p(x,y)}{p(x)p(y)} \;(+\,c(x)\text{ for InfoNCE})$$
@@ -9,14 +9,19 @@ diagonal comes from the joint distribution and the rest from the product of marg
 
 from abc import abstractmethod
 from collections.abc import Callable
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
+from torch.nn.utils import parametrizations
 from torch.utils.checkpoint import checkpoint
+
+from ..errors import SettingError, unknown
 
 PAIRS_AT_ONCE = 2**15
 """Pairs that a critic with work for each pair holds at a time."""
+PENALTIES = ("none", "wgan", "zero")
 
 
 class Critic(nn.Module):
@@ -29,13 +34,13 @@ class Critic(nn.Module):
         """The scores of all pairs."""
 
     @abstractmethod
-    def paired(
+    def score_pairs(
         self, x: Float[Tensor, "n dx"], y: Float[Tensor, "n dy"]
     ) -> Float[Tensor, " n"]:
         """The scores of row i of x with row i of y only."""
 
 
-def in_row_chunks(
+def score_in_chunks(
     score: Callable[[Tensor, Tensor], Tensor],
     a: Float[Tensor, "n p"],
     b: Float[Tensor, "m q"],
@@ -52,4 +57,66 @@ def in_row_chunks(
         checkpoint(score, part, b, use_reentrant=False) if again else score(part, b)
         for part in a.split(rows)
     ]
-    return torch.cat([p for p in parts if isinstance(p, Tensor)])
+    return torch.cat(parts)
+
+
+def linear(inputs: int, outputs: int, *, spectral_norm: bool = False) -> nn.Module:
+    """A linear layer; ``spectral_norm`` divides its matrix by its largest gain.
+
+    Layers of gain one keep the slope of the whole critic bounded, which also caps the
+    information it can show.
+    """
+    layer = nn.Linear(inputs, outputs)
+    return parametrizations.spectral_norm(layer) if spectral_norm else layer
+
+
+def mlp(
+    inputs: int, outputs: int, *, width: int, depth: int, spectral_norm: bool = False
+) -> nn.Sequential:
+    """``depth`` hidden layers of ``width`` units with ReLU, and a linear one."""
+    sizes = [inputs, *[width] * depth]
+    hidden = [
+        part
+        for a, b in pairwise(sizes)
+        for part in (linear(a, b, spectral_norm=spectral_norm), nn.ReLU())
+    ]
+    return nn.Sequential(
+        *hidden, linear(sizes[-1], outputs, spectral_norm=spectral_norm)
+    )
+
+
+def gradient_penalty(
+    critic: Critic,
+    x: Float[Tensor, "n dx"],
+    y: Float[Tensor, "n dy"],
+    *,
+    kind: str = "zero",
+    generator: Generator | None = None,
+) -> Float[Tensor, ""]:
+    r"""A penalty on how fast a critic changes; differentiable, to be added to a loss.
+
+    $$P_{\text{wgan}} = E\big(\|\nabla_z g(\hat z)\|-1\big)^2,\qquad
+    P_{\text{zero}} = E\|\nabla_z g(z)\|^2,\qquad z = [x, y]$$
+
+    "wgan" pulls slopes to one on lines between joint and product pairs; "zero" pulls
+    them to zero at the pairs themselves, which suits critics of f-divergences; "none"
+    is 0. Both trade the information a critic can show against its variance.
+    """
+    if kind not in PENALTIES:
+        raise SettingError(unknown("gradient penalty", kind, PENALTIES))
+    if kind == "none":
+        return x.new_zeros(())
+    other = y.roll(1, 0)  # rows of another sample: pairs from the product
+    if kind == "wgan":
+        t = torch.rand(len(x), 1, generator=generator, dtype=x.dtype).to(x.device)
+        a, b = x, t * y + (1 - t) * other
+    else:
+        a, b = torch.cat([x, x]), torch.cat([y, other])
+    a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+    with torch.enable_grad():
+        score = critic.score_pairs(a, b).sum()
+        slopes = torch.cat(torch.autograd.grad(score, (a, b), create_graph=True), 1)
+    if kind == "zero":
+        return slopes.square().sum(1).mean()
+    # the norm of an all-zero slope has no gradient without the small number
+    return ((slopes.square().sum(1) + 1e-12).sqrt() - 1).square().mean()

@@ -1,11 +1,16 @@
-"""Arrays of pictures, from Python or from a file.
+"""Arrays of images, from Python, an ``.npy`` file or an ``.npz`` archive.
 
-Layouts: n h w (grey), n h w c or n c h w with 1, 3 or 4 channels (4: alpha, put on
+Layouts: n h w (gray), n h w c or n c h w with 1, 3 or 4 channels (4: alpha, put on
 white). Where both would do, a torch tensor is n c h w and a numpy array n h w c.
 Values: uint8 as they are; bool as 0 and 255; uint16 over their whole range; other
 integers when within 0..255; floats within 0..1 times 255, within 0..255 rounded.
+
+An ``.npy`` file is mapped, not loaded, so it may be larger than the memory. An archive
+may name its arrays as Keras does (x_train, y_train, x_test, ...), as MedMNIST does
+(train_images, train_labels, ...), or simply images and labels.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,38 +19,35 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..errors import DataError
-from ._decode import as_picture, square
-from ._rows import Chosen
-from ._source import NO_LABEL, Items, Read
-from ._split import held_out
+from ._decode import crop_square, to_pillow
+from ._image_source import Items, Read, Request
+from ._subset import join, split_items
 
+IMAGE_KEYS = ("images", "x", "data", "arr_0")
+LABEL_KEYS = ("labels", "y", "targets", "arr_1")
+PART_KEYS = (
+    {"train": ("x_train", "y_train"), "test": ("x_test", "y_test")},
+    {
+        "train": ("train_images", "train_labels"),
+        "test": ("test_images", "test_labels"),
+    },
+)
 CHANNELS = (1, 3, 4)
 ROWS_AT_ONCE = 1024
 MOST_CLASSES = 1_000_000
 
 
-class Pixels:
+class Pixels(Items):
     """Rows of one array, brought to one size and number of channels when read."""
 
-    def __init__(
-        self,
-        images: Any,
-        labels: Any = None,
-        *,
-        image_size: int | None = None,
-        channels: int | None = None,
-        class_names: tuple[str, ...] = (),
-        name: str = "the array",
-    ):
-        self.images, self.channels_first = arranged(images, name)
-        self.factor = factor(self.images, name)
+    def __init__(self, images: Any, labels: Any, name: str, request: Request):
+        self.images, self.channels_first = find_layout(images, name)
+        self.factor = find_factor(self.images, name)
         one = self._row(0)
-        size = image_size or min(one.shape[:2])
-        channels = channels or (1 if one.shape[2] == 1 else 3)
+        size = request.image_size or min(one.shape[:2])
+        channels = request.channels or (1 if one.shape[2] == 1 else 3)
         self.shape = (channels, size, size)
-        self.labels, found_names = checked_labels(labels, len(self.images), name)
-        self.class_names = class_names or found_names
-        self.paths: tuple[str, ...] | None = None
+        self.labels, self.class_names = number_labels(labels, len(self.images), name)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -56,8 +58,8 @@ class Pixels:
         if row.shape == (h, w, c):
             image = torch.from_numpy(np.ascontiguousarray(row.transpose(2, 0, 1)))
         else:
-            image = square(as_picture(row), h, c)
-        return image, NO_LABEL if self.labels is None else int(self.labels[i])
+            image = crop_square(to_pillow(row), h, c)
+        return image, self.label(i)
 
     def _row(self, i: int) -> UInt8[np.ndarray, "h w c"]:
         row = np.array(self.images[i])
@@ -84,24 +86,45 @@ class Pixels:
             self.images = np.memmap(*state["images"])
 
 
-def read_arrays(
-    images: Any,
-    labels: Any = None,
-    *,
-    name: str,
-    split: str,
-    image_size: int | None,
-    channels: int | None,
-) -> Read:
-    """One split of an array that has none of its own."""
-    items: Items = Pixels(
-        images, labels, image_size=image_size, channels=channels, name=name
-    )
-    rows = held_out([str(i) for i in range(len(items))], split, name)
-    return Read(name, items if split == "all" else Chosen(items, rows))
+def read_arrays(images: Any, labels: Any, name: str, request: Request) -> Read:
+    """One part of an array that has no parts of its own."""
+    items = Pixels(images, labels, name, request)
+    return Read(name, split_items(items, request.split, name))
 
 
-def arranged(images: Any, name: str) -> tuple[np.ndarray, bool]:
+def read_array_file(path: Path, request: Request) -> Read:
+    """An .npy file of images, or an .npz archive of images and labels."""
+    name = path.name
+    try:
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        archive = {"images": stored} if isinstance(stored, np.ndarray) else dict(stored)
+    except Exception as error:
+        why = str(error)
+        if "allow_pickle" in why:  # what numpy takes text and anything else for
+            why = "numpy did not write it, or it holds objects"
+        raise DataError(
+            f"{str(path)!r} cannot be read as a numpy file ({why}): "
+            "save plain numbers with numpy.save or numpy.savez."
+        ) from error
+    for keys in PART_KEYS:
+        if all(images in archive for images, _ in keys.values()):
+            chosen = [keys[part] for part in keys if request.split in (part, "all")]
+            sets: list[Items] = [
+                Pixels(archive[x], archive.get(y), f"{x} of {name}", request)
+                for x, y in chosen
+            ]
+            return Read(name, join(sets))
+    image_key = next((k for k in IMAGE_KEYS if k in archive), None)
+    if image_key is None:
+        raise DataError(
+            f"{str(path)!r} holds {', '.join(archive) or 'nothing'}: expected an "
+            "array called 'images' (and 'labels', if there are any)."
+        )
+    labels = next((archive[k] for k in LABEL_KEYS if k in archive), None)
+    return read_arrays(archive[image_key], labels, name, request)
+
+
+def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:
     """The array, and whether its channels come before height and width."""
     tensor = isinstance(images, Tensor)
     array = images.detach().cpu().numpy() if tensor else images
@@ -122,7 +145,7 @@ def arranged(images: Any, name: str) -> tuple[np.ndarray, bool]:
     )
 
 
-def factor(array: np.ndarray, name: str) -> float:
+def find_factor(array: np.ndarray, name: str) -> float:
     """What stored values are multiplied by to become 0..255."""
     kind = array.dtype
     if kind in (np.uint8, np.bool_, np.uint16):
@@ -141,40 +164,40 @@ def factor(array: np.ndarray, name: str) -> float:
     if not (low >= 0 and high <= 255):
         raise DataError(
             f"{name} holds {kind} values from {low:g} to {high:g}: expected uint8, or "
-            "floats from 0 to 1 (undo any normalisation)."
+            "floats from 0 to 1 (undo any normalization)."
         )
     return 255.0 if kind.kind == "f" and high <= 1 else 1.0
 
 
-def checked_labels(
+def number_labels(
     labels: Any, n: int, name: str
 ) -> tuple[Int[Tensor, " n"] | None, tuple[str, ...]]:
-    """Class numbers, one an image, and the classes' names; words are numbered in order.
+    """One class number per image, and the classes' names; words are numbered in order.
 
-    >>> checked_labels(["dog", "cat", "dog"], 3, "pets")
+    >>> number_labels(["dog", "cat", "dog"], 3, "pets")
     (tensor([1, 0, 1]), ('cat', 'dog'))
     """
     if labels is None:
         return None, ()
-    found = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
-    if found.size != n or max(found.shape, default=0) != n:
+    given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+    if given.size != n or max(given.shape, default=0) != n:
         raise DataError(
-            f"{name} has {n} images but labels of shape {found.shape}: "
+            f"{name} has {n} images but labels of shape {given.shape}: "
             "give one label for each image."
         )
-    found = found.reshape(n)
-    if found.dtype.kind not in "biuf":
-        words, found = np.unique(found.astype(str), return_inverse=True)
-        return torch.from_numpy(found.astype(np.int64)), tuple(words.tolist())
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+    given = given.reshape(n)
+    if given.dtype.kind not in "biuf":
+        words, numbers = np.unique(given.astype(str), return_inverse=True)
+        return torch.from_numpy(numbers.astype(np.int64)), tuple(words.tolist())
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
         raise DataError(
             f"{name} has labels that are NaN or infinite: classes are whole numbers "
             "counted from 0."
         )
-    numbers = found.astype(np.int64)
-    if (numbers != found).any() or numbers.min() < 0 or numbers.max() > MOST_CLASSES:
+    numbers = given.astype(np.int64)
+    if (numbers != given).any() or numbers.min() < 0 or numbers.max() > MOST_CLASSES:
         raise DataError(
-            f"{name} has labels from {found.min()} to {found.max()}: "
+            f"{name} has labels from {given.min()} to {given.max()}: "
             "classes are whole numbers counted from 0."
         )
     names = tuple(str(k) for k in range(int(numbers.max()) + 1))

@@ -1,9 +1,9 @@
-"""One file or array in, one square uint8 picture out, whatever the picture was.
+"""One file or array in, one square uint8 image out, whatever the image was.
 
 * turned upright as its EXIF orientation says; the first frame of an animation;
 * transparent pixels on white; palettes, CMYK and the like as RGB;
-* 16 bits to 8 by v * 255 / 65535, the whole range, not the picture's own;
-* the shorter side resized to ``size`` (bilinear, antialiased), the centre cut out.
+* 16 bits to 8 by v * 255 / 65535, the whole range, not the image's own;
+* the shorter side resized to ``size`` (bilinear, antialiased), the center cut out.
 """
 
 import contextlib
@@ -16,28 +16,31 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")
-CLEAR = ("RGBA", "LA", "PA", "RGBa", "La")
+TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
-def decode(path: Path, size: int, channels: int) -> UInt8[Tensor, "c h w"]:
-    """The picture in a file; raises whatever Pillow raises when it cannot be read."""
+def open_image(path: Path, size: int | None = None) -> Image.Image:
+    """The image in a file, upright; raises whatever Pillow raises if it is broken.
+
+    A JPEG far larger than ``size`` is decoded at 1/2, 1/4 or 1/8 of its size.
+    """
     with Image.open(path) as image:
-        # A JPEG far larger than asked for is decoded at 1/2, 1/4 or 1/8 of its size.
-        short = min(image.size)
-        image.draft(
-            None, (image.width * 2 * size // short, image.height * 2 * size // short)
-        )
+        if size is not None:
+            factor, short = 2 * size, min(image.size)
+            image.draft(
+                None, (image.width * factor // short, image.height * factor // short)
+            )
         upright: Image.Image = image
         with contextlib.suppress(KeyError, TypeError, SyntaxError, ValueError):
-            upright = ImageOps.exif_transpose(image)  # nonsense EXIF is no bad picture
+            upright = ImageOps.exif_transpose(image)  # bad EXIF is no bad image
         upright.load()
-        return square(upright, size, channels)
+        return upright
 
 
-def square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "c h w"]:
-    """The centre of a picture, ``size`` on each side, grey (1) or RGB (3)."""
+def crop_square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "c h w"]:
+    """The center of an image, ``size`` on each side, gray (1) or RGB (3)."""
     image = to_8_bits(image)
-    if image.mode in CLEAR or "transparency" in image.info:
+    if image.mode in TRANSPARENT or "transparency" in image.info:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     image = image.convert("L" if channels == 1 else "RGB")
@@ -52,7 +55,7 @@ def square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "c h w
 
 
 def to_8_bits(image: Image.Image) -> Image.Image:
-    """Wide integers and floats as grey bytes; everything else as it is."""
+    """Wide integers and floats as gray bytes; everything else as it is."""
     if image.mode in WIDE:
         wide = np.asarray(image).astype(np.float64).clip(0, 65535)
         return Image.fromarray(np.rint(wide * 255 / 65535).astype(np.uint8))
@@ -63,12 +66,12 @@ def to_8_bits(image: Image.Image) -> Image.Image:
     return image
 
 
-def as_picture(pixels: UInt8[np.ndarray, "h w c"]) -> Image.Image:
-    """Bytes in Pillow's hands: 1 channel grey, 3 RGB, 4 RGB and alpha."""
+def to_pillow(pixels: UInt8[np.ndarray, "h w c"]) -> Image.Image:
+    """Bytes as an image of Pillow: 1 channel gray, 3 RGB, 4 RGB and alpha."""
     return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 
 def shorter_side(path: Path) -> int:
-    """From the file's header alone; raises when it is not a picture."""
+    """From the file's header alone; raises when it is not an image."""
     with Image.open(path) as image:
         return min(image.size)

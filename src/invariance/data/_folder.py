@@ -1,33 +1,48 @@
-"""A folder of pictures, nested as people have them.
+"""A folder of images, nested as people have them.
 
 * ``train/`` beside ``test/`` (or ``val/``, ``valid/``, ``validation/``): those are the
   splits. Otherwise a tenth is held out by the hash of the path.
 * A folder that holds nothing but one folder stands for that one.
-* Two or more subfolders with pictures and no picture beside them are classes, each with
-  all that lies below it; anything else is unlabelled. Class numbers are those of the
+* Two or more subfolders with images and no image beside them are classes, each with
+  all that lies below it; anything else is unlabeled. Class numbers are those of the
   whole folder, whatever the split.
 """
 
-from pathlib import Path
+import os
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from statistics import median_low
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import UInt8
 from torch import Tensor
 
 from ..errors import DataError
-from ._decode import decode
-from ._source import NO_LABEL, Read
-from ._split import held_out
-from ._unreadable import check_share
-from ._walk import check_headers, left_out, walk
+from ._decode import crop_square, open_image, shorter_side
+from ._image_source import (
+    Items,
+    Note,
+    Read,
+    Request,
+    check_unreadable,
+    explain_unreadable,
+)
+from ._subset import split_names
 
 TEST_NAMES = ("test", "val", "valid", "validation")
 LARGEST_AUTOMATIC_SIZE = 128
 SMALLEST_AUTOMATIC_SIZE = 32
+SUFFIXES = {
+    *(".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".dib"),
+    *(".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".jp2", ".tga"),
+}
+MOST_HEADERS = 20_000
 
 
-class Files:
+class Files(Items):
     """Image files, decoded when they are read."""
 
     def __init__(
@@ -36,69 +51,136 @@ class Files:
         paths: list[str],
         labels: list[int] | None,
         class_names: tuple[str, ...],
-        *,
-        image_size: int,
-        channels: int,
+        shape: tuple[int, int, int],
     ):
-        self.root, self.shape = root, (channels, image_size, image_size)
-        self.paths: tuple[str, ...] | None = tuple(paths)
-        self.labels: Int[Tensor, " n"] | None = None
+        self.root, self.shape, self.class_names = root, shape, class_names
+        self.paths = self._paths = tuple(paths)
         if labels is not None:
             self.labels = torch.tensor(labels, dtype=torch.long)
-        self.class_names = class_names
-        self._paths = self.paths
 
     def __len__(self) -> int:
         return len(self._paths)
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Decode file i."""
-        image = decode(self.root / self._paths[i], self.shape[1], self.shape[0])
-        return image, NO_LABEL if self.labels is None else int(self.labels[i])
+        channels, size, _ = self.shape
+        image = open_image(self.root / self._paths[i], size)
+        return crop_square(image, size, channels), self.label(i)
 
 
-def read_folder(
-    root: Path,
-    *,
-    split: str,
-    image_size: int | None,
-    channels: int | None,
-    max_bad_fraction: float,
-) -> Read:
-    """The images of one split; image_size None takes the median shorter side."""
-    found = walk(root)
-    if not found.files and not found.unreadable:
-        endings = ", ".join(sorted(s for s in found.others if s)[:5])
+@dataclass
+class Walk:
+    """What lies below a folder: image files, endings of other files, broken files."""
+
+    files: list[str] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+def read_folder(root: Path, request: Request) -> Read:
+    """The images of one part; image_size None takes the median shorter side."""
+    walk = walk_folder(root)
+    if not walk.files and not walk.unreadable:
+        endings = ", ".join(sorted(s for s in walk.others if s)[:5])
         only = f" (only {endings} files)" if endings else ""
         raise DataError(
             f"The folder {str(root)!r} holds no images{only}: "
             "put PNG, JPEG, WebP, BMP, GIF or TIFF files into it or its subfolders."
         )
-    notes = [left_out(found.others)] if found.others else []
-    sides = check_headers(root, found)
-    n_checked = len(sides) + len(found.unreadable)
-    check_share(repr(str(root)), found.unreadable, n_checked, max_bad_fraction)
-    chosen = image_size or automatic_size(list(sides.values()))
-    if image_size is None and sides:
-        notes.append(
-            f"image_size={chosen} was chosen from the median shorter side, "
+    notes = [note_others(walk.others)] if walk.others else []
+    sides = check_headers(root, walk)
+    n_checked = len(sides) + len(walk.unreadable)
+    share = request.max_bad_fraction
+    check_unreadable(repr(str(root)), walk.unreadable, n_checked, share, at_least=0)
+    size = request.image_size or automatic_size(list(sides.values()))
+    if request.image_size is None and sides:
+        text = (
+            f"image_size={size} was chosen from the median shorter side, "
             f"{median_low(sides.values())} pixels."
         )
-    base, parts = parts_of(found.files)
-    class_names, label_of = classes(found.files, base, parts)
+        notes.append(Note("size", text))
+    base, parts = find_parts(walk.files)
+    class_names, label_of = find_classes(walk.files, base, parts)
     if parts:
-        wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[split]
-        keep = [f for f in found.files if below(f, base) in wanted]
-        if n_beside := sum(below(f, base) not in parts for f in found.files):
-            notes.append(f"{n_beside} images outside {' and '.join(parts)} left out.")
+        wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[request.split]
+        keep = [f for f in walk.files if below(f, base) in wanted]
+        if n_beside := sum(below(f, base) not in parts for f in walk.files):
+            text = f"{n_beside} images outside {' and '.join(parts)} left out."
+            notes.append(Note("left out", text))
     else:
-        rows = held_out(found.files, split, f"The folder {str(root)!r}")
-        keep = [found.files[i] for i in rows]
+        rows = split_names(walk.files, request.split, f"The folder {str(root)!r}")
+        keep = [walk.files[i] for i in rows]
     labels = [label_of[f] for f in keep] if class_names else None
-    files = Files(
-        root, keep, labels, class_names, image_size=chosen, channels=channels or 3
-    )
-    return Read(root.resolve().name, files, found.unreadable, tuple(notes))
+    shape = (request.channels or 3, size, size)
+    files = Files(root, keep, labels, class_names, shape)
+    return Read(root.resolve().name, files, walk.unreadable, tuple(notes))
+
+
+def walk_folder(root: Path) -> Walk:
+    """Every file below a folder in the order of their paths; loops of links end."""
+    walk, seen = Walk(), set()
+
+    def entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        status = folder.stat()
+        if (status.st_dev, status.st_ino) in seen:
+            return
+        seen.add((status.st_dev, status.st_ino))
+        try:
+            children = sorted(os.scandir(folder), key=lambda e: e.name)
+        except OSError as error:
+            walk.unreadable[prefix or str(root)] = error.strerror or "closed"
+            return
+        for entry in children:
+            if entry.name.startswith(".") or entry.name in ("__MACOSX", "Thumbs.db"):
+                continue
+            if entry.is_dir():
+                yield from entries(Path(entry.path), f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name, entry
+
+    for path, entry in entries(root, ""):
+        suffix = PurePosixPath(path).suffix.lower()
+        if suffix not in SUFFIXES:
+            walk.others[suffix] += 1
+        elif not entry.is_file():
+            walk.unreadable[path] = "a link to nothing"
+        elif not entry.stat().st_size:
+            walk.unreadable[path] = "an empty file"
+        else:
+            walk.files.append(path)
+    walk.files.sort()
+    return walk
+
+
+def note_others(others: Counter[str]) -> Note:
+    """How many files are no images, and their endings."""
+    n = others.total()
+    kinds = ", ".join(s or "no ending" for s, _ in others.most_common(5))
+    files = "file" if n == 1 else "files"
+    text = f"{n} {files} without an image's ending left out ({kinds})."
+    return Note("left out", text)
+
+
+def check_headers(root: Path, walk: Walk) -> dict[str, int]:
+    """Shorter sides by path; files whose header is broken move to the unreadable.
+
+    Of more than MOST_HEADERS files an even sample is opened, which is enough to choose
+    a size and to notice a broken copy; the rest is checked when it is read.
+    """
+
+    def check(path: str) -> tuple[str, int | str]:
+        try:
+            return path, shorter_side(root / path)
+        except Exception as error:
+            return path, explain_unreadable(error)
+
+    step = -(-len(walk.files) // MOST_HEADERS) or 1
+    with ThreadPoolExecutor(8) as pool:
+        checked = dict(pool.map(check, walk.files[::step], chunksize=64))
+    bad = {path: why for path, why in checked.items() if isinstance(why, str)}
+    walk.unreadable |= bad
+    walk.files = [path for path in walk.files if path not in bad]
+    return {path: side for path, side in checked.items() if isinstance(side, int)}
 
 
 def automatic_size(sides: list[int]) -> int:
@@ -117,7 +199,7 @@ def below(path: str, base: str) -> str:
     return first if slash else ""
 
 
-def parts_of(files: list[str]) -> tuple[str, tuple[str, ...]]:
+def find_parts(files: list[str]) -> tuple[str, tuple[str, ...]]:
     """Where lone folders lead to, and the train and test folders if it has them."""
     base = ""
     while files and len(tops := {below(f, base) for f in files}) == 1 and tops != {""}:
@@ -127,7 +209,7 @@ def parts_of(files: list[str]) -> tuple[str, tuple[str, ...]]:
     return base, (folders["train"], test[0]) if "train" in folders and test else ()
 
 
-def classes(
+def find_classes(
     files: list[str], base: str, parts: tuple[str, ...]
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     """Class names, and the class of each file; no names when there are no classes."""

@@ -1,4 +1,4 @@
-"""One door for every kind of data."""
+"""``load``: one function for every kind of data."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,31 +10,21 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError, SettingError, near_path, unknown
-from ._array_files import read_array_file
-from ._arrays import read_arrays
+from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
 from ._folder import read_folder
-from ._memory import choose_storage
-from ._resident import read_all
-from ._rows import Chosen, spread
+from ._image_source import ImageSource, Read, Request
+from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
-from ._source import ImageSource, Read
-from ._split import check_split
 from ._streamed import StreamedImages
-from ._torchvision import read_torchvision
+from ._subset import Subset, check_split, spread
+from ._torchvision import SETS, read_torchvision
 
-DATA_SETS: dict[str, Callable[..., Read]] = {
+DATA_SETS: dict[str, Callable[[Request], Read]] = {
     "shapes": read_shapes,
-    "cifar10": partial(read_torchvision, "cifar10"),
-    "cifar100": partial(read_torchvision, "cifar100"),
-    "stl10": partial(read_torchvision, "stl10"),
-    "stl10_unlabelled": partial(read_torchvision, "stl10_unlabelled"),
-    "svhn": partial(read_torchvision, "svhn"),
-    "mnist": partial(read_torchvision, "mnist"),
-    "fashion_mnist": partial(read_torchvision, "fashion_mnist"),
-    "imagenette": partial(read_torchvision, "imagenette"),
-    "imagenet": partial(read_torchvision, "imagenet"),
+    **{name: partial(read_torchvision, name) for name in SETS},
 }
+OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
 
 def load(
@@ -45,7 +35,7 @@ def load(
     channels: int | None = None,
     n: int | None = None,
     storage: str = "auto",
-    root: str | Path | None = None,
+    data_root: str | Path | None = None,
     workers: int | None = None,
     seed: int = 0,
     device: torch.device | str = "cpu",
@@ -68,11 +58,11 @@ def load(
         image_size: side of the square images handed out. None keeps the size of sets
             that have one, and takes the median shorter side of a folder (32 to 128).
         channels: 1 or 3. None: 3 for folders, otherwise as the data are.
-        n: how many images: generated ones (6,000 to train, 1,000 to test unless said),
-            at most so many of others, evenly spread.
+        n: how many images to generate (by default 6,000 to train and 1,000 to test);
+            at most this many of other data, evenly spread.
         storage: "resident" (one tensor on ``device``), "streamed" (decoded by workers
             as training goes) or "auto", which is resident when the images fit.
-        root: where torchvision's sets are kept; None is $INVARIANCE_DATA or
+        data_root: where torchvision's sets are kept; None is $INVARIANCE_DATA or
             ~/.cache/invariance.
         workers: decoding processes of streamed images; 0 decodes in this one.
         seed: of generated data.
@@ -81,7 +71,7 @@ def load(
     """
     check_split(split)
     if channels not in (None, 1, 3):
-        raise SettingError(f"channels is 1 (grey) or 3 (colour): got {channels}.")
+        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
     for what, value, least in (
         ("image_size", image_size, 1),
         ("n", n, 1),
@@ -89,82 +79,70 @@ def load(
     ):
         if value is not None and value < least:
             raise SettingError(f"{what} is {least} or more: got {value}.")
-    found = read(
-        data,
-        split=split,
-        image_size=image_size,
-        channels=channels,
-        n=n,
-        root=root,
-        seed=seed,
-        max_bad_fraction=max_bad_fraction,
-    )
-    items = found.items
+    request = Request(split, image_size, channels, n, data_root, seed, max_bad_fraction)
+    parts = read(data, request)
+    items = parts.items
     if n is not None and n < len(items):
-        items = Chosen(items, spread(len(items), n))
+        items = Subset(items, spread(len(items), n))
     if not len(items):
-        raise DataError(f"{found.name} has no images in its {split} part.")
-    place = torch.device(device)
+        raise DataError(f"{parts.name} has no images in its {split} part.")
     n_bytes = len(items) * int(np.prod(items.shape))
-    resident, why = choose_storage(storage, n_bytes, place)
-    told: dict[str, Any] = {
-        "name": found.name,
-        "unreadable": found.unreadable,
+    resident, note = choose_storage(storage, n_bytes, torch.device(device))
+    about: dict[str, Any] = {
+        "name": parts.name,
+        "unreadable": parts.unreadable,
         "max_bad_fraction": max_bad_fraction,
-        "notes": (*found.notes, why),
+        "notes": (*parts.notes, note),
     }
     if resident:
-        return read_all(items, device=place, threads=found.threads, **told)
-    return StreamedImages(items, workers=workers, **told)
+        return read_all(items, device=device, threads=parts.threads, **about)
+    return StreamedImages(items, workers=workers, **about)
 
 
-def read(
-    data: Any,
-    *,
-    split: str,
-    n: int | None,
-    root: str | Path | None,
-    seed: int,
-    max_bad_fraction: float,
-    **sizes: int | None,
-) -> Read:
+def read(data: Any, request: Request) -> Read:
     """Find out what kind of data this is, and read it."""
-    if isinstance(data, str) and data == "shapes":
-        return DATA_SETS[data](n=n, split=split, seed=seed, **sizes)
-    if isinstance(data, str) and data in DATA_SETS:
-        return DATA_SETS[data](split=split, root=root, **sizes)
+    if isinstance(data, str) and (name := OLD_NAMES.get(data, data)) in DATA_SETS:
+        return DATA_SETS[name](request)
     if isinstance(data, (str, Path)):
-        path = existing(data)
-        if path.is_dir():
-            return read_folder(
-                path, split=split, max_bad_fraction=max_bad_fraction, **sizes
-            )
-        return read_array_file(path, split=split, **sizes)
-    images, labels = (
-        data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    )
+        path = find_path(data)
+        return (read_folder if path.is_dir() else read_array_file)(path, request)
+    pair = isinstance(data, tuple) and len(data) == 2
+    images, labels = data if pair else (data, None)
     if isinstance(images, (Tensor, np.ndarray)):
-        return read_arrays(images, labels, name="the array", split=split, **sizes)
+        return read_arrays(images, labels, "the array", request)
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
-        return read_dataset(data, split=split, **sizes)
+        return read_dataset(data, request)
     raise DataError(
         f"data is a {type(data).__name__}: expected a data set's name, a path, an "
         "array of images, (images, labels) or a torch Dataset."
     )
 
 
-def is_there(data: str | Path) -> bool:
+def data_exists(data: str | Path) -> bool:
     """Whether it names a set, or a folder or file that exists.
 
-    >>> is_there("shapes"), is_there("no such folder")
+    >>> data_exists("shapes"), data_exists("no such folder")
     (True, False)
     """
-    named = isinstance(data, str) and data in DATA_SETS
+    named = isinstance(data, str) and OLD_NAMES.get(data, data) in DATA_SETS
     return named or Path(data).expanduser().exists()
 
 
-def existing(data: str | Path) -> Path:
-    """The folder or numpy file meant, or a sentence that says what is not there."""
+def default_shape(
+    data: Any, *, data_root: str | Path | None = None
+) -> tuple[int, int, int]:
+    """Channels, height and width of the images where ``load`` is not told any.
+
+    >>> default_shape(np.zeros((50, 28, 28), np.uint8))
+    (1, 28, 28)
+    """
+    request = Request(n=1, data_root=data_root, max_bad_fraction=1.0)
+    with torch.random.fork_rng(devices=[]):  # reading a data set may draw
+        return read(data, request).items.shape
+
+
+def find_path(data: str | Path) -> Path:
+    """The folder or numpy file that is meant, or an error that says what is missing."""
     if not str(data).strip():  # an unset variable of the shell
         raise DataError("No data are named: got an empty path. '.' is this folder.")
     path = Path(data).expanduser()
@@ -178,12 +156,7 @@ def existing(data: str | Path) -> Path:
             "or .npz file."
         )
     text = str(data)
-    if (
-        isinstance(data, str)
-        and "/" not in text
-        and "\\" not in text
-        and not path.suffix
-    ):
+    if isinstance(data, str) and not {"/", "\\"} & {*text} and not path.suffix:
         hint = unknown("data set", text, DATA_SETS)
         either = f"There is no folder {text!r} either.{near_path(path)}"
         raise DataError(f"{hint} {either}")

@@ -1,8 +1,8 @@
-"""Every picture once and in order, with the broken ones left out rather than replaced.
+"""Every image once and in order, with the broken ones left out rather than replaced.
 
-Training keeps its batches full, so ``StreamedImages`` puts a neighbour in the place of
-a picture that cannot be read. Whoever writes down one row a picture must not: here a
-batch is the pictures that could be read, their numbers, and why the others could not.
+Training keeps its batches full, so ``StreamedImages`` puts a neighbor in the place of
+an image that cannot be read. Whoever writes one row per image must not: here a batch
+holds the images that could be read, their numbers, and why the others could not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,13 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ._rows import Chosen
-from ._source import Drawn, Items
-from ._unreadable import reason
+from ._image_source import Items
+from ._subset import Subset
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The readable ones of the pictures from ``start`` up to ``stop``."""
+    """The readable ones of the images from ``start`` up to ``stop``."""
 
     start: int
     stop: int
@@ -34,7 +33,7 @@ class Batch:
 def one_pass(
     items: Items, *, start: int = 0, batch_size: int = 256, workers: int = 0
 ) -> Iterator[Batch]:
-    """The pictures from ``start`` on, ``batch_size`` numbers at a time.
+    """The images from ``start`` on, ``batch_size`` numbers at a time.
 
     >>> from invariance.data import load
     >>> source = load("shapes", n=5, storage="streamed")
@@ -55,7 +54,7 @@ def one_pass(
 
 
 class Spans(Dataset):
-    """What a worker does: read the pictures from one number up to another."""
+    """What a worker does: read the images from one number up to another."""
 
     def __init__(self, items: Items, spans: list[tuple[int, int]]):
         self.items, self.spans = items, spans
@@ -64,22 +63,10 @@ class Spans(Dataset):
         return len(self.spans)
 
     def __getitem__(self, k: int) -> Batch:
-        """The pictures of span k."""
+        """The images of span k."""
         start, stop = self.spans[k]
         rows = torch.arange(start, stop)
-        if isinstance(self.items, Drawn):
-            labels = self.items.labels
-            assert labels is not None
-            images = self.items.read_many(rows.numpy())
-            return Batch(start, stop, rows, images, labels[rows])
-        bad: dict[int, str] = {}
-        images = torch.empty((stop - start, *self.items.shape), dtype=torch.uint8)
-        labels = torch.empty(stop - start, dtype=torch.long)
-        for k, i in enumerate(range(start, stop)):
-            try:
-                images[k], labels[k] = self.items.read(i)
-            except Exception as error:
-                bad[i] = reason(error)
+        images, labels, bad = self.items.read_many(range(start, stop))
         if bad:
             good = torch.tensor([i not in bad for i in range(start, stop)])
             rows, images, labels = rows[good], images[good], labels[good]
@@ -87,10 +74,10 @@ class Spans(Dataset):
 
 
 def row_names(items: Items) -> Sequence[str]:
-    """What to call each picture: its path, or its number in the data it came from."""
+    """What to call each image: its path, or its number in the data it came from."""
     if items.paths is not None:
         return items.paths
     rows = np.arange(len(items))
-    while isinstance(items, Chosen):
+    while isinstance(items, Subset):
         rows, items = np.array(items.rows)[rows], items.items
     return [str(i) for i in rows.tolist()]

@@ -1,24 +1,39 @@
-"""Small sets: decoded once, kept as one uint8 tensor on the training device."""
+"""Small sets: decoded once, kept as one uint8 tensor on the training device.
 
+Images are resident when their n * c * h * w bytes are at most a quarter of the device's
+free memory, and on a GPU also half of the host's (they are decoded there first), and
+never above 16 GiB. Otherwise they are streamed from the disk.
+"""
+
+import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import final
 
-import numpy as np
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from ..errors import DataError
-from ._source import NO_LABEL, Drawn, ImageSource, Items
-from ._unreadable import ENOUGH, check_share, reason, sentence
+from ..errors import DataError, SettingError, unknown
+from ._image_source import (
+    NO_LABEL,
+    ImageSource,
+    Items,
+    Note,
+    check_unreadable,
+    note_unreadable,
+)
 
 AT_ONCE = 64
+GIB = 1 << 30
+MOST_RESIDENT = 16 * GIB
+STORAGES = ("auto", "resident", "streamed")
 
 
 @final
 class ResidentImages(ImageSource):
-    """Pictures held in memory; a batch is one indexing operation on the device.
+    """Images held in memory; a batch is one indexing operation on the device.
 
     >>> source = ResidentImages(torch.zeros(5, 3, 8, 8, dtype=torch.uint8))
     >>> [tuple(b.shape) for b in source.batches([torch.tensor([4, 0])])]
@@ -28,13 +43,13 @@ class ResidentImages(ImageSource):
     def __init__(
         self,
         images: UInt8[Tensor, "n c h w"],
-        labels: Int[Tensor, " labelled"] | None = None,
+        labels: Int[Tensor, " labeled"] | None = None,
         *,
         name: str = "images",
         class_names: tuple[str, ...] = (),
         paths: tuple[str, ...] | None = None,
         unreadable: dict[str, str] | None = None,
-        notes: tuple[str, ...] = (),
+        notes: tuple[Note, ...] = (),
     ):
         for what, rows in (("labels", labels), ("paths", paths)):
             if rows is not None and len(rows) != len(images):
@@ -50,9 +65,9 @@ class ResidentImages(ImageSource):
         self._notes = notes
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the log."""
-        return (*self._notes, *sentence(self.unreadable, "left out"))
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out and why, and where the images are kept."""
+        return (*self._notes, *note_unreadable(self.unreadable, "left out"))
 
     def __len__(self) -> int:
         return len(self.images)
@@ -63,7 +78,7 @@ class ResidentImages(ImageSource):
         *,
         device: torch.device | str = "cpu",
     ) -> Iterator[UInt8[Tensor, "_ c h w"]]:
-        """The batches asked for, in that order, on ``device``."""
+        """The requested batches, in that order, on ``device``."""
         for index in index_batches:
             yield self.images[index.to(self.images.device)].to(device)
 
@@ -75,7 +90,7 @@ def read_all(
     device: torch.device | str,
     unreadable: dict[str, str],
     max_bad_fraction: float,
-    notes: tuple[str, ...],
+    notes: tuple[Note, ...],
     threads: int = 1,
 ) -> ResidentImages:
     """Decode every item into one tensor; those that cannot be decoded are left out."""
@@ -84,26 +99,18 @@ def read_all(
     read_labels = torch.full((n,), NO_LABEL)
     bad: dict[int, str] = {}
 
-    def place(i: int) -> None:
-        try:
-            images[i], read_labels[i] = items.read(i)
-        except Exception as error:
-            bad[i] = reason(error)
-
-    def place_many(start: int) -> None:
-        rows = np.arange(start, min(n, start + AT_ONCE))
-        if isinstance(items, Drawn):
-            images[start : start + AT_ONCE] = items.read_many(rows)
-        else:
-            for i in rows.tolist():
-                place(i)
+    def place(start: int) -> None:
+        span = slice(start, min(n, start + AT_ONCE))
+        some = items.read_many(range(span.start, span.stop))
+        images[span], read_labels[span] = some[:2]
+        bad.update(some[2])
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(place_many, range(0, n, AT_ONCE)))
+        list(pool.map(place, range(0, n, AT_ONCE)))
 
-    label_of = items.paths or tuple(f"image {i}" for i in range(n))
-    broken = {label_of[i]: bad[i] for i in sorted(bad)}
-    check_share(name, broken, n, max_bad_fraction, enough=ENOUGH)
+    names = items.paths or tuple(f"image {i}" for i in range(n))
+    broken = {names[i]: bad[i] for i in sorted(bad)}
+    check_unreadable(name, broken, n, max_bad_fraction)
     good = torch.tensor([i for i in range(n) if i not in bad], dtype=torch.long)
     labels = items.labels
     if labels is None and n and bool((read_labels[good] != NO_LABEL).all()):
@@ -117,3 +124,57 @@ def read_all(
         unreadable=unreadable | broken,
         notes=notes,
     )
+
+
+def choose_storage(
+    storage: str, n_bytes: int, device: torch.device
+) -> tuple[bool, Note]:
+    """Whether to keep the images resident, and a note that says why."""
+    if storage not in STORAGES:
+        raise SettingError(unknown("storage", storage, STORAGES))
+    size, why = format_bytes(n_bytes), ", as asked."
+    resident = storage == "resident"
+    if storage == "auto":
+        most = resident_budget(device)
+        resident, allowed = n_bytes <= most, format_bytes(most)
+        why = f" ({allowed} allowed)." if resident else f": {allowed} are allowed."
+    where = f"resident on {device}" if resident else "streamed"
+    return resident, Note("storage", f"{size} of images are {where}{why}")
+
+
+def resident_budget(device: torch.device) -> int:
+    """The most bytes of images to keep on a device."""
+    host = free_host_bytes()
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return min(free // 4, host // 2, MOST_RESIDENT)
+    return min(host // 4, MOST_RESIDENT)
+
+
+def free_host_bytes() -> int:
+    """Memory this process may still take, a container's limit included."""
+    free = 8 * GIB
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = (
+            next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable"))
+            * 1024
+        )
+        group = Path("/sys/fs/cgroup")
+        most = int((group / "memory.max").read_text())
+        free = min(free, most - int((group / "memory.current").read_text()))
+    except (OSError, ValueError, StopIteration):
+        if hasattr(os, "sysconf") and not Path("/proc/meminfo").exists():
+            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return max(free, 0)
+
+
+def format_bytes(n_bytes: int) -> str:
+    """Bytes in the unit that people would use.
+
+    >>> format_bytes(18432000), format_bytes(3 * GIB)
+    ('17.6 MiB', '3.0 GiB')
+    """
+    if n_bytes >= GIB:
+        return f"{n_bytes / GIB:.1f} GiB"
+    return f"{n_bytes / (1 << 20):.1f} MiB"

@@ -1,8 +1,8 @@
 """Large sets: decoded by worker processes while the device is busy.
 
-A batch keeps its size whatever is on the disk. A picture that cannot be read is
-replaced by the next readable one of the same class (of any class where there are none),
-the same one every time; it is counted, named in the log once, and too many of them end
+A batch keeps its size whatever is on the disk. An image that cannot be read is replaced
+by the next readable one of the same class (of any class where there are no labels), the
+same one every time; it is counted and named in the log once, and too many of them end
 the run.
 """
 
@@ -18,8 +18,15 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ..errors import DataError
-from ._source import ImageSource, Items
-from ._unreadable import ENOUGH, check_share, reason, sentence, shown
+from ._image_source import (
+    ImageSource,
+    Items,
+    Note,
+    check_unreadable,
+    explain_unreadable,
+    note_unreadable,
+    show_path,
+)
 
 log = logging.getLogger("invariance.data")
 
@@ -29,7 +36,7 @@ Fetched = tuple[UInt8[Tensor, "_ c h w"], dict[int, str], str]
 
 @final
 class StreamedImages(ImageSource):
-    """Pictures decoded when they are asked for, in the order they are asked for."""
+    """Images decoded when they are requested, in that order."""
 
     def __init__(
         self,
@@ -39,7 +46,7 @@ class StreamedImages(ImageSource):
         workers: int | None = None,
         unreadable: dict[str, str] | None = None,
         max_bad_fraction: float = 0.2,
-        notes: tuple[str, ...] = (),
+        notes: tuple[Note, ...] = (),
     ):
         self.items, self.name, self.shape = items, name, items.shape
         self.labels, self.class_names = items.labels, items.class_names
@@ -52,13 +59,13 @@ class StreamedImages(ImageSource):
         self._notes = notes
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the log; grows when reading meets a broken picture."""
-        found = {k: v for k, v in self.unreadable.items() if k not in self._replaced}
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out or replaced; grows when reading meets a broken image."""
+        left_out = {k: v for k, v in self.unreadable.items() if k not in self._replaced}
         return (
             *self._notes,
-            *sentence(found, "left out"),
-            *sentence(self._replaced, "replaced by a neighbour"),
+            *note_unreadable(left_out, "left out"),
+            *note_unreadable(self._replaced, "replaced by a neighbor"),
         )
 
     def __len__(self) -> int:
@@ -70,28 +77,28 @@ class StreamedImages(ImageSource):
         *,
         device: torch.device | str = "cpu",
     ) -> Iterator[UInt8[Tensor, "_ c h w"]]:
-        """The batches asked for, in that order, on ``device``."""
+        """The requested batches, in that order, on ``device``."""
         on_cuda = torch.device(device).type == "cuda"
-        asked: list[list[int]] = []
+        requests: list[list[int]] = []
 
-        def ask() -> Iterator[list[int]]:
+        def request() -> Iterator[list[int]]:
             for index in index_batches:
-                asked.append(index.tolist())
-                yield asked[-1]
+                requests.append(index.tolist())
+                yield requests[-1]
 
         loader = DataLoader(
             Fetch(self.items),
-            batch_sampler=Ask(ask()),
+            batch_sampler=request(),  # decided as training goes
             num_workers=self.workers,
-            collate_fn=as_is,
+            collate_fn=keep,
             pin_memory=on_cuda,
             prefetch_factor=4 if self.workers else None,
-            generator=torch.Generator(),  # or it would draw from the training's own
+            generator=torch.Generator(),  # not torch's: training draws from that
         )
         for images, bad, failure in loader:
             if failure:
                 raise DataError(f"{self.name}: {failure}")
-            self._count(asked.pop(0), bad)
+            self._count(requests.pop(0), bad)
             yield images.to(device, non_blocking=on_cuda)
 
     def _count(self, index: list[int], bad: dict[int, str]) -> None:
@@ -99,36 +106,22 @@ class StreamedImages(ImageSource):
         for i, why in bad.items():
             path = self.paths[i] if self.paths else f"image {i}"
             if path not in self._replaced:
-                log.warning("%s: %s cannot be read (%s)", self.name, shown(path), why)
+                shown = show_path(path)
+                log.warning("%s: %s cannot be read (%s)", self.name, shown, why)
                 self._replaced[path] = self.unreadable[path] = why
         if bad:
-            check_share(
-                self.name,
-                self._replaced,
-                int(self._seen.sum()),
-                self.max_bad_fraction,
-                enough=ENOUGH,
-            )
-
-
-class Ask:
-    """A one-pass batch sampler; what is asked for is decided as training goes."""
-
-    def __init__(self, batches: Iterator[list[int]]):
-        self.batches = batches
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return self.batches
+            n_seen = int(self._seen.sum())
+            check_unreadable(self.name, self._replaced, n_seen, self.max_bad_fraction)
 
 
 class Fetch(Dataset):
-    """What a worker does: read a batch, with neighbours for the broken."""
+    """What a worker does: read a batch, with neighbors for the broken."""
 
     def __init__(self, items: Items):
         self.items = items
 
     def __getitems__(self, index: list[int]) -> Fetched:
-        """The pictures, why some could not be read, and why to give up if so.
+        """The images, why some could not be read, and why to give up if so.
 
         A failure goes back in words: raised here it would arrive as a traceback.
         """
@@ -146,18 +139,18 @@ class Fetch(Dataset):
         return images, bad, ""
 
     def read(self, i: int, bad: dict[int, str]) -> UInt8[Tensor, "c h w"] | None:
-        """Picture i or the first of its stand-ins that can be read."""
+        """Image i or the first of its stand-ins that can be read."""
         for j in chain([i], self.stand_ins(i)):
             if j in bad:
                 continue
             try:
                 return self.items.read(j)[0]
             except Exception as error:
-                bad[j] = reason(error)
+                bad[j] = explain_unreadable(error)
         return None
 
     def stand_ins(self, i: int) -> Iterator[int]:
-        """The numbers after i, those of its own class first."""
+        """The numbers after i, those of the same class first."""
         n, labels = len(self.items), self.items.labels
         after = (torch.arange(i + 1, i + n) % n)[: 64 * TRIES]
         if labels is not None:
@@ -167,7 +160,7 @@ class Fetch(Dataset):
         yield from after[:TRIES].tolist()
 
 
-def as_is(batch: Any) -> Any:
+def keep(batch: Any) -> Any:
     return batch
 
 

@@ -1,6 +1,6 @@
 """How good embeddings are, read from the embeddings alone.
 
-Every function takes plain tensors, one row a sample, and returns a float (or a small
+Every function takes plain tensors, one row per sample, and returns a float (or a small
 value with a sentence): no gradient, at least float32, memory linear in the rows.
 
 | reading | asks | healthy |
@@ -20,36 +20,62 @@ value with a sentence): no gradient, at least float32, memory linear in the rows
 | ``linear_r2(x, y)`` | is this number kept in the rows? | depends on the number |
 
 ``diagnosis(h, z)`` takes most of them at once, as ``Reading``s with a sentence each.
+What counts as collapsed or saturated is decided by ``is_collapsed`` and
+``is_saturated``, here and everywhere else.
 """  # noqa: E501
 
-from ._alignment import alignment
-from ._collapse import Collapse, collapse
-from ._contrastive_accuracy import contrastive_accuracy
-from ._dimensions import Dimensions, dimensions
-from ._effective_rank import effective_rank, singular_spectrum
-from ._effective_sample_size import effective_sample_size
-from ._gradient_noise import gradient_signal_to_noise
-from ._mutual_information import (
-    InformationBound,
-    mutual_information_bound,
+from ..readings import Diagnosis, Reading, html_table
+from ..thresholds import is_collapsed, is_saturated, uses_few_directions
+from ._checked_rows import (
+    above_zero,
+    as_labels,
+    as_rows,
+    score_chunks,
+    unit_pair,
+    unit_rows,
 )
-from ._pool import PooledInformation, information_by_pool, sharpest_temperature
-from ._reading import Diagnosis, Reading
-from ._regression import linear_r2
-from ._similarities import similarity_histograms
-from ._summary import diagnosis
-from ._tolerance import tolerance
-from ._uniformity import uniform_sphere_uniformity, uniformity
-from ._wasserstein import wasserstein_to_uniform
+from ._diagnosis import diagnosis
+from ._probes import gradient_signal_to_noise, linear_r2
+from ._spectrum import (
+    Collapse,
+    Dimensions,
+    collapse,
+    dimensions,
+    effective_rank,
+    singular_spectrum,
+)
+from ._sphere import (
+    alignment,
+    tolerance,
+    uniform_sphere_uniformity,
+    uniformity,
+    wasserstein_to_uniform,
+)
+from ._view_pairs import (
+    InformationBound,
+    PairStatistics,
+    PooledInformation,
+    contrastive_accuracy,
+    effective_sample_size,
+    information_by_pool,
+    mutual_information_bound,
+    pair_statistics,
+    sharpest_temperature,
+    similarity_histograms,
+)
 
 __all__ = [
     "Collapse",
     "Diagnosis",
     "Dimensions",
     "InformationBound",
+    "PairStatistics",
     "PooledInformation",
     "Reading",
+    "above_zero",
     "alignment",
+    "as_labels",
+    "as_rows",
     "collapse",
     "contrastive_accuracy",
     "diagnosis",
@@ -57,14 +83,22 @@ __all__ = [
     "effective_rank",
     "effective_sample_size",
     "gradient_signal_to_noise",
+    "html_table",
     "information_by_pool",
+    "is_collapsed",
+    "is_saturated",
     "linear_r2",
     "mutual_information_bound",
+    "pair_statistics",
+    "score_chunks",
     "sharpest_temperature",
     "similarity_histograms",
     "singular_spectrum",
     "tolerance",
     "uniform_sphere_uniformity",
     "uniformity",
+    "unit_pair",
+    "unit_rows",
+    "uses_few_directions",
     "wasserstein_to_uniform",
 ]

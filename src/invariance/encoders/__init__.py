@@ -1,20 +1,27 @@
-"""Encoders: pictures in, features out; heads and the predictor that sit on them.
+"""Encoders: images in, features out; and the heads that sit on them.
+
+| | |
+|---|---|
+| `build_encoder` | by name ("tiny", any timm or torchvision network), or your module |
+| `Encoder` | any network plus the width of its features |
+| `standardize` | an encoder that takes images in [0, 1] and standardizes them itself |
+| `build_head`, `Predictor` | from features to the rows that are trained |
+| `MomentumTwin`, `shuffle_batches` | a slow copy of a network, and MoCo's shuffling |
+| `fit_stem` | the small-image stem of a ResNet |
 
 >>> import torch
->>> from invariance.encoders import build_encoder, build_head
->>> encoder = build_encoder("tiny", image_size=32)
->>> head = build_head("mlp2", encoder.width, 512, 128)
+>>> import invariance as inv
+>>> encoder = inv.encoders.build_encoder("tiny", image_size=32)
+>>> head = inv.encoders.build_head("mlp2", encoder.width, 512, 128)
 >>> head(encoder(torch.zeros(4, 3, 32, 32))).shape
 torch.Size([4, 128])
 """
 
-from ._build import ENCODERS, build_encoder
-from ._encoder import Encoder
-from ._head import HEADS, Head, build_head
-from ._momentum_twin import MomentumTwin
-from ._predictor import Predictor
-from ._shuffle import shuffled
-from ._standardised import Standardise, standardised
+from ._by_name import ENCODERS, build_encoder
+from ._encoder import Encoder, Standardize, standardize
+from ._heads import HEADS, Head, Predictor, build_head
+from ._momentum_twin import MomentumTwin, shuffle_batches
+from ._stem import fit_stem
 from ._tiny import Tiny
 
 __all__ = [
@@ -24,10 +31,11 @@ __all__ = [
     "Head",
     "MomentumTwin",
     "Predictor",
-    "Standardise",
+    "Standardize",
     "Tiny",
     "build_encoder",
     "build_head",
-    "shuffled",
-    "standardised",
+    "fit_stem",
+    "shuffle_batches",
+    "standardize",
 ]

@@ -1,14 +1,15 @@
-r"""An encoder is any network, plus the width of what it says about one sample.
+r"""An encoder is any network, plus the width of its features.
 
 $$f:\ (n, c, h, w) \to (n, e),\qquad e = \texttt{encoder.width}$$
 
-A network that ends in feature maps (n e h w) is averaged over places; anything else
-than (n e) or (n e h w) is refused in words. The width is found by one forward of one
-blank sample, after which the network is exactly what it was.
+Feature maps (n e h w) are averaged over places; anything else than (n e) or (n e h w)
+is an error. One blank sample is run through the network to find the width, after which
+the network is exactly what it was.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -54,20 +55,20 @@ class Encoder(nn.Module):
         self.width: int = self._measure()
 
     def forward(self, samples: Float[Tensor, "n ..."]) -> Float[Tensor, "n e"]:
-        """One row of features a sample."""
+        """One row of features per sample."""
         features = self.network(samples)
         if isinstance(features, Tensor) and features.ndim == 4:
             features = features.mean((2, 3))
         if not isinstance(features, Tensor) or features.ndim != 2:
             raise ShapeError(
                 f"{self.name} needs to give (n e) features, or (n e h w) maps to be "
-                f"averaged over places: got {in_words(features)}. Wrap it in a module "
-                "that picks or pools one row a sample."
+                f"averaged over places: got {describe_output(features)}. Wrap it in a "
+                "module that picks or pools one row per sample."
             )
         if features.shape[0] != samples.shape[0]:  # len() would stop an export
             raise ShapeError(
-                f"{self.name} needs to give one row a sample: got {len(features)} rows "
-                f"for {len(samples)} samples."
+                f"{self.name} needs to give one row per sample: got {len(features)} "
+                f"rows for {len(samples)} samples."
             )
         return features
 
@@ -91,6 +92,62 @@ class Encoder(nn.Module):
             ) from cause
 
 
+class Standardize(nn.Module):
+    """(x - mean) / std of every channel, as the first layer of an encoder.
+
+    Inside the encoder, so that whoever loads it hands over images in [0, 1] and need
+    remember nothing else.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: list[float], std: list[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
+
+    def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+        """Standardized images."""
+        if not torch.jit.is_tracing():  # which would take the shape for a tensor
+            self._check(images)
+        return (images - self.mean) / self.std
+
+    def _check(self, images: Any) -> None:
+        """Raise on the usual mistakes, which would give wrong features or none."""
+        if not isinstance(images, Tensor):
+            raise ShapeError(
+                f"An encoder takes a tensor of images, not {type(images).__name__}: "
+                "use torch.from_numpy or torch.stack."
+            )
+        channels = len(self.mean)
+        if images.ndim != 4 or images.shape[1] != channels:
+            raise ShapeError(
+                f"An encoder takes images of shape (n, {channels}, height, width): got "
+                f"{tuple(images.shape)}. One image needs [None], and channels that "
+                "come last .permute(0, 3, 1, 2)."
+            )
+        if not images.dtype.is_floating_point:
+            raise ShapeError(
+                f"An encoder takes floats in [0, 1], not {images.dtype}: divide pixels "
+                "by 255."
+            )
+
+
+def standardize(encoder: Encoder, mean: list[float], std: list[float]) -> Encoder:
+    """The same encoder for images in [0, 1] whose channels have this mean and spread.
+
+    >>> encoder = Encoder(nn.Identity(), input_shape=(1, 2, 2))
+    >>> encoder = standardize(encoder, [0.5], [2.0])
+    >>> encoder(torch.ones(1, 1, 2, 2))
+    tensor([[0.2500]])
+    """
+    # a constant channel has no spread to divide by
+    layer = Standardize(list(mean), [s if s > 1e-4 else 1.0 for s in std])
+    network = nn.Sequential(layer, encoder.network)
+    return Encoder(network, name=encoder.name, input_shape=encoder.input_shape)
+
+
 @contextmanager
 def undisturbed(network: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while; modes, buffers and random state come back."""
@@ -108,8 +165,8 @@ def undisturbed(network: nn.Module) -> Iterator[None]:
                 buffer.copy_(before)
 
 
-def in_words(output: object) -> str:
-    """What a network gave, for a message."""
+def describe_output(output: object) -> str:
+    """What a network returned, for a message."""
     if isinstance(output, Tensor):
         return f"a tensor of shape {tuple(output.shape)}"
     return f"a {type(output).__name__}"

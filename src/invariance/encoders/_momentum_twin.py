@@ -4,17 +4,26 @@ $$\theta' \leftarrow m\,\theta' + (1 - m)\,\theta,\qquad
 m(p) = 1 - (1 - m_0)\,\frac{\cos(\pi p) + 1}{2}$$
 
 m rises from ``momentum`` to 1 as training progresses (p from 0 to 1), or is constant.
-The twin never gets a gradient. Its batch norms keep their own running statistics, which
-are those of the batches it has itself seen in training mode.
+The twin never gets a gradient. Its batch norms keep their own running statistics, those
+of the batches that the twin has seen in training mode.
+
+Shuffled batch norm (MoCo): where each process normalizes by its own batch, a query and
+its key share their neighbors and can recognize each other by them, without looking at
+the image. So images are dealt out anew over the processes before the twin sees them,
+and its outputs are sent back.
 """
 
 import copy
 import math
+from collections.abc import Callable
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from ..errors import SettingError
+
+LOCAL_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 class MomentumTwin(nn.Module):
@@ -50,5 +59,37 @@ class MomentumTwin(nn.Module):
         m = self.momentum
         if self.rising:
             m = 1 - (1 - m) * (math.cos(math.pi * progress) + 1) / 2
-        theirs = [p.detach() for p in network.parameters()]
-        torch._foreach_lerp_(list(self.network.parameters()), theirs, 1 - m)
+        target = [p.detach() for p in network.parameters()]
+        torch._foreach_lerp_(list(self.network.parameters()), target, 1 - m)
+
+
+def shuffle_batches(network: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The network as a function of batches that are dealt out anew over the processes.
+
+    With one process, or with batch norms that use the statistics of all processes,
+    there is nothing to shuffle and this is the network itself.
+    """
+    parallel = dist.is_available() and dist.is_initialized()
+    parallel = parallel and dist.get_world_size() > 1
+    if parallel and any(type(module) in LOCAL_NORMS for module in network.modules()):
+        return lambda x: _run_shuffled(network, x)
+    return network
+
+
+@torch.no_grad()
+def _run_shuffled(network: nn.Module, x: Tensor) -> Tensor:
+    rank, world, n = dist.get_rank(), dist.get_world_size(), len(x)
+    # all processes draw, so that their generators stay alike; the first one decides
+    order = torch.randperm(n * world, device=x.device)
+    dist.broadcast(order, src=0)
+    mine = order[rank * n : (rank + 1) * n]
+    out = network(_gather(x)[mine])
+    back = torch.empty_like(order)
+    back[order] = torch.arange(len(order), device=order.device)
+    return _gather(out)[back[rank * n : (rank + 1) * n]]
+
+
+def _gather(x: Tensor) -> Tensor:
+    parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, x.contiguous())
+    return torch.cat(parts)

@@ -1,7 +1,7 @@
 """The small-image stem: keep the pixels that a large-image ResNet throws away.
 
 A ResNet made for 224 x 224 begins with a 7 x 7 convolution of stride 2 and a max-pool
-of stride 2, which leave 8 x 8 of a 32 x 32 picture. For small pictures the convolution
+of stride 2, which leave 8 x 8 of a 32 x 32 image. For small images the convolution
 becomes 3 x 3 with stride 1 and the max-pool goes; the rest stays as it is.
 """
 
@@ -18,9 +18,9 @@ STEMS = {"auto": None, "small": True, "large": False}
 def fit_stem(
     network: nn.Module, *, name: str, stem: str, image_size: int, pretrained: bool
 ) -> nn.Module:
-    """The network with the stem asked for, changed in place.
+    """The network with the requested stem, changed in place.
 
-    "auto" is "small" for pictures up to 64 x 64 on a network that has such a stem,
+    "auto" is "small" for images up to 64 x 64 on a network that has such a stem,
     unless it is pretrained: its weights belong to the stem they were trained with.
     """
     small = choose(STEMS, stem, "stem")
@@ -33,7 +33,7 @@ def fit_stem(
             f"stem='small' needs a network that begins like a ResNet (conv1, maxpool, "
             f"layer1): {name} does not. Use stem='auto', or a ResNet."
         )
-    network.conv1 = unstrided(network.conv1)
+    network.conv1 = remove_stride(network.conv1)
     network.maxpool = nn.Identity()
     return network
 
@@ -44,20 +44,20 @@ def is_resnet_like(network: nn.Module) -> bool:
     return all(isinstance(getattr(network, part, None), nn.Module) for part in parts)
 
 
-def unstrided(conv1: Any) -> nn.Module:
+def remove_stride(conv1: Any) -> nn.Module:
     """conv1 as 3 x 3 of stride 1; a stem of several convolutions loses its stride."""
     if isinstance(conv1, nn.Conv2d):
-        return conv_like(conv1, kernel_size=3, stride=1, padding=1)
+        return copy_convolution(conv1, kernel_size=3, stride=1, padding=1)
     for part in conv1.modules():
         if isinstance(part, nn.Conv2d):
             part.stride = (1, 1)
     return conv1
 
 
-def conv_like(conv: nn.Conv2d, **changes: Any) -> nn.Conv2d:
+def copy_convolution(conv: nn.Conv2d, **changes: Any) -> nn.Conv2d:
     """A fresh convolution with the settings of another, but for the changes.
 
-    >>> conv_like(nn.Conv2d(3, 64, 7, 2, 3, bias=False), stride=1).stride
+    >>> copy_convolution(nn.Conv2d(3, 64, 7, 2, 3, bias=False), stride=1).stride
     (1, 1)
     """
     settings: dict[str, Any] = {

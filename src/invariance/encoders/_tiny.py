@@ -1,11 +1,11 @@
-"""Tiny: five convolutions that learn 32 x 32 pictures on two CPU cores.
+"""Tiny: five convolutions that learn 32 x 32 images on two CPU cores.
 
-Each layer is a 3 x 3 convolution, batch norm and ReLU; the strides come early, where a
-pixel is dear, and the width late, where it is cheap:
+Each layer is a 3 x 3 convolution, batch norm and ReLU; the strides come early, where
+pixels are many, and the width late, where it is cheap:
 
     32x32 -> 16x16x24 -> 8x8x48 -> 4x4x96 -> 4x4x128 -> 2x2x256 -> mean -> 256
 
-0.46 million weights and 4.4 million multiply-adds a 32 x 32 picture.
+0.46 million weights and 4.4 million multiply-adds per 32 x 32 image.
 """
 
 from jaxtyping import Float
@@ -17,10 +17,10 @@ LAYERS = ((24, 2), (48, 2), (96, 2), (128, 1), (256, 2))  # (channels, stride)
 
 
 class Tiny(nn.Module):
-    """A small convolutional network for small pictures, of any size.
+    """A small convolutional network for small images of any size.
 
     Args:
-        channels: of the pictures.
+        channels: of the images.
         growth: every layer's number of channels is multiplied by it.
 
     >>> import torch
@@ -47,7 +47,7 @@ class Tiny(nn.Module):
 
 
 def layer(channels: int, width: int, stride: int) -> nn.Sequential:
-    """Convolution, batch norm, ReLU; the norm makes the convolution's bias idle."""
+    """Convolution, batch norm, ReLU; the norm would cancel a bias."""
     return nn.Sequential(
         nn.Conv2d(channels, width, 3, stride, 1, bias=False),
         nn.BatchNorm2d(width),

@@ -1,8 +1,7 @@
 """Mutual information between any two variables, and what each number may claim.
 
 >>> import torch
->>> from invariance.data import correlated_gaussian
->>> from invariance.estimators import estimate_mi
+>>> from invariance.estimators import correlated_gaussian, estimate_mi
 >>> dice = torch.Generator().manual_seed(0)
 >>> x, y = correlated_gaussian(3, nats=1.0).sample(3000, generator=dice)
 >>> e = estimate_mi(x, y, estimator="gaussian")
@@ -11,61 +10,105 @@
 
 ``ESTIMATORS`` has them all by name. The bounds themselves are pure functions of a
 critic matrix, whose diagonal holds partners and whose other entries strangers.
+``correlated_gaussian`` and its kin are ``Pairs``: two variables to draw whose mutual
+information is known exactly. ``read_variable`` reads a variable from a file.
 """
 
-from ._barber_agakov import barber_agakov
 from ._bounds import BOUNDS, Bound
-from ._catalogue import ESTIMATORS, Estimator
-from ._classical_gaussian import canonical_correlations, gaussian_information
-from ._donsker_varadhan import donsker_varadhan, mine_loss
+from ._classical import canonical_correlations, gaussian_information, ksg, plug_in
 from ._estimate import Checkpoint, Estimate
-from ._estimate_mi import estimate_mi
-from ._flat_nce import fdv_loss, flat_nce_loss
-from ._flo import flo
-from ._histogram import plug_in
-from ._info_nce import info_nce
-from ._interpolated import interpolated
-from ._jensen_shannon import binary_nce, jensen_shannon
-from ._ksg import ksg
+from ._estimate_mi import ESTIMATORS, Estimator, estimate_mi, find_estimator
+from ._invertible_maps import IMAGES, Invertible, image, power, spiral, swiss_roll
+from ._models import CriticModel, barber_agakov
 from ._normal_scores import NormalScores, fit_normal_scores
-from ._options import Training
-from ._smile import smile
-from ._tuba import nwj, nwj_of_log_ratio, tuba
-from ._unnormalised import leave_one_out, unnormalised_ba
+from ._request import Training
+from ._samplers import (
+    SCHEDULE,
+    Pairs,
+    blocks,
+    canonical_gaussian,
+    correlated_gaussian,
+    gaussian,
+    noisy_copy,
+    rho_of,
+    student,
+    table,
+    uniform_noise,
+)
+from ._score_bounds import (
+    binary_nce,
+    donsker_varadhan,
+    fdv_loss,
+    flat_nce_loss,
+    flo,
+    info_nce,
+    interpolated,
+    jensen_shannon,
+    leave_one_out,
+    mine_loss,
+    nwj,
+    nwj_of_log_ratio,
+    smile,
+    tuba,
+    unnormalized_ba,
+)
+from ._variables import Variable, pair_rows, read_variable
 from ._vince import acceptance_log_ratio, hard_negatives, vince
 
 __all__ = [
     "BOUNDS",
     "ESTIMATORS",
+    "IMAGES",
+    "SCHEDULE",
     "Bound",
     "Checkpoint",
+    "CriticModel",
     "Estimate",
     "Estimator",
+    "Invertible",
     "NormalScores",
+    "Pairs",
     "Training",
+    "Variable",
     "acceptance_log_ratio",
     "barber_agakov",
     "binary_nce",
+    "blocks",
     "canonical_correlations",
+    "canonical_gaussian",
+    "correlated_gaussian",
     "donsker_varadhan",
     "estimate_mi",
     "fdv_loss",
+    "find_estimator",
     "fit_normal_scores",
     "flat_nce_loss",
     "flo",
+    "gaussian",
     "gaussian_information",
     "hard_negatives",
+    "image",
     "info_nce",
     "interpolated",
     "jensen_shannon",
     "ksg",
     "leave_one_out",
     "mine_loss",
+    "noisy_copy",
     "nwj",
     "nwj_of_log_ratio",
+    "pair_rows",
     "plug_in",
+    "power",
+    "read_variable",
+    "rho_of",
     "smile",
+    "spiral",
+    "student",
+    "swiss_roll",
+    "table",
     "tuba",
-    "unnormalised_ba",
+    "uniform_noise",
+    "unnormalized_ba",
     "vince",
 ]

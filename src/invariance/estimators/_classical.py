@@ -1,16 +1,17 @@
-"""The classical estimators as answers: Gaussian, nearest neighbours, histogram."""
+"""The classical estimators: Gaussian, nearest neighbors, histogram."""
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import torch
-from scipy.special import stdtrit
+from jaxtyping import Float, Int
+from scipy.spatial import cKDTree
+from scipy.special import digamma, stdtrit
 from torch import Tensor
 
 from ..errors import DataError
-from ._classical_gaussian import correlations_and_ranks, gaussian_information
-from ._estimate import Estimate
-from ._histogram import bins, plug_in
-from ._ksg import ksg
+from ._estimate import Estimate, unclaimed
 from ._normal_scores import fit_normal_scores
 from ._request import Request
 from ._samples import Samples
@@ -19,10 +20,157 @@ MANY_COLUMNS = 8
 KSG_ROWS, KSG_ROWS_MANY_COLUMNS = 20_000, 4_000
 
 
+def canonical_correlations(
+    x: Float[Tensor, "n dx"], y: Float[Tensor, "n dy"]
+) -> Float[Tensor, " k"]:
+    """The canonical correlations of the sample, largest first.
+
+    >>> import torch
+    >>> x = torch.tensor([[1.0], [2.0], [3.0], [5.0]]).double()
+    >>> round(canonical_correlations(x, 7 - 2 * x)[0].item(), 6)
+    1.0
+    """
+    return correlations_and_ranks(x, y)[0]
+
+
+def correlations_and_ranks(
+    x: Float[Tensor, "n dx"], y: Float[Tensor, "n dy"]
+) -> tuple[Float[Tensor, " k"], tuple[int, int]]:
+    """Canonical correlations, and how many columns of x and y are no sums of others."""
+    a, b = _basis(x), _basis(y)
+    return torch.linalg.svdvals(a.T @ b).clamp(max=1.0), (a.shape[1], b.shape[1])
+
+
+def _basis(z: Tensor) -> Tensor:
+    """Orthonormal columns that span the centered columns of z."""
+    z = z.double() - z.double().mean(0)
+    z = z / z.std(0).clamp(min=1e-300)
+    left, size, _ = torch.linalg.svd(z, full_matrices=False)
+    return left[:, size > 1e-9 * size[0]]
+
+
+def gaussian_information(
+    rho: Float[Tensor, " k"], n: int, widths: tuple[int, int]
+) -> tuple[float, float]:
+    r"""The Gaussian estimate from canonical correlations: nats and standard error.
+
+    $$\hat I = -\tfrac12\sum_k\log(1-\hat\rho_k^2) - \text{bias},\qquad
+    \text{bias} = \tfrac12\big[c(d_x)+c(d_y)-c(d_x+d_y)\big]$$
+
+    c(d) is the known error of the log-determinant of a sample covariance, a sum of
+    digamma functions. Exact on average for Gaussian data; after normal scores (a
+    Gaussian copula) for every increasing image of them, too; elsewhere neither above
+    nor below I for sure. ``widths`` counts columns that say something new: repeated
+    ones add no chance of correlation, and so no bias.
+    """
+    left = 1 - rho.square()
+    nats = -0.5 * left.log().sum().item()
+    bias = (_c(n, widths[0]) + _c(n, widths[1]) - _c(n, sum(widths))) / 2
+    # the delta method for what is correlated, the chi-square for what is not
+    chance = widths[0] * widths[1] / n
+    linked = max(0.0, rho.square().sum().item() - chance)
+    spread = linked / n + widths[0] * widths[1] / (2 * n**2)
+    return nats - bias, math.sqrt(spread)
+
+
+def _c(n: int, d: int) -> float:
+    """E log|S| - log|Sigma| of the sample covariance of d normal columns."""
+    free = n - 1
+    return float(np.sum(digamma((free - np.arange(d)) / 2)) - d * math.log(free / 2))
+
+
+def plug_in(a: Int[Tensor, " n"], b: Int[Tensor, " n"]) -> tuple[float, float, float]:
+    r"""The estimate for discrete data: nats, standard error, and the correction in it.
+
+    $$\hat I = \sum_{ab}\hat p_{ab}\log\frac{\hat p_{ab}}{\hat p_a\hat p_b}
+    - \frac{K_{xy} - K_x - K_y + 1}{2n}$$
+
+    K counts the values that occur (Miller and Madow). The correction is good while
+    cells hold several rows.
+
+    >>> import torch
+    >>> a = torch.tensor([0, 1] * 50)
+    >>> nats, error, _ = plug_in(a, a)
+    >>> round(nats, 3)
+    0.698
+    """
+    n = len(a)
+    wide = int(b.max()) + 1
+    cells, counts = torch.unique(a.long() * wide + b.long(), return_counts=True)
+    p = counts.double() / n
+    by_a, by_b = a.bincount().double() / n, b.bincount().double() / n
+    ratio = p.log() - by_a[cells // wide].log() - by_b[cells % wide].log()
+    nats = (p * ratio).sum()
+    spread = (p * (ratio - nats).square()).sum()
+    occurring = int((by_a > 0).sum()), int((by_b > 0).sum())
+    bias = (len(cells) - occurring[0] - occurring[1] + 1) / (2 * n)
+    # independent variables still scatter: 2 n I is chi-square there
+    free = (occurring[0] - 1) * (occurring[1] - 1)
+    error = math.sqrt(spread.item() / n + free / (2 * n**2))
+    return nats.item() - bias, error, bias
+
+
+def bin_numbers(column: Tensor, count: int) -> Tensor:
+    """The number of each value's bin, with about equally many values in each."""
+    edges = torch.linspace(0, 1, count + 1, dtype=torch.float64)[1:-1]
+    column = column.double().contiguous()
+    cuts = column.sort().values[(edges * (len(column) - 1)).round().long()]
+    return torch.searchsorted(cuts, column)
+
+
+def ksg(
+    x: Float[Tensor, "n dx"], y: Float[Tensor, "n dy"], *, neighbors: int = 3
+) -> tuple[float, float]:
+    r"""Kraskov, Stögbauer and Grassberger's estimate: nats and standard error.
+
+    $$\hat I = \psi(k) + \psi(n)
+    - \frac1n\sum_i\big[\psi(n_x(i)+1)+\psi(n_y(i)+1)\big]$$
+
+    n_x(i) counts the rows whose x is strictly closer than the k-th neighbor in the
+    joint space (largest-coordinate distance). Nearly unbiased in few dimensions; in
+    many, or for strong dependence, it comes out far too low. Columns should be on a
+    common scale, and free of ties: neighbors at distance zero have no density.
+
+    >>> import torch
+    >>> x = torch.randn(500, 1, generator=torch.Generator().manual_seed(0))
+    >>> y = x + torch.randn(500, 1, generator=torch.Generator().manual_seed(1))
+    >>> round(ksg(x, y)[0], 1)  # log(2) / 2
+    0.3
+    """
+    a, b = (np.ascontiguousarray(z.double().cpu().numpy()) for z in (x, y))
+    n = len(a)
+    both = np.concatenate([a, b], 1)
+    distance = cKDTree(both).query(both, k=neighbors + 1, p=np.inf)[0][:, -1]
+    counts = [_count_closer(z, distance) for z in (a, b)]
+    terms = digamma(counts[0] + 1) + digamma(counts[1] + 1)
+    nats = float(digamma(neighbors) + digamma(n) - terms.mean())
+    # neighboring terms share samples; a tenth more covers it in practice
+    return nats, 1.1 * float(terms.std()) / math.sqrt(n)
+
+
+def _count_closer(z: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """How many other rows lie strictly within each row's distance."""
+    if z.shape[1] > 1:
+        within = np.nextafter(distance, 0)
+        counts = cKDTree(z).query_ball_point(z, within, p=np.inf, return_length=True)
+        return np.maximum(counts - 1, 0)
+    # a sorted column answers at once, but for rounding: the row that sets the distance
+    # must not be counted, so the ends are moved in until differences are smaller
+    column = z[:, 0]
+    ordered = np.sort(column)
+    high = np.searchsorted(ordered, column + distance, side="right")
+    low = np.searchsorted(ordered, column - distance, side="left")
+    while (over := (high > low + 1) & (ordered[high - 1] - column >= distance)).any():
+        high = high - over
+    while (over := (high > low + 1) & (column - ordered[low] >= distance)).any():
+        low = low + over
+    return np.maximum(high - low - 1, 0)
+
+
 def gaussian_estimate(request: Request) -> Estimate:
     """Canonical correlations of normal scores: a Gaussian copula."""
     s = request.samples
-    x, y = margins(s, request.training.margins)
+    x, y = map_margins(s, request.training.margins)
     n, columns = len(s), x.shape[1] + y.shape[1]
     if n < columns + 3:
         raise DataError(
@@ -36,29 +184,29 @@ def gaussian_estimate(request: Request) -> Estimate:
         if request.training.margins == "normal"
         else ("exact for Gaussian variables only",)
     )
-    return answer("gaussian", nats, error, s, n, (*s.notes, *notes))
+    return classical_estimate("gaussian", nats, error, s, n, (*s.notes, *notes))
 
 
 def ksg_estimate(request: Request) -> Estimate:
-    """Nearest neighbours after normal scores."""
+    """Nearest neighbors after normal scores."""
     s = request.samples
     if s.x_label is not None and s.y_label is not None:
         raise DataError(
-            "Both variables have few values, so neighbours are ties: use "
+            "Both variables have few values, so neighbors are ties: use "
             "estimator='histogram'."
         )
-    x, y = margins(s, request.training.margins)
+    x, y = map_margins(s, request.training.margins)
     notes = list(s.notes)
-    x, y, cut = few_enough(x, y, request.generator())
-    if cut:
-        notes.append(f"{len(x)} rows drawn for the neighbour search")
-    if ties(x) or ties(y):
-        x, y = (z + 1e-8 * noise(z, request.generator()) for z in (x, y))
-        notes.append("equal values told apart by tiny noise")
+    x, y = draw_few(x, y, request.generator())
+    if len(x) < len(s):
+        notes.append(f"{len(x)} rows drawn for the neighbor search")
+    if has_ties(x) or has_ties(y):
+        x, y = (break_ties(z, request.generator()) for z in (x, y))
+        notes.append("equal values separated by tiny noise")
     if x.shape[1] + y.shape[1] > MANY_COLUMNS:
         notes.append("far too low in this many columns")
     nats, error = ksg(x, y)
-    return answer("ksg", nats, error, s, len(x), tuple(notes))
+    return classical_estimate("ksg", nats, error, s, len(x), tuple(notes))
 
 
 def histogram_estimate(request: Request) -> Estimate:
@@ -73,7 +221,7 @@ def histogram_estimate(request: Request) -> Estimate:
                     " values that repeat, or one column. Use estimator='auto'."
                 )
             count = max(2, round(len(s) ** (1 / 3)))
-            label = bins(z[:, 0], count)
+            label = bin_numbers(z[:, 0], count)
             notes.append(f"{name} cut into {count} bins, which loses information")
         columns.append(label)
     nats, error, bias = plug_in(*columns)
@@ -82,48 +230,45 @@ def histogram_estimate(request: Request) -> Estimate:
         notes.append(
             f"{cells} cells for {len(s)} rows: too few for each to be counted well"
         )
-    estimate = answer("histogram", nats, error, s, len(s), tuple(notes))
+    estimate = classical_estimate("histogram", nats, error, s, len(s), tuple(notes))
     low, high = estimate.interval
     # Miller and Madow's correction is itself uncertain by about its size squared
-    room = bias**2 if cells * 3 <= len(s) else abs(bias)
-    return _with_interval(estimate, (low - room, high + room))
+    margin = bias**2 if cells * 3 <= len(s) else abs(bias)
+    return replace(estimate, interval=(low - margin, high + margin))
 
 
-def margins(samples: Samples, kind: str) -> tuple[Tensor, Tensor]:
+def map_margins(samples: Samples, kind: str) -> tuple[Tensor, Tensor]:
     """All rows with their columns made normal, scaled, or as they are ("raw")."""
     if kind == "raw":
         return samples.x, samples.y
-    out = []
-    for z in (samples.x, samples.y):
-        z = (z - z.mean(0)) / z.std(0)
-        out.append(fit_normal_scores(z)(z) if kind == "normal" else z)
-    return out[0], out[1]
+    x, y = ((z - z.mean(0)) / z.std(0) for z in (samples.x, samples.y))
+    if kind == "normal":
+        x, y = (fit_normal_scores(z)(z) for z in (x, y))
+    return x, y
 
 
-def few_enough(
-    x: Tensor, y: Tensor, generator: torch.Generator
-) -> tuple[Tensor, Tensor, bool]:
-    """Rows for a neighbour search that ends; a random part where there are many."""
+def draw_few(x: Tensor, y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Rows for a neighbor search that ends: a random part where there are many."""
     many = x.shape[1] + y.shape[1] > MANY_COLUMNS
     most = KSG_ROWS_MANY_COLUMNS if many else KSG_ROWS
     if len(x) <= most:
-        return x, y, False
+        return x, y
     rows = torch.randperm(len(x), generator=generator)[:most]
-    return x[rows], y[rows], True
+    return x[rows], y[rows]
 
 
-def ties(z: Tensor) -> bool:
+def has_ties(z: Tensor) -> bool:
     """Whether some column repeats values."""
     ordered = z.sort(0).values
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def noise(z: Tensor, generator: torch.Generator) -> Tensor:
-    """Normal noise of the same shape."""
-    return torch.randn(z.shape, generator=generator, dtype=z.dtype)
+def break_ties(z: Tensor, generator: torch.Generator) -> Tensor:
+    """The same with noise too small to matter, so that no two values are equal."""
+    return z + 1e-8 * torch.randn(z.shape, generator=generator, dtype=z.dtype)
 
 
-def answer(
+def classical_estimate(
     name: str,
     nats: float,
     error: float,
@@ -131,21 +276,14 @@ def answer(
     used: int,
     notes: tuple[str, ...],
 ) -> Estimate:
-    """A classical estimate: no bound, no ceiling."""
-    wide = float(stdtrit(max(2, used - 2), 0.975)) * error
-    return Estimate(
-        estimator=name,
-        nats=nats,
-        std_error=error,
-        interval=(nats - wide, nats + wide),
-        lower_bound=False,
-        ceiling=None,
-        saturated=False,
+    """Nats with Student's interval."""
+    quantile = float(stdtrit(max(2, used - 2), 0.975))
+    return unclaimed(
+        name,
+        nats,
+        error,
         samples=len(samples),
         evaluated_on=used,
+        quantile=quantile,
         notes=notes,
     )
-
-
-def _with_interval(e: Estimate, interval: tuple[float, float]) -> Estimate:
-    return replace(e, interval=interval)

@@ -4,6 +4,8 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..readings import html_table
+
 LOG_2 = math.log(2)
 
 
@@ -47,9 +49,9 @@ class Estimate:
     critic: str | None = None
     in_sample: float | None = None
     """The value on rows that were trained on: far above ``nats`` means overfitting."""
-    reason: str = ""
+    reason: str = field(default="", repr=False)
     """Why this estimator was picked, where ``auto`` picked it."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), repr=False)
     """What was done to the data, and what to keep in mind."""
     history: tuple[Checkpoint, ...] = field(default=(), repr=False)
 
@@ -59,6 +61,11 @@ class Estimate:
         return self.nats / LOG_2
 
     @property
+    def exact(self) -> bool:
+        """Whether the answer was known without estimating, as for constants."""
+        return self.std_error == 0
+
+    @property
     def sentence(self) -> str:
         """The answer in words."""
         return _sentence(self)
@@ -66,9 +73,49 @@ class Estimate:
     def __str__(self) -> str:
         return self.sentence
 
+    def _repr_html_(self) -> str:
+        rows = [
+            ("estimator", self.estimator),
+            ("nats", f"{self.nats:.4g} ± {self.std_error:.2g}"),
+            ("bits", f"{self.bits:.4g}"),
+            ("95 % interval", f"{self.interval[0]:.4g} to {self.interval[1]:.4g}"),
+            ("certified lower bound", "yes" if self.lower_bound else "no"),
+            ("ceiling", "none" if self.ceiling is None else f"{self.ceiling:.4g} nats"),
+            ("samples", f"{self.samples:,} (read on {self.evaluated_on:,})"),
+            ("in words", self.sentence),
+            *([("why", self.reason)] if self.reason else []),
+            *(("note", note) for note in self.notes),
+        ]
+        return html_table(rows)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON: what is infinite or was not measured is None."""
         return _plain({**asdict(self), "bits": self.bits, "sentence": self.sentence})
+
+
+def unclaimed(
+    estimator: str,
+    nats: float,
+    error: float,
+    *,
+    samples: int,
+    evaluated_on: int,
+    quantile: float = 1.96,
+    **more: Any,
+) -> Estimate:
+    """An estimate that is no bound and knows no ceiling: nats ± quantile * error."""
+    return Estimate(
+        estimator=estimator,
+        nats=nats,
+        std_error=error,
+        interval=(nats - quantile * error, nats + quantile * error),
+        lower_bound=False,
+        ceiling=None,
+        saturated=False,
+        samples=samples,
+        evaluated_on=evaluated_on,
+        **more,
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -79,15 +126,10 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def near_ceiling(nats: float, ceiling: float | None) -> bool:
-    """Whether less than log 2 (and less than half the ceiling) is left above."""
-    return ceiling is not None and ceiling - nats < min(LOG_2, ceiling / 2)
-
-
 def _sentence(e: Estimate) -> str:
     if math.isinf(e.nats):
         return f"The information is infinite: {e.reason}"
-    if e.nats == 0 and e.std_error == 0:
+    if e.nats == 0 and e.exact:
         return f"x and y share nothing: {e.reason}."
     size = f"{e.nats:.2f} nats ({e.bits:.2f} bits)"
     within = f"95 % interval {e.interval[0]:.2f} to {e.interval[1]:.2f}"
@@ -102,8 +144,8 @@ def _sentence(e: Estimate) -> str:
         floor = e.nats - 1.645 * e.std_error
         if floor <= 0:
             return (
-                f"No information is certified: the lower bound {e.estimator} is {size}"
-                f", and its error {e.std_error:.2f} leaves room for none."
+                f"No information is certified: the lower bound {e.estimator} is {size} "
+                f"with an error of {e.std_error:.2f}."
             )
         return (
             f"x and y share at least {size} ({e.estimator}, a lower bound; "

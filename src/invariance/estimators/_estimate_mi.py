@@ -1,19 +1,87 @@
-"""The one call: two variables in, an ``Estimate`` out."""
+"""The one call: two variables in, an ``Estimate`` out; and every estimator by name."""
 
-from dataclasses import fields
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..critics import CRITICS
+from ..devices import choose_device
 from ..errors import SettingError, choose, unknown
-from ._catalogue import ESTIMATORS
-from ._determined import settled
-from ._estimate import Estimate
-from ._fit import Progress
-from ._options import Training
-from ._request import Request
-from ._samples import Rows, read_samples
+from ._auto import auto_estimate
+from ._bounds import BOUNDS
+from ._classical import (
+    canonical_correlations,
+    gaussian_estimate,
+    histogram_estimate,
+    ksg_estimate,
+)
+from ._estimate import Estimate, unclaimed
+from ._normal_scores import fit_normal_scores
+from ._request import OnCheckpoint, Request, Training
+from ._samples import Rows, Samples, read_samples
+from ._trained import barber_agakov_estimate, bound_estimate
+
+NO_NOISE = 1e-12  # 1 - rho^2 of columns that differ by rounding only
+LEAST_TO_ORDER = 50
+OLD_NAMES = {"unnormalised_ba": "unnormalized_ba"}
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """One way to estimate mutual information."""
+
+    about: str
+    """A line in words."""
+    lower_bound: bool
+    """Whether its value is a certified lower bound."""
+    trained: bool
+    """Whether it trains a network, and so needs a few hundred rows."""
+    run: Callable[[Request], Estimate]
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "auto": Estimator(
+        "looks at the data, runs what suits them, and says why",
+        lower_bound=False,
+        trained=True,
+        run=auto_estimate,
+    ),
+    "barber_agakov": Estimator(
+        "how well x predicts y; certified for labels, else a difference of two models",
+        lower_bound=False,
+        trained=True,
+        run=barber_agakov_estimate,
+    ),
+    **{
+        name: Estimator(
+            bound.about, bound.lower_bound, True, partial(bound_estimate, name)
+        )
+        for name, bound in BOUNDS.items()
+    },
+    "ksg": Estimator(
+        "nearest neighbors; nearly unbiased in few columns, too low in many",
+        lower_bound=False,
+        trained=False,
+        run=ksg_estimate,
+    ),
+    "gaussian": Estimator(
+        "canonical correlations of columns made normal; exact for a Gaussian copula",
+        lower_bound=False,
+        trained=False,
+        run=gaussian_estimate,
+    ),
+    "histogram": Estimator(
+        "counts with Miller and Madow's correction; for discrete data",
+        lower_bound=False,
+        trained=False,
+        run=histogram_estimate,
+    ),
+}
 
 
 def estimate_mi(
@@ -24,20 +92,20 @@ def estimate_mi(
     critic: str = "separable",
     seed: int = 0,
     drop_missing: bool = False,
-    device: str = "cpu",
-    progress: Progress | None = None,
+    device: str | torch.device = "cpu",
+    progress: OnCheckpoint | None = None,
     **training: Any,
 ) -> Estimate:
     """How much two variables share, in nats, and what that number may claim.
 
     Args:
-        x: One row a sample (a tensor or array), or one number a sample.
+        x: One row per sample (a tensor or array), or one number per sample.
         y: The same; row i belongs to row i of x. Integers that repeat are labels.
         estimator: A name of ``ESTIMATORS``; "auto" picks by the data and says why.
         critic: A name of ``CRITICS``, for estimators that train one.
         seed: Of the split, the weights and the batches; the same seed repeats exactly.
         drop_missing: Leave rows with NaN or infinite numbers out instead of refusing.
-        device: Where networks are trained.
+        device: Where networks are trained: "cpu", "cuda" or "auto".
         progress: Called with every ``Checkpoint`` of the training.
         **training: Settings of ``Training``, such as batch_size=512.
 
@@ -46,40 +114,90 @@ def estimate_mi(
     the rows, stop early by 10 %, and are read on rows that neither touched.
 
     >>> import torch
-    >>> from invariance.data import correlated_gaussian
+    >>> from invariance.estimators import correlated_gaussian
     >>> dice = torch.Generator().manual_seed(0)
     >>> x, y = correlated_gaussian(2, nats=1.0).sample(2000, generator=dice)
     >>> print(estimate_mi(x, y, estimator="gaussian"))
     x and y share about 1.01 nats (1.46 bits) (gaussian, an estimate; 95 % interval \
 0.96 to 1.06).
     """
-    chosen = choose(ESTIMATORS, estimator, "estimator")
+    method = find_estimator(estimator)
     choose(CRITICS, critic, "critic")
     known = {f.name for f in fields(Training)}
     if wrong := [name for name in training if name not in known]:
         raise SettingError(unknown("setting", wrong[0], known))
     options = Training(**training)
-    _check_device(device)
+    place = choose_device(device)
     samples = read_samples(x, y, drop_missing=drop_missing)
-    if answer := settled(samples, estimator):
-        return answer
-    return chosen.run(
+    if estimate := find_exact(samples, estimator):
+        return estimate
+    return method.run(
         Request(
             samples,
             critic=critic,
             training=options,
             seed=seed,
-            device=device,
+            device=place,
             progress=progress,
         )
     )
 
 
-def _check_device(device: str) -> None:
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise SettingError(
-            f"No networks can be trained on device {device!r} here: use 'cpu'"
-            + (" or 'cuda'." if torch.cuda.is_available() else ".")
-        ) from error
+def find_estimator(name: str) -> Estimator:
+    """The estimator of this name; names of earlier versions still work."""
+    return choose(ESTIMATORS, OLD_NAMES.get(name, name), "estimator")
+
+
+def find_exact(samples: Samples, name: str) -> Estimate | None:
+    """The answer where x or y is constant, or one determines the other; else None."""
+    for z, which in ((samples.x, "x"), (samples.y, "y")):
+        if z.shape[1] == 0:
+            note = f"{which} is constant, and a constant shares nothing with anything"
+            return _exact_estimate(name, 0.0, note, samples)
+    if samples.x_label is not None or samples.y_label is not None:
+        return None  # what has few values cannot share infinitely much
+    n = len(samples)
+    if n > samples.x.shape[1] + samples.y.shape[1] + 2:
+        rho = canonical_correlations(samples.x, samples.y)
+        if len(rho) and 1 - rho[0].item() ** 2 < NO_NOISE:
+            return _exact_estimate(
+                name,
+                math.inf,
+                "a combination of columns of x is a combination of columns of y, up to "
+                "rounding. Continuous variables that determine each other share "
+                "infinitely much; add the noise you mean, or compare other variables.",
+                samples,
+            )
+    if n >= LEAST_TO_ORDER and (same := _find_same_order(samples.x, samples.y)):
+        return _exact_estimate(
+            name,
+            math.inf,
+            f"column {same[0]} of x and column {same[1]} of y put all {n} rows in the "
+            f"same order, which {n} rows show only if one determines the other "
+            f"(or beyond about {2 * math.log(n):.0f} nats).",
+            samples,
+        )
+    return None
+
+
+def _find_same_order(x: Tensor, y: Tensor) -> tuple[int, int] | None:
+    """A column of x and one of y with equal or opposite ranks, and few ties."""
+    ranks = []
+    for z in (x, y):
+        score = fit_normal_scores(z)(z)
+        score = score - score.mean(0)
+        ranks.append(score / score.norm(dim=0).clamp(min=1e-300))
+    agree = (ranks[0].T @ ranks[1]).abs()
+    for i, j in (agree > 1 - 1e-6).nonzero().tolist():
+        by_x, by_y = (z[:, k].argsort() for z, k in ((x, i), (y, j)))
+        few_ties = len(x[:, i].unique()) > 0.9 * len(x)
+        if few_ties and (torch.equal(by_x, by_y) or torch.equal(by_x, by_y.flip(0))):
+            return i, j
+    return None
+
+
+def _exact_estimate(name: str, nats: float, reason: str, samples: Samples) -> Estimate:
+    n = len(samples)
+    estimate = unclaimed(name, nats, 0.0, samples=n, evaluated_on=n)
+    infinite = math.isinf(nats)
+    return replace(estimate, saturated=infinite, reason=reason, notes=samples.notes)

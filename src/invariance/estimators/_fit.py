@@ -1,4 +1,4 @@
-"""The one training loop of all critics: steps, looks at validation rows, early stop."""
+"""One way to train: split the rows, and fit a model with early stopping."""
 
 import copy
 import math
@@ -8,55 +8,94 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..errors import DataError
 from ._estimate import Checkpoint
 from ._models import Model
-from ._options import Training
+from ._normal_scores import fit_normal_scores
+from ._request import Request
 
-Progress = Callable[[Checkpoint], None]
+VALIDATION, TEST = 0.1, 0.3
+LEAST_ROWS = 100
+MOST_VALIDATION = 2048
+MOST_VALUES = 1024
 LONGEST_GRADIENT = 10.0
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Rows to train on, to stop by, and to be believed on."""
+    """Rows to train on, to stop by, and to be read on."""
 
     train: tuple[Tensor, Tensor]
     validation: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
 
-    def to(self, device: str) -> "Parts":
-        """The same rows elsewhere."""
-        return Parts(
-            *(
-                (x.to(device), y.to(device))
-                for x, y in (self.train, self.validation, self.test)
-            )
+
+def split_rows(name: str, request: Request, *, y_as_labels: bool = False) -> Parts:
+    """Shuffled parts with mapped columns; few values become one column each.
+
+    The maps are increasing in every column and learned from training rows only, so the
+    information is the same before and after, and the test rows stay unseen.
+    """
+    samples, options = request.samples, request.training
+    n = len(samples)
+    if n < LEAST_ROWS:
+        raise DataError(
+            f"{name} trains a network and needs at least {LEAST_ROWS} rows (to learn "
+            f"from, to stop by, to be read on), got {n}: use estimator='gaussian' or "
+            "'ksg'."
         )
+    order = torch.randperm(n, generator=request.generator())
+    n_test = min(int(TEST * n), options.max_candidates)
+    n_validation = min(int(VALIDATION * n), MOST_VALIDATION, options.max_candidates)
+    test, validation, train = order.split(
+        [n_test, n_validation, n - n_test - n_validation]
+    )
+    x, y = (
+        _map_columns(z, label, train, options.margins)
+        for z, label in ((samples.x, samples.x_label), (samples.y, samples.y_label))
+    )
+    if y_as_labels and samples.y_label is not None:
+        y = samples.y_label[:, None].float()
+    x, y = x.to(request.device), y.to(request.device)
+    return Parts(*((x[rows], y[rows]) for rows in (train, validation, test)))
+
+
+def _map_columns(
+    z: Tensor, label: Tensor | None, train: Tensor, margins: str
+) -> Tensor:
+    if label is not None and int(label.max()) < MOST_VALUES:
+        return torch.nn.functional.one_hot(label).float()
+    if margins == "raw":
+        return z.float()
+    mean, spread = z[train].mean(0), z[train].std(0)
+    z = (z - mean) / torch.where(spread > 0, spread, 1.0)
+    return fit_normal_scores(z[train])(z).float() if margins == "normal" else z.float()
 
 
 def fit(
     model: Model,
     parts: Parts,
-    options: Training,
+    request: Request,
     *,
-    generator: torch.Generator,
     ceiling: Callable[[int], float] | None = None,
-    progress: Progress | None = None,
-) -> tuple[int, tuple[Checkpoint, ...]]:
+) -> tuple[Checkpoint, ...]:
     """Train ``model`` and leave it at its best validation value.
 
     The untrained model counts as the first look, so that training never makes a good
-    start worse. Steps whose gradient is not finite are left out.
+    start worse. Steps whose gradient is not finite are left out. Returns the looks.
     """
+    options, generator = request.training, request.generator()
+    model.to(request.device)
     x, y = parts.train
     size = min(options.batch_size, len(x))
     learned = [p for p in model.parameters() if p.requires_grad]
-    optimiser = torch.optim.AdamW(
+    optimizer = torch.optim.AdamW(
         learned, lr=options.lr, weight_decay=options.weight_decay
     )
     top = ceiling(len(parts.validation[0])) if ceiling else None
     history: list[Checkpoint] = []
-    best, best_state, waited, step = -math.inf, _state(model), 0, 0
+    best, waited, step = -math.inf, 0, 0
+    best_state = copy.deepcopy(model.state_dict())
 
     def look(train: float) -> bool:
         nonlocal best, best_state, waited
@@ -66,10 +105,11 @@ def fit(
             value = model.value(*parts.validation).item()
         model.train()
         history.append(Checkpoint(step, train, value, top))
-        if progress:
-            progress(history[-1])
+        if request.progress:
+            request.progress(history[-1])
         if score > best:
-            best, best_state, waited = score, _state(model), 0
+            best, waited = score, 0
+            best_state = copy.deepcopy(model.state_dict())
         else:
             waited += 1
         return waited >= options.patience
@@ -83,12 +123,12 @@ def fit(
         rows = order[at : at + size].to(x.device)
         at += size
         step += 1
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         loss = model.loss(x[rows], y[rows])
         loss.backward()
         length = torch.nn.utils.clip_grad_norm_(learned, LONGEST_GRADIENT)
         if torch.isfinite(length):
-            optimiser.step()
+            optimizer.step()
         if -step % options.check_every <= 3:  # the last steps before a look
             with torch.no_grad():  # what the curve shows for training rows
                 recent.append(model.value(x[rows], y[rows]).item())
@@ -100,8 +140,4 @@ def fit(
                 break
     model.load_state_dict(best_state)
     model.eval()
-    return step, tuple(history)
-
-
-def _state(model: Model) -> dict[str, Tensor]:
-    return copy.deepcopy(model.state_dict())
+    return tuple(history)

@@ -1,9 +1,24 @@
-"""What the training loop trains: a critic with its bound, or a conditional density."""
+r"""What the training loop trains: a critic with its bound, or a conditional density.
 
+The density q(y|x) is read by Barber and Agakov's bound: how much better x predicts y
+than nothing does.
+
+$$I \ge H(Y) + E_p\big[\log q(y\mid x)\big]$$
+
+A bound for any q, if the entropy of Y is known. For labels it is their entropy less the
+cross-entropy of a classifier. For numbers H(Y) is not known and is replaced by the
+cross-entropy of a Gaussian model of y, which makes the value a difference of two
+models, and no bound.
+"""
+
+import math
 from abc import abstractmethod
+from collections.abc import Callable
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from ..critics import (
     Critic,
@@ -13,9 +28,35 @@ from ..critics import (
     gradient_penalty,
     mlp,
 )
-from ._barber_agakov import Classifier, Regressor, barber_agakov, label_entropy
 from ._bounds import Bound, Memory
-from ._options import Training
+from ._request import Training
+
+JACKKNIFE_BLOCKS = 12
+
+
+def jackknife(
+    value: Callable[..., Tensor], scores: Tensor, *by_row: Tensor
+) -> tuple[float, float]:
+    r"""``value(scores, *by_row)`` with its standard error, whatever the bound.
+
+    $$\widehat{\mathrm{var}} =
+    \frac{b-1}{b}\sum_{k=1}^b\big(\hat I_{(k)} - \bar I\big)^2$$
+
+    over b blocks of samples, each left out of rows and columns at once, as the entries
+    of a critic matrix share samples.
+    """
+    n = scores.shape[-1]
+    blocks = min(JACKKNIFE_BLOCKS, n)
+    block = torch.arange(n, device=scores.device) * blocks // n
+    without = []
+    for k in range(blocks):
+        keep = (block != k).nonzero().squeeze(1)
+        part = scores.index_select(-2, keep).index_select(-1, keep)
+        without.append(value(part, *(z[keep] for z in by_row)).item())
+        del part
+    left = torch.tensor(without, dtype=torch.float64)
+    spread = (left - left.mean()).square().sum() * (blocks - 1) / blocks
+    return value(scores, *by_row).item(), spread.sqrt().item()
 
 
 class Model(nn.Module):
@@ -23,15 +64,19 @@ class Model(nn.Module):
 
     @abstractmethod
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """What a training step minimises."""
+        """What a training step minimizes."""
 
     @abstractmethod
     def value(self, x: Tensor, y: Tensor) -> Tensor:
         """Nats on paired rows."""
 
     @abstractmethod
+    def measure(self, x: Tensor, y: Tensor) -> tuple[float, float]:
+        """Nats on paired rows that were not trained on, and their standard error."""
+
     def criterion(self, x: Tensor, y: Tensor) -> Tensor:
-        """What early stopping maximises on validation rows."""
+        """What early stopping maximizes on validation rows."""
+        return self.value(x, y)
 
 
 class CriticModel(Model):
@@ -80,8 +125,12 @@ class CriticModel(Model):
         return loss
 
     def value(self, x: Tensor, y: Tensor) -> Tensor:
-        """The bound."""
         return self.bound.value(*self.parts(x, y))
+
+    @torch.no_grad()
+    def measure(self, x: Tensor, y: Tensor) -> tuple[float, float]:
+        """The bound, and its error by the jackknife."""
+        return jackknife(self.bound.value, *self.parts(x, y))
 
     def criterion(self, x: Tensor, y: Tensor) -> Tensor:
         """Minus the loss, or the value where the loss is constant."""
@@ -90,35 +139,86 @@ class CriticModel(Model):
         return -self.bound.loss(*self.parts(x, y), {})
 
 
+def barber_agakov(
+    log_q: Float[Tensor, " n"], entropy: float | int | Tensor
+) -> Float[Tensor, ""]:
+    """The bound from log q(y_i|x_i) and the entropy of Y, in nats."""
+    return entropy + log_q.mean()
+
+
 class DensityModel(Model):
-    """q(y|x): a classifier of labels, or normal around a network."""
+    """q(y|x), read by Barber and Agakov's bound."""
 
-    def __init__(self, x: Tensor, y: Tensor, classes: int, entropy: float) -> None:
-        super().__init__()
-        self.classes, self.entropy = classes, entropy
-        self.q: Classifier | Regressor = (
-            Classifier(x.shape[1], classes) if classes else Regressor(x, y)
-        )
+    entropy = 0.0
+    """Of y, or of its model where log q is relative to that."""
 
-    def log_q(self, x: Tensor, y: Tensor) -> Tensor:
-        """Log q(y|x), relative to the margin's model for numbers."""
-        return self.q.log_q(x, y[:, 0].long() if self.classes else y)
+    @abstractmethod
+    def log_q(
+        self, x: Float[Tensor, "n d"], y: Float[Tensor, "n e"]
+    ) -> Float[Tensor, " n"]:
+        """Log q(y|x) of each pair."""
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """The cross-entropy."""
         return -self.log_q(x, y).mean()
 
     def value(self, x: Tensor, y: Tensor) -> Tensor:
         """Entropy (or the margin's cross-entropy) less the conditional one."""
         return barber_agakov(self.log_q(x, y), self.entropy)
 
-    def criterion(self, x: Tensor, y: Tensor) -> Tensor:
-        """The value."""
-        return self.value(x, y)
+    @torch.no_grad()
+    def measure(self, x: Tensor, y: Tensor) -> tuple[float, float]:
+        """The value, and the error of the mean of log q."""
+        error = self.log_q(x, y).double().std() / math.sqrt(len(x))
+        return self.value(x, y).item(), error.item()
 
 
-def density_model(x: Tensor, y: Tensor, labels: Tensor | None) -> DensityModel:
-    """A density for numbers, or for ``labels`` (of all rows), which y then holds."""
-    if labels is None:
-        return DensityModel(x, y, 0, 0.0)
-    return DensityModel(x, y, int(labels.max()) + 1, label_entropy(labels))
+class Classifier(DensityModel):
+    """q(y|x) of labels, which are y's one column: a softmax over the classes."""
+
+    def __init__(self, x_width: int, labels: Int[Tensor, " m"]) -> None:
+        super().__init__()
+        self.entropy = label_entropy(labels)
+        self.logits = mlp(x_width, int(labels.max()) + 1, width=128, depth=2)
+
+    def log_q(self, x: Tensor, y: Tensor) -> Tensor:
+        """Log q of each row's label."""
+        return -cross_entropy(self.logits(x), y[:, 0].long(), reduction="none")
+
+
+class Regressor(DensityModel):
+    """q(y|x) of numbers: normal around a network, with a network's spread.
+
+    y is first whitened with the covariance of the training rows, so that the model of
+    the margin is a standard normal and ``log_q`` is relative to it.
+    """
+
+    def __init__(self, x: Tensor, y: Tensor) -> None:
+        super().__init__()
+        self.mean = nn.Buffer(y.mean(0))
+        centered = (y - self.mean).double()
+        values, vectors = torch.linalg.eigh(centered.T @ centered / len(y))
+        keep = values > 1e-10 * values[-1]
+        self.white = nn.Buffer((vectors[:, keep] / values[keep].sqrt()).to(y.dtype))
+        d = self.white.shape[1]
+        self.net = mlp(x.shape[1], 2 * d, width=128, depth=2)
+        self.linear = nn.Linear(x.shape[1], d)
+        for layer in (self.net[-1], self.linear):
+            for p in layer.parameters():
+                nn.init.zeros_(p)  # starts as the margin: no information yet
+
+    def log_q(self, x: Tensor, y: Tensor) -> Tensor:
+        """Log q(y|x) - log q(y): what the pair is worth in nats."""
+        white = (y - self.mean) @ self.white
+        bend, log_spread = self.net(x).chunk(2, 1)
+        log_spread = 5 * torch.tanh(log_spread / 5)
+        error = (white - self.linear(x) - bend) * (-log_spread).exp()
+        conditional = -0.5 * error.square() - log_spread
+        return (conditional + 0.5 * white.square()).sum(1)
+
+
+def label_entropy(label: Int[Tensor, " n"]) -> float:
+    """The entropy of labels with Miller and Madow's correction, in nats."""
+    counts = label.bincount().double()
+    counts = counts[counts > 0]
+    p = counts / counts.sum()
+    return (-(p * p.log()).sum() + (len(p) - 1) / (2 * len(label))).item()

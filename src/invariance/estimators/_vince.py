@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
-from ._matrix import joint, others
+from ._score_bounds import joint, others
 
 
 def acceptance_log_ratio(
@@ -44,7 +44,7 @@ def vince(
     negatives: Float[Tensor, "n k"],
     log_ratio: Float[Tensor, "n k"] | None = None,
     *,
-    self_normalise: bool = False,
+    self_normalize: bool = False,
     paper_constant: bool = False,
 ) -> Float[Tensor, ""]:
     """The value, in nats, from each anchor's K - 1 = k chosen negatives.
@@ -54,7 +54,7 @@ def vince(
         negatives: The scores of the chosen negatives.
         log_ratio: log p/q of each, as ``acceptance_log_ratio`` gives them; None is the
             unweighted form, a bound for hard negatives only.
-        self_normalise: Divide the weights by their mean, which trades the exactness of
+        self_normalize: Divide the weights by their mean, which trades the exactness of
             the expectation for less variance.
         paper_constant: Add the paper's - K + 1, which no bound needs and which makes it
             vacuous; for comparison only.
@@ -64,7 +64,7 @@ def vince(
     terms = positive - logits.logsumexp(1) + math.log(size)
     if log_ratio is not None:
         log_weight = log_ratio.sum(1)
-        if self_normalise:
+        if self_normalize:
             log_weight = log_weight - log_weight.logsumexp(0) + math.log(len(positive))
         terms = log_weight.exp() * terms
     return terms.mean() - (size - 1 if paper_constant else 0)

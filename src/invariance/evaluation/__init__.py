@@ -10,31 +10,53 @@
 | ``linear_sgd`` | the papers' linear protocol, with augmentation | the encoder |
 | ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
 
-``raw_pixels`` are the features to beat. Whatever is chosen is chosen on training rows;
-scores are deterministic given their seed and carry an interval where there is one,
-their settings, and notes on anything that a reader should know.
+``evaluate_encoders`` runs them on an encoder and its baselines: pixels, and the encoder
+before training. ``raw_pixels`` are the features to beat. Whatever is chosen is chosen
+on training rows; scores are deterministic given their seed and carry an interval where
+there is one, their settings, and notes on anything that a reader should know.
 """
 
 from ._clustering import clustering
+from ._encode import encode_batch, encode_images, encode_views
+from ._evaluator import (
+    LIMIT,
+    PROTOCOLS,
+    QUICK,
+    Evaluation,
+    Task,
+    choose_protocols,
+    evaluate_encoders,
+    make_row,
+    make_task,
+    score_supervised_twin,
+    spread_rows,
+)
 from ._few_labels import few_labels, few_labels_linear
 from ._fine_tune import Classifier, fine_tune, fit_classifier
-from ._images import Augment, Images, encode
+from ._images import Augment, Images
 from ._knn import knn
 from ._linear_probe import linear_probe
 from ._linear_sgd import linear_sgd
 from ._raw_pixels import raw_pixels
 from ._retrieval import retrieval
-from ._rows import as_row, read_rows
 from ._score import Score, wilson_interval
 
 __all__ = [
+    "LIMIT",
+    "PROTOCOLS",
+    "QUICK",
     "Augment",
     "Classifier",
+    "Evaluation",
     "Images",
     "Score",
-    "as_row",
+    "Task",
+    "choose_protocols",
     "clustering",
-    "encode",
+    "encode_batch",
+    "encode_images",
+    "encode_views",
+    "evaluate_encoders",
     "few_labels",
     "few_labels_linear",
     "fine_tune",
@@ -42,8 +64,11 @@ __all__ = [
     "knn",
     "linear_probe",
     "linear_sgd",
+    "make_row",
+    "make_task",
     "raw_pixels",
-    "read_rows",
     "retrieval",
+    "score_supervised_twin",
+    "spread_rows",
     "wilson_interval",
 ]

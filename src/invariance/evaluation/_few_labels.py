@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..diagnostics._rows import as_labels
+from ..diagnostics import as_labels
 from ..errors import SettingError
 from ._linear_probe import linear_probe
 from ._score import Score, Setting
@@ -56,7 +56,7 @@ def few_labels_linear(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[Score]:
-    """Linear probes that see a share of the training labels, one score a draw.
+    """Linear probes that see a share of the training labels, one score per draw.
 
     >>> import torch
     >>> h, labels = torch.eye(4).repeat(25, 1), torch.arange(4).repeat(25)
@@ -65,24 +65,18 @@ def few_labels_linear(
     1.0 8
     1.0 8
     """
-    found = []
+    scores = []
     for draw in range(draws):
         rows = few_labels(train_labels, share, seed=seed, draw=draw)
         rows = rows.to(train_h.device)
         labels = train_labels.to(train_h.device)[rows]
         score = linear_probe(train_h[rows], labels, test_h, test_labels, seed=seed)
-        found.append(drawn("few_labels_linear", score, share, draw))
-    return found
+        scores.append(mark_draw("few_labels_linear", score, share, draw))
+    return scores
 
 
-def drawn(name: str, score: Score, share: float | int, draw: int) -> Score:
-    """A score of any protocol, said to be of one draw of few labels."""
+def mark_draw(name: str, score: Score, share: float | int, draw: int) -> Score:
+    """A score of any protocol, marked as one draw of few labels."""
     n = int(score.settings["n_train"])
     settings: dict[str, Setting] = {"share": float(share), "draw": draw, "n_labels": n}
-    note = f"{n} labels, {float(100 * share):g} % of each class and at least one."
-    return replace(
-        score,
-        name=name,
-        settings=settings | score.settings,
-        notes=(note, *score.notes),
-    )
+    return replace(score, name=name, settings=settings | score.settings)

@@ -17,10 +17,11 @@ from jaxtyping import Integer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..diagnostics._rows import above_zero, as_labels
+from ..diagnostics import above_zero, as_labels
 from ..errors import SettingError
-from ._images import Augment, Images, as_images, encode, unit
-from ._labelled import numbered
+from ._encode import encode_images
+from ._images import Augment, Images, as_images, unit
+from ._labeled import number_classes
 from ._score import Score, Setting
 
 
@@ -38,7 +39,7 @@ class Classifier:
         """Class numbers, in the order of the classes seen in training."""
         images = as_images(images)
         rows = torch.arange(len(images))
-        h = encode(self.encoder, images, rows, device=device)
+        h = encode_images(self.encoder, images, rows, device=device)
         return self.layer.cpu()(h).argmax(1)
 
 
@@ -92,7 +93,7 @@ def fine_tune(
         device=device,
     )
     seen = train_labels if rows is None else train_labels[rows.to(train_labels.device)]
-    _, truth, _, notes = numbered(seen.cpu().long(), test_labels.cpu().long())
+    _, truth, _, notes = number_classes(seen.cpu().long(), test_labels.cpu().long())
     correct = found.predict(test_images, device=device) == truth
     settings: dict[str, Setting] = {
         "epochs": epochs,
@@ -142,7 +143,7 @@ def fit_classifier(
     with torch.random.fork_rng(), torch.enable_grad():
         torch.manual_seed(seed)
         network = copy.deepcopy(encoder).to(device).train()
-        width = encode(network, images, rows[:1], device=device).shape[1]
+        width = encode_images(network, images, rows[:1], device=device).shape[1]
         network.train().requires_grad_(True)
         layer = zero_layer(width, int(y.max()) + 1).to(device)
         weights = [*network.parameters(), *layer.parameters()]

@@ -5,12 +5,10 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Shaped
-from torch import Tensor, nn
+from torch import Tensor
 
 Augment = Callable[[Tensor, Tensor, int], Tensor]
 """(images, their numbers, epoch) to images in [0, 1]; the numbers key the draws."""
-
-CHUNK = 500
 
 
 @runtime_checkable
@@ -51,20 +49,3 @@ def as_images(images: Images | Tensor) -> Images:
 def unit(images: Tensor) -> Float[Tensor, "n c h w"]:
     """Floats in [0, 1]; bytes are divided by 255."""
     return images.float() / 255 if images.dtype == torch.uint8 else images.float()
-
-
-@torch.no_grad()
-def encode(
-    encoder: nn.Module,
-    images: Images,
-    rows: Tensor,
-    *,
-    device: torch.device | str = "cpu",
-) -> Float[Tensor, "n e"]:
-    """Features of these rows by the encoder in evaluation mode, on the CPU."""
-    encoder.eval()
-    found = [
-        encoder(unit(batch)).float().cpu()
-        for batch in images.batches(rows.split(CHUNK), device=device)
-    ]
-    return torch.cat(found)

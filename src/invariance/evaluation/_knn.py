@@ -11,9 +11,9 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..diagnostics._rows import above_zero, score_chunks
+from ..diagnostics import above_zero, score_chunks
 from ..errors import SettingError
-from ._labelled import Labelled
+from ._labeled import Labeled
 from ._score import Score
 
 
@@ -39,7 +39,7 @@ def knn(
     if k < 1:
         raise SettingError(f"k is a number of neighbours, at least 1: got {k}.")
     temperature = above_zero(temperature, "temperature")
-    data = Labelled.of(train_h, train_labels, test_h, test_labels)
+    data = Labeled.of(train_h, train_labels, test_h, test_labels)
     notes, n = data.notes, len(data.train_h)
     if k > n:
         notes += (f"k={k} is more than the {n} training rows: all {n} vote.",)

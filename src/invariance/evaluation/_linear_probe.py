@@ -18,9 +18,9 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from ..diagnostics._rows import above_zero
+from ..diagnostics import above_zero
 from ..errors import SettingError
-from ._labelled import Labelled
+from ._labeled import Labeled
 from ._score import Score, Setting
 
 L2_GRID = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -71,7 +71,7 @@ def linear_probe(
         {above_zero(strength, "l2") for strength in (grid if l2 is None else [l2])},
         reverse=True,
     )
-    data = Labelled.of(train_h, train_labels, test_h, test_labels)
+    data = Labeled.of(train_h, train_labels, test_h, test_labels)
     notes = data.notes
     settings: dict[str, Setting] = {"n_train": len(data.train_h), "seed": seed}
     strength = path[len(path) // 2]
@@ -202,7 +202,7 @@ class Problem:
 
 
 def _choose(
-    data: Labelled,
+    data: Labeled,
     held_out: Bool[Tensor, " n"],
     path: Sequence[float],
     max_steps: int,

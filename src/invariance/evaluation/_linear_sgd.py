@@ -14,11 +14,12 @@ from jaxtyping import Integer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..diagnostics._rows import above_zero, as_labels
+from ..diagnostics import above_zero, as_labels
 from ..errors import SettingError
+from ._encode import encode_images
 from ._fine_tune import zero_layer
-from ._images import Augment, Images, as_images, encode, unit
-from ._labelled import numbered
+from ._images import Augment, Images, as_images, unit
+from ._labeled import number_classes
 from ._linear_probe import Scaler
 from ._score import Score, Setting
 
@@ -66,10 +67,10 @@ def linear_sgd(
     labels = as_labels(train_labels, len(images), "train_labels").cpu()
     asked = as_labels(test_labels, len(tests), "test_labels").cpu()
     rows = torch.arange(len(images)) if rows is None else rows.cpu()
-    seen, truth, n_classes, notes = numbered(labels[rows], asked)
+    seen, truth, n_classes, notes = number_classes(labels[rows], asked)
     y = torch.zeros_like(labels)
     y[rows] = seen
-    plain = encode(encoder, images, rows, device=device)
+    plain = encode_images(encoder, images, rows, device=device)
     scale = Scaler.of(plain)
     size = min(batch_size, len(rows))
     per_epoch = max(len(rows) // size, 1)
@@ -96,7 +97,7 @@ def linear_sgd(
                 loss.backward()
             optimizer.step()
             schedule.step()
-    h = encode(encoder, tests, torch.arange(len(tests)), device=device)
+    h = encode_images(encoder, tests, torch.arange(len(tests)), device=device)
     with torch.no_grad():
         correct = layer(scale(h).double()).argmax(1) == truth
     settings: dict[str, Setting] = {

@@ -18,9 +18,9 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..diagnostics._rows import score_chunks
+from ..diagnostics import score_chunks
 from ..errors import SettingError
-from ._labelled import Labelled
+from ._labeled import Labeled
 from ._score import Score, Setting
 
 KS = (1, 5, 10)
@@ -46,7 +46,7 @@ def retrieval(
     """
     if not ks or min(ks) < 1:
         raise SettingError(f"ks are numbers of neighbours, at least 1: got {ks}.")
-    data = Labelled.of(gallery_h, gallery_labels, query_h, query_labels)
+    data = Labeled.of(gallery_h, gallery_labels, query_h, query_labels)
     gallery, queries = normalize(data.train_h, dim=1), normalize(data.test_h, dim=1)
     found: list[Bool[Tensor, "c k"]] = []
     precision: list[Float[Tensor, " c"]] = []

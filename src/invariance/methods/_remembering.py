@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..encoders import Encoder, Head, MomentumTwin, shuffled
+from ..encoders import Encoder, Head, MomentumTwin, shuffle_batches
 from ..errors import SettingError
 from ..negatives import NegativeSource, Prototypes, Queue
 from ..objectives import Objective, Terms
@@ -79,7 +79,7 @@ class Remembering(Learner):
         askers = range(len(views)) if self.symmetric else range(1)
         answering = range(0 if self.symmetric else 1, len(views))
         rows = project(self.online, [views[a] for a in askers])
-        local = local_projections(shuffled(twin), [views[b] for b in answering])
+        local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
         keys = {b: gather_rows(k) for b, k in zip(answering, local, strict=True)}
         newest = keys[len(views) - 1]
         source = self._source(newest, ids)

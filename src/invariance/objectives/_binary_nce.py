@@ -147,7 +147,7 @@ class BinaryNCE(Objective):
         """The loss with the batch's own constant, certified information and ESS."""
         loss = float(binary_nce(*inputs, **self.settings).mean())
         u, v = inputs
-        return {"loss": loss} | softmax_readings(u, v, float(self.temperature))
+        return {"loss": loss} | softmax_readings(u, v, self)
 
     def _freeze(self, log_z: Tensor) -> Tensor:
         """The constant: this batch's if there was none before, without a branch."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..diagnostics import effective_sample_size, mutual_information_bound
+from ..diagnostics import pair_statistics
 from ..errors import SettingError
 from ._contrast import Contrast, Source
 from ._declare import LearnedTemperature, reduce, scale_of
-from ._inputs import anchor_rows, full_precision
+from ._inputs import anchor_rows, full_precision, tile_precision
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Objective(nn.Module):
             numbers = {"loss": float(terms.total.mean())} | numbers
         if self.takes_negatives and self.takes != "labels":
             u, v = inputs[:2] if self.takes == "pair" else inputs[0][:2]
-            numbers |= softmax_readings(u, v, float(self.settings["temperature"]))
+            numbers |= softmax_readings(u, v, self)
         return numbers
 
     def __repr__(self) -> str:
@@ -226,12 +226,18 @@ def no_softmax(objective: Objective) -> str:
     )
 
 
-def softmax_readings(u: Tensor, v: Tensor, temperature: float) -> dict[str, float]:
+def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
     """What a softmax over the other view says of a batch, as diagnostics read it."""
-    bound = mutual_information_bound(u, v, temperature=temperature)
+    batch = pair_statistics(
+        u,
+        v,
+        temperature=float(objective.temperature),
+        normalize=objective.normalize,
+        precision=tile_precision(u, v),
+    )
     return {
-        "info_nce": bound.ceiling - bound.nats,
-        "mi_nats": bound.nats,
-        "mi_ceiling": bound.ceiling,
-        "ess": effective_sample_size(u, v, temperature=temperature),
+        "info_nce": batch.info_nce,
+        "mi_nats": batch.bound.nats,
+        "mi_ceiling": batch.bound.ceiling,
+        "ess": batch.ess,
     }

@@ -4,22 +4,31 @@ Runs that differ in nothing but their seed are one column more: their mean and s
 deviation.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvarianceError
-from ._curves import overlaid
-from ._files import RunFiles, read_run
+from ..folder import (
+    TRAINED,
+    Cell,
+    Line,
+    Record,
+    Scores,
+    flatten,
+    group_seeds,
+    read_record,
+    read_verdict,
+    show_value,
+)
+from ._curves import overlay_curves
 from ._html import Html, lines, table, tag
-from ._numbers import counted
+from ._numbers import count, join_words
 from ._page import page, section
-from ._scores import Cell, Line, Scores
-from ._settings import alike, flat, told
-from ._summary import TRAINED, listed, run_scores, score_table, summary, why_no_scores
-from ._verdict import verdict
-from ._write import write_page
+from ._report import write_page
+from ._score_table import score_table, summarize, why_no_scores
 
 LONGEST = 80
 
@@ -35,7 +44,7 @@ def write_comparison(folders: Sequence[str | Path], path: str | Path = "") -> Pa
         raise InvarianceError(
             f"A comparison needs two different runs or more: got {len(folders)}."
         )
-    runs = [read_run(Path(folder)) for folder in folders]
+    runs = [read_record(folder) for folder in folders]
     names = distinct(runs)
     first = Path(folders[0])
     beside = (
@@ -58,7 +67,7 @@ def page_name(names: Sequence[str]) -> str:
     return f"comparison-of-{len(names)}-{short}"
 
 
-def distinct(runs: Sequence[RunFiles]) -> list[str]:
+def distinct(runs: Sequence[Record]) -> list[str]:
     """A name each: the folder's, with its parent's where two are called the same."""
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
@@ -68,39 +77,39 @@ def distinct(runs: Sequence[RunFiles]) -> list[str]:
     return names
 
 
-def comparison(runs: Sequence[RunFiles], names: list[str]) -> Html:
+def comparison(runs: Sequence[Record], names: list[str]) -> Html:
     """The document."""
     parts = {
         "verdict": ("Verdict", _verdicts(runs, names)),
         "scores": ("Scores", _scores(runs, names)),
-        "curves": ("Curves", overlaid(runs, names)),
+        "curves": ("Curves", overlay_curves(runs, names)),
         "settings": ("Settings that differ", _settings(runs, names)),
         "environment": ("Environment", _environments(runs, names)),
     }
     return page(
-        f"{listed(names)}: comparison",
+        f"{join_words(names)}: comparison",
         lines(
-            tag("h1", listed(names)),
-            tag("p", f"A comparison of {counted(len(runs), 'run')}."),
+            tag("h1", join_words(names)),
+            tag("p", f"A comparison of {count(len(runs), 'run')}."),
         ),
         *(section(key, title, inside) for key, (title, inside) in parts.items()),
         contents={key: title for key, (title, _) in parts.items()},
     )
 
 
-def _verdicts(runs: Sequence[RunFiles], names: list[str]) -> Html:
+def _verdicts(runs: Sequence[Record], names: list[str]) -> Html:
     """The first finding of each run, and who is ahead."""
     items = []
     for k, (run, name) in enumerate(zip(runs, names, strict=True)):
-        first = verdict(run)[0]
+        first = read_verdict(run)[0]
         title = tag("strong", tag("i", class_=f"swatch s{k}"), name)
-        text = f"{first.word}. {first.text} "
+        text = f"{first.title}. {first.text} "
         items.append(
             tag(
                 "li",
                 title,
                 tag("span", text),
-                tag("small", summary(run)),
+                tag("small", summarize(run)),
                 *(tag("small", problem) for problem in run.problems),
             )
         )
@@ -110,9 +119,9 @@ def _verdicts(runs: Sequence[RunFiles], names: list[str]) -> Html:
     )
 
 
-def ahead(runs: Sequence[RunFiles], names: Sequence[str]) -> str:
+def ahead(runs: Sequence[Record], names: Sequence[str]) -> str:
     """Which run scores highest, and whether the margin is clear."""
-    tables = [run_scores(run) for run in runs]
+    tables = [run.scores for run in runs]
     if len({scores.data for scores in tables if scores.lines}) > 1:
         return "They were scored on different data, so no score says which is better."
     for protocol, word in (("linear", "the linear probe"), ("knn", "kNN")):
@@ -138,24 +147,25 @@ def ahead(runs: Sequence[RunFiles], names: Sequence[str]) -> str:
     return "Fewer than two of them have scores to compare."
 
 
-def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
+def _scores(runs: Sequence[Record], names: list[str]) -> Html:
     """The trained encoder of each run, beside the mean of those that are alike."""
-    tables = [run_scores(run) for run in runs]
+    tables = [run.scores for run in runs]
     columns = {name: [k] for k, name in enumerate(names)}
-    means = [same for same in alike([run.config for run in runs]) if len(same) > 1]
+    means = [
+        same for same in group_seeds([run.config for run in runs]) if len(same) > 1
+    ]
     columns |= {f"mean {k}": same for k, same in enumerate(means)}
     merged: dict[tuple[Any, ...], Line] = {}
     for scores in tables:
         for line in scores.lines:
-            key = (line.protocol, line.metric, line.data, line.settings)
-            merged.setdefault(key, Line(*key, {}))
+            merged.setdefault(line.key, dataclasses.replace(line, cells={}))
     for key, line in merged.items():
         for column, members in columns.items():
             cells = [
                 own.cells[TRAINED]
                 for m in members
                 for own in tables[m].lines
-                if (own.protocol, own.metric, own.data, own.settings) == key
+                if own.key == key
                 if TRAINED in own.cells
             ]
             if len(cells) == 1 and len(members) == 1:
@@ -167,7 +177,7 @@ def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
     silent = [
         tag("p", f"{name}: no scores, {why_no_scores(run)}.", class_="note")
         for run, name in zip(runs, names, strict=True)
-        if not run.scores
+        if not run.rows
     ]
     if not kept:
         return lines(tag("p", "There are no scores to compare."), *silent)
@@ -177,7 +187,7 @@ def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
             swatch = tag("i", class_=f"swatch s{members[0]}")
             heads[column] = tag("span", swatch, column)
         else:
-            below = listed([names[m] for m in members])
+            below = join_words([names[m] for m in members])
             title = tag("span", "mean over seeds")
             heads[column] = Html(f"{title}{tag('small', below)}")
     own = next(scores.data for scores in tables if scores.lines)
@@ -189,16 +199,16 @@ def _scores(runs: Sequence[RunFiles], names: list[str]) -> Html:
     return lines(score_table(whole, heads), tag("p", about, class_="note"), *silent)
 
 
-def _settings(runs: Sequence[RunFiles], names: list[str]) -> Html:
+def _settings(runs: Sequence[Record], names: list[str]) -> Html:
     return _side_by_side(
-        [flat(run.config) for run in runs],
+        [flatten(run.config) for run in runs],
         names,
         ("setting", "Settings that differ", "All settings are the same."),
     )
 
 
-def _environments(runs: Sequence[RunFiles], names: list[str]) -> Html:
-    known = [flat(run.env) for run in runs]
+def _environments(runs: Sequence[Record], names: list[str]) -> Html:
+    known = [flatten(run.env) for run in runs]
     return _side_by_side(
         [{k.removeprefix("packages."): v for k, v in own.items()} for own in known],
         names,
@@ -214,7 +224,7 @@ def _side_by_side(
     keys = list(dict.fromkeys(key for own in values for key in own))
     rows: list[list[object]] = []
     for key in keys:
-        cells = [told(own[key]) if key in own else "?" for own in values]
+        cells = [show_value(own[key]) if key in own else "?" for own in values]
         if len(set(cells)) > 1:
             rows.append([key, *cells])
     return table([first, *names], rows, label=label) if rows else tag("p", same)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ._files import RunFiles
+from ..folder import Record, finite_number
+from ._charts import Chart, Series, legend, line_chart
 from ._html import Html, Missing, lines, table, tag
-from ._numbers import number, told
-from ._svg import Chart, Series, legend, line_chart
+from ._numbers import show_number
 
 MOST_POINTS = 400
 ALONE = {"accuracy": "Contrastive accuracy", "knn": "kNN accuracy"}
@@ -65,7 +65,7 @@ CURVES = (
 )
 
 
-def curves(run: RunFiles) -> Html:
+def curves(run: Record) -> Html:
     """All charts that have something to show, then the same as a table."""
     drawn = [figure for curve in CURVES if (figure := _figure(run, curve))]
     if not drawn:
@@ -77,34 +77,34 @@ def curves(run: RunFiles) -> Html:
     )
 
 
-def overlaid(runs: Sequence[RunFiles], names: list[str]) -> Html:
-    """A chart a reading, with a line for each run, always in the same colour."""
+def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
+    """A chart per reading, with a line for each run, always in the same color."""
     drawn = []
     for curve in CURVES:
         for key, name in curve.keys.items():
             both = zip(names, runs, strict=True)
-            found = [Series(own, thin(run.points(key))) for own, run in both]
-            if not any(series.points for series in found):
+            series = [Series(own, thin(run.points(key))) for own, run in both]
+            if not any(one.points for one in series):
                 continue
             title = curve.title
             if len(curve.keys) > 1:
                 title = ALONE.get(key, name.capitalize())
             chart = Chart(
                 title=title,
-                series=found,
+                series=series,
                 end=max([1.0, *(run.epochs or 1.0 for run in runs)]),
                 percent=curve.percent,
                 zero=curve.zero,
             )
-            drawn.append(_drawn(chart, curve.about))
+            drawn.append(_chart_figure(chart, curve.about))
     if not drawn:
         return tag("p", "There are no readings to draw.")
     return lines(legend(names), tag("div", lines(*drawn), class_="charts"))
 
 
-def _figure(run: RunFiles, curve: Curve) -> Html | None:
-    found = {name: run.points(key) for key, name in curve.keys.items()}
-    series = [Series(name, thin(points)) for name, points in found.items() if points]
+def _figure(run: Record, curve: Curve) -> Html | None:
+    lines_of = {name: run.points(key) for key, name in curve.keys.items()}
+    series = [Series(name, thin(points)) for name, points in lines_of.items() if points]
     if not series:
         return None
     ceiling = None
@@ -120,16 +120,16 @@ def _figure(run: RunFiles, curve: Curve) -> Html | None:
     )
     about = [curve.about]
     if missing := sum(key in r for r in run.readings for key in curve.keys) - sum(
-        map(len, found.values())
+        map(len, lines_of.values())
     ):
         about.append(f"Left out: {missing} that are not finite numbers.")
-    if any(len(points) > MOST_POINTS for points in found.values()):
+    if any(len(points) > MOST_POINTS for points in lines_of.values()):
         about.append("Readings between the points are not drawn.")
     keys = legend([s.name for s in series]) if len(curve.keys) > 1 else Html()
-    return _drawn(chart, " ".join(about), keys)
+    return _chart_figure(chart, " ".join(about), keys)
 
 
-def _drawn(chart: Chart, about: str, keys: Html | str = "") -> Html:
+def _chart_figure(chart: Chart, about: str, keys: Html | str = "") -> Html:
     caption = tag("figcaption", tag("h3", chart.title), tag("p", about), keys)
     return tag("figure", caption, line_chart(chart))
 
@@ -143,17 +143,17 @@ def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return points[::-1][:: -(-len(points) // MOST_POINTS) or 1][::-1]
 
 
-def _as_table(run: RunFiles) -> Html:
+def _as_table(run: Record) -> Html:
     kinds = [(key, name, c) for c in CURVES for key, name in c.keys.items()]
     kinds = [kind for kind in kinds if run.points(kind[0])]
     ends = {-(-r["epoch"] // 1): r for r in run.readings}  # the last of each epoch
     rows: list[list[object]] = []
     for reading in ends.values():
-        row: list[object] = [told(reading["epoch"])]
+        row: list[object] = [show_number(reading["epoch"])]
         for key, _, curve in kinds:
-            value = number(reading.get(key))
+            value = finite_number(reading.get(key))
             absent = "not finite" if key in reading else ""
-            row.append(absent if value is None else told(value, curve.percent))
+            row.append(absent if value is None else show_number(value, curve.percent))
         rows.append(row)
     head = ["epoch", *(name for _, name, _ in kinds)]
     return table(head, rows, label="Readings by epoch", kind="numbers")

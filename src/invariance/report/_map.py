@@ -1,17 +1,16 @@
 """The map of the embeddings: a point per picture, its class in colour and in words.
 
 Drawn here, so that it is there without a script and on paper; ``page.js`` adds pictures
-on hover, neighbours on click, keys, zoom.
+on hover, neighbors on click, keys, zoom.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ._files import RunFiles
-from ._gallery import Gallery
+from ..folder import Gallery, Record
 from ._html import Html, Missing, data, lines, tag
-from ._numbers import counted
+from ._numbers import count
 from ._pictures import sheet, why_no_pictures
 
 WIDTH, HEIGHT, MARGIN = 1000, 760, 40
@@ -21,18 +20,18 @@ MOST_NAMES = 24  # classes whose names are written on the map
 REACH = 50  # how far a point looks for others of its class
 
 HELP = (
-    "Point at an image to see it, click for its nearest neighbours. Drag to move, + "
+    "Point at an image to see it, click for its nearest neighbors. Drag to move, + "
     "and − to zoom. By keyboard: arrow keys go from image to image, Enter to the "
-    "neighbours, 0 shows all, Escape lets go."
+    "neighbors, 0 shows all, Escape lets go."
 )
 
 
-def embedding_map(run: RunFiles) -> Html:
+def embedding_map(run: Record) -> Html:
     """The section; without a gallery, a sentence."""
     gallery = run.gallery
     if gallery is None:
-        return Missing(f"No map and no neighbours: {why_no_pictures(run)}.")
-    places = fitted(gallery.places)
+        return Missing(f"No map and no neighbors: {why_no_pictures(run)}.")
+    places = fit_places(gallery.places)
     own = gallery.clusters if gallery.labels is None else gallery.labels
     points = [
         tag("circle", class_=f"c{k % COLOURS}", cx=x, cy=y, r=5)
@@ -44,7 +43,7 @@ def embedding_map(run: RunFiles) -> Html:
         kinds.insert(0, ("label", gallery.labels, names))
     of = f" of {gallery.of:,}" if gallery.of > len(gallery) else ""
     about = (
-        f"{counted(len(gallery), 'image')}{of} of the {gallery.source or '?'} part, "
+        f"{count(len(gallery), 'image')}{of} of the {gallery.source or '?'} part, "
         "placed by t-SNE of their features: near means alike, but distances between "
         "groups mean little."
     )
@@ -54,12 +53,12 @@ def embedding_map(run: RunFiles) -> Html:
         tag("g", *points, id="points"),
         tag("g", id="shown"),
         tag("g", id="marks"),
-        *(_written(n, places, *kind) for n, kind in enumerate(kinds)),
+        *(_write_legend(n, places, *kind) for n, kind in enumerate(kinds)),
         id="plane",
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         tabindex=0,
         role="application",
-        aria_label=f"Map of {counted(len(gallery), 'image')}",
+        aria_label=f"Map of {count(len(gallery), 'image')}",
         aria_describedby="map-help",
         data_points=len(gallery),
     )
@@ -97,16 +96,16 @@ def for_script(
         else {k: gallery.class_name(k) for k in sorted(set(gallery.labels))},
         "cluster": gallery.clusters,
         "places": places,
-        "neighbours": gallery.neighbours,
+        "neighbors": gallery.neighbors,
         "scores": [[round(score, 3) for score in row] for row in gallery.scores],
         "colours": COLOURS,
     }
 
 
-def fitted(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def fit_places(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """Places in the drawing, both directions to one scale.
 
-    >>> fitted([(0.0, 0.0), (2.0, 1.0)])
+    >>> fit_places([(0.0, 0.0), (2.0, 1.0)])
     [(40.0, 630.0), (960.0, 170.0)]
     """
     xs, ys = [x for x, _ in places], [y for _, y in places]
@@ -138,7 +137,7 @@ def cluster_names(gallery: Gallery) -> dict[int, str]:
     return names
 
 
-def _written(
+def _write_legend(
     n: int,
     places: Sequence[tuple[float, float]],
     kind: str,

@@ -1,20 +1,7 @@
-"""Numbers out of files that anybody may have written, and into words."""
+"""Values out of files that anybody may have written, and numbers into words."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-
-def number(value: object) -> float | None:
-    """A finite number, or None.
-
-    >>> number(3), number(float("nan")), number("3"), number(True)
-    (3.0, None, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # beyond these bounds the arithmetic of axes would overflow
-    return float(value) if abs(value) < 1e100 and math.isfinite(value) else None
 
 
 def inside(values: object, *path: str) -> Any:
@@ -24,11 +11,11 @@ def inside(values: object, *path: str) -> Any:
     return values
 
 
-def told(value: float, percent: bool = False) -> str:
-    """A value as it is read out.
+def show_number(value: float, percent: bool = False) -> str:
+    """A value as a person would read it out.
 
-    >>> told(0.0625, True), told(4.3118), told(12345.6), told(6.63e-07)
-    ('6.2 %', '4.31', '12,346', '6.63e-07')
+    >>> show_number(0.0625, True), show_number(4.3118), show_number(12345.6)
+    ('6.2 %', '4.31', '12,346')
     """
     if percent:
         return minus(f"{100 * value:.1f} %")
@@ -44,10 +31,19 @@ def minus(text: str) -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
-def counted(n: int, one: str, many: str = "") -> str:
+def count(n: int, one: str, many: str = "") -> str:
     """How many of something.
 
-    >>> counted(1, "image"), counted(2000, "image"), counted(2, "class", "classes")
+    >>> count(1, "image"), count(2000, "image"), count(2, "class", "classes")
     ('1 image', '2,000 images', '2 classes')
     """
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Words joined as a person would.
+
+    >>> join_words(["a", "b", "c"]), join_words(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

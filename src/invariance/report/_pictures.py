@@ -1,11 +1,10 @@
-"""Thumbnails out of one sheet, queries with their neighbours, and the views.
+"""Thumbnails out of one sheet, queries with their neighbors, and the views.
 
 The sheet is in the page once; a thumbnail is a window on it, so that the page needs no
 script to show them and prints as it looks.
 """
 
-from ._files import RunFiles
-from ._gallery import Gallery
+from ..folder import Gallery, Record
 from ._html import Html, Missing, lines, tag
 
 SHEET = "sheet"
@@ -26,7 +25,7 @@ def thumbnail(gallery: Gallery, i: int, alt: str) -> Html:
     """A window on the sheet."""
     if gallery.sheet is None:
         return tag("span", class_="thumb", role="img", aria_label=alt)
-    edge = gallery.size / 64  # a hair less, or its neighbours would shine through
+    edge = gallery.size / 64  # a hair less, or its neighbors would shine through
     left, top = (place + edge for place in gallery.spot(i))
     side = gallery.size - 2 * edge
     return tag(
@@ -50,29 +49,29 @@ def queries(gallery: Gallery) -> list[int]:
     return [order[int(step * (k + 0.5))] for k in range(min(EVEN, len(order)))]
 
 
-def neighbour_grid(run: RunFiles) -> Html:
+def neighbor_grid(run: Record) -> Html:
     """Rows of a query and what is nearest to it."""
     gallery = run.gallery
     if gallery is None:
         return Missing()  # the map has said so
-    if not gallery.neighbours[0]:
-        return Missing("No neighbours: there is one picture alone.")
+    if not gallery.neighbors[0]:
+        return Missing("No neighbors: there is one picture alone.")
     even = queries(gallery)
-    said = [tag("p", _about(gallery), class_="note"), _grid(gallery, even)]
+    parts = [tag("p", _about(gallery), class_="note"), _grid(gallery, even)]
     if gallery.labels is not None:
         shares = {i: gallery.agreement(i) or 0.0 for i in range(len(gallery))}
         worst = sorted(shares, key=lambda i: shares[i])[:WORST]
         worst = [i for i in worst if shares[i] < 0.5]
         if worst:
-            said.append(tag("h3", "Where its neighbours disagree most"))
-            said.append(_grid(gallery, worst))
-    return lines(*said)
+            parts.append(tag("h3", "Where its neighbors disagree most"))
+            parts.append(_grid(gallery, worst))
+    return lines(*parts)
 
 
 def _about(gallery: Gallery) -> str:
     text = (
         f"Left, pictures drawn evenly from the {gallery.source or 'gallery'} part; "
-        f"then the {min(SHOWN, len(gallery.neighbours[0]))} nearest to each by cosine "
+        f"then the {min(SHOWN, len(gallery.neighbors[0]))} nearest to each by cosine "
         "of their features."
     )
     known = [gallery.agreement(i) for i in range(len(gallery))]
@@ -82,7 +81,7 @@ def _about(gallery: Gallery) -> str:
         text += (
             " ✓ has the label of its query, ✗ has another. Over all "
             f"{len(gallery):,} pictures, {mean:.1f} % of the "
-            f"{len(gallery.neighbours[0])} nearest have the same label."
+            f"{len(gallery.neighbors[0])} nearest have the same label."
         )
     return text
 
@@ -98,25 +97,27 @@ def _grid(gallery: Gallery, asked: list[int]) -> Html:
             tag("span", label or name.rsplit("/")[-1], class_="label"),
             class_="query",
         )
-        pairs = zip(gallery.neighbours[i], gallery.scores[i], strict=True)
-        cells = [_neighbour(gallery, i, j, s) for j, s in list(pairs)[:SHOWN]]
+        pairs = zip(gallery.neighbors[i], gallery.scores[i], strict=True)
+        cells = [_neighbor(gallery, i, j, s) for j, s in list(pairs)[:SHOWN]]
         rows.append(tag("li", first, tag("ol", *cells)))
-    return tag("ul", lines(*rows), class_="grid-of-neighbours")
+    return tag("ul", lines(*rows), class_="grid-of-neighbors")
 
 
-def _neighbour(gallery: Gallery, i: int, j: int, score: float) -> Html:
+def _neighbor(gallery: Gallery, i: int, j: int, score: float) -> Html:
     label, kind, mark = gallery.label(j), "", ""
     if gallery.labels is not None:
         right = gallery.labels[i] == gallery.labels[j]
         kind, mark = ("right", "✓ ") if right else ("wrong", "✗ ")
-    said = "" if not kind else ", same label" if kind == "right" else ", another label"
-    alt = f"{gallery.names[j]}{f', {label}' if label else ''}{said}, {score:.2f}"
+    agrees = (
+        "" if not kind else ", same label" if kind == "right" else ", another label"
+    )
+    alt = f"{gallery.names[j]}{f', {label}' if label else ''}{agrees}, {score:.2f}"
     below = tag("span", mark, tag("b", label or f"{score:.2f}"), class_="label")
     title = tag("span", below, aria_hidden="true")
     return tag("li", thumbnail(gallery, j, alt), title, class_=kind or None)
 
 
-def why_no_pictures(run: RunFiles) -> str:
+def why_no_pictures(run: Record) -> str:
     """What stands where pictures would."""
     if run.config.get("evaluate") is False:
         return "evaluation was switched off"
@@ -125,7 +126,7 @@ def why_no_pictures(run: RunFiles) -> str:
     return "gallery/ is not there or broken"
 
 
-def views(run: RunFiles) -> Html:
+def views(run: Record) -> Html:
     """Pictures and what the encoder was shown of them."""
     if run.gallery is None or run.gallery.views is None:
         return Missing(f"No views: {why_no_pictures(run)}.")

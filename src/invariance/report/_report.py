@@ -7,19 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..folder import REPORT, Record, read_record, read_verdict, write_whole
 from ._curves import curves
-from ._diagnosed import diagnosed
-from ._files import RunFiles, read_run
+from ._diagnostics import show_diagnostics
 from ._html import Html, Missing, lines, tag
 from ._map import embedding_map
+from ._origin import show_commands, show_environment, show_settings
 from ._page import page, section
-from ._pictures import neighbour_grid, views
-from ._settings import again, environment, settings
-from ._summary import figures, scored, summary
-from ._verdict import verdict
-from ._write import write_page
-
-NAME = "report.html"
+from ._pictures import neighbor_grid, views
+from ._score_table import figures, show_scores, summarize
 
 
 def write_report(folder: str | Path, defaults: Mapping[str, Any] | None = None) -> Path:
@@ -30,23 +26,30 @@ def write_report(folder: str | Path, defaults: Mapping[str, Any] | None = None) 
         defaults: What the settings are when nobody sets them, nested as in
             config.yaml; what differs is then marked.
     """
-    run = read_run(Path(folder))
-    return write_page(run.folder / NAME, report(run, defaults))
+    run = read_record(folder)
+    return write_page(run.folder / REPORT, make_report(run, defaults))
 
 
-def report(run: RunFiles, defaults: Mapping[str, Any] | None) -> Html:
+def write_page(path: Path, text: Html) -> Path:
+    """The page under its name; names of files may hold what no encoding can write."""
+    content = str(text).encode("utf-8", errors="replace")
+    write_whole(path, content, advice="The page is not written.")
+    return path
+
+
+def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
     """The document."""
     parts = {
-        "verdict": ("Verdict", lines(judged(run), figures(run))),
-        "scores": ("Scores", scored(run)),
+        "verdict": ("Verdict", lines(show_verdict(run), figures(run))),
+        "scores": ("Scores", show_scores(run)),
         "map": ("Map", embedding_map(run)),
-        "neighbours": ("Neighbours", neighbour_grid(run)),
+        "neighbors": ("Neighbors", neighbor_grid(run)),
         "curves": ("Curves", curves(run)),
-        "diagnostics": ("Diagnostics", diagnosed(run)),
+        "diagnostics": ("Diagnostics", show_diagnostics(run)),
         "views": ("Views", views(run)),
-        "again": ("Run it again", again(run)),
-        "settings": ("Settings", settings(run, defaults)),
-        "environment": ("Environment", environment(run)),
+        "again": ("Run it again", show_commands(run)),
+        "settings": ("Settings", show_settings(run, defaults)),
+        "environment": ("Environment", show_environment(run)),
     }
     gone = [inside for _, inside in parts.values() if isinstance(inside, Missing)]
     kept = {k: p for k, p in parts.items() if not isinstance(p[1], Missing)}
@@ -55,18 +58,18 @@ def report(run: RunFiles, defaults: Mapping[str, Any] | None) -> Html:
         kept["missing"] = ("Not in this report", tag("ul", sentences))
     return page(
         f"{run.name}: run report",
-        lines(tag("h1", run.name), tag("p", summary(run))),
+        lines(tag("h1", run.name), tag("p", summarize(run))),
         *(section(key, title, inside) for key, (title, inside) in kept.items()),
         contents={key: title for key, (title, _) in kept.items()},
     )
 
 
-def judged(run: RunFiles) -> Html:
+def show_verdict(run: Record) -> Html:
     """Findings in words, then what could not be read."""
-    found = []
-    for f in verdict(run):
-        command = tag("code", f.command) if f.command else Html()
-        said = (tag("strong", f.word), tag("span", f.text), command)
-        found.append(tag("li", *said, class_=f.mood))
+    items = []
+    for finding in read_verdict(run):
+        command = tag("code", finding.command) if finding.command else Html()
+        parts = tag("strong", finding.title), tag("span", finding.text), command
+        items.append(tag("li", *parts, class_=finding.mood))
     problems = [tag("p", problem, class_="note problem") for problem in run.problems]
-    return lines(tag("ul", lines(*found), class_="verdict"), *problems)
+    return lines(tag("ul", lines(*items), class_="verdict"), *problems)

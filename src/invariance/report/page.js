@@ -1,6 +1,6 @@
 "use strict";
 // The page reads without this file. It adds: light and dark by hand, and the map
-// (pictures under the pointer, neighbours of what is chosen, keys, zoom).
+// (pictures under the pointer, neighbors of what is chosen, keys, zoom).
 // Whatever comes from files goes into the page as text, never as markup.
 
 document.documentElement.classList.add("scripted");
@@ -55,7 +55,7 @@ function map(data) {
   const groupName = (i) => data.label ? data.labels[data.label[i]] : "";
   const clusterName = (i) => `cluster ${data.cluster[i] + 1}`;
 
-  // A window on the sheet; a hair less, or its neighbours would shine through.
+  // A window on the sheet; a hair less, or its neighbors would shine through.
   function cut(i, attributes) {
     const { size, columns } = data, edge = size / 64, side = size - 2 * edge;
     const [left, top] = [(i % columns) * size, Math.floor(i / columns) * size];
@@ -185,7 +185,7 @@ function map(data) {
       const r = parseFloat(plane.style.getPropertyValue("--r")) * grow;
       return draw("circle", { class: kind, cx, cy, r });
     };
-    const near = selected === null ? [] : data.neighbours[selected];
+    const near = selected === null ? [] : data.neighbors[selected];
     marks.replaceChildren(
       ...near.map((j) => circle(j, "near", 1.6)),
       ...(selected === null ? [] : [circle(selected, "here", 2.2)]),
@@ -230,7 +230,7 @@ function map(data) {
     const label = groupName(i), name = data.names[i];
     const about = make("div", {}, make("b", {}, label || clusterName(i)), make("span", {}, name));
     if (label) about.append(make("span", {}, clusterName(i)));
-    const near = data.neighbours[i].map((j, k) => {
+    const near = data.neighbors[i].map((j, k) => {
       const other = groupName(j), same = data.label && data.label[i] === data.label[j];
       const sign = data.label ? (same ? "✓ " : "✗ ") : "";
       const score = data.scores[i][k].toFixed(2);
@@ -246,12 +246,12 @@ function map(data) {
     });
     chosen.replaceChildren(
       make("div", { class: "who" }, thumbnail(i, name), about),
-      make("h3", {}, near.length ? "Nearest neighbours, by cosine" : "It has no neighbours"),
+      make("h3", {}, near.length ? "Nearest neighbors, by cosine" : "It has no neighbors"),
       make("ol", {}, ...near),
     );
-    const same = data.label && data.neighbours[i].filter((j) => data.label[j] === data.label[i]);
+    const same = data.label && data.neighbors[i].filter((j) => data.label[j] === data.label[i]);
     spoken.textContent = `${name}${label && `, ${label}`}, ${clusterName(i)}.` +
-      (same ? ` ${same.length} of ${near.length} neighbours have its label.` : "");
+      (same ? ` ${same.length} of ${near.length} neighbors have its label.` : "");
   }
 
   // ------------------------------------------------------------------ colours

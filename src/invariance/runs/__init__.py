@@ -4,49 +4,46 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._diagnose import diagnose
-    from ._embed import Written, embed, write_embeddings
-    from ._embedding_files import read_embeddings
-    from ._embeddings import Embeddings
-    from ._evaluate import Evaluation, evaluate
-    from ._export import Exported, export
-    from ._overview import Overview, overviews
-    from ._search import Found, Hit, Hits, search
+    from ._diagnose import diagnose, keep_readings
+    from ._diagnosis_table import render_diagnosis
+    from ._embed import EmbeddingFile, embed, write_embeddings
+    from ._embeddings import Embeddings, read_embeddings
+    from ._evaluate import evaluate
+    from ._export import ExportedFile, export
+    from ._search import Hit, Hits, SearchResult, search
 
 _HOME = {
+    "EmbeddingFile": "_embed",
     "Embeddings": "_embeddings",
-    "Evaluation": "_evaluate",
-    "Exported": "_export",
-    "Found": "_search",
+    "ExportedFile": "_export",
     "Hit": "_search",
     "Hits": "_search",
-    "Overview": "_overview",
-    "Written": "_embed",
+    "SearchResult": "_search",
     "diagnose": "_diagnose",
     "embed": "_embed",
     "evaluate": "_evaluate",
     "export": "_export",
-    "overviews": "_overview",
-    "read_embeddings": "_embedding_files",
+    "keep_readings": "_diagnose",
+    "read_embeddings": "_embeddings",
+    "render_diagnosis": "_diagnosis_table",
     "search": "_search",
     "write_embeddings": "_embed",
 }
 
 __all__ = [
+    "EmbeddingFile",
     "Embeddings",
-    "Evaluation",
-    "Exported",
-    "Found",
+    "ExportedFile",
     "Hit",
     "Hits",
-    "Overview",
-    "Written",
+    "SearchResult",
     "diagnose",
     "embed",
     "evaluate",
     "export",
-    "overviews",
+    "keep_readings",
     "read_embeddings",
+    "render_diagnosis",
     "search",
     "write_embeddings",
 ]

@@ -4,7 +4,6 @@ Images that were never trained on come first; where there are too few of those f
 pool of a hundred batches, training images fill it up, and a note says so.
 """
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,18 +15,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ..data import ImageSource
+from ..devices import choose_device
 from ..diagnostics import Diagnosis, diagnosis
 from ..errors import DataError, SettingError
-from ..training import Run
-from ..training._checkpoint import write_whole
-from ..training._features import rows_of, view_features
-from ..training._readings import UNTEMPERED
-from ._evaluate import choose_device
-from ._opened import Opened, opened, part_of
-from ._readings import augmentation_readings, gradient_readings, pool_readings
-from ._rebuilt import Rebuilt, rebuilt
+from ..evaluation import encode_views, spread_rows
+from ..folder import DIAGNOSTICS, write_json
+from ..training import Run, temperature_of
+from ._deep_readings import augmentation_readings, gradient_readings, pool_readings
+from ._open import OpenRun, Rebuilt, load_part, open_run, rebuild_learner
 
-NAME = "diagnostics.json"
 FACTOR = 100
 DIAGNOSED = 2000
 PROBED = 4000
@@ -43,7 +39,7 @@ def diagnose(
     batch_size: int | None = None,
     pool: int | None = None,
     network: nn.Module | None = None,
-    root: str | None = None,
+    data_root: str | None = None,
     device: str = "auto",
     keep: bool = True,
     say: Say = lambda _: None,
@@ -57,41 +53,42 @@ def diagnose(
         batch_size: Whose mini-batch estimates are compared; None is the run's.
         pool: Images of the large pool; None is a hundred batches, or all there are.
         network: The module itself, when the run was trained on one of your own.
-        root: Where named data sets are kept; None is where the run found them.
+        data_root: Where named data sets are kept; None is where the run found them.
         device: "auto", "cpu", "cuda".
         keep: Write diagnostics.json into the run folder.
         say: Called with a line about each part as it begins.
     """
-    found = opened(run, network=network)
-    place = choose_device(device)
-    size = found.settings.batch_size if batch_size is None else batch_size
+    opened = open_run(run, network=network)
+    place = choose_device(device, auto=("cuda",))
+    size = opened.settings.batch_size if batch_size is None else batch_size
     # h of two views, in float32, is the largest thing held
-    most = MOST_BYTES // (8 * found.encoder.width)
+    most = MOST_BYTES // (8 * opened.encoder.width)
     n_pool = min(FACTOR * size, most) if pool is None else pool
     if size < 2 or n_pool < 2:
         raise SettingError(
             f"batch_size and pool are at least 2: got {size} and {n_pool}."
         )
-    sources, notes = pool_of(found, data, n_pool, place, root)
+    sources, notes = load_pool(opened, data, n_pool, place, data_root)
     if pool is None and n_pool < FACTOR * size:
         notes = (*notes, f"The pool is cut to {n_pool:,} images to stay below 1 GiB.")
-    parts = rebuilt(found, sources[0], data, place)
-    say(f"{found.name}: embedding views of {n_pool:,} images or all there are")
-    rows = embedded(found, parts, sources, n_pool, place)
-    say(f"{found.name}: alignment, uniformity, spectrum")
+    parts = rebuild_learner(opened, sources[0], data, place)
+    say(f"{opened.name}: embedding views of {n_pool:,} images or all there are")
+    rows = encode_pool(opened, parts, sources, n_pool, place)
+    say(f"{opened.name}: alignment, uniformity, spectrum")
     # held-out images come first, and are enough if there are enough of them
     held = min(len(sources[0]), n_pool)
     few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
-    temperature = temperature_of(parts)
+    objective = None if parts.learner is None else parts.learner.objective
+    temperature = temperature_of(objective)
     result = diagnosis(few.h, few.z, labels=few.labels, temperature=temperature)
     (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
-    say(f"{found.name}: information at {size} and {len(u):,} candidates")
+    say(f"{opened.name}: information at {size} and {len(u):,} candidates")
     more = list(pool_readings(of, u, v, temperature, size))
-    say(f"{found.name}: gradients, objective by objective")
+    say(f"{opened.name}: gradients, objective by objective")
     more += gradient_readings(of, u, v, temperature, size)
-    say(f"{found.name}: what h and z keep of the views")
+    say(f"{opened.name}: what h and z keep of the views")
     few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
-    seed, epoch = keys(found)
+    seed, epoch = view_keys(opened)
     more += augmentation_readings(
         few.h[0],
         None if few.z is None else few.z[0],
@@ -106,7 +103,7 @@ def diagnose(
     result = result.plus(*finite, notes=(*notes, *([parts.why] if parts.why else [])))
     if keep:
         try:
-            keep_readings(found.folder, result)
+            keep_readings(opened.folder, result)
         except DataError as cause:  # they took long: handed over all the same
             return result.plus(notes=(str(cause),))
     return result
@@ -115,12 +112,8 @@ def diagnose(
 def keep_readings(folder: str | Path, result: Diagnosis) -> None:
     """Write them into the run folder, for the report."""
     folder = Path(folder).expanduser()
-    text = json.dumps(result.as_dict(), indent=2, ensure_ascii=False) + "\n"
-    write_whole(
-        folder / NAME,
-        lambda file: file.write(text.encode()),
-        advice=f"The readings of {folder} are not kept in its folder.",
-    )
+    advice = f"The readings of {folder} are not kept in its folder."
+    write_json(folder / DIAGNOSTICS, result.as_dict(), advice=advice)
 
 
 @dataclass(frozen=True)
@@ -139,17 +132,17 @@ class Rows:
         return Rows(self.h[:, :n], z, self.samples[:n], labels)
 
 
-def pool_of(
-    run: Opened, data: Any, n_pool: int, device: Any, root: str | None
+def load_pool(
+    run: OpenRun, data: Any, n_pool: int, device: Any, data_root: str | None
 ) -> tuple[list[ImageSource], tuple[str, ...]]:
     """Held-out images first; training images after them if those are too few."""
     drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
     fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
-    where: dict[str, Any] = {"device": device, "root": root}
-    test, notes = part_of(run, data, "test", n=fresh, **where)
+    where: dict[str, Any] = {"device": device, "data_root": data_root}
+    test, notes = load_part(run, data, "test", n=fresh, **where)
     if len(test) >= n_pool:
         return [test], notes
-    train, _ = part_of(run, data, "train", **where)
+    train, _ = load_part(run, data, "train", **where)
     n, asked = len(test) + len(train), min(n_pool, len(test) + len(train))
     if n < 10:
         raise DataError(
@@ -164,44 +157,45 @@ def pool_of(
     return [test, train], (*notes, note)
 
 
-def keys(run: Opened) -> tuple[int, int]:
+def view_keys(run: OpenRun) -> tuple[int, int]:
     """Seed and epoch of the views: an epoch that training has not seen."""
     return run.settings.seed, run.settings.epochs
 
 
-def embedded(
-    run: Opened, parts: Rebuilt, sources: list[ImageSource], n_pool: int, device: Any
+def encode_pool(
+    run: OpenRun, parts: Rebuilt, sources: list[ImageSource], n_pool: int, device: Any
 ) -> Rows:
     """Two views of the pool's images, in its order."""
-    seed, epoch = keys(run)
+    seed, epoch = view_keys(run)
     encoder = run.encoder.to(device)
     head = getattr(parts.learner, "head", None)
-    found: list[Rows] = []
+    blocks: list[Rows] = []
     left = n_pool
     for source in sources:
         if not left:
             break
         rows = torch.arange(min(len(source), left))
-        if found:  # of the training part some, evenly spread
-            rows = rows_of(source, left)
-        h, z = view_features(
-            source, rows, parts.views, encoder, head, device, seed=seed, epoch=epoch
+        if blocks:  # of the training part some, evenly spread
+            rows = spread_rows(len(source), left)
+        h, z = encode_views(
+            encoder,
+            head,
+            source,
+            rows,
+            parts.views,
+            seed=seed,
+            epoch=epoch,
+            device=device,
         )
         labels = None if source.labels is None else source.labels.cpu()[rows]
-        found.append(Rows(h, z, rows, labels))
+        blocks.append(Rows(h, z, rows, labels))
         left -= len(rows)
-    h = torch.cat([part.h for part in found], 1)
-    z_parts = [part.z for part in found if part.z is not None]
-    label_parts = [part.labels for part in found if part.labels is not None]
+    h = torch.cat([part.h for part in blocks], 1)
+    z_parts = [part.z for part in blocks if part.z is not None]
+    label_parts = [part.labels for part in blocks if part.labels is not None]
     return Rows(
         h,
         torch.cat(z_parts, 1) if z_parts else None,
-        torch.cat([part.samples for part in found]),
-        torch.cat(label_parts) if len(label_parts) == len(found) else None,
+        torch.cat([part.samples for part in blocks]),
+        torch.cat(label_parts) if len(label_parts) == len(blocks) else None,
     )
-
-
-def temperature_of(parts: Rebuilt) -> float:
-    """That of the objective, where it has one."""
-    objective = None if parts.learner is None else parts.learner.objective
-    return float(getattr(objective, "temperature", UNTEMPERED))

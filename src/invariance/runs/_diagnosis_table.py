@@ -5,31 +5,32 @@ from collections.abc import Iterable, Sequence
 
 from ..diagnostics import Diagnosis, Reading
 
-GRADIENT = "gradient signal to noise, "
-KEPT = "augmentation kept, "
+GRADIENT = "gradient signal to noise"
+KEPT = "augmentation kept"
 NAMES, CELL, SCALE = 42, 9, 16  # widths of the columns
 HEAD = f"{'reading':<{NAMES}}{'h':>{CELL}}{'z':>{CELL}}"
 HEAD += f"{'ideal':>{SCALE}}{'at most':>{SCALE}}"
 
 
-def lines(found: Diagnosis, width: int = 100) -> list[str]:
+def render_diagnosis(diagnosis: Diagnosis, width: int = 100) -> list[str]:
     """Readings one below the other; the two large families as tables of their own."""
     groups: dict[str, list[Reading]] = {}
-    for reading in found.readings:
-        groups.setdefault(reading.name, []).append(reading)
-    said = [HEAD]
-    for name, group in groups.items():
-        if name.startswith((GRADIENT, KEPT)):
-            continue
-        said.append(row(name, group))
+    kept: dict[str, list[Reading]] = {}
+    for reading in diagnosis.readings:
+        if reading.name == KEPT:
+            kept.setdefault(str(reading.augmentation), []).append(reading)
+        elif reading.name != GRADIENT:
+            groups.setdefault(reading.label, []).append(reading)
+    lines = [HEAD]
+    for label, group in groups.items():
+        lines.append(row(label, group))
         for reading in dedupe(group):
-            said += wrapped(f"{reading.of}: {reading.meaning}", width)
-    kept = {n: g for n, g in groups.items() if n.startswith(KEPT)}
+            lines += wrap(f"{reading.of}: {reading.meaning}", width)
     if kept:
-        said += ["", "variance of each augmentation that a linear map reads off (R²)"]
-        said += [row(name.removeprefix(KEPT), group) for name, group in kept.items()]
-    said += gradients(found.readings)
-    return [*said, *(f"note: {note}" for note in found.notes)]
+        lines += ["", "variance of each augmentation that a linear map reads off (R²)"]
+        lines += [row(name, group) for name, group in kept.items()]
+    lines += gradients(diagnosis.readings)
+    return [*lines, *(f"note: {note}" for note in diagnosis.notes)]
 
 
 def row(name: str, group: Sequence[Reading]) -> str:
@@ -51,23 +52,26 @@ def dedupe(group: Sequence[Reading]) -> Iterable[Reading]:
 
 def gradients(readings: Iterable[Reading]) -> list[str]:
     """Objectives down, batch sizes across."""
-    grid: dict[str, dict[str, str]] = {}
+    grid: dict[str, dict[int, str]] = {}
     for reading in readings:
-        if reading.name.startswith(GRADIENT):
-            objective, size = reading.name.removeprefix(GRADIENT).split(", batches of ")
-            grid.setdefault(objective, {})[size] = number(reading.value)
+        if reading.name == GRADIENT:
+            cells = grid.setdefault(str(reading.objective), {})
+            cells[reading.batch_size or 0] = number(reading.value)
     if not grid:
         return []
-    sizes = list(dict.fromkeys(size for row in grid.values() for size in row))
-    said = ["", "gradient, length of the mean over the noise of one batch of so many"]
-    said.append(" " * NAMES + "".join(f"{size:>{CELL}}" for size in sizes))
-    for objective, values in grid.items():
-        cells = "".join(f"{values.get(size, ''):>{CELL}}" for size in sizes)
-        said.append(f"{objective:<{NAMES}}{cells}")
-    return said
+    sizes = list(dict.fromkeys(size for cells in grid.values() for size in cells))
+    lines = [
+        "",
+        "gradient: length of its mean over the noise of a batch, by batch size",
+    ]
+    lines.append(" " * NAMES + "".join(f"{size:>{CELL}}" for size in sizes))
+    for objective, cells in grid.items():
+        text = "".join(f"{cells.get(size, ''):>{CELL}}" for size in sizes)
+        lines.append(f"{objective:<{NAMES}}{text}")
+    return lines
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """Indented, and broken at the width of the window."""
     return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="     ")
 

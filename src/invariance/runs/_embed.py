@@ -1,4 +1,4 @@
-r"""Embedding: one row of features for every picture of any data.
+r"""Embedding: one row of features for every image of any data.
 
 $$h_i = f(x_i / 255),\qquad i = 1, \dots, n$$
 
@@ -7,31 +7,40 @@ at a time however large the data are, and goes on where it was after being kille
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..data._source import NO_LABEL
-from ..data._unreadable import sentence
+from ..data import NO_LABEL, check_unreadable, describe_unreadable, one_pass
+from ..devices import choose_device
+from ..encoders import Encoder
 from ..errors import SettingError
-from ._embed_job import Job
-from ._embedding_files import format_of
-from ._embeddings import About, Embeddings
-from ._encoded import Encoded, encoded
-from ._images import Images, fingerprint, open_images
-from ._progress import Counter, tell
-from ._ready import mark_of, place, ready
+from ..evaluation import encode_batch
+from ..progress import Progress, tell
+from ._embed_job import Job, Stretch
+from ._embedding_files import About, choose_format
+from ._embeddings import Embeddings
+from ._inputs import NamedImages, mark_encoder, mark_images, open_encoder, open_images
 
 STRETCH_BYTES = 8 << 20  # features held back at most
 STRETCH_SECONDS = 2.0  # work lost at most, or one batch if that takes longer
 
 
 @dataclass(frozen=True)
-class Written:
-    """A finished file of embeddings."""
+class EmbeddingFile:
+    """A finished file of embeddings.
+
+    Attributes:
+        path: of the file.
+        n: how many rows it has.
+        width: features per row.
+        seconds: how long it took.
+        n_new: images encoded this time; the others were done before.
+        unreadable: images that have no row, with the reason.
+    """
 
     path: Path
     n: int
@@ -54,26 +63,28 @@ def embed(
     max_bad_fraction: float | int = 0.2,
     quiet: bool = True,
 ) -> Embeddings:
-    """Features of all pictures, as a value.
+    """Features of all images, as a value.
 
     Args:
         run_or_encoder: a run, its folder, an encoder file, or an encoder.
         data: a folder, an .npy or .npz file, a data set's name, an array, a Dataset.
         split: "train", "test" or "all".
-        limit: at most so many pictures, evenly spread.
-        batch_size: pictures encoded at once.
+        limit: at most so many images, evenly spread.
+        batch_size: images encoded at once.
         device: "auto" takes a GPU if there is one.
         workers: decoding processes; by default as many as cores for image files.
         data_root: where named sets are kept.
-        max_bad_fraction: more unreadable pictures than this share are an error.
+        max_bad_fraction: more unreadable images than this share are an error.
         quiet: say nothing while it works.
 
     >>> from invariance.encoders import build_encoder
-    >>> found = embed(build_encoder("tiny"), "shapes", limit=10)
-    >>> found.features.shape, found.names[:2], found.class_names[found.labels[0]]
-    (torch.Size([10, 256]), ('0', '1'), 'circle')
+    >>> embeddings = embed(build_encoder("tiny"), "shapes", limit=10)
+    >>> embeddings
+    Embeddings(10 rows of 256 features, 10 classes, by tiny, of 'shapes')
+    >>> embeddings.names[:2], embeddings.class_names[embeddings.labels[0]]
+    (('0', '1'), 'circle')
     """
-    encoder, images = opened(
+    encoder, images = open_inputs(
         run_or_encoder,
         data,
         quiet=quiet,
@@ -83,29 +94,32 @@ def embed(
         data_root=data_root,
         max_bad_fraction=max_bad_fraction,
     )
-    parts: list[Encoded] = []
-    bad = dict(images.unreadable)
-    with Counter(len(images), quiet=quiet) as counter:
-        for part in encoded(
+    parts: list[Stretch] = []
+    with Progress(len(images), quiet=quiet) as progress:
+        for part in encode_all(
             encoder,
             images,
             batch_size=batch_size,
-            device=place(device),
+            device=device,
             max_bad_fraction=max_bad_fraction,
         ):
             parts.append(part)
-            bad |= {images.names[i]: why for i, why in part.unreadable.items()}
-            counter.reach(part.stop)
-    labels = torch.cat([p.labels for p in parts])
-    rows = torch.cat([p.rows for p in parts]).tolist()
+            progress.reach(part.stop)
+    labels = torch.cat([part.labels for part in parts])
+    rows = torch.cat([part.rows for part in parts]).tolist()
+    bad = name_unreadable(images, *(part.unreadable for part in parts))
     return Embeddings(
-        torch.cat([p.features for p in parts]),
+        torch.cat([part.features for part in parts]),
         tuple(images.names[i] for i in rows),
         labels if bool((labels != NO_LABEL).any()) else None,
         class_names=images.class_names,
         unreadable=bad,
-        notes=(images.notes[0], *sentence(bad, "left out")),
-        encoder=mark_of(encoder),
+        notes=(*images.notes, *describe_unreadable(bad, "left out")),
+        encoder=mark_encoder(encoder),
+        encoder_name=encoder.name,
+        data=images.data,
+        split=split,
+        limit=limit,
     )
 
 
@@ -123,34 +137,22 @@ def write_embeddings(
     data_root: str | Path | None = None,
     max_bad_fraction: float | int = 0.2,
     quiet: bool = True,
-) -> Written:
-    """Features of all pictures, in a .parquet, .npz or .csv file.
+) -> EmbeddingFile:
+    """Features of all images, in a .parquet, .npz or .csv file.
 
     Killed at any moment and called again it goes on where it was, and the file is the
-    one an uninterrupted call writes.
-
-    Args:
-        run_or_encoder: a run, its folder, an encoder file, or an encoder.
-        data: a folder, an .npy or .npz file, a data set's name, an array, a Dataset.
-        file: where to; the ending says how.
-        overwrite: replace a file, or drop unfinished work of another job.
-        split: "train", "test" or "all".
-        limit: at most so many pictures, evenly spread.
-        batch_size: pictures encoded at once.
-        device: "auto" takes a GPU if there is one.
-        workers: decoding processes; by default as many as cores for image files.
-        data_root: where named sets are kept.
-        max_bad_fraction: more unreadable pictures than this share are an error.
-        quiet: say nothing while it works.
+    one an uninterrupted call writes. The ending of ``file`` says in which format;
+    ``overwrite`` replaces a file, or drops unfinished work of another job. All other
+    arguments are those of ``embed``.
     """
     began = time.monotonic()
     path = Path(file).expanduser()
-    kind = format_of(path)
+    write = choose_format(path).write
     if not path.parent.is_dir():
         raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
     if path.is_dir():
         raise SettingError(f"{str(path)!r} is a folder: name a file.")
-    encoder, images = opened(
+    encoder, images = open_inputs(
         run_or_encoder,
         data,
         quiet=quiet,
@@ -160,25 +162,24 @@ def write_embeddings(
         data_root=data_root,
         max_bad_fraction=max_bad_fraction,
     )
-    mark = mark_of(encoder)
-    part = {"split": split, "limit": limit}
-    job = Job(path, {"encoder": mark, **part, "data": fingerprint(images)})
+    mark, part = mark_encoder(encoder), {"split": split, "limit": limit}
+    job = Job(path, {"encoder": mark, **part, "data": mark_images(images)})
     try:
         done = job.start(overwrite=overwrite)
         if done:
             tell(f"going on after {done:,} of {len(images):,} images", quiet=quiet)
-        with Counter(len(images), done=done, quiet=quiet) as counter:
-            passing = encoded(
+        with Progress(len(images), done=done, quiet=quiet) as progress:
+            stretches = encode_all(
                 encoder,
                 images,
                 start=done,
                 batch_size=batch_size,
-                device=place(device),
+                device=device,
                 max_bad_fraction=max_bad_fraction,
             )
-            keep_all(job, passing, counter)
-        n, labelled, missed = job.summary()
-        bad = images.unreadable | {images.names[i]: missed[i] for i in sorted(missed)}
+            keep_all(job, stretches, progress)
+        n, labelled, missed = job.summarize()
+        bad = name_unreadable(images, missed)
         about = About(
             n,
             encoder.width,
@@ -191,38 +192,89 @@ def write_embeddings(
             limit=limit,
             unreadable=bad,
         )
-        job.finish(lambda to: kind.write(to, about, lambda: job.rows(images.names)))
+        job.finish(lambda file: write(file, about, lambda: job.blocks(images.names)))
     finally:
         job.close()
     seconds = time.monotonic() - began
-    return Written(path, n, encoder.width, seconds, len(images) - done, bad)
+    return EmbeddingFile(path, n, encoder.width, seconds, len(images) - done, bad)
 
 
-def keep_all(job: Job, passing: Iterable[Encoded], counter: Counter) -> None:
-    """Put features aside, in stretches of some seconds or some megabytes."""
-    waiting: list[Encoded] = []
-    size, since = 0, time.monotonic()
-    try:
-        for part in passing:
-            waiting.append(part)
-            size += part.features.numel() * 4
-            late = time.monotonic() - since >= STRETCH_SECONDS
-            if size >= STRETCH_BYTES or late or part.stop == counter.total:
-                job.add(waiting)
-                waiting, size, since = [], 0, time.monotonic()
-            counter.reach(part.stop)
-    except KeyboardInterrupt:  # asked politely, there is time to keep the rest
-        if waiting:
-            job.add(waiting)
-        raise
-
-
-def opened(
+def open_inputs(
     run_or_encoder: Any, data: Any, *, quiet: bool, **how: Any
-) -> tuple[Any, Images]:
-    """The encoder and the pictures, with what there is to tell about them told."""
-    encoder, notes = ready(run_or_encoder)
+) -> tuple[Encoder, NamedImages]:
+    """The encoder and the images; tells what there is to know about them."""
+    encoder, notes = open_encoder(run_or_encoder)
     images = open_images(data, encoder.input_shape, **how)
     for note in (*notes, *images.notes):
         tell(note, quiet=quiet)
     return encoder, images
+
+
+def encode_all(
+    encoder: Encoder,
+    images: NamedImages,
+    *,
+    start: int = 0,
+    batch_size: int = 256,
+    device: str | torch.device = "auto",
+    max_bad_fraction: float | int = 0.2,
+) -> Iterator[Stretch]:
+    """Features by the batch, in order, from image ``start`` on.
+
+    Images that cannot be read are named and left out; too many of them are an error,
+    so that a disk that fails half-way does not look like a finished job.
+    """
+    if batch_size < 1:
+        raise SettingError(f"batch_size is 1 or more: got {batch_size}.")
+    where = choose_device(device)
+    encoder = encoder.to(where)
+    bad = dict(images.unreadable)
+    n_known = len(bad)
+    for batch in one_pass(
+        images.items, start=start, batch_size=batch_size, workers=images.workers
+    ):
+        bad |= {images.names[i]: why for i, why in batch.unreadable.items()}
+        n_seen = n_known + batch.stop - start
+        check_unreadable(images.title, bad, n_seen, float(max_bad_fraction))
+        features = torch.empty(0, encoder.width)
+        try:
+            if len(batch.rows):
+                features = encode_batch(encoder, batch.images, device=where)
+        except torch.OutOfMemoryError:
+            raise SettingError(
+                f"A batch of {batch_size} images does not fit into the memory of "
+                f"{where}: use a smaller batch size."
+            ) from None
+        yield Stretch(
+            batch.start,
+            batch.stop,
+            batch.rows,
+            batch.labels,
+            features,
+            batch.unreadable,
+        )
+
+
+def name_unreadable(images: NamedImages, *missed: dict[int, str]) -> dict[str, str]:
+    """All images that could not be read, by name."""
+    bad = {i: why for numbers in missed for i, why in numbers.items()}
+    return images.unreadable | {images.names[i]: bad[i] for i in sorted(bad)}
+
+
+def keep_all(job: Job, stretches: Iterable[Stretch], progress: Progress) -> None:
+    """Put features aside, every few seconds or every few megabytes."""
+    waiting: list[Stretch] = []
+    size, since = 0, time.monotonic()
+    try:
+        for part in stretches:
+            waiting.append(part)
+            size += part.features.numel() * 4
+            late = time.monotonic() - since >= STRETCH_SECONDS
+            if size >= STRETCH_BYTES or late or part.stop == progress.total:
+                job.add(waiting)
+                waiting, size, since = [], 0, time.monotonic()
+            progress.reach(part.stop)
+    except KeyboardInterrupt:  # asked politely, there is time to keep the rest
+        if waiting:
+            job.add(waiting)
+        raise

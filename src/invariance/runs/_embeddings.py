@@ -1,28 +1,56 @@
 """Features with the names they belong to, as a value in memory."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
 
 import numpy as np
+import torch
 from jaxtyping import Float32, Int
 from torch import Tensor
 
-from ..errors import DataError
+from ..errors import DataError, ShapeError
+from ..folder import write_whole
+from ._embedding_files import (
+    BLOCK,
+    NO_LABEL,
+    About,
+    Rows,
+    choose_format,
+    open_embeddings,
+)
+
+SHOWN = 5  # rows in a notebook
+ORIGIN = (  # where features come from: what a file and a value both say
+    *("class_names", "unreadable", "encoder", "encoder_name"),
+    *("data", "split", "limit"),
+)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Embeddings:
-    """One row a picture, in the order of the data.
+    """One row per image, in the order of the data.
 
     Attributes:
-        features: what the encoder says, not normalised.
-        names: each picture's path below the folder read, or its number.
-        labels: one class number a picture (-1: none), or None without labels.
+        features: what the encoder says, not normalized.
+        names: each image's path below the folder read, or its number.
+        labels: one class number per image (-1: none), or None without labels.
         class_names: what the numbers mean.
-        unreadable: pictures that have no row, with the reason.
+        unreadable: images that have no row, with the reason.
         notes: sentences on what was read and left out.
         encoder: a mark of the weights that made the features; "" if unknown.
+        encoder_name: what that encoder is called.
+        data: where the images were; None if they were an object in memory.
+        split: the part of the data.
+        limit: at most so many images were taken.
+
+    >>> embeddings = Embeddings(torch.eye(3), ("a.png", "b.png", "c.png"))
+    >>> embeddings
+    Embeddings(3 rows of 3 features, no labels)
+    >>> path = embeddings.save(getfixture("tmp_path") / "three.npz")
+    >>> Embeddings.load(path).names
+    ('a.png', 'b.png', 'c.png')
     """
 
     features: Float32[Tensor, "n e"]
@@ -32,64 +60,118 @@ class Embeddings:
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     encoder: str = ""
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Some rows, as they are handed from place to place; label -1 is none."""
-
-    names: list[str]
-    labels: Int[np.ndarray, " b"]
-    features: Float32[np.ndarray, "b e"]
-
-
-@dataclass(frozen=True)
-class About:
-    """What a file of embeddings says about itself."""
-
-    n: int
-    width: int
-    labelled: bool = False
-    class_names: tuple[str, ...] = ()
-    encoder: str = ""
     encoder_name: str = ""
     data: str | None = None
     split: str = "all"
     limit: int | None = None
-    unreadable: dict[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        """As kept in the file."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+    def __post_init__(self) -> None:
+        n_labels = len(self.names if self.labels is None else self.labels)
+        if not len(self.features) == len(self.names) == n_labels:
+            raise ShapeError(
+                "Embeddings need one name per row, and one label if there are any: got "
+                f"{len(self.features)} rows, {len(self.names)} names and {n_labels} "
+                "labels."
+            )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a .parquet, .npz or .csv file.
+
+        Args:
+            path: where to; the ending says in which format.
+            overwrite: replace a file that is there.
+        """
+        path = Path(path).expanduser()
+        write = choose_format(path).write
+        if path.exists() and not overwrite:
+            raise DataError(
+                f"{str(path)!r} exists already: choose another name, or use "
+                "overwrite=True to replace it."
+            )
+        write_whole(
+            path,
+            lambda file: write(file, self.about(), self.blocks),
+            advice="Make room or mend the disk, and save again.",
+        )
+        return path
 
     @classmethod
-    def from_json(cls, text: str) -> "About":
-        """As found in a file; what a later version added is left out."""
-        try:
-            said = {
-                k: v for k, v in json.loads(text).items() if k in cls.__annotations__
-            }
-            return cls(**said | {"class_names": tuple(said.get("class_names", ()))})
-        except (ValueError, TypeError, AttributeError) as cause:
-            raise DataError(
-                f"The file does not say what it holds ({cause}): was it written by "
-                "'invariance embed'?"
-            ) from None
+    def load(cls, path: str | Path) -> "Embeddings":
+        """Read a whole file of embeddings.
 
-    def word(self, label: int) -> str:
-        """The name of a class; empty for no label."""
-        known = 0 <= label < len(self.class_names)
-        return self.class_names[label] if known else str(label) if label >= 0 else ""
+        Args:
+            path: what ``save``, ``write_embeddings`` or 'invariance embed' wrote.
+        """
+        about, blocks = open_embeddings(path)
+        names: list[str] = []
+        labels = np.empty(about.n, np.int64)
+        features = np.empty((about.n, about.width), np.float32)
+        for rows in blocks():
+            span = slice(len(names), len(names) + len(rows.names))
+            labels[span], features[span] = rows.labels, rows.features
+            names += rows.names
+        return cls(
+            torch.from_numpy(features),
+            tuple(names),
+            torch.from_numpy(labels) if about.labelled else None,
+            **{name: getattr(about, name) for name in ORIGIN},
+        )
+
+    def about(self) -> About:
+        """What a file of these embeddings says about itself."""
+        origin = {name: getattr(self, name) for name in ORIGIN}
+        if self.labels is None:
+            origin["class_names"] = ()
+        n, width = self.features.shape
+        return About(n, width, labelled=self.labels is not None, **origin)
+
+    def blocks(self) -> Iterator[Rows]:
+        """The rows in blocks, as a file would give them."""
+        for k in range(0, len(self), BLOCK):
+            span = slice(k, k + BLOCK)
+            names = list(self.names[span])
+            labels = np.full(len(names), NO_LABEL)
+            if self.labels is not None:
+                labels = self.labels[span].cpu().numpy()
+            yield Rows(names, labels, self.features[span].detach().cpu().numpy())
+
+    def __repr__(self) -> str:
+        return f"Embeddings({', '.join(self._facts())})"
+
+    def _repr_html_(self) -> str:
+        """A line of facts and the first rows, for notebooks."""
+        about = self.about()
+        rows = next(self.blocks(), Rows([], np.empty(0, int), np.empty((0, 0), "f4")))
+        lines = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(about.class_name(label))}</td>"
+            f"<td>{escape(np.array2string(features[:4], precision=3))} ...</td></tr>"
+            for name, label, features in zip(
+                rows.names[:SHOWN], rows.labels.tolist(), rows.features, strict=False
+            )
+        )
+        return (
+            f"<p><b>Embeddings</b>: {escape(', '.join(self._facts()))}</p>"
+            "<table><tr><th>name</th><th>class</th><th>features</th></tr>"
+            f"{lines}</table>"
+        )
+
+    def _facts(self) -> list[str]:
+        facts = [f"{len(self):,} rows of {self.features.shape[1]:,} features"]
+        if self.labels is None:
+            facts.append("no labels")
+        else:
+            n_classes = len(self.class_names) or len(self.labels.unique())
+            facts.append(f"{n_classes:,} classes")
+        if self.unreadable:
+            facts.append(f"{len(self.unreadable):,} unreadable left out")
+        if self.encoder_name:
+            facts.append(f"by {self.encoder_name}")
+        if self.data is not None:
+            facts.append(f"of {self.data!r}")
+        return facts
 
 
-def in_blocks(embeddings: Embeddings, rows: int = 8192) -> Iterator[Rows]:
-    """A value in memory, handed out as a file would be."""
-    for k in range(0, len(embeddings), rows):
-        names = list(embeddings.names[k : k + rows])
-        labels = np.full(len(names), -1, dtype=np.int64)
-        if embeddings.labels is not None:
-            labels = embeddings.labels[k : k + rows].numpy()
-        yield Rows(names, labels, embeddings.features[k : k + rows].numpy())
+read_embeddings = Embeddings.load

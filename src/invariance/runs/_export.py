@@ -4,17 +4,16 @@ $$\max_{n}\max_{x \in [0,1]^{n\times c\times s\times s}} |f(x) - f'(x)|
 \le 10^{-4}\max|f(x)|,\qquad n \in \{1, 2, 7\}$$
 
 Random images go through the encoder and through what was read back from the file; a
-file that does not say the same is not kept.
+file that does not give the same features is not kept.
 """
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..encoders import Encoder
 from ..errors import (
@@ -24,25 +23,26 @@ from ..errors import (
     SettingError,
     choose,
 )
-from ._export_formats import FORMATS, Format
-from ._ready import ready
+from ..progress import tell
+from ._export_formats import FORMATS, Format, Network
+from ._inputs import open_encoder
 
 BATCHES = (1, 2, 7)
 TOLERANCE = 1e-4  # of the largest feature
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedFile:
     """A file, and how far it is from the original.
 
     Attributes:
         path: of the file.
         to: its format.
-        difference: the largest, of any feature of any image tried.
-        largest: feature of the original on the same images.
+        difference: the largest one, of any feature of any image tried.
+        largest: the largest feature of the original on the same images.
         batch_sizes: how many images were tried at once.
         usage: code that reads the file.
-        notes: what else there is to know.
+        notes: what else a user should know.
     """
 
     path: Path
@@ -60,20 +60,32 @@ def export(
     file: str | Path | None = None,
     *,
     overwrite: bool = False,
-) -> Exported:
+    quiet: bool = True,
+) -> ExportedFile:
     """Write the encoder in another format, and check what was written.
 
     Args:
         run_or_encoder: a run, its folder, an encoder file, or an encoder.
-        to: "safetensors" (for ``inv.load``), "timm", "torchscript" or "onnx".
+        to: "safetensors" (for ``inv.load``), "timm", "pt2" (for ``torch.export.load``)
+            or "onnx".
         file: where to; by default named after the run, in this folder.
         overwrite: replace a file that is there.
+        quiet: say nothing while it works.
     """
+    if to == "torchscript":
+        raise SettingError(
+            "TorchScript is deprecated in torch: export to 'pt2' instead, which "
+            "torch.export.load reads."
+        )
     kind = choose(FORMATS, to, "format")
-    kind.check_packages()
-    encoder, notes = ready(run_or_encoder)
+    if missing := [name for name in kind.packages if find_spec(name) is None]:
+        raise SettingError(
+            f"Exporting to {to} needs {' and '.join(missing)}: "
+            f"pip install 'invariance[{to}]'."
+        )
+    encoder, notes = open_encoder(run_or_encoder)
     encoder = encoder.cpu()
-    path = target(run_or_encoder, encoder, kind, file)
+    path = choose_path(run_or_encoder, encoder, kind, file)
     if path.exists() and not overwrite:
         raise DataError(
             f"{str(path)!r} exists already: choose another name, or use --overwrite "
@@ -81,11 +93,12 @@ def export(
         )
     if not path.parent.is_dir():
         raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
+    for note in notes:
+        tell(note, quiet=quiet)
     part = path.with_name(f".part.{path.name}")
     try:
         kind.write(encoder, part)
-        again = kind.read(encoder, part)
-        difference, largest = furthest(encoder, again, to)
+        difference, largest = compare(encoder, kind.read(encoder, part), to)
         part.replace(path)
     except OSError as cause:
         why = cause.strerror or str(cause)
@@ -93,18 +106,11 @@ def export(
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-    return Exported(
-        path,
-        to,
-        difference,
-        largest,
-        BATCHES,
-        kind.usage(encoder, path),
-        (*notes[1:], *kind.notes),
-    )
+    usage = kind.usage(encoder, path)
+    return ExportedFile(path, to, difference, largest, BATCHES, usage, kind.notes)
 
 
-def target(
+def choose_path(
     run_or_encoder: Any, encoder: Encoder, kind: Format, file: str | Path | None
 ) -> Path:
     """Where the file goes; its ending has to be one of the format's."""
@@ -125,9 +131,7 @@ def target(
 
 
 @torch.no_grad()
-def furthest(
-    encoder: Encoder, again: Callable[[Tensor], Tensor], to: str
-) -> tuple[float, float]:
+def compare(encoder: Encoder, network: Network, to: str) -> tuple[float, float]:
     """The largest difference of any feature, and the largest feature."""
     generator = torch.Generator().manual_seed(0)
     difference = largest = 0.0
@@ -135,11 +139,12 @@ def furthest(
         images = torch.rand(n, *encoder.input_shape, generator=generator)
         ours = encoder(images)
         try:
-            theirs = again(images)
+            theirs = network(images)
         except Exception as cause:
+            first_line = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
             raise InvarianceError(
-                f"{encoder.name} as {to} fails on a batch of {n}: {first_line(cause)} "
-                "Nothing was written."
+                f"{encoder.name} as {to} fails on a batch of {n}: "
+                f"{first_line.rstrip('.:')}. Nothing was written."
             ) from None
         if theirs.shape != ours.shape:
             raise InvarianceError(
@@ -161,9 +166,3 @@ def furthest(
             f"where features are up to {largest:.3g}: nothing was written."
         )
     return difference, largest
-
-
-def first_line(cause: BaseException) -> str:
-    """What an error says first, as a sentence."""
-    text = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
-    return text.rstrip(".:") + "."

@@ -1,207 +1,322 @@
-"""What an encoder can be exported to: how each is written, read back and used.
+"""What an encoder can be exported to: how each format is written, read back and used.
 
-TorchScript and ONNX files take float images in [0, 1] and standardise them themselves,
-as the encoder does; a timm file holds the network alone, see ``_export_timm``.
+Files of torch.export and ONNX take float images in [0, 1] and standardize them
+themselves, as the encoder does. timm keeps the two apart: weights in a file, mean and
+std in the model's settings, where its own transforms find them. So a file for timm
+holds the network alone, and mean and std go along in the code that is printed and in
+the file's metadata. They are not folded into the first convolution: that would be wrong
+at the borders, where zeros are padded.
 """
 
 import copy
+import json
 import logging
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from safetensors.torch import save
+from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, standardised
+from ..encoders import ENCODERS, Encoder, Standardize, fit_stem, standardize
 from ..errors import InvarianceError, SettingError
-from ..training import _encoder_file
-from ._export_timm import code, inner, read_timm, write_timm
+from ..folder import write_whole
+from ..training import load, stem_of, write_encoder
 
 Network = Callable[[Tensor], Tensor]
 ADVICE = "Make room or mend the disk, and export again."
 
 
-class Format(ABC):
-    """One format; subclasses are final."""
+@dataclass(frozen=True)
+class Format:
+    """One format.
+
+    Attributes:
+        suffixes: what a file's name may end in; the first one is the default.
+        write: the file.
+        read: images in [0, 1] in, features out, by what is in the file.
+        usage: code that does so.
+        notes: what else a user should know.
+        packages: what has to be installed first.
+    """
 
     suffixes: tuple[str, ...]
+    write: Callable[[Encoder, Path], None]
+    read: Callable[[Encoder, Path], Network]
+    usage: Callable[[Encoder, Path], str]
     notes: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 
     @property
     def endings(self) -> tuple[str, ...]:
-        """What the name of a file may end in."""
+        """What the name of a file may end in, without the parts before the last."""
         return tuple("." + suffix.rpartition(".")[2] for suffix in self.suffixes)
 
-    def check_packages(self) -> None:
-        """Raise when something needs to be installed first."""
-        missing = [name for name in self.packages if find_spec(name) is None]
-        if missing:
-            raise SettingError(
-                f"Exporting to ONNX needs {' and '.join(missing)}: "
-                "pip install 'invariance[onnx]'."
-            )
 
-    @abstractmethod
-    def write(self, encoder: Encoder, path: Path) -> None:
-        """The file."""
-
-    @abstractmethod
-    def read(self, encoder: Encoder, path: Path) -> Network:
-        """Images in [0, 1] in, features out, by what is in the file."""
-
-    @abstractmethod
-    def usage(self, encoder: Encoder, path: Path) -> str:
-        """Code that does so."""
+# ---------------------------------------------------------------- safetensors
 
 
-class Safetensors(Format):
-    """Weights and how to rebuild the encoder, for ``inv.load``."""
-
-    suffixes = (".safetensors",)
-
-    def write(self, encoder: Encoder, path: Path) -> None:
-        """As in a run folder, where every encoder standardises its images."""
-        if inner(encoder)[0] is None:
-            n = encoder.input_shape[0]
-            encoder = standardised(encoder, [0.0] * n, [1.0] * n)
-        _encoder_file.write(encoder, path, advice=ADVICE)
-
-    def read(self, encoder: Encoder, path: Path) -> Network:
-        """By name, or into a copy of the module where that has no name."""
-        network = None if named(encoder) else copy.deepcopy(inner(encoder)[1])
-        return _encoder_file.load(path, network=network)
-
-    def usage(self, encoder: Encoder, path: Path) -> str:
-        """One line."""
-        own = "" if named(encoder) else ", network=module"
-        return (
-            f"encoder = invariance.load({str(path)!r}{own})\n"
-            "features = encoder(images)  # float images in [0, 1]"
-        )
+def write_safetensors(encoder: Encoder, path: Path) -> None:
+    """As in a run folder, where every encoder standardizes its images."""
+    if split_encoder(encoder)[0] is None:
+        n = encoder.input_shape[0]
+        encoder = standardize(encoder, [0.0] * n, [1.0] * n)
+    write_encoder(encoder, path, advice=ADVICE)
 
 
-class Timm(Format):
-    """The network alone, for ``timm.create_model``."""
+def read_safetensors(encoder: Encoder, path: Path) -> Network:
+    """By name, or into a copy of the module where that has no name."""
+    named = has_known_name(encoder)
+    network = None if named else copy.deepcopy(split_encoder(encoder)[1])
+    return load(path, network=network)
 
-    suffixes = (".timm.safetensors",)
-    notes = (
-        "The file holds the network alone; standardising the images is left to you, "
-        "with the mean and std above (also in the file's metadata).",
+
+def use_safetensors(encoder: Encoder, path: Path) -> str:
+    """With this package."""
+    module = "" if has_known_name(encoder) else ", network=module"
+    return (
+        f"encoder = invariance.load({str(path)!r}{module})\n"
+        "features = encoder(images)  # float images in [0, 1]"
     )
 
-    def write(self, encoder: Encoder, path: Path) -> None:
-        """The state of the network under timm's own names; others are refused."""
-        write_timm(encoder, path, ADVICE)
 
-    def read(self, encoder: Encoder, path: Path) -> Network:
-        """Into a fresh network of timm."""
-        return read_timm(encoder, path)
-
-    def usage(self, encoder: Encoder, path: Path) -> str:
-        """With the settings timm needs to build the same network."""
-        return code(encoder, path)
+# ---------------------------------------------------------------- torch.export
 
 
-class TorchScript(Format):
-    """A traced program, for torch in Python or C++ without this package."""
+def write_pt2(encoder: Encoder, path: Path) -> None:
+    """A program for any number of images at once."""
+    blank = torch.zeros(2, *encoder.input_shape)
+    sizes = ({0: torch.export.Dim("n")},)
+    with silence(), torch.no_grad(), explain_failure(encoder, "torch.export"):
+        program = torch.export.export(encoder, (blank,), dynamic_shapes=sizes)
+    with silence(), path.open("wb") as file:
+        torch.export.save(program, file)
 
-    suffixes = (".torchscript.pt", ".ts", ".torchscript")
-    notes = ("torch calls TorchScript deprecated: prefer onnx for what must last.",)
 
-    def write(self, encoder: Encoder, path: Path) -> None:
-        """Trace it on two blank images."""
-        blank = torch.zeros(2, *encoder.input_shape)
-        with silence(), torch.no_grad(), in_words(encoder, "TorchScript"):
-            traced = torch.jit.trace(encoder, blank, check_trace=False)
-            traced = torch.jit.freeze(traced.eval())
-        with silence(), path.open("wb") as file:
-            torch.jit.save(traced, file)
+def read_pt2(encoder: Encoder, path: Path) -> Network:
+    """With torch alone."""
+    with silence(), path.open("rb") as file:
+        return torch.export.load(file).module()
 
-    def read(self, encoder: Encoder, path: Path) -> Network:
-        """With torch alone."""
-        with silence():
-            return torch.jit.load(str(path), map_location="cpu")
 
-    def usage(self, encoder: Encoder, path: Path) -> str:
-        """Two lines."""
-        return (
-            f"encoder = torch.jit.load({str(path)!r})\n"
-            "features = encoder(images)  # float images in [0, 1], any batch size"
+def use_pt2(encoder: Encoder, path: Path) -> str:
+    """With torch alone."""
+    return (
+        f"encoder = torch.export.load({str(path)!r}).module()\n"
+        "features = encoder(images)  # float images in [0, 1], any batch size"
+    )
+
+
+# ---------------------------------------------------------------- ONNX
+
+
+def write_onnx(encoder: Encoder, path: Path) -> None:
+    """One file, for any number of images at once."""
+    blank = torch.zeros(2, *encoder.input_shape)
+    with silence(), torch.no_grad(), explain_failure(encoder, "ONNX"):
+        torch.onnx.export(
+            encoder,
+            (blank,),
+            str(path),
+            dynamo=True,
+            input_names=["images"],
+            output_names=["features"],
+            dynamic_shapes=({0: torch.export.Dim("n")},),
+            external_data=False,
+            verbose=False,
         )
 
 
-class Onnx(Format):
-    """A graph, for onnxruntime and many others."""
+def read_onnx(encoder: Encoder, path: Path) -> Network:
+    """With onnxruntime on the CPU."""
+    import onnxruntime
 
-    suffixes = (".onnx",)
-    packages = ("onnx", "onnxscript", "onnxruntime")
+    providers = ["CPUExecutionProvider"]
+    with explain_failure(encoder, "ONNX"):
+        session = onnxruntime.InferenceSession(str(path), providers=providers)
 
-    def write(self, encoder: Encoder, path: Path) -> None:
-        """One file, for any number of images at once."""
-        blank = torch.zeros(2, *encoder.input_shape)
-        with silence(), torch.no_grad(), in_words(encoder, "ONNX"):
-            torch.onnx.export(
-                encoder,
-                (blank,),
-                str(path),
-                dynamo=True,
-                input_names=["images"],
-                output_names=["features"],
-                dynamic_shapes=({0: torch.export.Dim("n")},),
-                external_data=False,
-                verbose=False,
+    def run(images: Tensor) -> Tensor:
+        (features,) = session.run(["features"], {"images": images.numpy()})
+        return torch.from_numpy(features)
+
+    return run
+
+
+def use_onnx(encoder: Encoder, path: Path) -> str:
+    """With onnxruntime."""
+    return (
+        f"session = onnxruntime.InferenceSession({str(path)!r})\n"
+        '(features,) = session.run(None, {"images": images})'
+        "  # float32 in [0, 1], any batch size"
+    )
+
+
+# ---------------------------------------------------------------- timm
+
+
+def write_timm(encoder: Encoder, path: Path) -> None:
+    """The state of the network under timm's own names, the settings as metadata."""
+    network = require_timm(encoder)
+    tensors = {
+        k: v.detach().cpu().contiguous().clone()
+        for k, v in network.state_dict().items()
+    }
+    settings = {"architecture": timm_name(encoder), **timm_settings(encoder)}
+    text = json.dumps(settings | {"stem": stem_of(encoder)})
+    data = save(tensors, metadata={"timm": text, "format": "pt"})
+    write_whole(path, data, advice=ADVICE)
+
+
+def read_timm(encoder: Encoder, path: Path) -> Network:
+    """A fresh network of timm with the weights of the file, standardizing first."""
+    import timm
+
+    settings = timm_settings(encoder)
+    with torch.random.fork_rng(devices=[]):
+        model = timm.create_model(timm_name(encoder), **settings)
+        if stem_of(encoder) == "small":
+            size = encoder.input_shape[-1]
+            model = fit_stem(
+                model, name=encoder.name, stem="small", image_size=size, pretrained=True
             )
+    timm.models.load_checkpoint(model, str(path))
+    model.eval()
+    overlay = settings["pretrained_cfg_overlay"]
+    mean, std = (torch.tensor(overlay[k]).view(-1, 1, 1) for k in ("mean", "std"))
 
-    def read(self, encoder: Encoder, path: Path) -> Network:
-        """With onnxruntime on the CPU."""
-        import onnxruntime
+    def run(images: Tensor) -> Tensor:
+        features = model((images - mean) / std)
+        return features.mean((2, 3)) if features.ndim == 4 else features
 
-        providers = ["CPUExecutionProvider"]
-        with in_words(encoder, "ONNX"):
-            session = onnxruntime.InferenceSession(str(path), providers=providers)
-
-        def run(images: Tensor) -> Tensor:
-            (features,) = session.run(["features"], {"images": images.numpy()})
-            return torch.from_numpy(features)
-
-        return run
-
-    def usage(self, encoder: Encoder, path: Path) -> str:
-        """Two lines."""
-        return (
-            f"session = onnxruntime.InferenceSession({str(path)!r})\n"
-            '(features,) = session.run(None, {"images": images})'
-            "  # float32 in [0, 1], any batch size"
-        )
+    return run
 
 
-FORMATS: dict[str, Format] = {
-    "safetensors": Safetensors(),
-    "timm": Timm(),
-    "torchscript": TorchScript(),
-    "onnx": Onnx(),
+def use_timm(encoder: Encoder, path: Path) -> str:
+    """With timm, and the settings it needs to build the same network."""
+    settings = timm_settings(encoder)
+    arguments = ", ".join(f"{k}={v!r}" for k, v in settings.items())
+    lines = [
+        "import timm, torch",
+        f"model = timm.create_model({timm_name(encoder)!r}, {arguments})",
+    ]
+    if stem_of(encoder) == "small":  # made for small images: see encoders
+        first = getattr(require_timm(encoder), "conv1", None)
+        if isinstance(first, nn.Conv2d):
+            bias = first.bias is not None
+            lines.append(
+                f"model.conv1 = torch.nn.Conv2d({first.in_channels}, "
+                f"{first.out_channels}, 3, padding=1, bias={bias})"
+            )
+        else:
+            lines.append(
+                "for part in model.conv1.modules():\n"
+                "    if isinstance(part, torch.nn.Conv2d): part.stride = (1, 1)"
+            )
+        lines.append("model.maxpool = torch.nn.Identity()")
+    overlay = settings["pretrained_cfg_overlay"]
+    lines += [
+        f"timm.models.load_checkpoint(model, {str(path)!r})",
+        f"mean = torch.tensor({overlay['mean']}).view(-1, 1, 1)",
+        f"std = torch.tensor({overlay['std']}).view(-1, 1, 1)",
+        "features = model.eval()((images - mean) / std)",
+    ]
+    return "\n".join(lines)
+
+
+def timm_name(encoder: Encoder) -> str:
+    """As timm knows the architecture."""
+    return encoder.name.removeprefix("timm/")
+
+
+def timm_settings(encoder: Encoder) -> dict[str, Any]:
+    """What timm's ``create_model`` needs besides the name."""
+    import timm
+
+    channels, size = encoder.input_shape[0], encoder.input_shape[-1]
+    layer = split_encoder(encoder)[0]
+    mean, std = [0.0] * channels, [1.0] * channels
+    if layer is not None:
+        mean = [float(f"{m:.7g}") for m in layer.mean.flatten().tolist()]
+        std = [float(f"{s:.7g}") for s in layer.std.flatten().tolist()]
+    overlay = {"input_size": (channels, size, size), "mean": mean, "std": std}
+    known = timm.get_pretrained_cfg(timm_name(encoder))
+    fixed = {"img_size": size} if known and known.fixed_input_size else {}
+    settings: dict[str, Any] = {"num_classes": 0, "in_chans": channels}
+    return settings | fixed | {"pretrained_cfg_overlay": overlay}
+
+
+def require_timm(encoder: Encoder) -> nn.Module:
+    """The network, or a sentence that says why timm has none like it."""
+    name = encoder.name
+    if name in ENCODERS:
+        why = f"{name!r} is a network of this package"
+    elif name.startswith("torchvision/"):
+        why = f"{name!r} is a network of torchvision"
+    elif not has_known_name(encoder):
+        why = f"{name!r} is a module of your own"
+    else:
+        return split_encoder(encoder)[1]
+    raise SettingError(
+        f"{why}, which timm cannot build: export it to safetensors, pt2 or onnx, or "
+        "train a timm network such as --encoder resnet18."
+    )
+
+
+# ---------------------------------------------------------------- all of them
+
+FORMATS = {
+    "safetensors": Format(
+        (".safetensors",), write_safetensors, read_safetensors, use_safetensors
+    ),
+    "timm": Format(
+        (".timm.safetensors",),
+        write_timm,
+        read_timm,
+        use_timm,
+        notes=(
+            "The file holds the network alone; standardizing the images is left to "
+            "you, with the mean and std printed (also in the file's metadata).",
+        ),
+    ),
+    "pt2": Format((".pt2",), write_pt2, read_pt2, use_pt2),
+    "onnx": Format(
+        (".onnx",),
+        write_onnx,
+        read_onnx,
+        use_onnx,
+        packages=("onnx", "onnxscript", "onnxruntime"),
+    ),
 }
 
 
-def named(encoder: Encoder) -> bool:
+def split_encoder(encoder: Encoder) -> tuple[Standardize | None, nn.Module]:
+    """The layer that standardizes, if there is one, and the network behind it."""
+    network = encoder.network
+    if isinstance(network, nn.Sequential) and len(network) == 2:
+        first, second = network
+        if isinstance(first, Standardize):
+            return first, second
+    return None, network
+
+
+def has_known_name(encoder: Encoder) -> bool:
     """Whether the encoder can be built from its name."""
     if encoder.name in ENCODERS or encoder.name.startswith("torchvision/"):
         return True
     import timm
 
-    return timm.is_model(encoder.name.removeprefix("timm/"))
+    return timm.is_model(timm_name(encoder))
 
 
 @contextmanager
 def silence() -> Iterator[None]:
     """No warnings of exporters: what they warn of is checked afterwards."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript")]
+    names = ("torch.onnx", "torch.export", "torch.fx", "onnxscript")
+    loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.ERROR)
@@ -215,15 +330,15 @@ def silence() -> Iterator[None]:
 
 
 @contextmanager
-def in_words(encoder: Encoder, to: str) -> Iterator[None]:
+def explain_failure(encoder: Encoder, to: str) -> Iterator[None]:
     """Whatever an exporter raises, as one sentence."""
     try:
         yield
     except (InvarianceError, OSError):
         raise
     except Exception as cause:
-        lines: list[Any] = [w for w in str(cause).splitlines() if w.strip()]
-        why = lines[0].strip() if lines else type(cause).__name__
+        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+        why = lines[0] if lines else type(cause).__name__
         raise SettingError(
             f"{encoder.name} cannot be exported to {to}: {why}"
         ) from cause

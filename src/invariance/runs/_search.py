@@ -1,39 +1,63 @@
-"""Search by example: the pictures of a gallery that are most like a query.
+r"""Search by example: the images of a gallery that are most like a query.
+
+$$s_{qi} = \frac{\langle h_q, h_i\rangle}{\|h_q\|\,\|h_i\|},\qquad
+\text{top-}k_i\ s_{qi}\ \text{for every query}\ q$$
 
 The gallery is data, embedded on the way and not kept, or what ``embed`` made of them
-before, so that nothing is computed twice.
+before, so that nothing is computed twice. It may be of any length: it is gone through
+once, and only the best k so far are held.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from ..data._decode import square
+from ..data import (
+    crop_square,
+    describe_unreadable,
+    explain_unreadable,
+    open_image,
+)
+from ..devices import choose_device
 from ..encoders import Encoder
-from ..errors import SettingError
-from ..training._checkpoint import write_whole
-from ._contact_sheet import Picture, contact_sheet
-from ._embedding_files import is_embedding_file
+from ..errors import (
+    DataError,
+    InvarianceError,
+    NotFiniteError,
+    SettingError,
+    ShapeError,
+)
+from ..evaluation import encode_batch
+from ..folder import write_whole
+from ..progress import Progress, tell
+from ._contact_sheet import draw_contact_sheet
+from ._embed import encode_all, name_unreadable
+from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
-from ._gallery import Gallery, kept, open_query, passing
-from ._images import open_images
-from ._neighbours import Nearest
-from ._progress import tell
-from ._ready import place, ready
+from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One picture found.
+    """One image of the gallery.
 
-    ``score`` is the cosine similarity, at most 1; ``name`` is the picture's path below
-    the folder searched or its number; ``path`` leads to the file if there is one.
+    Attributes:
+        rank: 1 for the most similar.
+        name: its path below the folder searched, or its number.
+        score: the cosine similarity to the query, at most 1.
+        label: its class number, if it has one.
+        class_name: what the number means; "" if nothing.
+        path: leads to the file if there is one.
     """
 
     rank: int
@@ -46,19 +70,76 @@ class Hit:
 
 @dataclass(frozen=True)
 class Hits:
-    """What was found for one query, best first."""
+    """The images most like one query, best first."""
 
     query: str
     hits: tuple[Hit, ...]
 
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, where: str = "") -> list[str]:
+        """The query, and a line per image found."""
+        return [
+            f"{on_one_line(self.query)}{where}:",
+            *(
+                f"{hit.rank:>4}  {hit.score:6.3f}  {on_one_line(hit.path or hit.name)}"
+                + f"  {hit.class_name}" * bool(hit.class_name)
+                for hit in self.hits
+            ),
+        ]
+
 
 @dataclass(frozen=True)
-class Found:
-    """What was found for every query, in a gallery of so many pictures."""
+class SearchResult:
+    """The images most like each query, in a gallery of so many images.
 
-    neighbours: tuple[Hits, ...]
+    Attributes:
+        neighbors: one ``Hits`` per query, in the order of the queries.
+        n_gallery: how many images were searched.
+        notes: sentences on what a reader should know.
+    """
+
+    neighbors: tuple[Hits, ...]
     n_gallery: int
     notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.neighbors)
+
+    def __iter__(self) -> Iterator[Hits]:
+        return iter(self.neighbors)
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.lines(), *self.notes])
+
+    def lines(self) -> list[str]:
+        """A line per query, and below it a line per image found."""
+        where = f" in {self.n_gallery:,} images"
+        return [line for hits in self.neighbors for line in hits.lines(where)]
+
+    def _repr_html_(self) -> str:
+        """A table with a line per image found, for notebooks."""
+        lines = "".join(
+            f"<tr><td>{escape(hits.query)}</td><td>{hit.rank}</td>"
+            f"<td>{hit.score:.3f}</td><td>{escape(hit.path or hit.name)}</td>"
+            f"<td>{escape(hit.class_name)}</td></tr>"
+            for hits in self.neighbors
+            for hit in hits
+        )
+        titles = ("query", "rank", "score", "image", "class")
+        header = "".join(f"<th>{title}</th>" for title in titles)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return (
+            f"<p>{self.n_gallery:,} images searched</p>"
+            f"<table><tr>{header}</tr>{lines}</table>{notes}"
+        )
 
 
 def search(
@@ -76,24 +157,13 @@ def search(
     data_root: str | Path | None = None,
     max_bad_fraction: float | int = 0.2,
     quiet: bool = True,
-) -> Found:
-    """The k pictures of a gallery that are most like each query.
+) -> SearchResult:
+    """The k images of a gallery that are most like each query.
 
-    Args:
-        run_or_encoder: a run, its folder, an encoder file, or an encoder.
-        data: the gallery: data as for ``embed``, a file that 'invariance embed' wrote,
-            or an ``Embeddings``.
-        query: an image file or a Pillow image, or several.
-        k: how many to find.
-        sheet: also draw them into this PNG file.
-        split: part of the data: "train", "test" or "all".
-        limit: at most so many pictures, evenly spread.
-        batch_size: pictures encoded at once.
-        device: "auto" takes a GPU if there is one.
-        workers: decoding processes; by default as many as cores for image files.
-        data_root: where named sets are kept.
-        max_bad_fraction: more unreadable pictures than this share are an error.
-        quiet: say nothing while it works.
+    The gallery is ``data`` as for ``embed``, a file that 'invariance embed' wrote, or
+    an ``Embeddings``. A query is an image file or a Pillow image; several are given as
+    a list. ``sheet`` names a PNG file to draw the result into. All other arguments are
+    those of ``embed``.
     """
     if k < 1:
         raise SettingError(f"k is 1 or more: got {k}.")
@@ -103,20 +173,21 @@ def search(
         raise SettingError(
             f"There is no folder {str(Path(sheet).parent)!r} to write into."
         )
-    encoder, notes = ready(run_or_encoder)
-    where = place(device)
-    queries = list(query) if isinstance(query, list | tuple) else [query]
-    asked = [open_query(q) for q in queries]
-    if not asked:
+    encoder, encoder_notes = open_encoder(run_or_encoder)
+    where = choose_device(device)
+    encoder = encoder.to(where)
+    several = list(query) if isinstance(query, list | tuple) else [query]
+    queries = [open_query(one) for one in several]
+    if not queries:
         raise SettingError("Name at least one query image.")
-    for note in notes:
+    for note in encoder_notes:
         tell(note, quiet=quiet)
-    probes = encode(encoder, asked, where)
-    told: list[str] = []
+    channels, size = encoder.input_shape[0], encoder.input_shape[-1]
+    pixels = torch.stack([crop_square(image, size, channels) for _, image in queries])
+    nearest = Nearest(encode_batch(encoder, pixels, device=where), k=k)
     if isinstance(data, Embeddings) or is_embedding_file(data):
-        gallery = kept(data, encoder, told)
+        gallery = open_embedded(data, encoder)
     else:
-        bad = float(max_bad_fraction)
         images = open_images(
             data,
             encoder.input_shape,
@@ -124,78 +195,205 @@ def search(
             limit=limit,
             workers=workers,
             data_root=data_root,
-            max_bad_fraction=bad,
+            max_bad_fraction=max_bad_fraction,
         )
-        tell(images.notes[0], quiet=quiet)
-        gallery = passing(encoder, images, batch_size, where, bad, told, quiet)
-    best = Nearest(probes, k=k)
+        for note in images.notes:
+            tell(note, quiet=quiet)
+        gallery = embed_as_searched(
+            encoder,
+            images,
+            quiet=quiet,
+            batch_size=batch_size,
+            device=where,
+            max_bad_fraction=max_bad_fraction,
+        )
     known: dict[int, tuple[str, int]] = {}  # names and labels of the best rows
-    for r in gallery.rows():
-        first = best.n
-        best.add(torch.from_numpy(np.array(r.features, np.float32)))
+    for rows in gallery.blocks():
+        first = nearest.n
+        nearest.add(torch.from_numpy(np.array(rows.features, np.float32)))
         known = {
-            i: known[i] if i < first else (r.names[i - first], int(r.labels[i - first]))
-            for i in best.rows.unique().tolist()
+            i: known[i]
+            if i < first
+            else (rows.names[i - first], int(rows.labels[i - first]))
+            for i in nearest.rows.unique().tolist()
         }
-    if best.n < k:
-        told.append(
-            f"The gallery has {best.n} images, fewer than k = {k}: all are shown."
+    notes = gallery.notes
+    if nearest.n < k:
+        notes.append(
+            f"The gallery has {nearest.n} images, fewer than k = {k}: all are shown."
         )
-    found = tuple(
-        Hits(
-            name,
-            tuple(
-                hit(rank, *known[row], score, gallery)
-                for rank, (row, score) in enumerate(zip(rows, scores, strict=True), 1)
-            ),
+    neighbors = []
+    for (name, _), *best in zip(
+        queries, nearest.rows.tolist(), nearest.scores.tolist(), strict=True
+    ):
+        hits = (
+            gallery.make_hit(rank, *known[row], score)
+            for rank, (row, score) in enumerate(zip(*best, strict=True), 1)
         )
-        for (name, _), rows, scores in zip(
-            asked, best.rows.tolist(), best.scores.tolist(), strict=True
-        )
-    )
+        neighbors.append(Hits(name, tuple(hits)))
     if sheet is not None:
-        pictures = [image for _, image in asked]
-        if n_missing := save_sheet(Path(sheet), found, pictures, gallery.picture):
-            told.append(
-                f"{n_missing} of the pictures found cannot be shown in the sheet."
+        shown = {hit.name: gallery.find(hit.name) for hits in neighbors for hit in hits}
+        drawn = draw_contact_sheet(neighbors, [image for _, image in queries], shown)
+        advice = "Make room or mend the disk, and search again."
+        write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
+        if n_missing := sum(image is None for image in shown.values()):
+            notes.append(
+                f"{n_missing} of the images found cannot be shown in the sheet: they "
+                "are gone, or nothing says where they are."
             )
-    return Found(found, best.n, tuple(told))
+    return SearchResult(tuple(neighbors), nearest.n, tuple(notes))
 
 
-def hit(rank: int, name: str, label: int, score: float, gallery: Gallery) -> Hit:
-    """A row of the gallery as something found."""
-    return Hit(
-        rank,
-        name,
-        score,
-        label if label >= 0 else None,
-        gallery.about.word(label),
-        str(gallery.folder / name) if gallery.folder is not None else None,
-    )
+class Nearest:
+    """The best rows of a gallery so far, ``scores`` and ``rows`` (q k), best first.
+
+    Of equal scores the earlier row comes first. A gallery of fewer than k rows gives
+    them all.
+
+    >>> best = Nearest(torch.tensor([[0.0, 1.0]]), k=2)
+    >>> best.add(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
+    >>> best.add(torch.tensor([[3.0, 3.0]]))
+    >>> best.rows.tolist(), best.n
+    ([[1, 2]], 3)
+    """
+
+    def __init__(self, queries: Float[Tensor, "q e"], *, k: int) -> None:
+        self.k, self.n = k, 0
+        self.unit = normalize(queries.float(), dim=1)
+        if not bool(self.unit.isfinite().all()):
+            raise NotFiniteError(
+                "The features of a query are not finite: the encoder has diverged."
+            )
+        self.scores: Float[Tensor, "q k"] = self.unit.new_empty(len(queries), 0)
+        self.rows: Int[Tensor, "q k"] = torch.empty(len(queries), 0, dtype=torch.long)
+
+    def add(self, block: Float[Tensor, "b e"]) -> None:
+        """The next rows of the gallery."""
+        if block.shape[1] != self.unit.shape[1]:
+            raise ShapeError(
+                f"The gallery has {block.shape[1]} features and the queries have "
+                f"{self.unit.shape[1]}: embed both with the same encoder."
+            )
+        scores = self.unit @ normalize(block.float(), dim=1).T
+        scores = scores.nan_to_num(-torch.inf)  # NaN is similar to nothing
+        scores = torch.cat([self.scores, scores], 1)
+        rows = torch.arange(self.n, self.n + len(block)).expand(len(scores), -1)
+        rows = torch.cat([self.rows, rows], 1)
+        order = scores.argsort(dim=1, descending=True, stable=True)[:, : self.k]
+        self.scores, self.rows = scores.gather(1, order), rows.gather(1, order)
+        self.n += len(block)
 
 
-@torch.no_grad()
-def encode(
-    encoder: Encoder, asked: Sequence[tuple[str, Image.Image]], device: torch.device
-) -> Tensor:
-    """Features of the queries, brought to the input of the encoder as data are."""
-    channels, size = encoder.input_shape[0], encoder.input_shape[-1]
-    pixels = [square(image, size, channels) for _, image in asked]
-    kind = next((p.dtype for p in encoder.parameters()), torch.float32)
-    batch = torch.stack(pixels).to(device).to(kind) / 255
-    return encoder.to(device).eval()(batch).float().cpu()
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """Rows to be searched, once and in order.
+
+    Attributes:
+        about: what the rows are.
+        blocks: the rows; while they are gone through, ``notes`` may grow.
+        folder: where the names are paths in, if they are paths.
+        images: the images themselves, where they can still be had.
+        notes: sentences on what a reader should know.
+    """
+
+    about: About
+    blocks: Blocks
+    folder: Path | None
+    images: Callable[[], NamedImages | None]
+    notes: list[str]
+
+    def make_hit(self, rank: int, name: str, label: int, score: float) -> Hit:
+        """A row of the gallery as a hit."""
+        return Hit(
+            rank,
+            name,
+            score,
+            label if label >= 0 else None,
+            self.about.class_name(label),
+            str(self.folder / name) if self.folder is not None else None,
+        )
+
+    def find(self, name: str) -> Image.Image | None:
+        """The image of that name; None where it cannot be had."""
+        try:
+            if self.folder is not None:
+                return open_image(self.folder / name)
+            if (images := self.images()) is None:
+                return None
+            pixels, _ = images.items.read(list(images.names).index(name))
+        except Exception:  # it is gone, or a data set of one's own raises anything
+            return None
+        array = pixels.permute(1, 2, 0).numpy()
+        return Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
 
 
-def save_sheet(
-    path: Path,
-    found: Sequence[Hits],
-    queries: Sequence[Image.Image],
-    picture: Picture,
-) -> int:
-    """Draw the contact sheet; gives how many pictures could not be had."""
-    names = {hit.name for one in found for hit in one.hits}
-    pictures = {name: picture(name) for name in names}
-    drawn = contact_sheet(found, queries, pictures.get)
-    advice = "Make room or mend the disk, and search again."
-    write_whole(path, lambda file: drawn.save(file, "PNG"), advice=advice)
-    return sum(image is None for image in pictures.values())
+def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
+    """A gallery that was embedded before, if it was by this encoder."""
+    if isinstance(data, Embeddings):
+        about, blocks, title = data.about(), data.blocks, "The gallery"
+    else:
+        about, blocks = open_embeddings(data)
+        title = repr(str(data))
+    if about.encoder and about.encoder != mark_encoder(encoder):
+        raise DataError(
+            f"{title} was made with another encoder "
+            f"({about.encoder_name or 'unknown'}, {about.width} features): search with "
+            "the run it was made with, or embed the images again."
+        )
+    if about.n == 0:
+        raise DataError(f"{title} holds no rows: there is nothing to search.")
+    notes = []
+    if not about.encoder:
+        notes.append(
+            f"{title} does not say which encoder made it: make sure it was this one."
+        )
+    folder = Path(about.data) if about.data and Path(about.data).is_dir() else None
+
+    @cache
+    def reopen() -> NamedImages | None:
+        try:
+            if about.data is None:
+                return None
+            return open_images(
+                about.data, encoder.input_shape, split=about.split, limit=about.limit
+            )
+        except InvarianceError:
+            return None
+
+    return Gallery(about, blocks, folder, reopen, notes)
+
+
+def embed_as_searched(
+    encoder: Encoder, images: NamedImages, *, quiet: bool, **how: Any
+) -> Gallery:
+    """A gallery that is embedded while it is searched."""
+    about = About(len(images), encoder.width, class_names=images.class_names)
+    notes: list[str] = []
+
+    def blocks() -> Iterator[Rows]:
+        missed: dict[int, str] = {}
+        with Progress(len(images), quiet=quiet) as progress:
+            for part in encode_all(encoder, images, **how):
+                missed |= part.unreadable
+                names = [images.names[i] for i in part.rows.tolist()]
+                yield Rows(names, part.labels.numpy(), part.features.numpy())
+                progress.reach(part.stop)
+        notes.extend(describe_unreadable(name_unreadable(images, missed), "left out"))
+
+    return Gallery(about, blocks, images.folder, lambda: images, notes)
+
+
+def open_query(query: Any) -> tuple[str, Image.Image]:
+    """What a query is called, and its image, upright."""
+    if isinstance(query, Image.Image):
+        return getattr(query, "filename", "") or "query", query
+    path = Path(query).expanduser()
+    if not path.exists():
+        raise DataError(f"There is no query image {str(query)!r}: check the path.")
+    try:
+        return str(query), open_image(path)
+    except Exception as cause:
+        what = "a folder" if path.is_dir() else explain_unreadable(cause)
+        raise DataError(
+            f"The query {str(query)!r} cannot be read as an image ({what})."
+        ) from None

@@ -1,4 +1,4 @@
-"""Training: settings, the loop, optimisers, checkpoints, the run folder.
+"""Training: settings, the loop, optimizers, checkpoints.
 
 The settings load without torch; the rest when it is first used.
 """
@@ -6,35 +6,64 @@ The settings load without torch; the rest when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._settings import Ess, Machine, Optim, Train
+from ._settings import Ess, Machine, Optim, Train, complete_settings
 
 if TYPE_CHECKING:
-    from ._encoder_file import load
+    from ._checkpoint import keep_random_states, newest_checkpoint
+    from ._dry_run import DryRun
+    from ._encoder_file import load, read_encoder, stem_of, write_encoder
     from ._ess_controller import EssController
     from ._loop import Stopped
     from ._optimizers import LARS
+    from ._plan import Plan, make_plan, make_views, seed_all, start_weights_from
+    from ._readings import temperature_of
     from ._train import Run, train
 
 _HOME = {
+    "DryRun": "_dry_run",
     "EssController": "_ess_controller",
     "LARS": "_optimizers",
+    "Plan": "_plan",
     "Run": "_train",
     "Stopped": "_loop",
+    "keep_random_states": "_checkpoint",
     "load": "_encoder_file",
+    "make_plan": "_plan",
+    "make_views": "_plan",
+    "newest_checkpoint": "_checkpoint",
+    "read_encoder": "_encoder_file",
+    "seed_all": "_plan",
+    "start_weights_from": "_plan",
+    "stem_of": "_encoder_file",
+    "temperature_of": "_readings",
     "train": "_train",
+    "write_encoder": "_encoder_file",
 }
 
 __all__ = [
     "LARS",
+    "DryRun",
     "Ess",
     "EssController",
     "Machine",
     "Optim",
+    "Plan",
     "Run",
     "Stopped",
     "Train",
+    "complete_settings",
+    "keep_random_states",
     "load",
+    "make_plan",
+    "make_views",
+    "newest_checkpoint",
+    "read_encoder",
+    "seed_all",
+    "start_weights_from",
+    "stem_of",
+    "temperature_of",
     "train",
+    "write_encoder",
 ]
 
 

@@ -1,22 +1,21 @@
 """Checkpoints: all of a run's state, on disk whole or not at all.
 
-A file is written under a temporary name, forced to disk and renamed, so a run killed at
-any moment leaves the last good checkpoint. Loading one executes no code from it.
+A file appears under its name only when it is complete, so a run killed at any moment
+leaves the last good checkpoint. Loading one executes no code from it.
 """
 
 import contextlib
-import errno
-import os
 import pickle
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..errors import DataError, TrainingError
-from ._run_folder import resume_command
+from ..errors import TrainingError
+from ..folder import write_whole
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
 KEPT = 2  # the newest, and one before it in case a disk lies about the newest
@@ -33,62 +32,32 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
     return path
 
 
-def write_whole(path: Path, write: Any, *, advice: str = "") -> None:
-    """Give ``write`` a file that appears under its name only when complete.
-
-    ``advice`` is what to do when the disk fails; unless said, go on with the run.
-    """
-    temporary = path.with_name(path.name + ".part")
-    try:
-        with temporary.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync_folder(path.parent)
-    except BaseException as cause:  # an interrupt, too, must leave no half file
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        failure = _disk_failure(cause)
-        if failure is None:
-            raise
-        full = failure.errno == errno.ENOSPC or _is_full(path.parent)
-        why = "the disk is full" if full else failure.strerror or str(failure)
-        if advice:
-            raise DataError(f"Could not write {path.name}: {why}. {advice}") from None
-        inside = path.parent.name == "checkpoints"
-        run = path.parent.parent if inside else path.parent
-        raise TrainingError(
-            f"Could not write {path.name}: {why}. What was saved before is intact; "
-            "make room or mend the disk, then go on with: "
-            f"{resume_command(run)}"
-        ) from None
-
-
 def checkpoints(folder: Path) -> list[Path]:
     """Whole checkpoints, oldest first."""
     return sorted(folder.glob("step-*.pt"))
 
 
-def newest(folder: Path, *, map_location: Any = "cpu") -> dict[str, Any] | None:
+def newest_checkpoint(
+    folder: Path, *, map_location: Any = "cpu"
+) -> dict[str, Any] | None:
     """The newest readable checkpoint's state, or None if there is none at all."""
-    found = checkpoints(folder)
-    for path in reversed(found):
+    paths = checkpoints(folder)
+    for path in reversed(paths):
         try:
             state = torch.load(path, map_location=map_location, weights_only=True)
         except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
             continue
         if isinstance(state, dict):
             return state
-    if found:
+    if paths:
         raise TrainingError(
-            f"None of the {len(found)} checkpoints in {folder} can be read: they are "
+            f"None of the {len(paths)} checkpoints in {folder} can be read: they are "
             "damaged, or hold more than numbers. Nothing was changed."
         )
     return None
 
 
-def check(state: dict[str, Any], folder: Path, n_samples: int) -> None:
+def check_checkpoint(state: dict[str, Any], folder: Path, n_samples: int) -> None:
     """Raise if a run cannot go on exactly from this state with so many samples."""
     lacking = [name for name in PARTS if name not in state]
     if lacking:
@@ -129,27 +98,11 @@ def set_random_states(states: dict[str, Any]) -> None:
     random.setstate((version, tuple(numbers), gauss))
 
 
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not every system lets one open a folder
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _disk_failure(cause: BaseException) -> OSError | None:
-    """The disk's own error; torch.save hides it behind one of its own."""
-    error: BaseException | None = cause
-    while error is not None:
-        if isinstance(error, OSError):
-            return error
-        error = error.__context__
-    return None
-
-
-def _is_full(folder: Path) -> bool:
-    with contextlib.suppress(OSError, AttributeError):
-        room = os.statvfs(folder)
-        return room.f_bavail * room.f_frsize < 1 << 20
-    return False
+@contextlib.contextmanager
+def keep_random_states() -> Iterator[None]:
+    """Leave every random generator as it was."""
+    states = random_states()
+    try:
+        yield
+    finally:
+        set_random_states(states)

@@ -2,67 +2,121 @@
 
 import math
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ..errors import TrainingError
-from ._config import differences
+from ..folder import differing_settings
 from ._fabric import make_fabric, memory, prepare
-from ._out_of_memory import explained, fitting
+from ._out_of_memory import explain_overflow, refuse_overflow
 from ._plan import Plan, make_plan
 from ._settings import Train
 from ._watch import Watch
 
+MB = 2**20
 
-def dry_run(settings: Train, watch: Watch, **objects: Any) -> None:
-    """Print settings, shapes, memory and time; raise if the run could not work."""
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a run would be, as far as one batch can tell."""
+
+    changed: dict[str, tuple[Any, Any]]
+    """Settings that differ from their defaults: (value, default) by dotted name."""
+    facts: tuple[str, ...]
+    """What was decided about data, encoder, method and steps, in sentences."""
+    image_shape: tuple[int, ...]
+    """Of a batch of images."""
+    view_shapes: tuple[tuple[int, ...], ...]
+    feature_width: int
+    projection_shape: tuple[int, ...]
+    loss: float
+    """Of one batch."""
+    chance: float | None
+    """The loss of a learner that cannot tell samples apart, where that is known."""
+    weight_bytes: int
+    """Of weights, gradients and the optimizer's state."""
+    memory_bytes: int
+    """Of rows that a queue or bank remembers."""
+    peak_bytes: int | None
+    """Of the GPU at the peak of a step; None on a CPU."""
+    seconds_per_batch: float
+    n_batches: int
+
+    @property
+    def seconds(self) -> float:
+        """What all of training would take."""
+        return self.seconds_per_batch * self.n_batches
+
+    def lines(self) -> Iterator[str]:
+        """What to print, line by line."""
+        yield (
+            "settings that differ from the defaults:"
+            if self.changed
+            else "all settings are the defaults"
+        )
+        for name, (value, default) in self.changed.items():
+            yield f"  {name} = {value!r}  (default {default!r})"
+        yield from self.facts
+        yield f"images {self.image_shape} uint8 -> views {list(self.view_shapes)}"
+        features = (self.image_shape[0], self.feature_width)
+        yield f"-> features {features} per view -> projections {self.projection_shape}"
+        chance = "" if self.chance is None else f"; chance is {self.chance:.3f}"
+        yield f"loss of one batch: {self.loss:.3f}{chance}"
+        weights = f"{self.weight_bytes / MB:.0f} MB"
+        yield f"memory: {weights} of weights, gradients and optimizer"
+        if self.memory_bytes:
+            yield f"memory: {self.memory_bytes / MB:.0f} MB of remembered rows"
+        if self.peak_bytes is not None:
+            yield f"memory: {self.peak_bytes / MB:.0f} MB of the GPU at most in a step"
+        each = f"{1000 * self.seconds_per_batch:.0f} ms per batch"
+        yield f"time: about {show_duration(self.seconds)} ({each})"
+        yield "Nothing was written. Drop --dry-run to start."
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def dry_run(settings: Train, watch: Watch, **objects: Any) -> DryRun:
+    """Settings, shapes, memory and time; raises if the run could not work."""
     fabric = make_fabric(settings.machine)
     fabric.launch()
     watch.silent = not fabric.is_global_zero
-    changed = differences(settings, Train())
+    changed = differing_settings(settings, Train())
     changed.pop("dry_run", None)
-    watch.say("settings that differ from the defaults:" if changed else "all defaults")
-    for name, (value, default) in changed.items():
-        watch.say(f"  {name} = {value!r}  (default {default!r})")
-    with fitting():
+    with refuse_overflow():
         plan = make_plan(
             settings, processes=fabric.world_size, device=fabric.device, **objects
         )
-    for fact in plan.facts():
-        watch.say(fact)
     module, _ = prepare(fabric, plan)
-    with explained(fabric, plan, module.wrapped):
-        seconds, loss = one_batch(fabric, plan, module.wrapped, watch)
-    chance = plan.learner.chance(settings.batch_size, len(plan.views))
-    if chance is not None:
-        watch.say(f"loss of one batch: {loss:.3f}; chance is {chance:.3f}")
-    else:
-        watch.say(f"loss of one batch: {loss:.3f}")
-    if not math.isfinite(loss):
+    with explain_overflow(fabric, plan, module.wrapped):
+        batch = try_batch(fabric, plan, module.wrapped)
+    if not math.isfinite(batch["loss"]):
         raise TrainingError("The loss of the first batch is not finite.")
     parameters = sum(p.numel() * p.element_size() for p in plan.learner.parameters())
-    watch.say(
-        f"memory: {4 * parameters / 2**20:.0f} MB of weights, gradients, optimiser"
+    on_gpu = fabric.device.type == "cuda"
+    result = DryRun(
+        changed=changed,
+        facts=tuple(plan.facts()),
+        feature_width=plan.learner.encoder.width,
+        chance=plan.learner.chance(settings.batch_size, len(plan.views)),
+        weight_bytes=4 * parameters,  # weights, gradients and two numbers of AdamW
+        memory_bytes=sum(b.numel() * b.element_size() for b in memory(plan.learner)),
+        peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else None,
+        n_batches=plan.n_steps * settings.optim.accumulate,
+        **batch,
     )
-    kept = sum(b.numel() * b.element_size() for b in memory(plan.learner))
-    if kept:
-        watch.say(f"memory: {kept / 2**20:.0f} MB of rows that are remembered")
-    if torch.cuda.is_available() and fabric.device.type == "cuda":
-        peak = torch.cuda.max_memory_allocated() / 2**20
-        watch.say(f"memory: {peak:.0f} MB of the GPU at the peak of a step")
-    total = seconds * plan.n_steps * settings.optim.accumulate
-    watch.say(f"time: about {duration(total)} ({1000 * seconds:.0f} ms a batch)")
-    watch.say("Nothing was written. Drop --dry-run to start.")
+    for line in result.lines():
+        watch.say(line)
+    return result
 
 
-def one_batch(
-    fabric: Any, plan: Plan, module: Any, watch: Watch
-) -> tuple[float, float]:
+def try_batch(fabric: Any, plan: Plan, module: Any) -> dict[str, Any]:
     """Forward and backward twice; the second time is what a step takes."""
     samples = plan.steps(0, fabric.global_rank)[0, 0]
-    seconds, loss = 0.0, math.nan
-    for attempt in range(2):
+    for _ in range(2):
         start = time.perf_counter()
         (images,) = plan.source.batches([samples], device=fabric.device)
         views = plan.views(images, samples=samples, seed=0, epoch=0)
@@ -72,21 +126,19 @@ def one_batch(
         module.zero_grad(set_to_none=True)
         loss = float(step.loss.detach())
         seconds = time.perf_counter() - start
-        if attempt == 0:
-            sizes = [tuple(view.shape) for view in views]
-            width = plan.learner.encoder.width
-            watch.say(f"images {tuple(images.shape)} uint8 -> views {sizes}")
-            watch.say(
-                f"-> features ({len(samples)}, {width}) a view -> projections "
-                f"{tuple(step.u.shape)}"
-            )
-    return seconds, loss
+    return {
+        "image_shape": tuple(images.shape),
+        "view_shapes": tuple(tuple(view.shape) for view in views),
+        "projection_shape": tuple(step.u.shape),
+        "loss": loss,
+        "seconds_per_batch": seconds,
+    }
 
 
-def duration(seconds: float) -> str:
+def show_duration(seconds: float) -> str:
     """In the unit a person would use.
 
-    >>> duration(50.0), duration(600.0), duration(9000.0)
+    >>> show_duration(50.0), show_duration(600.0), show_duration(9000.0)
     ('50 s', '10 min', '2.5 h')
     """
     if seconds < 120:

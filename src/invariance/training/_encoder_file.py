@@ -9,18 +9,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, build_encoder, standardised
+from ..encoders import ENCODERS, Encoder, build_encoder, standardize
 from ..errors import DataError, SettingError, near_path
+from ..folder import CHECKPOINTS, ENCODER, write_whole
 from . import _checkpoint
 
-NAME = "encoder.safetensors"
-BEST = "encoder-best.safetensors"
 
-
-def write(
-    encoder: Encoder, path: Path, *, advice: str = "", **said: float | int
+def write_encoder(
+    encoder: Encoder, path: Path, *, advice: str = "", **about: float | int
 ) -> None:
-    """Weights, the name and input shape they belong to, and what else is to be said.
+    """Write weights, the name and input shape they belong to, and further facts.
 
     ``advice`` is what to do when the disk fails, if it is not to resume a run.
     """
@@ -28,12 +26,11 @@ def write(
         k: v.detach().cpu().contiguous().clone()  # tied weights are written twice
         for k, v in encoder.state_dict().items()
     }
-    told = json.dumps(about(encoder) | said)
-    data = save(tensors, metadata={"invariance": told})
-    _checkpoint.write_whole(path, lambda file: file.write(data), advice=advice)
+    metadata = {"invariance": json.dumps(describe_encoder(encoder) | about)}
+    write_whole(path, save(tensors, metadata=metadata), advice=advice)
 
 
-def about(encoder: Encoder) -> dict[str, Any]:
+def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """What is needed to build an encoder like this one."""
     shape = list(encoder.input_shape)
     return {"name": encoder.name, "shape": shape, "stem": stem_of(encoder)}
@@ -61,8 +58,8 @@ def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
             f"{type(run_or_file).__name__}."
         )
     path = Path(run_or_file).expanduser()
-    if path.is_dir() and (path / NAME).exists():
-        path = path / NAME
+    if path.is_dir() and (path / ENCODER).exists():
+        path = path / ENCODER
     if path.is_dir():
         return _from_checkpoint(path, network)
     if not path.exists():
@@ -70,24 +67,24 @@ def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
             f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
             f"shows what there is.{near_path(path)}"
         )
-    return _rebuilt(*read(path), network)
+    return _rebuild(*read_encoder(path), network)
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read_encoder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What an encoder file says of itself, and its weights."""
     try:
         with safe_open(path, framework="pt") as file:
-            said = json.loads((file.metadata() or {})["invariance"])
+            about = json.loads((file.metadata() or {})["invariance"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, KeyError, ValueError, OSError) as cause:
         raise DataError(
             f"{path} is damaged, or not an encoder of this package: {cause}."
         ) from None
-    return said, tensors
+    return about, tensors
 
 
 def _from_checkpoint(folder: Path, network: nn.Module | None) -> Encoder:
-    state = _checkpoint.newest(folder / "checkpoints")
+    state = _checkpoint.newest_checkpoint(folder / CHECKPOINTS)
     if state is None:
         raise DataError(f"{folder} holds no encoder and no checkpoint.")
     prefix = "encoder."
@@ -96,14 +93,14 @@ def _from_checkpoint(folder: Path, network: nn.Module | None) -> Encoder:
         for key, value in state["learner"].items()
         if key.startswith(prefix)
     }
-    return _rebuilt(state["encoder"], weights, network)
+    return _rebuild(state["encoder"], weights, network)
 
 
-def _rebuilt(
-    said: dict[str, Any], weights: dict[str, Tensor], network: nn.Module | None
+def _rebuild(
+    about: dict[str, Any], weights: dict[str, Tensor], network: nn.Module | None
 ) -> Encoder:
-    """The encoder that ``about`` spoke of, with these weights."""
-    name, channels, size = said["name"], said["shape"][0], said["shape"][-1]
+    """The encoder of that description, with these weights."""
+    name, channels, size = about["name"], about["shape"][0], about["shape"][-1]
     if network is None and name not in ENCODERS:
         import timm
 
@@ -118,9 +115,9 @@ def _rebuilt(
             network if network is not None else name,
             channels=channels,
             image_size=size,
-            stem="auto" if network is not None else said["stem"],
+            stem="auto" if network is not None else about["stem"],
         )
-    encoder = standardised(encoder, [0.0] * channels, [1.0] * channels)
+    encoder = standardize(encoder, [0.0] * channels, [1.0] * channels)
     try:
         encoder.load_state_dict(weights)
     except RuntimeError:

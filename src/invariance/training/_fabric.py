@@ -17,6 +17,7 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.fsdp import MixedPrecision
 from torch.nn.parallel import DistributedDataParallel
 
+from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import SettingError, TrainingError
 from . import _checkpoint, _encoder_file
@@ -30,11 +31,7 @@ PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 def make_fabric(machine: Machine) -> Fabric:
     """The machine asked for, or a sentence that says why not."""
-    device = machine.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
-        raise SettingError("There is no CUDA GPU here: use --machine.device cpu.")
+    device = choose_device(machine.device, auto=("cuda",)).type
     precision = machine.precision
     if precision == "auto":
         fast = device == "cuda" and torch.cuda.is_bf16_supported()
@@ -49,14 +46,16 @@ def make_fabric(machine: Machine) -> Fabric:
                 accelerator=device,
                 devices=machine.devices,
                 num_nodes=machine.nodes,
-                strategy=sharded() if machine.strategy == "fsdp" else machine.strategy,
+                strategy=make_fsdp()
+                if machine.strategy == "fsdp"
+                else machine.strategy,
                 precision=PRECISIONS[precision],  # type: ignore[arg-type]
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
 
 
-def sharded() -> FSDPStrategy:
+def make_fsdp() -> FSDPStrategy:
     """Weights shared out over the processes; sums and batch statistics in float32."""
     exact = torch.float32
     return FSDPStrategy(
@@ -78,7 +77,7 @@ class Prepared:
         return {
             "learner": learner,
             "optimizer": optimizer,
-            "encoder": _encoder_file.about(plan.learner.encoder),
+            "encoder": _encoder_file.describe_encoder(plan.learner.encoder),
             "scaler": self.fabric._precision.state_dict(),
             "controller": plan.controller and plan.controller.state_dict(),
             "said": health.state_dict(),
@@ -99,7 +98,7 @@ class Prepared:
                 plan.learner.load_state_dict(state["learner"])
                 self.optimizer.load_state_dict(state["optimizer"])
         except (RuntimeError, KeyError, ValueError) as cause:
-            why = str(cause).strip().splitlines()[-1].strip()  # of a line a weight
+            why = str(cause).strip().splitlines()[-1].strip()  # of one line per weight
             raise TrainingError(
                 f"The checkpoint does not fit what is being trained: {why[:200]} "
                 "Nothing was changed."
@@ -107,7 +106,7 @@ class Prepared:
         self.fabric._precision.load_state_dict(state["scaler"])
         if plan.controller is not None:
             plan.controller.load_state_dict(state["controller"])
-        health.said |= set(state["said"])
+        health.load_state_dict(state["said"])
         _checkpoint.set_random_states(state["random"])
 
     def encoder(self, plan: Plan) -> Encoder:

@@ -97,14 +97,14 @@ class Loop:
         # asking other processes or a GPU makes them wait: not at every step
         if self.fabric.world_size == 1 or logs:
             waiting = time.monotonic() - self.saved_at
-            stop, late = self.agreed(
+            stop, late = self.any_process(
                 self.stop_asked(), waiting >= settings.checkpoint_seconds
             )
         saves = stop or late or done == plan.n_steps
         if self.fabric.device.type == "cpu" or logs or saves:
             check_finite(step.loss, done)
         if logs:
-            self.tell(step, epoch, lr, done, ends_epoch)
+            self.report(step, epoch, lr, done, ends_epoch)
         if saves:
             self.check_weights(done)
             self.save(done)
@@ -112,7 +112,7 @@ class Loop:
         if stop and done < plan.n_steps:
             raise Stopped
 
-    def tell(
+    def report(
         self, step: Step, epoch: int, lr: float, done: int, ends_epoch: bool
     ) -> None:
         """Write a reading, show it, and say what is wrong with it."""
@@ -132,8 +132,8 @@ class Loop:
         self.record(reading)
         if self.fabric.is_global_zero:
             self.watch.reading(reading, done)
-            for remark in self.health.remarks(reading, first=epoch == 0):
-                self.watch.say(remark, important=True)
+            for finding in self.health.examine(reading, first=epoch == 0):
+                self.watch.say(str(finding), important=True)
             if ends_epoch:
                 shown = {"epoch": f"{epoch + 1}/{settings.epochs}"}
                 self.watch.epoch(reading | shown)
@@ -143,7 +143,7 @@ class Loop:
         """A finite loss may have had a gradient that was not: nothing bad is saved."""
         tensors = [*self.module.parameters(), *self.module.buffers()]
         fine = [t.detach().isfinite().all() for t in tensors if t.is_floating_point()]
-        (bad,) = self.agreed(not bool(torch.stack(fine).all()))
+        (bad,) = self.any_process(not bool(torch.stack(fine).all()))
         if bad:
             raise diverged(done, "the weights are no longer finite.")
 
@@ -156,13 +156,13 @@ class Loop:
         several = self.fabric.world_size > 1
         return self.fabric.no_backward_sync(self.module, enabled=several and not last)
 
-    def agreed(self, *mine: bool) -> list[bool]:
+    def any_process(self, *mine: bool) -> list[bool]:
         """Each question, answered yes by every process if any says yes."""
         if self.fabric.world_size == 1:
             return list(mine)
-        told = torch.tensor(mine, dtype=torch.float32, device=self.fabric.device)
-        torch.distributed.all_reduce(told)
-        return [bool(x > 0) for x in told]
+        votes = torch.tensor(mine, dtype=torch.float32, device=self.fabric.device)
+        torch.distributed.all_reduce(votes)
+        return [bool(votes_for > 0) for votes_for in votes]
 
 
 def check_finite(loss: Tensor, step: int) -> None:

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from ..data import ImageSource
 from ..encoders import Encoder
-from ..evaluation import knn
+from ..evaluation import encode_images, knn, spread_rows
+from ..folder import BEST_ENCODER
 from . import _encoder_file
-from ._features import features, rows_of
 from ._plan import Plan
 
 ROWS = 3000
@@ -28,7 +28,7 @@ class Monitor:
 
     def __init__(self, plan: Plan, folder: Path, device: Any) -> None:
         self.plan, self.device = plan, device
-        self.path = folder / _encoder_file.BEST
+        self.path = folder / BEST_ENCODER
         self.best: dict[str, float] | None = None
 
     def look(self, encoder: Encoder, epoch: int) -> float | None:
@@ -37,7 +37,7 @@ class Monitor:
         # of equals the later: it has learned longer
         if accuracy is not None and (self.best is None or accuracy >= self.best["knn"]):
             self.best = {"knn": accuracy, "epoch": float(epoch)}
-            _encoder_file.write(encoder, self.path, knn=accuracy, epoch=epoch)
+            _encoder_file.write_encoder(encoder, self.path, knn=accuracy, epoch=epoch)
         return accuracy
 
     def state_dict(self) -> dict[str, float] | None:
@@ -56,19 +56,21 @@ class Monitor:
         """The best encoder and its epoch; None if there was no reading."""
         if self.best is None:
             return None
-        said, weights = _encoder_file.read(self.path)
+        about, weights = _encoder_file.read_encoder(self.path)
         network = copy.deepcopy(self.plan.untrained)
         network.load_state_dict(weights)
-        return network.eval(), int(said["epoch"])
+        return network.eval(), int(about["epoch"])
 
 
 def held_out_knn(source: ImageSource, encoder: nn.Module, device: Any) -> float | None:
     """KNN accuracy of training rows asked of other training rows."""
     if source.labels is None or len(source) < 2:
         return None
-    voters, asked = split_rows(rows_of(source, ROWS))
+    voters, asked = split_rows(spread_rows(len(source), ROWS))
     learning = encoder.training
-    a, b = (features(source, rows, encoder, device) for rows in (voters, asked))
+    a, b = (
+        encode_images(encoder, source, rows, device=device) for rows in (voters, asked)
+    )
     encoder.train(learning)
     labels = source.labels.cpu()
     return knn(a, labels[voters], b, labels[asked]).accuracy

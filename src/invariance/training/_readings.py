@@ -13,6 +13,7 @@ from ..diagnostics import (
     mutual_information_bound,
     uniformity,
 )
+from ..folder import Finding, find_collapse, find_saturation
 from ..methods import Step
 
 UNTEMPERED = 0.1  # temperature of the readings for objectives that have none
@@ -24,7 +25,7 @@ def read(step: Step, objective: Any) -> dict[str, float]:
     Where a loss is constant, as FlatNCE's is, the InfoNCE it stands for is given.
     """
     u, v = step.u.float(), step.v.float()
-    temperature = float(getattr(objective, "temperature", UNTEMPERED))
+    temperature = temperature_of(objective)
     bound = mutual_information_bound(u, v, temperature=temperature)
     info_nce = bound.ceiling - bound.nats
     loss = info_nce if objective.value_is_constant else float(step.loss.detach())
@@ -45,46 +46,39 @@ def read(step: Step, objective: Any) -> dict[str, float]:
     }
 
 
+def temperature_of(objective: Any) -> float:
+    """That of the objective; a common one for objectives that have none."""
+    return float(getattr(objective, "temperature", UNTEMPERED))
+
+
 @dataclass
 class Health:
-    """Says each thing once, when it is first seen."""
+    """Finds what is wrong with a reading, each kind of thing once."""
 
-    said: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
 
-    def remarks(self, record: Mapping[str, Any], *, first: bool) -> list[str]:
-        """Sentences about a reading; empty when all is well.
+    def examine(self, reading: Mapping[str, Any], *, first: bool) -> list[Finding]:
+        """What is new to say about a reading; nothing in the first epoch.
 
-        >>> sick = {"spread": 0.01, "effective_rank": 1.2, "mi_nats": 0.0,
-        ...         "mi_ceiling": 5.5, "accuracy": 0.0}
+        >>> sick = {"spread": 0.01, "effective_rank": 1.2}
         >>> health = Health()
-        >>> print(*health.remarks(sick, first=False))
-        Collapse: all projections are nearly the same (spread 0.01 of a healthy 1, \
-effective rank 1.2). Try a lower learning rate, a higher temperature, or a method with \
-negatives.
-        >>> health.remarks(sick, first=False)
+        >>> [finding.title for finding in health.examine(sick, first=False)]
+        ['Collapsed']
+        >>> health.examine(sick, first=False)
         []
         """
         if first:
             return []
-        found = {}
-        if record["spread"] < 0.1 or record["effective_rank"] < 1.5:
-            found["collapse"] = (
-                "Collapse: all projections are nearly the same (spread "
-                f"{record['spread']:.2f} of a healthy 1, effective rank "
-                f"{record['effective_rank']:.1f}). Try a lower learning rate, a higher "
-                "temperature, or a method with negatives."
-            )
-        elif record["mi_ceiling"] - record["mi_nats"] < 0.2:
-            found["saturated"] = (
-                f"Saturated: the information bound ({record['mi_nats']:.2f} nats) is "
-                f"at its ceiling log n = {record['mi_ceiling']:.2f}; it cannot show "
-                "more with this batch. Stronger views or a larger batch leave more "
-                "to learn."
-            )
-        fresh = [text for name, text in found.items() if name not in self.said]
-        self.said |= set(found)
-        return fresh
+        finding = find_collapse(reading) or find_saturation(reading)
+        if finding is None or finding.kind in self.known:
+            return []
+        self.known.add(finding.kind)
+        return [finding]
 
     def state_dict(self) -> list[str]:
         """What a checkpoint must keep."""
-        return sorted(self.said)
+        return sorted(self.known)
+
+    def load_state_dict(self, kinds: list[str]) -> None:
+        """Go on from a checkpoint; older ones called a collapse by its noun."""
+        self.known |= {"collapsed" if kind == "collapse" else kind for kind in kinds}

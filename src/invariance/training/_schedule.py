@@ -1,17 +1,15 @@
 r"""The learning rate at a step: a rise, then a cosine down to zero.
 
-A pure function of the step, so there is nothing to save and nothing to forget.
+A pure function of the step: there is no state to save.
 """
 
 import math
 
-from ._settings import Optim
-
-PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}
+from ._settings import PEAKS, Optim
 
 
 def peak_rate(optim: Optim, samples: int) -> float:
-    """The highest learning rate for so many samples a step.
+    """The highest learning rate for this many samples per step.
 
     >>> peak_rate(Optim(name="sgd", lr=0.1, lr_scaling="linear"), 512)
     0.2

@@ -11,31 +11,40 @@ from typing import Any
 from lightning_fabric import Fabric
 from torch import nn
 
-from ..data._load import is_there
-from ..encoders import Encoder
-from ..errors import InvarianceError, SettingError, TrainingError
-from ..methods import Method
-from ..report import write_report
-from ..views import ViewSet
-from . import _checkpoint, _encoder_file
-from ._config import checked, to_dict, to_yaml
-from ._fabric import make_fabric, prepare
-from ._final import Result, diagnose_run, evaluate_run, table, write_scores
-from ._gallery import write_gallery
-from ._loop import Loop, Stopped
-from ._monitor import Monitor
-from ._out_of_memory import explained, fitting
-from ._plan import Plan, make_plan
-from ._readings import Health
-from ._run_folder import (
+from ..data import data_exists
+from ..errors import SettingError, TrainingError
+from ..evaluation import Evaluation
+from ..folder import (
+    BEST_ENCODER,
+    CHECKPOINTS,
+    CONFIG,
+    ENCODER,
+    ENVIRONMENT,
+    LOG,
+    METRICS,
     Metrics,
-    environment,
+    check_settings,
+    describe_environment,
     new_folder,
     read_metrics,
     read_settings,
     resume_command,
+    to_dict,
+    to_yaml,
     write_json,
+    write_whole,
 )
+from ..methods import Method
+from ..views import ViewSet
+from . import _checkpoint, _encoder_file
+from ._dry_run import DryRun, dry_run
+from ._fabric import make_fabric, prepare
+from ._finish import Trained, finish
+from ._loop import Loop, Stopped
+from ._monitor import Monitor
+from ._out_of_memory import explain_overflow, refuse_overflow
+from ._plan import Plan, make_plan
+from ._readings import Health
 from ._settings import Train
 from ._trackers import TRACKERS
 from ._watch import Watch
@@ -46,18 +55,19 @@ class Run:
     """A run on disk."""
 
     folder: Path
-    results: tuple[Result, ...] = ()
+    evaluation: Evaluation | None = None
+    """Scores beside the baselines; None where there was nothing to score."""
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """Every reading, oldest first."""
-        return read_metrics(self.folder / "metrics.jsonl")
+        return read_metrics(self.folder / METRICS)
 
     def encoder(
         self, network: nn.Module | None = None, *, best: bool = False
     ) -> nn.Module:
         """The trained encoder, ready to use; ``best`` is that of the best epoch."""
-        path = self.folder / _encoder_file.BEST if best else self.folder
+        path = self.folder / BEST_ENCODER if best else self.folder
         return _encoder_file.load(path, network=network)
 
 
@@ -68,8 +78,10 @@ def train(
     encoder: nn.Module | None = None,
     method: Method | None = None,
     views: ViewSet | None = None,
-) -> Run:
+) -> Run | DryRun:
     """Train as the settings say; objects of one's own replace what they only name.
+
+    Returns the run, or what a dry run found where the settings ask for one.
 
     Args:
         settings: As on the command line, ``Train(data="photos", method="dcl")``.
@@ -78,7 +90,8 @@ def train(
         method: Four choices of your own.
         views: A ``ViewSet`` of your own.
     """
-    settings = checked(settings)
+    example = "Train(data='photos', method='dcl')"
+    settings = check_settings(Train, settings, example)
     if views is not None and not callable(views):
         raise SettingError(
             f"views is a ViewSet: got {views!r}. Recipes by name go into the settings, "
@@ -87,15 +100,12 @@ def train(
     objects = {"data": data, "encoder": encoder, "method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     if settings.dry_run:
-        from ._dry_run import dry_run
-
-        dry_run(settings, watch, **objects)
-        return Run(Path())
+        return dry_run(settings, watch, **objects)
     folder = None
     if settings.resume:
         folder = Path(settings.resume)
-        settings = resumed_settings(settings)
-        if data is None and not is_there(settings.data):
+        settings = settings_to_resume(settings)
+        if data is None and not data_exists(settings.data):
             raise TrainingError(
                 f"{folder} was training on {settings.data!r}, which is not there (any "
                 "more, or from here): put it back or a link to it, then go on with the "
@@ -103,7 +113,7 @@ def train(
             )
     fabric = make_fabric(settings.machine)
     fabric.launch()
-    with fitting():
+    with refuse_overflow():
         plan = make_plan(
             settings, processes=fabric.world_size, device=fabric.device, **objects
         )
@@ -119,27 +129,29 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         folder = new_folder(settings.out, name) if first else Path()
         folder = Path(fabric.broadcast(str(folder)))
     if first:
-        watch.log = folder / "train.log"
+        watch.log = folder / LOG
         if not resumes:
-            text = to_yaml(settings).encode()
-            _checkpoint.write_whole(folder / "config.yaml", lambda f: f.write(text))
+            write_whole(folder / CONFIG, to_yaml(settings).encode())
             given = {} if isinstance(plan.data, str) else {"data": "from Python"}
-            write_json(folder / "env.json", environment(str(fabric.device)) | given)
+            environment = describe_environment(str(fabric.device)) | given
+            write_json(folder / ENVIRONMENT, environment)
         for fact in plan.facts():
             watch.say(fact)
     module, optimizer = prepare(fabric, plan)
     health, done, position = Health(), 0, 0
     monitor = Monitor(plan, folder, fabric.device)
-    state = _checkpoint.newest(folder / "checkpoints", map_location=fabric.device)
+    state = _checkpoint.newest_checkpoint(
+        folder / CHECKPOINTS, map_location=fabric.device
+    )
     if state is not None:
-        _checkpoint.check(state, folder, len(plan.source))
+        _checkpoint.check_checkpoint(state, folder, len(plan.source))
         done, position = state["step"], state["metrics"]
         module.load(state, plan, health)
         if first:
             watch.say(f"resuming {folder} after step {done} of {plan.n_steps}")
     if first:
         monitor.load_state_dict((state or {}).get("best"))
-    metrics = Metrics(folder / "metrics.jsonl", position) if first else None
+    metrics = Metrics(folder / METRICS, position) if first else None
 
     def save(step: int) -> None:
         kept = module.state(plan, health)  # every process takes part in gathering it
@@ -147,7 +159,7 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
             kept |= {"step": step, "metrics": metrics.position}
             kept |= {"samples": len(plan.source)}
             kept |= {"best": monitor.state_dict()}
-            _checkpoint.save(folder / "checkpoints", step, kept)
+            _checkpoint.save(folder / CHECKPOINTS, step, kept)
 
     config = to_dict(settings)
     trackers = [TRACKERS[t](folder, config, done) for t in settings.trackers if first]
@@ -165,7 +177,10 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
     if first:
         watch.begin(plan.n_steps, done)
     try:
-        with asked_to_stop() as stop_asked, explained(fabric, plan, module.wrapped):
+        with (
+            catch_signals() as stop_asked,
+            explain_overflow(fabric, plan, module.wrapped),
+        ):
             Loop(
                 fabric=fabric,
                 plan=plan,
@@ -190,58 +205,23 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
             metrics.close()
     encoder = module.encoder(plan)
     head = None if module.sharded else getattr(plan.learner, "head", None)
-    results: list[Result] = []
+    evaluation = None
     if first:
-        results = finish(plan, encoder, head, monitor, folder, watch, fabric.device)
+        trained = Trained(plan, encoder, head, monitor, folder, fabric.device)
+        evaluation = finish(trained, watch)
     fabric.barrier()
-    return Run(folder, tuple(results))
+    return Run(folder, evaluation)
 
 
-def finish(
-    plan: Plan,
-    encoder: Encoder,
-    head: nn.Module | None,
-    monitor: Monitor,
-    folder: Path,
-    watch: Watch,
-    device: Any,
-) -> list[Result]:
-    """Evaluate the encoder beside its baselines, write it, say where things are.
-
-    The file comes last: where it is, nothing is left to do.
-    """
-    results: list[Result] = []
-    if plan.settings.evaluate:
-        results, remarks = evaluate_run(plan, encoder, device, monitor.encoder())
-        write_scores(results, folder, plan.source.name)
-        found = diagnose_run(plan, encoder, head, device)
-        write_json(folder / "diagnostics.json", found.as_dict())
-        for line in (*table(results), *remarks):
-            watch.say(line, important=True)
-        if problem := write_gallery(plan, encoder, folder, device):
-            watch.say(problem, important=True)
-    _encoder_file.write(encoder, folder / _encoder_file.NAME)
-    watch.say(f"run folder: {folder}", important=True)
-    try:
-        page = write_report(folder, dataclasses.asdict(Train()))
-        watch.say(f"report:     {page}", important=True)
-    except InvarianceError as cause:  # the run is complete without its report
-        watch.say(str(cause), important=True)
-    watch.say(
-        f"use it:     import invariance; encoder = invariance.load({str(folder)!r})"
-    )
-    return results
-
-
-def resumed_settings(asked: Train) -> Train:
+def settings_to_resume(asked: Train) -> Train:
     """The run's own settings; only how it is shown may change."""
     folder = Path(asked.resume or "")
-    if not (folder / "config.yaml").exists():
+    if not (folder / CONFIG).exists():
         raise TrainingError(
             f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
             "shows the runs there are."
         )
-    if (folder / _encoder_file.NAME).exists():
+    if (folder / ENCODER).exists():
         raise TrainingError(
             f"{folder} is finished. To train further, start a new run from it: "
             f"invariance train --start-from {folder}"
@@ -252,12 +232,14 @@ def resumed_settings(asked: Train) -> Train:
             "A resumed run keeps its own settings exactly, so --resume goes alone. To "
             "change something, start a new run: --start-from takes the weights along."
         )
-    own = read_settings(folder)
-    return dataclasses.replace(own, quiet=asked.quiet, json=asked.json, resume=None)
+    settings = read_settings(folder, Train)
+    return dataclasses.replace(
+        settings, quiet=asked.quiet, json=asked.json, resume=None
+    )
 
 
 @contextlib.contextmanager
-def asked_to_stop() -> Iterator[Callable[[], bool]]:
+def catch_signals() -> Iterator[Callable[[], bool]]:
     """Turn the first interrupt or termination into a polite request; a second kills."""
     asked: list[int] = []
     before: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""What a person sees while it trains: a live line, and a row an epoch that stays."""
+"""What a person sees while it trains: a live line, and a row per epoch that stays."""
 
 import contextlib
 import json
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..progress import Progress
 
 COLUMNS = (
     ("epoch", "epoch", "{:>7}"),
@@ -42,17 +43,18 @@ class Watch:
         self.console = Console(
             file=self.out, highlight=False, emoji=False, soft_wrap=True
         )
-        live = self.console.is_terminal and not (quiet or as_json)
-        self.progress = _progress(self.console) if live else None
+        self.progress: Progress | None = None
         self.log: Path | None = None
         self.has_header = False
         self.silent = False
 
     def begin(self, n_steps: int, done: int) -> None:
         """Training starts, or goes on after ``done`` steps."""
-        if self.progress is not None:
-            self.task = self.progress.add_task("", total=n_steps, completed=done)
-            self.progress.start()
+        quiet = self.quiet or self.as_json
+        progress = Progress(
+            n_steps, unit="steps", done=done, quiet=quiet, file=self.out, every=None
+        )
+        self.progress = progress.__enter__()
 
     def say(self, sentence: str, *, important: bool = False) -> None:
         """A sentence for the log, and for the reader unless quiet."""
@@ -72,8 +74,8 @@ class Watch:
         if self.as_json:
             self._line(json.dumps(dict(record)))
         elif self.progress is not None:
-            text = f"loss {record['loss']:.3f}  acc {record['accuracy']:.0%}"
-            self.progress.update(self.task, completed=step, description=text)
+            text = f"loss {record['loss']:.3f}  accuracy {record['accuracy']:.0%}"
+            self.progress.reach(step, text)
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         """An epoch is over."""
@@ -87,25 +89,17 @@ class Watch:
     def end(self) -> None:
         """No more live line."""
         if self.progress is not None:
-            self.progress.stop()
+            self.progress.__exit__(None, None, None)
+            self.progress = None
 
     def _line(self, text: str) -> None:
         if self.silent:
             return
-        self.console.print(text, markup=False)
+        if self.progress is not None and not self.progress.quiet:
+            self.progress.say(text)  # above the live line
+        else:
+            self.console.print(text, markup=False)
         self.out.flush()
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.percentage:>3.0f} %"),
-        BarColumn(bar_width=24),
-        TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        transient=True,
-    )
 
 
 def _row(record: Mapping[str, Any], *, header: bool = False) -> str:

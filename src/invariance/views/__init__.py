@@ -1,41 +1,47 @@
-"""Views: batched augmentations on the training device, each image with its own.
+"""Views: random changes of images, each image with its own, batched on any device.
 
-A view is a plain list of operations, a `ViewSet` holds one list a view, and a recipe is
-a function that writes such lists. Operations mean what torchvision's transforms mean,
-but take a batch of tensors and a `Draws`, whose numbers are a function of (seed, epoch,
-sample, view): the same whatever the order of the batch and the number of workers.
+| | |
+|---|---|
+| `transform` | one image in, a list of views out: for a data set or a DataLoader |
+| `ViewSet` | a batch in, one batch per view out: for a loop of your own, on a GPU |
+| `RECIPES` | by name: `simclr`, `byol`, `weak`, `multi_crop`, `evaluation`, `shapes` |
+| `RandomResizedCrop`, `ColorJitter`, ... | operations, with torchvision's meaning |
+| `Sometimes` | any operation, or your own function, with a probability |
+| `Draws` | random numbers that depend on (seed, epoch, sample, view) only |
+| `draw_parameters` | the numbers behind a view: how bright, how far turned, ... |
+
+A view is a plain list of operations, and a recipe is a function that writes such lists.
+`ViewSet` makes the same views whatever the order of the batch and the number of
+workers:
 
 >>> import torch
->>> from invariance.views import ViewSet, simclr
->>> views = ViewSet(simclr(32))
+>>> import invariance as inv
+>>> views = inv.views.ViewSet(inv.views.simclr(32))
 >>> images = torch.randint(256, (8, 3, 32, 32), dtype=torch.uint8)
 >>> u, v = views(images, samples=torch.arange(8), seed=0, epoch=0)
 >>> u.shape
 torch.Size([8, 3, 32, 32])
+
+A data set that takes a transform gets its views from one:
+
+>>> two_views = inv.views.transform("simclr", size=32)
+>>> [tuple(view.shape) for view in two_views(images[0])]
+[(3, 32, 32), (3, 32, 32)]
 """
 
 from ._affine import Motion, RandomAffine, RandomRotation
+from ._augmentation import Operation
 from ._blur import GaussianBlur
+from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter, Jitter
 from ._crop import RandomResizedCrop, Resize
 from ._draws import Draws
-from ._flip import RandomHorizontalFlip
-from ._grayscale import RandomGrayscale
-from ._noise import GaussianNoise
-from ._normalize import Normalize
-from ._operation import Operation
-from ._parameters import drawn_parameters
-from ._recipes import (
-    RECIPES,
-    byol,
-    evaluation,
-    multi_crop,
-    simclr,
-    weak,
-)
-from ._solarize import RandomSolarize
+from ._parameters import draw_parameters
+from ._pixels import GaussianNoise, Normalize
+from ._recipes import RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
-from ._view_set import ViewSet, unit_interval
+from ._transform import Transform, transform
+from ._view_set import ViewSet
 
 __all__ = [
     "RECIPES",
@@ -55,12 +61,13 @@ __all__ = [
     "RandomSolarize",
     "Resize",
     "Sometimes",
+    "Transform",
     "ViewSet",
     "byol",
-    "drawn_parameters",
+    "draw_parameters",
     "evaluation",
     "multi_crop",
     "simclr",
-    "unit_interval",
+    "transform",
     "weak",
 ]

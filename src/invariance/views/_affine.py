@@ -1,4 +1,4 @@
-r"""Rotation, shift, scale and shear about the centre of the image.
+r"""Rotation, shift, scale and shear about the center of the image.
 
 $$x_{\text{out}} = R(\text{angle})\, s\, H_y\, H_x\; x_{\text{in}} + t$$
 
@@ -16,16 +16,18 @@ from torch import Tensor
 from torch.nn.functional import grid_sample
 
 from ..errors import SettingError
-from ._draws import Draws
-from ._operation import (
+from ._augmentation import (
+    Images,
     Number,
     Operation,
+    PerImage,
     Range,
     Shape,
     between,
     check_range,
     numbers,
 )
+from ._draws import Draws
 
 Interpolation = Literal["nearest", "bilinear"]
 
@@ -33,15 +35,15 @@ Interpolation = Literal["nearest", "bilinear"]
 class Motion(NamedTuple):
     """What `RandomAffine` draws: degrees, pixels (x, y), a factor, degrees (x, y)."""
 
-    angle: Float[Tensor, " n"]
+    angle: PerImage
     translate: Float[Tensor, "n 2"]
-    scale: Float[Tensor, " n"]
+    scale: PerImage
     shear: Float[Tensor, "n 2"]
 
 
 @dataclass(frozen=True)
 class RandomRotation(Operation):
-    """A turn about the centre by an angle from `degrees`; a number x is (-x, x).
+    """A turn about the center by an angle from `degrees`; a number x is (-x, x).
 
     >>> from invariance.views import RandomRotation
     >>> corner = torch.tensor([[1.0, 0.0], [0.0, 0.0]]).view(1, 1, 2, 2)
@@ -55,13 +57,11 @@ class RandomRotation(Operation):
     def __post_init__(self) -> None:
         _check(_both_ways(self.degrees), self.interpolation, "RandomRotation")
 
-    def draw(self, draws: Draws, shape: Shape) -> Float[Tensor, " n"]:
+    def draw(self, draws: Draws, shape: Shape) -> PerImage:
         """An angle for each image, in degrees counter-clockwise."""
         return between(draws.uniform(1)[:, 0], _both_ways(self.degrees))
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Float[Tensor, " n"]
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: PerImage) -> Images:
         """The images turned."""
         still = torch.zeros(len(images), 2, device=parameters.device)
         motion = Motion(-parameters, still, torch.ones_like(parameters), still)
@@ -110,17 +110,13 @@ class RandomAffine(Operation):
             shear=(2 * u[:, 4:6] - 1) * numbers(self.shear, u),
         )
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Motion
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: Motion) -> Images:
         """The images moved."""
         return move(images, parameters, self.interpolation)
 
 
-def move(
-    images: Float[Tensor, "n c h w"], motion: Motion, interpolation: Interpolation
-) -> Float[Tensor, "n c h w"]:
-    """Each image under its own motion, about its centre."""
+def move(images: Images, motion: Motion, interpolation: Interpolation) -> Images:
+    """Each image under its own motion, about its center."""
     motion = Motion(*(part.to(images.device, non_blocking=True) for part in motion))
     h, w = images.shape[-2:]
     angle, (shear_x, shear_y) = motion.angle.deg2rad(), motion.shear.deg2rad().unbind(1)

@@ -1,10 +1,10 @@
-r"""A Gaussian blur with a width of each image's own.
+r"""A Gaussian blur; each image has its own width.
 
 $$w_t \propto e^{-t^2 / 2\sigma^2},\quad |t| \le k / 2$$
 
-along rows and along columns, the border reflected. The kernel is laid out as a matrix
-whose rows are shifted copies of w with the border folded in, so that blurring is the
-same two products as resizing.
+along rows and along columns, the border reflected. The kernel becomes a matrix whose
+rows are shifted copies of w with the border folded in, so that blurring is the same two
+matrix products as resizing.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ._augmentation import (
+    Images,
+    Operation,
+    PerImage,
+    Range,
+    Shape,
+    between,
+    check_range,
+)
+from ._crop import multiply_sides
 from ._draws import Draws
-from ._operation import Operation, Range, Shape, between, check_range
-from ._separable import separable
 
 
 @dataclass(frozen=True)
@@ -49,13 +57,11 @@ class GaussianBlur(Operation):
                 f". Try {max(1, self.kernel_size + 1)}."
             )
 
-    def draw(self, draws: Draws, shape: Shape) -> Float[Tensor, " n"]:
+    def draw(self, draws: Draws, shape: Shape) -> PerImage:
         """A standard deviation for each image, in pixels."""
         return between(draws.uniform(1)[:, 0], self.sigma)
 
-    def apply(
-        self, images: Float[Tensor, "n c h w"], parameters: Float[Tensor, " n"]
-    ) -> Float[Tensor, "n c h w"]:
+    def apply(self, images: Images, parameters: PerImage) -> Images:
         """The images blurred."""
         h, w = images.shape[-2:]
         half = (self.kernel_size or tenth(min(h, w))) // 2
@@ -69,11 +75,12 @@ class GaussianBlur(Operation):
         kernel = torch.exp(-0.5 * (offset / sigma[:, None]) ** 2)
         kernel = kernel / kernel.sum(1, keepdim=True)
         rows = reflecting_matrix(kernel, h)
-        return separable(images, rows, rows if h == w else reflecting_matrix(kernel, w))
+        columns = rows if h == w else reflecting_matrix(kernel, w)
+        return multiply_sides(images, rows, columns)
 
 
 def tenth(size: int) -> int:
-    """The odd number nearest above a tenth of the size less one, at least 3.
+    """An odd number of pixels, about a tenth of the size and at least 3.
 
     >>> [tenth(size) for size in (32, 96, 224)]
     [3, 9, 23]

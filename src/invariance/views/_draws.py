@@ -3,9 +3,9 @@ r"""Random numbers that are a function of their keys, not of a moving state.
 $$x_{ij} = \mathrm{mix}\big(\mathrm{mix}(\text{sample}_i\,\varphi) + j\,\varphi +
 \mathrm{key}(\text{seed}, \text{epoch}, \text{view}, \text{stream})\big) \bmod 2^{64}$$
 
-A row belongs to one sample and never sees its neighbours, so a batch may be shuffled,
+A row belongs to one sample and never sees its neighbors, so a batch may be shuffled,
 split over workers or devices, or started again in the middle of an epoch, and each
-image meets the same augmentation. `mix` is the finaliser of the splitmix64 generator,
+image meets the same augmentation. `mix` is the finalizer of the splitmix64 generator,
 an exact integer map: a CPU and a GPU give the same bits.
 """
 
@@ -29,9 +29,9 @@ UNIFORM, NORMAL, PERMUTATION, COIN, CHILD = range(1, 6)
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """A source of random numbers, one row a sample, keyed by what the sample is.
+    """A source of random numbers, one row per sample, keyed by the sample's id.
 
-    Methods are pure: asked twice, they answer twice the same. An operation that needs
+    Methods are pure: asked twice, they give the same answer. An operation that needs
     several numbers asks for them at once, or takes a `substream`.
 
     >>> draws = Draws(seed=0, epoch=3, samples=torch.tensor([7, 8, 9]), view=1)
@@ -44,7 +44,7 @@ class Draws:
 
     seed: int
     epoch: int
-    samples: Int[Tensor, "..."]  # one id an image
+    samples: Int[Tensor, "..."]  # one id per image
     view: int
     stream: int = 0
     hashed: Int[Tensor, " n"] | None = field(default=None, repr=False)
@@ -80,7 +80,7 @@ class Draws:
         return (_shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
 
     def normal(self, k: int) -> Float[Tensor, "n {k}"]:
-        """Standard normals (Box-Muller, two a word).
+        """Standard normals (Box-Muller, two per word).
 
         Logarithm and cosine are taken in float64 and rounded once, so that devices
         agree although their mathematical functions differ in the last bit.
@@ -93,11 +93,11 @@ class Draws:
         return pair[:, :k].float()
 
     def image_noise(self, shape: Sequence[int]) -> Float[Tensor, "n ..."]:
-        """Standard normals, one array of `shape` a sample."""
+        """Standard normals, one array of `shape` per sample."""
         return self.normal(math.prod(shape)).reshape(len(self.samples), *shape)
 
     def permutation(self, k: int) -> Int[Tensor, "n {k}"]:
-        """The numbers 0 to k - 1 in an order of each sample's own."""
+        """The numbers 0 to k - 1 in each sample's own order."""
         return self._words(k, PERMUTATION).argsort(1)
 
     def coin(self, p: float | int) -> Bool[Tensor, " n"]:

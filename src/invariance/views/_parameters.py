@@ -1,43 +1,34 @@
 """What a view set drew for each image, by name and as numbers.
 
-Draws are pure, so the parameters behind a view can be asked for again at any time. An
-operation that did not act on an image reads its neutral value: a brightness of 1, a
-turn of 0. Asked of embeddings, these numbers show what an encoder keeps of its views.
+Draws are pure, so the parameters behind a view can be drawn again at any time. An
+operation that did not act on an image has its neutral value: a brightness of 1, a turn
+of 0. Predicted from embeddings, these numbers show what an encoder keeps of its views.
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from ..errors import SettingError
 from ._affine import RandomAffine, RandomRotation
+from ._augmentation import PerImage, Shape
 from ._blur import GaussianBlur
+from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
 from ._draws import Draws
-from ._flip import RandomHorizontalFlip
-from ._grayscale import RandomGrayscale
-from ._operation import Shape
-from ._solarize import RandomSolarize
 from ._sometimes import Sometimes
 from ._view_set import ViewSet
 
-NEUTRAL = {
-    "brightness": 1.0,
-    "contrast": 1.0,
-    "saturation": 1.0,
-    "scale": 1.0,
-    "rotation (cos)": 1.0,
-    "crop x": 0.5,
-    "crop y": 0.5,
-    "crop area": 1.0,
-}
-"""Of what an operation leaves alone; 0 for all others."""
+FACTORS = ("brightness", "contrast", "saturation", "scale", "crop area")
+NEUTRAL = {"rotation (cos)": 1.0, "crop x": 0.5, "crop y": 0.5}
+NEUTRAL |= dict.fromkeys(FACTORS, 1.0)
+"""The value where an operation did nothing; 0 for all others."""
 
 Named = dict[str, Tensor]
 
 
-def drawn_parameters(
+def draw_parameters(
     views: ViewSet,
     shape: tuple[int, int, int],
     *,
@@ -45,8 +36,8 @@ def drawn_parameters(
     seed: int,
     epoch: int,
     view: int = 0,
-) -> dict[str, Float[Tensor, " n"]]:
-    """The parameters of one view, each a number an image; constant ones are left out.
+) -> dict[str, PerImage]:
+    """The parameters of one view, one number per image; constant ones are left out.
 
     Args:
         views: The set; operations of your own have no parameters to name.
@@ -58,36 +49,30 @@ def drawn_parameters(
 
     >>> from invariance.views import RandomHorizontalFlip, ViewSet
     >>> views = ViewSet([[RandomHorizontalFlip()]])
-    >>> asked = {"samples": torch.arange(4), "seed": 0, "epoch": 0}
-    >>> flip = drawn_parameters(views, (1, 2, 2), **asked)["flip"]
+    >>> keys = {"samples": torch.arange(4), "seed": 0, "epoch": 0}
+    >>> flip = draw_parameters(views, (1, 2, 2), **keys)["flip"]
     >>> images = torch.rand(4, 1, 2, 2)
-    >>> bool((views(images, **asked)[0][flip == 1] == images[flip == 1].flip(3)).all())
+    >>> bool((views(images, **keys)[0][flip == 1] == images[flip == 1].flip(3)).all())
     True
     """
     if not 0 <= view < len(views):
         raise SettingError(f"view is 0 to {len(views) - 1}: got {view}.")
     draws = Draws(seed, epoch, samples, view)
-    found: Named = {}
+    parameters: Named = {}
     size: Shape = (len(samples), *shape)
     for i, operation in enumerate(views.pipelines[view]):
-        for name, values in named(operation, draws.substream(i), size).items():
-            # what acts twice, such as grey in some recipes, has acted if either did
-            found[name] = (
-                torch.maximum(found[name], values) if name in found else values
-            )
+        for name, values in name_draws(operation, draws.substream(i), size).items():
+            # what acts twice, such as gray in some recipes, has acted if either did
+            parameters[name] = torch.maximum(parameters.get(name, values), values)
         size = shape_after(operation, size)
-    return {
-        name: values
-        for name, values in found.items()
-        if len(values) and bool((values != values[0]).any())
-    }
+    return {name: x for name, x in parameters.items() if bool((x != x[:1]).any())}
 
 
-def named(operation: object, draws: Draws, shape: Shape) -> Named:
+def name_draws(operation: object, draws: Draws, shape: Shape) -> Named:
     """What one operation draws for a batch of this shape."""
     if isinstance(operation, Sometimes):
         picked = operation.draw(draws, shape)
-        inside = named(operation.operation, draws.substream(0), shape)
+        inside = name_draws(operation.operation, draws.substream(0), shape)
         return {
             name: torch.where(picked, values, NEUTRAL.get(name, 0.0))
             for name, values in inside.items()
@@ -115,20 +100,20 @@ def named(operation: object, draws: Draws, shape: Shape) -> Named:
         case ColorJitter():
             factors = operation.draw(draws, shape).factors.unbind(1)
             names = ("brightness", "contrast", "saturation", "hue")
-            acting = 2 if shape[1] == 1 else 4  # grey has no saturation and no hue
+            acting = 2 if shape[1] == 1 else 4  # gray has no saturation and no hue
             return dict(list(zip(names, factors, strict=True))[:acting])
         case RandomHorizontalFlip():
             return {"flip": operation.draw(draws, shape).float()}
         case RandomGrayscale():
-            return {"grey": operation.draw(draws, shape).float()}
+            return {"gray": operation.draw(draws, shape).float()}
         case RandomSolarize():
-            return {"solarised": operation.draw(draws, shape).float()}
+            return {"solarized": operation.draw(draws, shape).float()}
         case GaussianBlur():
             return {"blur": operation.draw(draws, shape)}
     return {}
 
 
-def angles(degrees: Float[Tensor, " n"]) -> Named:
+def angles(degrees: PerImage) -> Named:
     """An angle as two numbers without a jump."""
     turn = degrees.deg2rad()
     return {"rotation (cos)": turn.cos(), "rotation (sin)": turn.sin()}

@@ -1,7 +1,7 @@
 """Named recipes: for each view a plain list of operations, to use or to edit.
 
-A recipe is a function of the size of the views and the number of channels. Colour
-operations are left out where colour has no meaning (neither 1 nor 3 channels), those
+A recipe is a function of the size of the views and the number of channels. Color
+operations are left out where color has no meaning (neither 1 nor 3 channels), and those
 that need three channels where there is one.
 """
 
@@ -10,18 +10,16 @@ from typing import Any
 
 from ..errors import SettingError
 from ._affine import RandomRotation
+from ._augmentation import Number, Range
 from ._blur import GaussianBlur
+from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
-from ._flip import RandomHorizontalFlip
-from ._grayscale import RandomGrayscale
-from ._normalize import Normalize
-from ._operation import Number, Range
-from ._solarize import RandomSolarize
+from ._pixels import Normalize
 from ._sometimes import Sometimes
 
 SMALL = 64
-"""Images up to this many pixels are small: weaker colours, no blur."""
+"""Images up to this many pixels are small: weaker colors, no blur."""
 
 Operations = list[Callable[..., Any]]
 
@@ -36,26 +34,21 @@ def simclr(
     blur: Number | None = None,
     normalize: Normalize | None = None,
 ) -> list[Operations]:
-    """SimCLR: crop, flip, strong colours, grey, and blur for large images.
+    """SimCLR: crop, flip, strong colors, gray, and blur for large images.
 
-    Up to 64 pixels the paper's CIFAR settings hold: colour strength 0.5 and no blur;
+    Up to 64 pixels the paper's CIFAR settings hold: color strength 0.5 and no blur;
     above, strength 1 and a blur with probability 0.5.
 
     >>> [len(view) for view in simclr(32)], [len(view) for view in simclr(224)]
     ([4, 4], [5, 5])
     """
-    small = size <= SMALL
-    s = (0.5 if small else 1.0) if strength is None else strength
-    blur = (0.0 if small else 0.5) if blur is None else blur
-    return [
-        [
-            *_crop_and_flip(size, scale),
-            *_colour(channels, (0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)),
-            *([Sometimes(blur, GaussianBlur())] if blur else []),
-            *_last(normalize),
-        ]
-        for _ in range(_at_least_one(n_views))
+    s, blur = _strength_and_blur(size, strength, blur)
+    view: Operations = [
+        *_crop_and_flip(size, scale),
+        *_color(channels, (0.8 * s, 0.8 * s, 0.8 * s, 0.2 * s)),
+        *([Sometimes(blur, GaussianBlur())] if blur else []),
     ]
+    return _repeat(view, n_views, normalize)
 
 
 def byol(
@@ -65,23 +58,20 @@ def byol(
     scale: Range = (0.08, 1.0),
     normalize: Normalize | None = None,
 ) -> list[Operations]:
-    """BYOL: two unlike views, one always blurred, the other sometimes solarised.
+    """BYOL: two unlike views, one always blurred, the other sometimes solarized.
 
     >>> first, second = byol(224)
     >>> first[4].p, second[4].p, second[5].p
     (1.0, 0.1, 0.2)
     """
-
-    def view(blur: Number, solarize: Number) -> Operations:
-        return [
-            *_crop_and_flip(size, scale),
-            *_colour(channels, (0.4, 0.4, 0.2, 0.1)),
-            Sometimes(blur, GaussianBlur()),
-            *([RandomSolarize(0.5, p=solarize)] if solarize else []),
-            *_last(normalize),
-        ]
-
-    return [view(1.0, 0.0), view(0.1, 0.2)]
+    both = [*_crop_and_flip(size, scale), *_color(channels, (0.4, 0.4, 0.2, 0.1))]
+    first: Operations = [*both, Sometimes(1.0, GaussianBlur())]
+    second: Operations = [
+        *both,
+        Sometimes(0.1, GaussianBlur()),
+        RandomSolarize(0.5, p=0.2),
+    ]
+    return [*_repeat(first, 1, normalize), *_repeat(second, 1, normalize)]
 
 
 def weak(
@@ -92,16 +82,13 @@ def weak(
     scale: Range = (0.5, 1.0),
     normalize: Normalize | None = None,
 ) -> list[Operations]:
-    """Weak views: a generous crop and a flip, colours untouched.
+    """Weak views: a generous crop and a flip, colors untouched.
 
     >>> weak(32)[0]
     [RandomResizedCrop(size=32, scale=(0.5, 1.0), ratio=(0.75, 1.3333333333333333)), \
 RandomHorizontalFlip(p=0.5)]
     """
-    return [
-        [*_crop_and_flip(size, scale), *_last(normalize)]
-        for _ in range(_at_least_one(n_views))
-    ]
+    return _repeat(_crop_and_flip(size, scale), n_views, normalize)
 
 
 def multi_crop(
@@ -119,24 +106,26 @@ def multi_crop(
     """Multi-crop: a few large crops, and many small ones at a lower resolution.
 
     Global crops cover from `split` to all of the image, local ones from 0.05 to
-    `split`; a local view is 3/7 of the size unless said (96 for 224).
+    `split`; a local view is 3/7 of the size by default (96 for 224).
 
     >>> [view[0].size for view in multi_crop(224)]
     [224, 224, 96, 96, 96, 96]
     """
     local_size = max(8, round(size * 3 / 7)) if local_size is None else local_size
-    small = size <= SMALL  # a local crop keeps the colours and blur of its image
+    # a local crop keeps the colors and blur of its image
+    strength, blur = _strength_and_blur(size, strength, blur)
+    crops = [(size, n_global, (split, 1.0)), (local_size, n_local, (0.05, split))]
     settings: dict[str, Any] = {
-        "strength": (0.5 if small else 1.0) if strength is None else strength,
-        "blur": (0.0 if small else 0.5) if blur is None else blur,
+        "strength": strength,
+        "blur": blur,
         "normalize": normalize,
     }
-    views = simclr(size, channels, n_views=n_global, scale=(split, 1.0), **settings)
-    if n_local:
-        views += simclr(
-            local_size, channels, n_views=n_local, scale=(0.05, split), **settings
-        )
-    return views
+    return [
+        view
+        for size, n_views, scale in crops
+        if n_views
+        for view in simclr(size, channels, n_views=n_views, scale=scale, **settings)
+    ]
 
 
 def evaluation(
@@ -146,12 +135,12 @@ def evaluation(
     n_views: int = 1,
     normalize: Normalize | None = None,
 ) -> list[Operations]:
-    """Nothing random: the centre of the image at this size.
+    """Nothing random: the center of the image at this size.
 
     >>> evaluation(32)
     [[Resize(size=32)]]
     """
-    return [[Resize(size), *_last(normalize)] for _ in range(_at_least_one(n_views))]
+    return _repeat([Resize(size)], n_views, normalize)
 
 
 def shapes(
@@ -164,7 +153,7 @@ def shapes(
 ) -> list[Operations]:
     """For the generated shapes: what may change without changing the shape.
 
-    Any rotation, generous crops, strong colours and often none, so that two views of an
+    Any rotation, generous crops, strong colors and often none, so that two views of an
     image have little but the shape in common.
 
     >>> type(shapes(32)[0][0]).__name__
@@ -173,8 +162,8 @@ def shapes(
     views = simclr(
         size, channels, n_views=n_views, scale=scale, strength=1.0, normalize=normalize
     )
-    grey = [RandomGrayscale(0.5)] if channels == 3 else []
-    return [[RandomRotation(180.0), *view, *grey] for view in views]
+    gray = [RandomGrayscale(0.5)] if channels == 3 else []
+    return [[RandomRotation(180.0), *view, *gray] for view in views]
 
 
 RECIPES: dict[str, Callable[..., list[Operations]]] = {
@@ -186,14 +175,24 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "evaluation": evaluation,
     "identity": evaluation,
 }
-"""Recipes by name: a function of (size, channels) to a list of operations a view."""
+"""Recipes by name: a function of (size, channels) to a list of operations per view."""
 
 
 def _crop_and_flip(size: int, scale: Range) -> Operations:
     return [RandomResizedCrop(size, scale=scale), RandomHorizontalFlip()]
 
 
-def _colour(
+def _strength_and_blur(
+    size: int, strength: Number | None, blur: Number | None
+) -> tuple[Number, Number]:
+    default = (0.5, 0.0) if size <= SMALL else (1.0, 0.5)
+    return (
+        default[0] if strength is None else strength,
+        default[1] if blur is None else blur,
+    )
+
+
+def _color(
     channels: int, strengths: tuple[Number, Number, Number, Number]
 ) -> Operations:
     if channels == 1:
@@ -203,11 +202,10 @@ def _colour(
     return []
 
 
-def _last(normalize: Normalize | None) -> Operations:
-    return [] if normalize is None else [normalize]
-
-
-def _at_least_one(n_views: int) -> int:
+def _repeat(
+    view: Operations, n_views: int, normalize: Normalize | None
+) -> list[Operations]:
     if n_views < 1:
         raise SettingError(f"n_views is at least 1: got {n_views}.")
-    return n_views
+    last = [] if normalize is None else [normalize]
+    return [[*view, *last] for _ in range(n_views)]

@@ -6,31 +6,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
-from ._draws import Draws
-from ._operation import (
+from ._augmentation import (
+    Images,
     Number,
     Operation,
     Shape,
     check_probability,
     per_image,
 )
+from ._draws import Draws
 
 Step = Callable[[Tensor, Draws], Tensor]
 
 
 def on_picked(
-    images: Float[Tensor, "n c h w"],
+    images: Images,
     picked: Bool[Tensor, " n"],
     work: Callable[[Tensor, Any], Tensor],
-) -> Float[Tensor, "n c h w"]:
+) -> Images:
     """`work(images, rows)` for the picked images, the others as they are.
 
-    Coins that lie on the host say which images to gather, so only those are worked on.
-    Coins on a GPU would cost a wait to read: there all are worked on, then selected.
+    Coins on the host tell which images to gather, so that only those are worked on. To
+    read coins on a GPU would mean waiting for it: there all images are worked on, and
+    the picked ones kept.
     """
     if not picked.is_cpu or torch.compiler.is_compiling():
         chosen = per_image(picked.to(images.device, non_blocking=True))
@@ -67,9 +69,7 @@ class Sometimes:
         """Which images are picked."""
         return draws.coin(self.p)
 
-    def __call__(
-        self, images: Float[Tensor, "n c h w"], draws: Draws
-    ) -> Float[Tensor, "n c h w"]:
+    def __call__(self, images: Images, draws: Draws) -> Images:
         """The operation on the picked images."""
 
         def work(some: Tensor, rows: Any) -> Tensor:
@@ -92,7 +92,18 @@ def as_step(operation: Any) -> Step:
         )
     if isinstance(operation, Operation | Sometimes) or _takes_draws(operation):
         return operation
-    return lambda images, draws: operation(images)
+    return WithoutDraws(operation)
+
+
+@dataclass(frozen=True)
+class WithoutDraws:
+    """A function of images alone as a step; unlike a lambda it can be pickled."""
+
+    operation: Callable[[Tensor], Tensor]
+
+    def __call__(self, images: Tensor, draws: Draws) -> Tensor:
+        """The operation on the images."""
+        return self.operation(images)
 
 
 def _takes_draws(operation: Callable[..., Any]) -> bool:

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ._augmentation import Images, Operation
 from ._draws import Draws
-from ._operation import Operation
 from ._sometimes import Sometimes, Step, as_step
 
 # On a CPU a batch is worked on in pieces whose temporaries stay in the cache.
@@ -27,10 +27,10 @@ class ViewSet:
 
     An item of a list is an operation of this package, a function of images, or a
     function of images and draws. Images go in as uint8, or as floats in [0, 1]; views
-    come out as float32, one tensor a view, of sizes that may differ.
+    come out as float32, one tensor per view, of sizes that may differ.
 
     With `samples` on the CPU and images on a GPU, parameters are drawn on the CPU and
-    nothing waits for the GPU.
+    nothing waits for the GPU. For one image at a time, in a data set, see `transform`.
 
     >>> from invariance.views import RandomHorizontalFlip, RandomResizedCrop, ViewSet
     >>> crop = [RandomResizedCrop(24), RandomHorizontalFlip()]
@@ -70,7 +70,7 @@ class ViewSet:
         _check(images, samples)
         views: list[list[Tensor]] = [[] for _ in self.pipelines]
         for start in range(0, len(images), rows := self._rows(images)):
-            piece = unit_interval(images[start : start + rows])
+            piece = to_unit_interval(images[start : start + rows])
             ids = samples[start : start + rows]
             for view in range(len(self)):
                 draws = Draws(seed, epoch, ids, view)
@@ -93,23 +93,23 @@ class ViewSet:
         """How many images at once; a user's function sees the whole batch."""
         if not images.is_cpu or torch.compiler.is_compiling():
             return len(images)
-        if not all(_is_ours(item) for pipeline in self.pipelines for item in pipeline):
+        if not all(_is_built_in(item) for view in self.pipelines for item in view):
             return len(images)
         return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
 
 
-def unit_interval(images: Shaped[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
+def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:
     """Images as float32; bytes are divided by 255.
 
-    >>> unit_interval(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)).item()
+    >>> to_unit_interval(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)).item()
     1.0
     """
     return images.float().div_(255) if images.dtype == torch.uint8 else images.float()
 
 
-def _is_ours(item: object) -> bool:
+def _is_built_in(item: object) -> bool:
     if isinstance(item, Sometimes):
-        return _is_ours(item.operation)
+        return _is_built_in(item.operation)
     return isinstance(item, Operation)
 
 

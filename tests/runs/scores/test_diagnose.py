@@ -10,10 +10,9 @@ from scipy.special import hyp0f1
 
 import invariance as inv
 from invariance.diagnostics import diagnosis, information_by_pool
-from invariance.runs._diagnose import diagnose
-from invariance.runs._diagnosis_table import lines
-from invariance.training._features import view_features
-from invariance.training._plan import make_plan
+from invariance.runs import diagnose
+from invariance.runs import render_diagnosis as lines
+from invariance.training import make_plan
 
 BOTH = {
     "alignment",
@@ -38,7 +37,9 @@ def found(first_run, tmp_path_factory):
 
 def test_everything_is_read_of_h_and_z(found):
     folder, result = found
-    by_kind = {of: {r.name for r in result.readings if r.of == of} for of in ("h", "z")}
+    by_kind = {
+        of: {r.label for r in result.readings if r.of == of} for of in ("h", "z")
+    }
     assert by_kind["h"] >= BOTH and by_kind["z"] >= BOTH
     assert by_kind["z"] >= {
         "contrastive accuracy",
@@ -70,20 +71,19 @@ def test_everything_is_read_of_h_and_z(found):
 def test_the_readings_are_those_of_the_rebuilt_head(found):
     """By hand: plan, checkpoint, views, and the same pure functions."""
     folder, result = found
-    settings = inv.training._config.read_yaml(inv.Train, folder / "config.yaml")
+    settings = read_yaml(inv.Train, folder / "config.yaml")
     plan = make_plan(settings)
     newest = sorted((folder / "checkpoints").iterdir())[-1]
     plan.learner.load_state_dict(torch.load(newest, weights_only=True)["learner"])
     learner, key = plan.learner.eval(), {"seed": 0, "epoch": settings.epochs}
     parts = [plan.held_out, plan.source]
     pairs = [
-        view_features(
+        encode_views(
+            learner.encoder,
+            learner.head,
             part,
             torch.arange(len(part)),
             plan.views,
-            learner.encoder,
-            learner.head,
-            "cpu",
             **key,
         )
         for part in parts
@@ -140,7 +140,7 @@ def test_without_a_checkpoint_only_h_is_read(run):
         (["nowhere"], "There is no run at 'nowhere'"),
         (["run", "--batch-size", "1"], "batch_size and pool are at least 2"),
         (["run", "--data", "shapse"], "Did you mean 'shapes'?"),
-        (["run", "--device", "cuda"], "no CUDA GPU here"),
+        (["run", "--device", "cuda"], "there is no CUDA GPU"),
     ],
 )
 def test_mistakes_are_one_sentence(run, command, words, sentence):

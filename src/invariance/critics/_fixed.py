@@ -1,0 +1,122 @@
+"""Critics with nothing to train: exact ones, Gaussian ones, and a start for others."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ._critic import Critic, score_in_chunks
+
+STRONGEST = 1 - 1e-7
+
+
+class Exact(Critic):
+    r"""The exact critic of a known distribution, for tests.
+
+    $$g(x,y) = \log\frac{p(x,y)}{p(x)p(y)} + c$$
+
+    Wraps a function of paired rows, such as ``Pairs.log_ratio``. No bound can do better
+    with any other critic.
+    """
+
+    def __init__(
+        self, log_ratio: Callable[[Tensor, Tensor], Tensor], offset: float | int = 0.0
+    ) -> None:
+        super().__init__()
+        self.log_ratio, self.offset = log_ratio, offset
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return score_in_chunks(self._block, x, y)
+
+    def _block(self, x: Tensor, y: Tensor) -> Tensor:
+        flat = self.score_pairs(x.repeat_interleave(len(y), 0), y.repeat(len(x), 1))
+        return flat.view(len(x), len(y))
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        return self.log_ratio(x, y).to(dtype) + self.offset
+
+
+class Gaussian(Critic):
+    r"""The critic of a Gaussian with the correlations of the data.
+
+    $$g(x,y) = \sum_k\Big[\frac{\rho_k\,a_k b_k}{1-\rho_k^2}
+    - \frac{\rho_k^2\,(a_k^2+b_k^2)}{2(1-\rho_k^2)} - \tfrac12\log(1-\rho_k^2)\Big]$$
+
+    with canonical variates a = A^T x, b = B^T y; ``gaussian_critic`` fits them. On
+    columns made normal it is the exact critic of a Gaussian copula; ``Residual`` adds a
+    network that learns what it misses.
+    """
+
+    def __init__(
+        self, x_mean: Tensor, y_mean: Tensor, x_map: Tensor, y_map: Tensor, rho: Tensor
+    ) -> None:
+        super().__init__()
+        self.x_mean, self.y_mean = nn.Buffer(x_mean), nn.Buffer(y_mean)
+        self.x_map, self.y_map, self.rho = map(nn.Buffer, (x_map, y_map, rho))
+
+    def _terms(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        a = (x - self.x_mean) @ self.x_map
+        b = (y - self.y_mean) @ self.y_map
+        left = 1 - self.rho.square()
+        lone = self.rho.square() / (2 * left)
+        return a * (self.rho / left), b, -(a * a) @ lone, -(b * b) @ lone
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        a, b, of_x, of_y = self._terms(x, y)
+        return a @ b.T + of_x[:, None] + of_y + self.nats()
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        a, b, of_x, of_y = self._terms(x, y)
+        return (a * b).sum(1) + of_x + of_y + self.nats()
+
+    def nats(self) -> Tensor:
+        """The information of the fitted Gaussian."""
+        return -torch.log1p(-self.rho.square()).sum() / 2
+
+
+class Residual(Critic):
+    """A fixed critic plus one that learns what is left."""
+
+    def __init__(self, base: Critic, learned: Critic) -> None:
+        super().__init__()
+        self.base, self.learned = base.requires_grad_(False), learned
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.base(x, y) + self.learned(x, y)
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.base.score_pairs(x, y) + self.learned.score_pairs(x, y)
+
+
+def gaussian_critic(x: Tensor, y: Tensor) -> Gaussian:
+    """Fit to paired rows: canonical correlations, shrunk by what n rows make up.
+
+    Directions in which x or y hardly vary (below 1e-6 of the largest) are left out, and
+    so are correlations no larger than chance makes them.
+    """
+    a, x_mean, x_white = _whiten(x.double())
+    b, y_mean, y_white = _whiten(y.double())
+    n = len(x)
+    left, rho, right = torch.linalg.svd(a.T @ b / n, full_matrices=False)
+    # rho^2 of independent columns is about dx dy / n in sum: the adjusted R^2 of each
+    width = a.shape[1] + b.shape[1] - 1
+    shrunk = 1 - (1 - rho.square()) * (n - 1) / max(1, n - 1 - width / 2)
+    rho = shrunk.clamp(min=0).sqrt().clamp(max=STRONGEST)
+    keep = rho > 0
+    parts = (
+        x_mean,
+        y_mean,
+        x_white @ left[:, keep],
+        y_white @ right.T[:, keep],
+        rho[keep],
+    )
+    return Gaussian(*(part.to(x.dtype) for part in parts))
+
+
+def _whiten(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    mean = z.mean(0)
+    values, vectors = torch.linalg.eigh((z - mean).T @ (z - mean) / len(z))
+    keep = values > 1e-12 * values[-1].clamp(min=1e-300)
+    white = vectors[:, keep] / values[keep].sqrt()
+    return (z - mean) @ white, mean, white

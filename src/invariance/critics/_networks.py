@@ -1,0 +1,223 @@
+r"""Critics that are trained, and their catalog.
+
+All of them map a row of x and a row of y to one number; they differ in what all n m
+pairs cost and in how much information their scores can show.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch.nn.utils import parametrizations
+
+from ..errors import SettingError, choose
+from ._critic import Critic, linear, mlp, score_in_chunks
+
+
+class Bilinear(Critic):
+    r"""A matrix between the rows, with linear terms; starts at zero.
+
+    $$g(x,y) = x^\top W y + a^\top x + b^\top y + c$$
+
+    Exact up to squares for Gaussian variables under InfoNCE, with nothing to tune.
+    """
+
+    def __init__(
+        self, x_width: int, y_width: int, *, spectral_norm: bool = False
+    ) -> None:
+        super().__init__()
+        self.cross = nn.Linear(y_width, x_width, bias=False)
+        self.of_x, self.of_y = nn.Linear(x_width, 1), nn.Linear(y_width, 1, bias=False)
+        for layer in (self.cross, self.of_x, self.of_y):
+            nn.init.zeros_(layer.weight)
+        if spectral_norm:  # the gain of a zero matrix is not defined
+            nn.init.normal_(self.cross.weight, std=0.01)
+            parametrizations.spectral_norm(self.cross)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x @ self.cross(y).T + self.of_x(x) + self.of_y(y).T
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.einsum("nd,nd->n", x, self.cross(y)) + (
+            self.of_x(x) + self.of_y(y)
+        ).squeeze(1)
+
+
+class Separable(Critic):
+    r"""Two perceptrons that meet in an inner product.
+
+    $$g(x,y) = f(x)\cdot h(y) + a(x) + b(y)$$
+
+    n + m forward passes give all n m scores, so many candidates cost little. The terms
+    of one variable are what bounds without a free c(x) need for normalization.
+    """
+
+    def __init__(
+        self,
+        x_width: int,
+        y_width: int,
+        *,
+        width: int = 128,
+        depth: int = 2,
+        embed: int = 32,
+        spectral_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        net = partial(mlp, width=width, depth=depth, spectral_norm=spectral_norm)
+        self.of_x, self.of_y = net(x_width, embed + 1), net(y_width, embed + 1)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        f, h = self.of_x(x), self.of_y(y)
+        return f[:, :-1] @ h[:, :-1].T + f[:, -1:] + h[:, -1:].T
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        f, h = self.of_x(x), self.of_y(y)
+        return (f[:, :-1] * h[:, :-1]).sum(1) + f[:, -1] + h[:, -1]
+
+
+class Concatenated(Critic):
+    r"""One perceptron that sees both rows at once.
+
+    $$g(x,y) = \mathrm{MLP}([x, y])$$
+
+    The sharpest critic and the most expensive one, as every pair is a forward pass;
+    hence smaller by default. The first layer is A x + B y, computed once per row, and
+    the rest runs over a bounded number of pairs, so that n m rows never exist at once.
+    """
+
+    def __init__(
+        self,
+        x_width: int,
+        y_width: int,
+        *,
+        width: int = 64,
+        depth: int = 2,
+        spectral_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        self.of_x = linear(x_width, width, spectral_norm=spectral_norm)
+        self.of_y = linear(y_width, width, spectral_norm=spectral_norm)
+        rest = mlp(
+            width, 1, width=width, depth=max(0, depth - 1), spectral_norm=spectral_norm
+        )
+        self.of_both = nn.Sequential(nn.ReLU(), rest)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return score_in_chunks(self._block, self.of_x(x), self.of_y(y))
+
+    def _block(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.squeeze(self.of_both(a[:, None] + b[None]), 2)
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.squeeze(self.of_both(self.of_x(x) + self.of_y(y)), 1)
+
+
+class Additive(Critic):
+    r"""One hidden layer of tanh units over both rows, as in additive attention.
+
+    $$g(x,y) = w^\top\tanh(Ax + By + c) + d$$
+
+    |g - d| <= ||w||_1: bounded, so it cannot show arbitrarily much information.
+    """
+
+    def __init__(
+        self,
+        x_width: int,
+        y_width: int,
+        *,
+        width: int = 128,
+        spectral_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        self.of_x = linear(x_width, width, spectral_norm=spectral_norm)
+        self.of_y = linear(y_width, width, spectral_norm=spectral_norm)
+        self.weigh = linear(width, 1, spectral_norm=spectral_norm)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return score_in_chunks(self._block, self.of_x(x), self.of_y(y))
+
+    def _block(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.squeeze(self.weigh(torch.tanh(a[:, None] + b[None])), 2)
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.squeeze(self.weigh(torch.tanh(self.of_x(x) + self.of_y(y))), 1)
+
+
+class Cosine(Critic):
+    r"""The cosine of two embeddings over a learned temperature, as encoders use it.
+
+    $$g(x,y) = \cos\big(f(x), h(y)\big)/\tau,\qquad \tau = e^{-p}$$
+
+    |g| <= 1/tau, so at a given temperature InfoNCE-type values stay below about 2/tau
+    and no other bound reaches further: for much information take an unbounded critic.
+    """
+
+    LARGEST_SCALE = 100.0
+
+    def __init__(
+        self,
+        x_width: int,
+        y_width: int,
+        *,
+        width: int = 128,
+        depth: int = 2,
+        embed: int = 32,
+        temperature: float | int = 0.2,
+        spectral_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        net = partial(mlp, width=width, depth=depth, spectral_norm=spectral_norm)
+        self.of_x, self.of_y = net(x_width, embed), net(y_width, embed)
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(temperature)))
+
+    def scale(self) -> Tensor:
+        """1/temperature, at most 100."""
+        return self.log_scale.exp().clamp(max=self.LARGEST_SCALE)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.scale() * normalize(self.of_x(x)) @ normalize(self.of_y(y)).T
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.scale() * (normalize(self.of_x(x)) * normalize(self.of_y(y))).sum(1)
+
+
+CRITICS: dict[str, Callable[..., Critic]] = {
+    "bilinear": Bilinear,
+    "separable": Separable,
+    "concatenated": Concatenated,
+    "additive": Additive,
+    "cosine": Cosine,
+}
+
+
+def build_critic(
+    name: str,
+    x_width: int,
+    y_width: int,
+    *,
+    width: int | None = None,
+    depth: int | None = None,
+    embed: int | None = None,
+    spectral_norm: bool = False,
+) -> Critic:
+    """A critic of ``CRITICS`` for variables of these widths.
+
+    Settings that a critic does not have are refused; None leaves its own default.
+
+    >>> import torch
+    >>> build_critic("bilinear", 3, 2)(torch.zeros(4, 3), torch.zeros(5, 2)).shape
+    torch.Size([4, 5])
+    """
+    make = choose(CRITICS, name, "critic")
+    sizes = {"width": width, "depth": depth, "embed": embed}
+    given = {key: size for key, size in sizes.items() if size is not None}
+    if bad := [f"{key}={size}" for key, size in given.items() if size < 1]:
+        raise SettingError(f"Sizes of a critic are 1 or more, got {', '.join(bad)}.")
+    known = inspect.signature(make).parameters
+    if bad := [key for key in given if key not in known]:
+        raise SettingError(f"The {name} critic has no such setting: {', '.join(bad)}.")
+    return make(x_width, y_width, spectral_norm=spectral_norm, **given)

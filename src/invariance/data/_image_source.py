@@ -1,0 +1,209 @@
+"""What a trainer reads from: images of one size, asked for by number.
+
+``Items`` are what a kind of data provides (a number in, one image out); an
+``ImageSource`` is what the trainer holds: the same images in batches, on a device.
+Images that cannot be read are counted and named, and too many of them are an error.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from jaxtyping import Int, UInt8
+from PIL import UnidentifiedImageError
+from torch import Tensor
+
+from ..errors import DataError
+
+NO_LABEL = -1
+MOST_NAMED = 20
+
+
+class Items(ABC):
+    """Images that can be read one at a time; reading may raise for a broken one.
+
+    The attributes are those of ``ImageSource``.
+    """
+
+    shape: tuple[int, int, int]
+    labels: Int[Tensor, " n"] | None = None
+    class_names: tuple[str, ...] = ()
+    paths: tuple[str, ...] | None = None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many images there are."""
+
+    @abstractmethod
+    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
+        """Image i and its label, or NO_LABEL."""
+
+    def read_many(
+        self, rows: Sequence[int]
+    ) -> tuple[UInt8[Tensor, "b c h w"], Int[Tensor, " b"], dict[int, str]]:
+        """Images and labels of these numbers, and why some could not be read."""
+        images = torch.zeros((len(rows), *self.shape), dtype=torch.uint8)
+        labels = torch.full((len(rows),), NO_LABEL)
+        unreadable = {}
+        for k, i in enumerate(rows):
+            try:
+                images[k], labels[k] = self.read(i)
+            except Exception as error:
+                unreadable[i] = explain_unreadable(error)
+        return images, labels, unreadable
+
+    def label(self, i: int) -> int:
+        """The label of image i, or NO_LABEL."""
+        return NO_LABEL if self.labels is None else int(self.labels[i])
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know about the data; ``str(note)`` is the sentence for a log.
+
+    >>> note = Note("size", "image_size=32 was chosen.")
+    >>> note.kind, str(note)
+    ('size', 'image_size=32 was chosen.')
+    """
+
+    kind: Literal["left out", "unreadable", "size", "storage"]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``load`` is asked for, for the reader of each kind of data."""
+
+    split: str = "train"
+    image_size: int | None = None
+    channels: int | None = None
+    n: int | None = None
+    data_root: str | Path | None = None
+    seed: int = 0
+    max_bad_fraction: float = 0.2
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a reader returns: items, and what to know about them."""
+
+    name: str
+    items: Items
+    unreadable: dict[str, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    threads: int = 8  # that may read at once; other people's code gets one
+
+
+class ImageSource(ABC):
+    """Images (uint8, one shape) by number; ``ResidentImages`` or ``StreamedImages``.
+
+    Attributes:
+        name: what the data are called in logs.
+        shape: channels, height and width of every image handed out.
+        labels: one class number per image, or None; for evaluation only.
+        class_names: what the numbers mean; empty when there are no labels.
+        paths: each image's file, relative to the folder read, or None.
+        unreadable: the files (or numbers) left out or replaced, with the reason.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    labels: Int[Tensor, " n"] | None
+    class_names: tuple[str, ...]
+    paths: tuple[str, ...] | None
+    unreadable: dict[str, str]
+
+    @property
+    @abstractmethod
+    def notes(self) -> tuple[Note, ...]:
+        """What was left out and why, what was chosen, where the images are kept."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many images there are."""
+
+    @abstractmethod
+    def batches(
+        self,
+        index_batches: Iterable[Int[Tensor, " _"]],
+        *,
+        device: torch.device | str = "cpu",
+    ) -> Iterator[UInt8[Tensor, "_ c h w"]]:
+        """The requested batches, in that order, on ``device``.
+
+        Streamed images read ``index_batches`` ahead: count the batches that came back,
+        not those requested.
+        """
+
+
+def explain_unreadable(error: BaseException) -> str:
+    """One line for why an image could not be read."""
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
+    text = error.strerror if isinstance(error, OSError) else None
+    text = " ".join(str(text or error).split()) or type(error).__name__
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def show_path(path: str) -> str:
+    """A path that any terminal can print, whatever bytes the file system holds."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def describe_unreadable(unreadable: dict[str, str], fate: str) -> tuple[str, ...]:
+    """Nothing, or one sentence that counts and names the images.
+
+    >>> describe_unreadable({"a.png": "empty file"}, "left out")
+    ('1 unreadable image was left out: a.png (empty file).',)
+    """
+    if not unreadable:
+        return ()
+    n = len(unreadable)
+    first = list(unreadable.items())[:MOST_NAMED]
+    names = ", ".join(f"{show_path(path)} ({why})" for path, why in first)
+    more = f" and {n - MOST_NAMED} more" if n > MOST_NAMED else ""
+    were = "image was" if n == 1 else "images were"
+    return (f"{n} unreadable {were} {fate}: {names}{more}.",)
+
+
+def note_unreadable(unreadable: dict[str, str], fate: str) -> tuple[Note, ...]:
+    """The same as a note."""
+    return tuple(Note("unreadable", s) for s in describe_unreadable(unreadable, fate))
+
+
+def check_unreadable(
+    name: str,
+    unreadable: dict[str, str],
+    n: int,
+    max_bad_fraction: float,
+    *,
+    at_least: int = 20,
+) -> None:
+    """Raise when too many of n images cannot be read.
+
+    Of fewer than ``at_least`` images a share says little: then only a set without any
+    readable image is an error.
+    """
+    n_bad = len(unreadable)
+    tolerable = n_bad <= max_bad_fraction * n or (n_bad < n < at_least)
+    if not n_bad or tolerable:
+        return
+    path, why = next(iter(unreadable.items()))
+    first = f"the first is {show_path(path)} ({why})"
+    if n_bad >= n:
+        raise DataError(
+            f"None of the {n} images of {name} can be read; {first}: "
+            "check that the files were copied whole."
+        )
+    raise DataError(
+        f"{n_bad} of the {n} images of {name} cannot be read, more than "
+        f"max_bad_fraction={max_bad_fraction:g} allows; {first}: "
+        "mend or remove them, or allow more."
+    )

@@ -1,0 +1,145 @@
+"""Every reading of two views' embeddings at once, each with a sentence.
+
+h is what the encoder gives and what is kept; z what the head makes of it and what is
+trained on. Rows of the two views belong together; labels, where there are any, only
+serve the tolerance.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+
+from ..readings import Diagnosis, Reading
+from ._spectrum import collapse, dimensions, effective_rank, singular_spectrum
+from ._sphere import (
+    alignment,
+    tolerance,
+    uniform_sphere_uniformity,
+    uniformity,
+    wasserstein_to_uniform,
+)
+from ._view_pairs import (
+    contrastive_accuracy,
+    effective_sample_size,
+    mutual_information_bound,
+    similarity_histograms,
+)
+
+KINDS = {"h": "features", "z": "projections"}
+
+
+def diagnosis(
+    h: Float[Tensor, "2 n e"],
+    z: Float[Tensor, "2 n d"] | None = None,
+    *,
+    labels: Integer[Tensor, " n"] | None = None,
+    temperature: float | int = 0.1,
+) -> Diagnosis:
+    """What the embeddings of two views of n samples say about their encoder.
+
+    Args:
+        h: Features of both views.
+        z: Projections of both views; None if there is no head to make them.
+        labels: Classes, if there are any.
+        temperature: Of the softmax that ESS and information are read with.
+
+    >>> import torch
+    >>> rows = torch.randn(100, 16, generator=torch.Generator().manual_seed(0))
+    >>> diagnosis(torch.stack([rows, rows]))["alignment", "h"].value
+    0.0
+    """
+    kinds = {"h": h} if z is None else {"h": h, "z": z}
+    readings: list[Reading] = []
+    for of, (u, v) in kinds.items():
+        readings += _read_spread(of, u, v, labels)
+    of, (u, v) = next(reversed(kinds.items()))
+    readings += _read_contrast(of, u, v, temperature)
+    spectra = {of: singular_spectrum(u) for of, (u, _) in kinds.items()}
+    return Diagnosis(
+        tuple(readings),
+        {
+            of: (s / s[:1].clamp_min(torch.finfo(s.dtype).tiny)).tolist()
+            for of, s in spectra.items()
+        },
+        similarity_histograms(u, v),
+    )
+
+
+def _read_spread(
+    of: str, u: Tensor, v: Tensor, labels: Tensor | None
+) -> Iterator[Reading]:
+    """Where the rows lie: near their partners, far from others, how many ways."""
+    kind, (n, d) = KINDS[of], u.shape
+    value = alignment(u, v)
+    meaning = (
+        f"The {kind} of two views of one image lie {value:.2f} apart (squared; "
+        "unrelated ones 2, identical ones 0)."
+    )
+    yield Reading("alignment", of, value, meaning, ideal=0.0, ceiling=4.0)
+    value, ideal = uniformity(u), uniform_sphere_uniformity(d)
+    meaning = (
+        f"Rows that cover the sphere of {d} dimensions evenly read {ideal:.2f}, rows "
+        f"that are all the same 0: these {kind} cover {_percent(value / ideal)} of the "
+        "way."
+    )
+    yield Reading("uniformity", of, value, meaning, ideal=ideal)
+    if d > 1:
+        value = wasserstein_to_uniform(u)
+        word = "evenly" if value < 0.1 else "unevenly" if value < 0.3 else "narrowly"
+        meaning = (
+            f"Cosines of the {kind} are {value:.2f} from those of an even cover (0; "
+            f"collapse is 1): spread {word}."
+        )
+        yield Reading("wasserstein", of, value, meaning, ideal=0.0)
+    value, most = effective_rank(u), min(n, d)
+    meaning = (
+        f"The {kind} use about {value:.0f} of {most} directions, weighed by their "
+        "strength."
+    )
+    yield Reading("effective rank", of, value, meaning, ceiling=float(most))
+    used, most = dimensions(u), min(n - 1, d)
+    value = float(used.used)
+    yield Reading("directions used", of, value, used.sentence, ceiling=float(most))
+    alike = collapse(u)
+    yield Reading("spread", of, alike.ratio, alike.sentence, ideal=1.0, ceiling=1.0)
+    if labels is not None and len(labels.unique()) < len(labels):
+        value = tolerance(u, labels)
+        meaning = (
+            f"Images of one class have a mean cosine of {value:.2f} (unrelated rows 0, "
+            "collapse 1)."
+        )
+        yield Reading("tolerance", of, value, meaning, ceiling=1.0)
+
+
+def _read_contrast(
+    of: str, u: Tensor, v: Tensor, temperature: float | int
+) -> Iterator[Reading]:
+    """What a contrast of these rows would see."""
+    n = len(u)
+    value = contrastive_accuracy(u, v)
+    # digits where rounding to whole per cents would hide what is above chance
+    meaning = (
+        f"{_percent(value, 0 if value >= 0.1 else 2)} of the images find their other "
+        f"view among {n:,} (chance {_percent(1 / n, 2)})."
+    )
+    yield Reading("contrastive accuracy", of, value, meaning, ceiling=1.0)
+    value = effective_sample_size(u, v, temperature=temperature)
+    word = "a healthy part of the negatives teaches"
+    if value < 0.05:
+        word = "a few negatives do all the teaching"
+    elif value > 0.8:
+        word = "nearly all negatives weigh the same"
+    meaning = (
+        f"At temperature {temperature:g} {_percent(value)} of the negatives carry the "
+        f"weight: {word}."
+    )
+    yield Reading("effective sample size", of, value, meaning, ceiling=1.0)
+    bound = mutual_information_bound(u, v, temperature=temperature)
+    name = "mutual information"
+    yield Reading(name, of, bound.nats, bound.sentence, "nats", ceiling=bound.ceiling)
+
+
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"

@@ -1,0 +1,366 @@
+"""What a contrast of two views sees: how often, how much, and with whose help.
+
+Row i of ``u`` and row i of ``v`` are two views of one sample. Rows are normalized here;
+scores are computed a few rows at a time, so memory is linear in the rows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from ..errors import SettingError, choose
+from ..partition import log_partition, log_partitions
+from ..thresholds import is_saturated
+from ._checked_rows import above_zero, as_pair, score_chunks, unit_pair
+
+NEGATIVES = {
+    "cross": "the n - 1 other samples in the other view",
+    "all": "the n - 1 other samples in both views",
+}
+POOL_FACTOR = 100
+TEMPERATURES = (0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
+HISTOGRAM_ROWS = 2000  # whose cosines with each other are counted
+
+
+def contrastive_accuracy(u: Float[Tensor, "n d"], v: Float[Tensor, "n d"]) -> float:
+    r"""How often an anchor finds its partner.
+
+    $$\mathrm{accuracy} = \frac1n\sum_i
+      \frac{\mathbb 1[\,u_i\cdot v_i = \max_j u_i\cdot v_j\,]}
+           {|\{j : u_i\cdot v_j = \max_k u_i\cdot v_k\}|}$$
+
+    Anchors are the rows of u, candidates all n rows of v. Partners that tie for the
+    first place share the point, so a collapsed encoder reads chance, 1/n. At 1 the
+    batch has become too easy to teach anything.
+
+    >>> import torch
+    >>> contrastive_accuracy(torch.eye(4), torch.eye(4).roll(1, 0))
+    0.0
+    >>> contrastive_accuracy(torch.ones(4, 3), torch.ones(4, 3))    # collapsed
+    0.25
+    """
+    u, v = unit_pair(u, v, at_least=2)
+    points = 0.0
+    for rows, scores in score_chunks(u, v):
+        best = scores == scores.amax(1, keepdim=True)
+        partner = best.diagonal(rows.start)
+        points += torch.where(partner, 1 / best.sum(1), 0).sum().item()
+    return points / len(u)
+
+
+def similarity_histograms(
+    u: Float[Tensor, "n d"], v: Float[Tensor, "n d"], *, bins: int = 50
+) -> dict[str, list[float]]:
+    """How similar partners (u_i·v_i) and strangers (u_i·v_j, i ≠ j) are.
+
+    The bins' "edges" from -1 to 1, and the densities "positive" and "negative", which
+    sum to 1 over the width of the bins; the further apart the two, the better.
+
+    >>> import torch
+    >>> similarity_histograms(torch.eye(3), torch.eye(3), bins=2)
+    {'edges': [-1.0, 0.0, 1.0], 'positive': [0.0, 1.0], 'negative': [0.0, 1.0]}
+    """
+    if bins < 1:
+        raise SettingError(f"bins must be at least 1: got {bins}.")
+    u, v = unit_pair(u, v, at_least=2)
+    positive = (u * v).sum(1)
+    u, v = u[:HISTOGRAM_ROWS], v[:HISTOGRAM_ROWS]
+    counts = torch.zeros(bins, dtype=torch.double)
+    for rows, scores in score_chunks(u, v):
+        partner = torch.zeros_like(scores, dtype=torch.bool)
+        partner.diagonal(rows.start).fill_(True)
+        counts += _count(scores[~partner], bins)
+    return {
+        "edges": torch.linspace(-1, 1, bins + 1, dtype=torch.double).tolist(),
+        "positive": _density(_count(positive, bins)),
+        "negative": _density(counts),
+    }
+
+
+def _count(cosines: Float[Tensor, " m"], bins: int) -> Float[Tensor, " b"]:
+    """How many fall into each bin; rounding may not push one out."""
+    kept = cosines.detach().float().cpu().clamp(-1, 1)
+    return torch.histc(kept, bins, -1, 1).double()
+
+
+def _density(counts: Float[Tensor, " b"]) -> list[float]:
+    """Counts divided so that the bins, each 2 / b wide, hold 1 together."""
+    return (counts / counts.sum() * len(counts) / 2).tolist()
+
+
+def effective_sample_size(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    temperature: float | int,
+    negatives: str = "cross",
+) -> float:
+    r"""The share of the negatives that does the teaching.
+
+    $$\mathrm{ESS}_i = \frac{1}{m\sum_j w_{ij}^2},\quad
+      w_{ij} = \operatorname{softmax}_{j}(s_{ij}),\quad s_{ij} = z_i\cdot c_j/\tau$$
+
+    over the m negatives c of anchor i; in log-partitions P over them,
+    $\log \mathrm{ESS}_i = 2P(1/\tau)_i - P(2/\tau)_i - \log m$. The value is the mean
+    over the anchors, which are the rows of both views.
+
+    Between 1/m (one negative takes all the weight) and 1 (all weigh the same). It falls
+    with the temperature; 0.15 to 0.4 is a good range to train at.
+
+    Args:
+        u: One view.
+        v: The other view.
+        temperature: Of the softmax over the negatives.
+        negatives: "cross", the n - 1 other samples in the other view, or "all", these
+            and the n - 1 other samples in the anchor's own view.
+
+    >>> import torch
+    >>> round(effective_sample_size(torch.eye(5), torch.eye(5), temperature=0.1), 4)
+    1.0
+    """
+    scale = 1 / above_zero(temperature, "temperature")
+    choose(NEGATIVES, negatives, "choice of negatives")
+    u, v = unit_pair(u, v, at_least=2)
+    ids = torch.arange(len(u), device=u.device)
+    if negatives == "cross":
+        m, sides = len(u) - 1, [(u, v, ids), (v, u, ids)]
+    else:
+        both = torch.cat([u, v])
+        m, sides = 2 * len(u) - 2, [(both, both, ids.repeat(2))]
+    logs = [_log_partitions(x, y, i, scale, "auto") for x, y, i in sides]
+    return _mean_share(logs, m)
+
+
+def _log_partitions(
+    x: Tensor, y: Tensor, ids: Tensor, scale: float, precision: str
+) -> Float[Tensor, "2 n"]:
+    """P(scale) and P(2 scale) of each anchor's negatives, from one pass."""
+    return log_partitions(
+        x,
+        y,
+        scales=(scale, 2 * scale),
+        row_ids=ids,
+        column_ids=ids,
+        precision=precision,
+    )
+
+
+def _mean_share(logs: Sequence[Float[Tensor, "2 n"]], m: int) -> float:
+    """The mean effective share of m negatives, from what ``_log_partitions`` gave."""
+    shares = [torch.exp(2 * single - double - math.log(m)) for single, double in logs]
+    return torch.cat(shares).clamp(1 / m, 1).mean().item()  # against rounding
+
+
+@dataclass(frozen=True)
+class InformationBound:
+    """A lower bound of the mutual information of two views."""
+
+    nats: float
+    """The bound; below 0 it certifies nothing."""
+    ceiling: float
+    """The most this number of rows can show: log n."""
+    saturated: bool
+    """So near the ceiling that the information may be far larger (``is_saturated``)."""
+    sentence: str
+    """The reading in words."""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def mutual_information_bound(
+    u: Float[Tensor, "n d"], v: Float[Tensor, "n d"], *, temperature: float | int
+) -> InformationBound:
+    r"""The information two views certifiably share, in nats.
+
+    $$I(U;V) \ge \log n - \frac1n\sum_i
+      \mathrm{softplus}\Big(\log\sum_{j\ne i} e^{s_{ij}} - s_{ii}\Big),
+      \qquad s_{ij} = u_i\cdot v_j/\tau$$
+
+    This is InfoNCE in one direction with the positive kept among the n candidates of
+    the other view: a lower bound in expectation, for any encoder and temperature, when
+    rows are independent samples that the encoder was not fitted to (held-out data).
+    Values that drop the positive, or add negatives from the anchor's own view, are no
+    such bound. It never exceeds log n; with cosines it also stays below about 2/tau.
+
+    >>> import torch
+    >>> z = torch.eye(8).repeat(4, 1)            # every row four times
+    >>> print(mutual_information_bound(z, z, temperature=0.1))
+    The views share at least 2.08 nats (of at most log 32 = 3.47).
+    """
+    temperature = above_zero(temperature, "temperature")
+    u, v = unit_pair(u, v, at_least=2)
+    n, scale = len(u), 1 / temperature
+    ids = torch.arange(n, device=u.device)
+    positive = scale * (u * v).sum(1)
+    others = log_partition(u, v, scale=scale, row_ids=ids, column_ids=ids)
+    return _bound(softplus(others - positive).mean().item(), n)
+
+
+def _bound(info_nce: float, n: int) -> InformationBound:
+    ceiling, limit = math.log(n), f"log {n} = {math.log(n):.2f}"
+    nats = ceiling - info_nce
+    saturated = is_saturated(nats, ceiling)
+    if saturated:
+        sentence = (
+            f"The views share at least {nats:.2f} nats, close to all that {n} rows can "
+            f"show ({limit}): pass more rows to see more."
+        )
+    elif nats <= 0:
+        sentence = (
+            f"No shared information is certified: the bound is {nats:.2f} nats "
+            f"(of at most {limit}). Another temperature may show more."
+        )
+    else:
+        sentence = f"The views share at least {nats:.2f} nats (of at most {limit})."
+    return InformationBound(nats, ceiling, saturated, sentence)
+
+
+@dataclass(frozen=True)
+class PairStatistics:
+    """What a softmax over the other view says of a batch."""
+
+    info_nce: float
+    """The loss of picking u's partner out of the n rows of v."""
+    bound: InformationBound
+    """What that loss certifies: log n - info_nce."""
+    ess: float
+    """``effective_sample_size`` over the other view, of the anchors of both views."""
+
+
+@torch.no_grad()
+def pair_statistics(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    temperature: float | int,
+    normalize: bool = True,
+    precision: str = "auto",
+) -> PairStatistics:
+    """The information bound and the effective sample size, for the price of the latter.
+
+    Args:
+        u: One view.
+        v: The other view.
+        temperature: Of the softmax over the rows of the other view.
+        normalize: Divide rows by their length; False takes them as they are.
+        precision: Of fused kernels' tiles, as in ``log_partition``.
+
+    >>> import torch
+    >>> batch = pair_statistics(torch.eye(8), torch.eye(8), temperature=0.1)
+    >>> round(batch.bound.nats, 2), round(batch.ess, 2)
+    (2.08, 1.0)
+    """
+    scale = 1 / above_zero(temperature, "temperature")
+    u, v = as_pair(u, v, at_least=2, unit=normalize)
+    n, ids = len(u), torch.arange(len(u), device=u.device)
+    logs = [_log_partitions(*xy, ids, scale, precision) for xy in ((u, v), (v, u))]
+    loss = softplus(logs[0][0] - scale * (u * v).sum(1)).mean().item()
+    return PairStatistics(loss, _bound(loss, n), _mean_share(logs, n - 1))
+
+
+@dataclass(frozen=True)
+class PooledInformation:
+    """What a mini-batch shows, and what a large pool shows."""
+
+    batch_size: int
+    batch_nats: float
+    """Mean over the disjoint mini-batches."""
+    batch_ceiling: float
+    """log of the batch size: no mini-batch shows more."""
+    n_pool: int
+    pool_nats: float
+    pool_ceiling: float
+    temperature: float
+    sentence: str
+    """The reading in words."""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def information_by_pool(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    temperature: float | int,
+    batch_size: int,
+    factor: int = POOL_FACTOR,
+) -> PooledInformation:
+    r"""The information of a batch beside that of a pool ``factor`` times as large.
+
+    $$\hat I_K = \log K - \frac1K\sum_i \mathrm{softplus}\Big(
+      \log\sum_{j\ne i} e^{s_{ij}} - s_{ii}\Big)$$
+
+    at K = n, a mini-batch, and at K = 100 n (or at all rows, if there are fewer), where
+    the ceiling log K is 4.6 nats higher: the FlatNCE paper takes the large pool for the
+    truth that the mini-batch estimate is compared with. Both are lower bounds in
+    expectation (see ``mutual_information_bound``); what the pool shows beyond the batch
+    is what the batch cannot see.
+
+    >>> import torch
+    >>> read = information_by_pool(torch.eye(40), torch.eye(40), temperature=0.05,
+    ...                            batch_size=4, factor=10)
+    >>> round(read.batch_nats, 2), round(read.pool_nats, 2)     # log 4 and log 40
+    (1.39, 3.69)
+    """
+    temperature = above_zero(temperature, "temperature")
+    u, v = unit_pair(u, v, at_least=2)
+    if not 2 <= batch_size <= len(u) or factor < 1:
+        raise SettingError(
+            f"batch_size lies between 2 and the {len(u)} rows, factor is at least 1: "
+            f"got {batch_size} and {factor}."
+        )
+    n_pool = min(len(u), factor * batch_size)
+    whole = n_pool // batch_size * batch_size
+    parts = zip(u[:whole].split(batch_size), v[:whole].split(batch_size), strict=True)
+    nats = [mutual_information_bound(*p, temperature=temperature).nats for p in parts]
+    pool = mutual_information_bound(u[:n_pool], v[:n_pool], temperature=temperature)
+    batch, ceiling = sum(nats) / len(nats), math.log(batch_size)
+    hidden = pool.nats - batch
+    verdict = (
+        f"a batch of {batch_size} hides {hidden:.2f} nats"
+        if hidden > 0.05
+        else f"a batch of {batch_size} shows all of it"
+    )
+    sentence = (
+        f"{pool.nats:.2f} nats with {n_pool:,} candidates (of at most "
+        f"{pool.ceiling:.2f}), {batch:.2f} with {batch_size} (of at most "
+        f"{ceiling:.2f}): {verdict}."
+    )
+    return PooledInformation(
+        batch_size=batch_size,
+        batch_nats=batch,
+        batch_ceiling=ceiling,
+        n_pool=n_pool,
+        pool_nats=pool.nats,
+        pool_ceiling=pool.ceiling,
+        temperature=temperature,
+        sentence=sentence,
+    )
+
+
+def sharpest_temperature(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    grid: tuple[float, ...] = TEMPERATURES,
+) -> float:
+    """The temperature whose bound is highest on these rows; read it off on others.
+
+    A bound holds at every temperature, but the one trained at is rarely the tightest.
+
+    >>> import torch
+    >>> sharpest_temperature(torch.eye(8), torch.eye(8))
+    0.03
+    """
+    if not grid:
+        raise SettingError("grid needs at least one temperature.")
+    u, v = unit_pair(u, v, at_least=2)
+    nats = [mutual_information_bound(u, v, temperature=t).nats for t in grid]
+    return grid[int(torch.tensor(nats).argmax())]

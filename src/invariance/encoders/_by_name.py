@@ -1,0 +1,163 @@
+"""From a name, or a module, to an encoder.
+
+    "tiny"                      ours, in ENCODERS
+    "resnet18", "timm/..."      any timm name, with or without pretrained weights
+    "torchvision/resnet18"      any torchvision classifier
+    a module                    itself
+
+Networks lose their classifier; what is left gives one row of features per image.
+"""
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from ..errors import DataError, SettingError
+from ._encoder import Encoder
+from ._stem import copy_convolution, fit_stem
+from ._tiny import Tiny
+
+ENCODERS: dict[str, Callable[..., nn.Module]] = {"tiny": Tiny}
+CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last
+
+
+def build_encoder(
+    name: str | nn.Module,
+    *,
+    channels: int = 3,
+    image_size: int = 32,
+    pretrained: bool = False,
+    stem: str = "auto",
+) -> Encoder:
+    """An encoder by name, or around a module of your own.
+
+    Args:
+        name: "tiny", a timm name, "torchvision/" and one of its names, or a module.
+        channels: of the images.
+        image_size: height and width of the images, in pixels.
+        pretrained: whether to fetch the trained weights of a timm or torchvision name.
+        stem: "small" is 3 x 3 without a max-pool, "large" is as published; "auto" is
+            small for untrained ResNets on images up to 64 x 64.
+
+    >>> import torch
+    >>> encoder = build_encoder("tiny", channels=1)
+    >>> encoder.name, encoder.width, encoder(torch.zeros(2, 1, 32, 32)).shape
+    ('tiny', 256, torch.Size([2, 256]))
+    >>> mine = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 5))
+    >>> build_encoder(mine, image_size=8).width
+    5
+    """
+    if channels < 1 or image_size < 1:
+        raise SettingError(
+            "channels and image_size need to be 1 or more: "
+            f"got {channels} and {image_size}."
+        )
+    if isinstance(name, Encoder):
+        return name
+    shape = (channels, image_size, image_size)
+    if isinstance(name, nn.Module):
+        network, label = name, type(name).__name__
+        pretrained = True  # its weights, and so its stem, are the caller's
+    else:
+        try:
+            network, label = find_network(name, channels, image_size, pretrained), name
+        except OSError as cause:  # of a download; nothing else here touches a disk
+            why = " ".join(str(cause).split()).rstrip(".")
+            raise DataError(
+                f"The pretrained weights of {name!r} could not be fetched ({why}): "
+                "connect to the network once, or leave pretrained out."
+            ) from None
+    network = fit_stem(
+        network, name=label, stem=stem, image_size=image_size, pretrained=pretrained
+    )
+    return Encoder(network, name=label, input_shape=shape)
+
+
+def find_network(
+    name: str, channels: int, image_size: int, pretrained: bool
+) -> nn.Module:
+    """The network with this name, without its classifier."""
+    if name in ENCODERS:
+        if pretrained:
+            raise SettingError(
+                f"{name!r} has no pretrained weights: leave pretrained out, or name a "
+                "timm network such as 'resnet18'."
+            )
+        return ENCODERS[name](channels=channels)
+    if name.startswith("torchvision/"):
+        short = name.removeprefix("torchvision/")
+        return from_torchvision(short, channels, image_size, pretrained)
+    return from_timm(name.removeprefix("timm/"), channels, image_size, pretrained)
+
+
+def from_timm(name: str, channels: int, image_size: int, pretrained: bool) -> nn.Module:
+    """The network of timm; those with a fixed image size get ours."""
+    import timm  # slow to import: only those who need it pay
+
+    if not timm.is_model(name):
+        raise SettingError(describe_unknown(name, [*ENCODERS, *timm.list_models()]))
+    try:
+        settings = timm.get_pretrained_cfg(name)
+        fixed: dict[str, Any] = {}
+        if settings and settings.fixed_input_size:  # vision transformers, mostly
+            fixed["img_size"] = image_size
+        return timm.create_model(
+            name, pretrained=pretrained, num_classes=0, in_chans=channels, **fixed
+        )
+    except (RuntimeError, AssertionError, TypeError, ValueError) as cause:
+        raise SettingError(
+            f"timm could not build {name!r} for {channels} x {image_size} x "
+            f"{image_size} images, pretrained={pretrained}: {cause}"
+        ) from cause
+
+
+def from_torchvision(
+    name: str, channels: int, image_size: int, pretrained: bool
+) -> nn.Module:
+    """The classifier of torchvision with its last part taken off."""
+    from torchvision import models
+
+    known = models.list_models(module=models)
+    if name not in known:
+        raise SettingError(
+            describe_unknown(f"torchvision/{name}", [f"torchvision/{k}" for k in known])
+        )
+    if pretrained and channels != 3:
+        raise SettingError(
+            f"torchvision's weights are for 3 channels: got {channels}. timm's names "
+            f"adapt theirs: try {name!r} without 'torchvision/'."
+        )
+    fixed = {"image_size": image_size} if name.startswith("vit_") else {}
+    weights = "DEFAULT" if pretrained else None
+    network: nn.Module = models.get_model(name, weights=weights, **fixed)
+    last = next(part for part in CLASSIFIERS if hasattr(network, part))
+    setattr(network, last, nn.Identity())
+    if hasattr(network, "aux_logits"):  # second classifiers, on during training only
+        off = {"aux_logits": False, "aux1": None, "aux2": None, "AuxLogits": None}
+        for side in off.keys() & set(dir(network)):
+            setattr(network, side, off[side])
+    return network if channels == 3 else change_channels(network, channels)
+
+
+def change_channels(network: nn.Module, channels: int) -> nn.Module:
+    """The network with its first convolution made for this many channels."""
+    for path, part in network.named_modules():
+        if isinstance(part, nn.Conv2d):
+            parent, _, child = path.rpartition(".")
+            fresh = copy_convolution(part, in_channels=channels)
+            setattr(network.get_submodule(parent), child, fresh)
+            return network
+    raise SettingError(f"{type(network).__name__} has no convolution to change.")
+
+
+def describe_unknown(name: str, known: list[str]) -> str:
+    """The message for an unknown name; there are too many names to list them all."""
+    near = [repr(n) for n in difflib.get_close_matches(name, known, n=3, cutoff=0.5)]
+    hint = (
+        f"Did you mean {' or '.join(near)}?"
+        if near
+        else "Ours: " + ", ".join(ENCODERS) + "; timm.list_models() names the others."
+    )
+    return f"Unknown encoder {name!r}. {hint}"

@@ -1,0 +1,128 @@
+r"""Images in, features out: the one place where an encoder looks at images.
+
+$$h_i = f(x_i / 255),\qquad i = 1, \dots, n$$
+
+The encoder works in evaluation mode, without gradients and in its own precision; what
+comes back is float32 on the CPU. An encoder may round differently in batches of another
+size, so features are the same bit for bit only where the batches are.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from ..views import ViewSet
+from ._images import Images, as_images
+
+BATCH = 500  # images at once, wherever nobody asks for another number
+
+
+@torch.no_grad()
+def encode_batch(
+    encoder: nn.Module | None,
+    images: Shaped[Tensor, "b ..."],
+    *,
+    device: torch.device | str | None = None,
+) -> Float[Tensor, "b e"]:
+    """Features of one batch.
+
+    Args:
+        encoder: any module that gives (b, e) rows, on ``device`` already. None stands
+            for the pixels themselves.
+        images: bytes, which are divided by 255, or floats in [0, 1].
+        device: where the encoder is; None leaves the images where they are.
+
+    >>> encode_batch(None, torch.full((2, 1, 1, 2), 255, dtype=torch.uint8))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    precision = torch.float32
+    if encoder is not None:
+        encoder.eval()
+        first = next(encoder.parameters(), None)
+        precision = torch.float32 if first is None else first.dtype
+    images = images if device is None else images.to(device)
+    if images.dtype == torch.uint8:
+        images = images.to(precision) / 255
+    features = images.flatten(1) if encoder is None else encoder(images.to(precision))
+    return features.float().cpu()
+
+
+def encode_images(
+    encoder: nn.Module | None,
+    images: Images | Tensor,
+    rows: Int[Tensor, " n"] | None = None,
+    *,
+    batch_size: int = BATCH,
+    device: torch.device | str = "cpu",
+    progress: Callable[[int], object] | None = None,
+) -> Float[Tensor, "n e"]:
+    """Features of these rows, in their order.
+
+    Args:
+        encoder: any module that gives (b, e) rows, on ``device`` already. None stands
+            for the pixels themselves.
+        images: a tensor of images, or a source of them as ``invariance.data.load``
+            gives it.
+        rows: the numbers of the images; all of them by default.
+        batch_size: images at once.
+        device: where the encoder is.
+        progress: called after each batch with the number of images done so far.
+
+    >>> images = torch.zeros(3, 1, 4, 4, dtype=torch.uint8)
+    >>> encode_images(nn.Flatten(), images, torch.tensor([2, 0])).shape
+    torch.Size([2, 16])
+    """
+    source = as_images(images)
+    rows = torch.arange(len(source)) if rows is None else rows.cpu()
+    blocks: list[Tensor] = []
+    done = 0
+    for batch in source.batches(rows.split(batch_size), device=device):
+        blocks.append(encode_batch(encoder, batch))
+        done += len(batch)
+        if progress is not None:
+            progress(done)
+    return torch.cat(blocks)
+
+
+@torch.no_grad()
+def encode_views(
+    encoder: nn.Module,
+    head: nn.Module | None,
+    images: Images,
+    rows: Int[Tensor, " n"],
+    views: ViewSet,
+    *,
+    seed: int = 0,
+    epoch: int = 0,
+    device: torch.device | str = "cpu",
+) -> tuple[Float[Tensor, "2 n e"], Float[Tensor, "2 n d"] | None]:
+    """Features h, and projections z where there is a head, of the first two views.
+
+    Args:
+        encoder: images in [0, 1] in, features out, on ``device`` already.
+        head: features in, projections out; None leaves z out.
+        images: a source of images, as ``invariance.data.load`` gives it.
+        rows: the numbers of the images.
+        views: how they are seen; ``seed``, ``epoch`` and row number key the draws.
+        seed: of the draws.
+        epoch: of the draws.
+        device: where encoder and head are.
+    """
+    pair = ViewSet(list(views.pipelines[:2]))
+    encoder.eval()
+    if head is not None:
+        head.eval()
+    h: list[Tensor] = []
+    z: list[Tensor] = []
+    parts = rows.split(BATCH)
+    for part, batch in zip(parts, images.batches(parts, device=device), strict=True):
+        both = [
+            encoder(view) for view in pair(batch, samples=part, seed=seed, epoch=epoch)
+        ]
+        h.append(torch.stack([features.float().cpu() for features in both]))
+        if head is not None:
+            z.append(torch.stack([head(features).float().cpu() for features in both]))
+    return torch.cat(h, 1), torch.cat(z, 1) if head is not None else None

@@ -1,0 +1,73 @@
+"""Training and test rows with their labels, checked, and their classes numbered alike.
+
+Labels may be any integers: they are numbered 0..C-1 in ascending order of the classes
+seen in training. A test label that training never saw gets -1, which no prediction
+equals: it counts as wrong, and a note says so.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Integer
+from torch import Tensor
+
+from ..diagnostics import as_labels, as_rows
+from ..errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """What an evaluation works on, all on the device of the training rows."""
+
+    train_h: Float[Tensor, "n e"]
+    train_y: Integer[Tensor, " n"]
+    test_h: Float[Tensor, "m e"]
+    test_y: Integer[Tensor, " m"]
+    n_classes: int
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, train_h: Tensor, train_labels: Tensor, test_h: Tensor, test_labels: Tensor
+    ) -> "Labeled":
+        """Check the four tensors and number their classes."""
+        train, test = as_rows(train_h, "train_h"), as_rows(test_h, "test_h")
+        if train.shape[1] != test.shape[1]:
+            raise ShapeError(
+                "train_h and test_h need the same width: got "
+                f"{tuple(train_h.shape)} and {tuple(test_h.shape)}. "
+                "Embed both with the same encoder."
+            )
+        dtype, device = torch.promote_types(train.dtype, test.dtype), train.device
+        given = as_labels(train_labels, len(train), "train_labels").to(device)
+        asked = as_labels(test_labels, len(test), "test_labels").to(device)
+        train_y, test_y, n_classes, notes = number_classes(given, asked)
+        test = test.to(device, dtype)
+        return cls(train.to(dtype), train_y, test, test_y, n_classes, notes)
+
+
+def number_classes(
+    given: Integer[Tensor, " n"], asked: Integer[Tensor, " m"]
+) -> tuple[Integer[Tensor, " n"], Integer[Tensor, " m"], int, tuple[str, ...]]:
+    """Training and test labels as 0..C-1 (test: -1 if unseen), C, and notes.
+
+    >>> number_classes(torch.tensor([7, 3]), torch.tensor([3, 5]))[:3]
+    (tensor([1, 0]), tensor([ 0, -1]), 2)
+    """
+    classes, train_y = given.unique(return_inverse=True)
+    test_y = torch.searchsorted(classes, asked).clamp(max=len(classes) - 1)
+    unseen = classes[test_y] != asked
+    notes = _unseen_note(asked[unseen])
+    return train_y, test_y.masked_fill(unseen, -1), len(classes), notes
+
+
+def _unseen_note(labels: Integer[Tensor, " k"]) -> tuple[str, ...]:
+    if len(labels) == 0:
+        return ()
+    names = labels.unique().tolist()
+    shown = ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")
+    which = f"class {shown} is" if len(names) == 1 else f"classes {shown} are"
+    return (
+        f"Test {which} not among the training labels: {len(labels)} of the "
+        "test samples count as wrong.",
+    )

@@ -1,0 +1,129 @@
+"""The run on disk, without torch: who writes or reads a run folder does it here.
+
+    runs/<name>/config.yaml         resolved settings, reloadable
+                env.json            versions, machine, command
+                metrics.jsonl       one reading per line; "time/..." is wall-clock
+                train.log           what was said
+                checkpoints/        step-00000123.pt, the newest two
+                encoder.safetensors the result, with what is needed to rebuild it
+                encoder-best.safetensors    the epoch of highest kNN while training
+                evaluation.jsonl    one score per line; 'invariance evaluate' adds more
+                diagnostics.json    readings of the embeddings, each with a sentence
+                verdict.json        what to make of it all, in words
+                gallery/            pictures, map and neighbors for the report
+                report.html         all of this as one page
+
+A name is never used twice. Files appear under their names only when they are whole.
+"""
+
+from ._config import (
+    check_settings,
+    differing_settings,
+    flatten,
+    read_yaml,
+    settings_from,
+    show_value,
+    to_dict,
+    to_yaml,
+)
+from ._environment import describe_environment, read_environment, read_settings
+from ._files import (
+    BEST_ENCODER,
+    CHECKPOINTS,
+    CONFIG,
+    DIAGNOSTICS,
+    ENCODER,
+    ENVIRONMENT,
+    GALLERY,
+    LOG,
+    METRICS,
+    REPORT,
+    SCORES,
+    disk_failure,
+    finite_number,
+    new_folder,
+    require_run,
+    resume_command,
+    write_json,
+    write_whole,
+)
+from ._gallery import Gallery
+from ._metrics import Metrics, read_metrics
+from ._overview import Overview, overviews
+from ._record import Record, read_record
+from ._scores import (
+    PROTOCOL_NAMES,
+    TRAINED,
+    Cell,
+    Line,
+    Row,
+    Scores,
+    add_rows,
+    read_rows,
+    tabulate,
+)
+from ._seeds import describe_settings, group_seeds
+from ._verdict import (
+    Finding,
+    find_collapse,
+    find_saturation,
+    judge,
+    read_verdict,
+    write_verdict,
+)
+
+__all__ = [
+    "BEST_ENCODER",
+    "CHECKPOINTS",
+    "CONFIG",
+    "DIAGNOSTICS",
+    "ENCODER",
+    "ENVIRONMENT",
+    "GALLERY",
+    "LOG",
+    "METRICS",
+    "PROTOCOL_NAMES",
+    "REPORT",
+    "SCORES",
+    "TRAINED",
+    "Cell",
+    "Finding",
+    "Gallery",
+    "Line",
+    "Metrics",
+    "Overview",
+    "Record",
+    "Row",
+    "Scores",
+    "add_rows",
+    "check_settings",
+    "describe_environment",
+    "describe_settings",
+    "differing_settings",
+    "disk_failure",
+    "find_collapse",
+    "find_saturation",
+    "finite_number",
+    "flatten",
+    "group_seeds",
+    "judge",
+    "new_folder",
+    "overviews",
+    "read_environment",
+    "read_metrics",
+    "read_record",
+    "read_rows",
+    "read_settings",
+    "read_verdict",
+    "read_yaml",
+    "require_run",
+    "resume_command",
+    "settings_from",
+    "show_value",
+    "tabulate",
+    "to_dict",
+    "to_yaml",
+    "write_json",
+    "write_verdict",
+    "write_whole",
+]

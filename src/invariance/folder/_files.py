@@ -1,0 +1,155 @@
+"""Names of the files of a run, and how one is written: whole or not at all."""
+
+import contextlib
+import errno
+import json
+import math
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, TrainingError, near_path
+
+CONFIG = "config.yaml"
+ENVIRONMENT = "env.json"
+METRICS = "metrics.jsonl"
+LOG = "train.log"
+CHECKPOINTS = "checkpoints"
+ENCODER = "encoder.safetensors"
+BEST_ENCODER = "encoder-best.safetensors"
+SCORES = "evaluation.jsonl"
+DIAGNOSTICS = "diagnostics.json"
+GALLERY = "gallery"
+REPORT = "report.html"
+
+ALMOST_FULL = 1 << 20  # bytes left on a disk that fails for no other reason
+
+
+def new_folder(out: str | Path, name: str) -> Path:
+    """Make and return ``out/name``, or ``out/name-2``, ... if it is taken."""
+    out = Path(out)
+    if set('/\\:*?"<>|') & set(name) or name in ("", ".", ".."):
+        raise TrainingError(f"A run cannot be called {name!r}: choose a plain name.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for k in range(1, 10_000):
+            folder = out / (name if k == 1 else f"{name}-{k}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            (folder / CHECKPOINTS).mkdir()
+            return folder
+    except OSError as cause:
+        raise TrainingError(f"Cannot make a run folder in {out}: {cause}.") from None
+    raise TrainingError(f"Ten thousand runs are called {name!r}: choose another name.")
+
+
+def require_run(folder: Path) -> None:
+    """Raise a sentence with the nearest run unless this folder is one."""
+    if (folder / CONFIG).is_file():
+        return
+    hint = "" if folder.exists() else near_path(folder)
+    if folder.is_file():
+        hint = " That is a file: name the folder of its run."
+    inside = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
+    if inside:
+        hint = f" There are runs inside: did you mean {str(inside[0])!r}?"
+    raise DataError(
+        f"There is no run at {str(folder)!r}: a run folder holds {CONFIG}."
+        + (hint or " 'invariance list runs' shows the runs there are.")
+    )
+
+
+def resume_command(folder: Path) -> str:
+    """What to type to go on with a run.
+
+    >>> resume_command(Path("runs/my photos"))
+    "invariance train --resume 'runs/my photos'"
+    """
+    return f"invariance train --resume {shlex.quote(str(folder))}"
+
+
+def write_whole(
+    path: Path, content: bytes | Callable[[Any], Any], *, advice: str = ""
+) -> None:
+    """Write a file that appears under its name only when it is complete.
+
+    Args:
+        path: Of the file.
+        content: Bytes, or a function that writes them to the open file it is given.
+        advice: What to do when the disk fails; unless given, go on with the run.
+    """
+    temporary = path.with_name(f"{path.name}.part")
+    try:
+        with temporary.open("wb") as file:
+            if isinstance(content, bytes):
+                file.write(content)
+            else:
+                content(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    except BaseException as cause:  # an interrupt, too, must leave no half file
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        failure = disk_failure(cause)
+        if failure is None:
+            raise
+        full = failure.errno == errno.ENOSPC or _is_full(path.parent)
+        why = "the disk is full" if full else failure.strerror or str(failure)
+        if advice:
+            raise DataError(f"Could not write {path.name}: {why}. {advice}") from None
+        inside = path.parent.name == CHECKPOINTS
+        run = path.parent.parent if inside else path.parent
+        raise TrainingError(
+            f"Could not write {path.name}: {why}. What was saved before is intact; "
+            f"free some space or mend the disk, then go on with: {resume_command(run)}"
+        ) from None
+
+
+def write_json(path: Path, value: Any, *, advice: str = "") -> None:
+    """Plain values, indented, every letter as itself."""
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    write_whole(path, text.encode("utf-8", errors="replace"), advice=advice)
+
+
+def disk_failure(cause: BaseException) -> OSError | None:
+    """The disk's own error; libraries hide it behind one of their own."""
+    error: BaseException | None = cause
+    while error is not None:
+        if isinstance(error, OSError):
+            return error
+        error = error.__context__
+    return None
+
+
+def finite_number(value: object) -> float | None:
+    """A finite number, or None.
+
+    >>> finite_number(3), finite_number(float("nan")), finite_number("3")
+    (3.0, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # beyond these bounds the arithmetic of axes would overflow
+    return float(value) if abs(value) < 1e100 and math.isfinite(value) else None
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every system lets one open a folder
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _is_full(folder: Path) -> bool:
+    with contextlib.suppress(OSError, AttributeError):
+        disk = os.statvfs(folder)
+        return disk.f_bavail * disk.f_frsize < ALMOST_FULL
+    return False

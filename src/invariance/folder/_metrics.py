@@ -1,0 +1,65 @@
+"""The readings of a run, one JSON object per line."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import TrainingError
+from ._files import resume_command
+
+
+class Metrics:
+    """An append-only file of readings that knows how long it is.
+
+    A checkpoint keeps ``position``; going on from there cuts off what was written
+    after it, so that an interrupted run ends up with the file of an uninterrupted one.
+    """
+
+    def __init__(self, path: Path, position: int = 0) -> None:
+        self.file = path.open("ab")
+        self.file.truncate(position)
+        self.file.seek(position)
+
+    @property
+    def position(self) -> int:
+        """Length in bytes of all that is safely written."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        return self.file.tell()
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Add one line."""
+        try:
+            self.file.write(json.dumps(record).encode() + b"\n")
+            self.file.flush()
+        except OSError as cause:
+            raise TrainingError(
+                f"Could not write {self.file.name}: {cause.strerror}. What was saved "
+                "before is intact; free some space or mend the disk, then go on with: "
+                f"{resume_command(Path(self.file.name).parent)}"
+            ) from None
+
+    def close(self) -> None:
+        """Write no more lines."""
+        self.file.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """All whole lines; a run killed while writing leaves half a line, which is no loss.
+
+    >>> read_metrics(Path("no such file"))
+    []
+    """
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text("utf-8", errors="replace").splitlines():
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            break
+        if isinstance(record, dict):
+            records.append(record)
+    return records

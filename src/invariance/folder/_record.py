@@ -1,0 +1,173 @@
+"""All files of a run, as far as they can be read, and what could not be."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import InvarianceError
+from ._files import (
+    CONFIG,
+    DIAGNOSTICS,
+    ENCODER,
+    ENVIRONMENT,
+    GALLERY,
+    METRICS,
+    SCORES,
+    finite_number,
+)
+from ._gallery import Gallery, read_gallery
+from ._scores import Row, Scores, tabulate
+
+FILES = (CONFIG, ENVIRONMENT, METRICS, SCORES)
+BROKEN = (ValueError, RecursionError, yaml.YAMLError)  # JSON's errors are ValueErrors
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run folder says."""
+
+    folder: Path
+    config: dict[str, Any]
+    env: dict[str, Any]
+    readings: list[dict[str, Any]]
+    """Oldest first; each has a finite "epoch"."""
+    rows: list[Row] | None
+    """Of the evaluation, each with a finite "value"; None without a file."""
+    diagnostics: dict[str, Any] | None
+    gallery: Gallery | None
+    finished: bool
+    has_settings: bool = True
+    """Whether config.yaml could be read."""
+    problems: list[str] = field(default_factory=list)
+    """A sentence for each file that is missing or broken."""
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return self.folder.resolve().name
+
+    @property
+    def epochs(self) -> float | None:
+        """How many were asked for."""
+        return finite_number(self.config.get("epochs"))
+
+    @property
+    def labeled(self) -> bool | None:
+        """Whether the data have labels; None where nothing tells."""
+        if self.rows:
+            return True
+        if self.gallery is not None:
+            return self.gallery.labels is not None
+        return None if self.rows is None else False
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The rows of the evaluation as a table."""
+        return tabulate(self.rows or [], self.config.get("data", ""))
+
+    def points(self, key: str) -> list[tuple[float, float]]:
+        """(epoch, value) of every reading that has a finite value."""
+        pairs = [(r["epoch"], finite_number(r.get(key))) for r in self.readings]
+        return [(epoch, value) for epoch, value in pairs if value is not None]
+
+    def last(self, key: str) -> float | None:
+        """The value in the very last reading; None if it has none."""
+        return finite_number(self.readings[-1].get(key)) if self.readings else None
+
+
+def read_record(folder: str | Path) -> Record:
+    """Read what is there; a folder with none of the files is no run."""
+    folder = Path(folder)
+    if not any((folder / name).is_file() for name in FILES):
+        what = "no run in" if folder.is_dir() else "no folder"
+        raise InvarianceError(
+            f"There is {what} {str(folder)!r}: a run folder holds {', '.join(FILES)}. "
+            "'invariance list runs' shows the runs there are."
+        )
+    finished = (folder / ENCODER).is_file()
+    reader = _Reader(folder)
+    settings = reader.read(CONFIG, lambda text: yaml.safe_load(text) or {}, dict)
+    config = settings or {}
+    # a run writes these at its end, and never where evaluation is switched off
+    reader.lenient = not finished or config.get("evaluate") is False
+    rows = reader.read_lines(SCORES, "value")
+    diagnostics = reader.read(DIAGNOSTICS, json.loads, dict)
+    gallery, missing = read_gallery(folder / GALLERY)
+    if gallery is not None or not reader.lenient:
+        reader.problems += missing
+    reader.lenient = False
+    env = reader.read(ENVIRONMENT, json.loads, dict) or {}
+    readings = reader.read_lines(METRICS, "epoch")
+    if readings == [] and not reader.broken_lines:
+        reader.problems.append(f"{METRICS} is empty: there are no readings yet.")
+    return Record(
+        folder=folder,
+        config=config,
+        env=env,
+        readings=readings or [],
+        rows=rows,
+        diagnostics=diagnostics,
+        gallery=gallery,
+        finished=finished,
+        has_settings=settings is not None,
+        problems=reader.problems,
+    )
+
+
+class _Reader:
+    """Reads files and notes what is wrong with them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problems: list[str] = []
+        self.lenient = False  # a missing file is no problem
+        self.broken_lines = 0  # of the last file
+
+    def read(self, name: str, parse: Callable[[str], Any], kind: type) -> Any:
+        """What a file holds, if it is of this kind; None otherwise."""
+        try:
+            text = (self.folder / name).read_text(encoding="utf-8", errors="replace")
+            value = parse(text)
+        except FileNotFoundError:
+            if not self.lenient:
+                self.problems.append(f"{name} is missing.")
+        except OSError as cause:
+            self.problems.append(f"{name} cannot be read: {cause.strerror}.")
+        except BROKEN:
+            self.problems.append(f"{name} is half written or broken.")
+        else:
+            if isinstance(value, kind):
+                return value
+            self.problems.append(f"{name} is empty or not what a run writes.")
+        return None
+
+    def read_lines(self, name: str, key: str) -> list[dict[str, Any]] | None:
+        """Lines that are objects with a finite number called ``key``."""
+        records = self.read(name, _parse_lines, list)
+        kept = [
+            record | {key: value}
+            for record in records or []
+            if isinstance(record, dict)
+            if (value := finite_number(record.get(key))) is not None
+        ]
+        self.broken_lines = len(records or []) - len(kept)
+        if self.broken_lines:
+            count = "1 line" if self.broken_lines == 1 else f"{self.broken_lines} lines"
+            self.problems.append(f"{name}: {count} half written or broken, left out.")
+        return None if records is None else kept
+
+
+def _parse_lines(text: str) -> list[Any]:
+    """One value per line, None where a line is broken."""
+    records: list[Any] = []
+    for line in filter(str.strip, text.split("\n")):
+        try:
+            records.append(json.loads(line))
+        except BROKEN:
+            records.append(None)
+    return records

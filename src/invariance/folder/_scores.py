@@ -1,0 +1,308 @@
+"""Scores of a run: rows of ``evaluation.jsonl``, and the table made of them.
+
+A row says which features were scored by which protocol on which data, with which
+settings, and what came out. Two rows that ask the same question have the same
+``identity``: the later one replaces the earlier. Rows that ask the same question with
+another seed or draw are one cell of the table, their mean and standard deviation. Rows
+that differ in anything else, such as a limit on the training images, are never
+averaged: they are lines of their own.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from ._files import finite_number
+
+Row = dict[str, Any]
+
+TRAINED = "trained encoder"
+FEATURES = ("raw pixels", "untrained encoder", TRAINED, "best epoch", "supervised twin")
+PROTOCOL_NAMES = {
+    "knn": "kNN",
+    "linear": "linear probe",
+    "linear_sgd": "linear probe by SGD",
+    "fine_tune": "fine-tuned",
+    "supervised": "supervised",
+    "few_labels_linear": "linear probe",
+    "few_labels_fine_tune": "fine-tuned",
+    "retrieval": "retrieval",
+    "clustering": "clusters",
+}
+METRIC_NAMES = {"accuracy": "", "map": "MAP", "nmi": "NMI", "ari": "ARI"}
+NOT_SHARES = {"nmi", "ari"}
+# settings that came out of the data rather than being asked for
+RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy"}
+REPEATS = {"seed", "draw"}  # settings that repeat one question
+
+
+def add_rows(path: str | Path, rows: Iterable[Row]) -> bytes:
+    """What the file of scores should hold once these rows are added."""
+    kept = {identity(row): row for row in read_rows(path)}
+    for row in rows:
+        kept.pop(identity(row), None)
+        kept[identity(row)] = row
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept.values())
+    return text.encode("utf-8", errors="replace")
+
+
+def read_rows(path: str | Path) -> list[Row]:
+    """The rows of a file, only the later of two answers; half a line is no loss.
+
+    >>> read_rows("no such file")
+    []
+    """
+    path = Path(path)
+    # a disk that failed may leave any bytes; what can be read is kept
+    text = path.read_text("utf-8", errors="replace") if path.exists() else ""
+    rows = []
+    for line in text.splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return latest(row for row in rows if isinstance(row, dict))
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """The rows without those that a later one answers anew."""
+    newest: dict[str, Row] = {}
+    for row in rows:
+        newest.pop(identity(row), None)
+        newest[identity(row)] = row
+    return list(newest.values())
+
+
+def identity(row: Mapping[str, Any]) -> str:
+    """What was asked; two rows of one identity answer the same question."""
+    keys = ("run", "features", "protocol", "metric", "data", "seed")
+    asked = [*(row.get(key) for key in keys), _asked(row)]
+    return json.dumps(asked, sort_keys=True, default=str)
+
+
+def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
+    settings = row.get("settings")
+    given = settings if isinstance(settings, dict) else {}
+    return {key: value for key, value in given.items() if key not in RESULTS}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one kind of features scored."""
+
+    values: tuple[float, ...]
+    interval: tuple[float, float] | None
+    repeated: str = "draw"
+    """What there are several of: draws (or seeds), or runs."""
+    epoch: int | None = None
+    """Of the encoder, where it is not that of the last epoch."""
+
+    @property
+    def mean(self) -> float:
+        """Over draws, seeds or runs."""
+        return fmean(self.values)
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over draws, seeds or runs; None of one."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the value may well be: the interval, or two deviations either way."""
+        if self.interval is not None:
+            return self.interval
+        half = 2 * (self.spread or 0.0)
+        return self.mean - half, self.mean + half
+
+
+@dataclass(frozen=True)
+class Line:
+    """One protocol and metric on one data set, of one setting where there are more."""
+
+    protocol: str
+    metric: str
+    data: str
+    asked: tuple[tuple[str, Any], ...]
+    """Settings of the protocol, without those that only repeat it."""
+    setting: str
+    """What tells the runs apart; empty where they are seeds of one setting."""
+    detail: str
+    """Metric and settings in words."""
+    cells: dict[str, Cell]
+    """By kind of features."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What two lines have in common that measure the same."""
+        return self.protocol, self.metric, self.data, self.asked
+
+    @property
+    def name(self) -> str:
+        """What was done."""
+        return PROTOCOL_NAMES.get(self.protocol, self.protocol.replace("_", " ") or "?")
+
+    @property
+    def share(self) -> bool:
+        """Whether the value is a part of a whole, shown in per cent."""
+        return self.metric not in NOT_SHARES
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A table of scores."""
+
+    features: list[str]
+    lines: list[Line]
+    data: str
+    """The run's own."""
+    n_test: int | None
+    notes: list[str]
+
+    def cell(self, features: str, protocol: str) -> Cell | None:
+        """The accuracy on the run's own data, of the line fitted on most images."""
+        lines = [
+            line
+            for line in self.lines
+            if line.data == self.data and line.metric == "accuracy"
+            if line.protocol == protocol and features in line.cells
+        ]
+        best = max(lines, key=_limit, default=None)
+        return None if best is None else best.cells[features]
+
+
+def tabulate(rows: Iterable[Row], data: object = "") -> Scores:
+    """Rows as a table: protocols in their order, the run's own data first.
+
+    Args:
+        rows: Of evaluation.jsonl, each with a finite "value".
+        data: What the run was trained on, a name or a path. Where no row names it,
+            the set that most rows are about counts as the run's own.
+    """
+    kept = latest(rows)
+    groups: dict[str, list[Row]] = {}
+    for row in kept:
+        asked = {k: v for k, v in _asked(row).items() if k not in REPEATS}
+        what = [_word(row, key) for key in ("protocol", "metric", "data")]
+        key = json.dumps(
+            [*what, row.get("setting"), asked], sort_keys=True, default=str
+        )
+        groups.setdefault(key, []).append(row)
+    lines = _with_details([_line(group) for group in groups.values()])
+    sets = [_word(row, "data") for row in kept]
+    names = {str(data), Path(str(data)).name, Path(str(data)).stem}
+    own = next((name for name in sets if name in names), None)
+    own = own or max(sets, key=sets.count, default="")
+    order = {name: k for k, name in enumerate(PROTOCOL_NAMES)}
+    lines.sort(key=lambda x: (x.data != own, order.get(x.protocol, len(order))))
+    seen = dict.fromkeys(name for line in lines for name in line.cells)
+    features = [name for name in FEATURES if name in seen]
+    features += [name for name in seen if name not in FEATURES]
+    counts = [row.get("n_test") for row in kept if row.get("data") == own]
+    known = [int(count) for count in map(finite_number, counts) if count]
+    notes = [
+        str(note)
+        for row in kept
+        if isinstance(row.get("notes"), list)
+        for note in row["notes"]
+    ]
+    n_test = max(known, default=None)
+    return Scores(features, lines, own, n_test, list(dict.fromkeys(notes)))
+
+
+def _line(rows: list[Row]) -> Line:
+    first = rows[0]
+    asked = {k: v for k, v in _asked(first).items() if k not in REPEATS}
+    by_features: dict[str, list[Row]] = {}
+    for row in rows:
+        by_features.setdefault(_word(row, "features"), []).append(row)
+    return Line(
+        protocol=_word(first, "protocol"),
+        metric=_word(first, "metric"),
+        data=_word(first, "data"),
+        asked=tuple(sorted((key, str(value)) for key, value in asked.items())),
+        setting=str(first.get("setting") or ""),
+        detail=_detail(first),
+        cells={name: _cell(group) for name, group in by_features.items()},
+    )
+
+
+def _detail(row: Row) -> str:
+    """Metric and telling settings of a row in words.
+
+    >>> _detail({"protocol": "knn", "metric": "accuracy",
+    ...          "settings": {"k": 20, "temperature": 0.1, "limit": 500}})
+    'k = 20, T = 0.1, fitted on at most 500 images'
+    """
+    settings = row.get("settings")
+    settings = settings if isinstance(settings, dict) else {}
+    metric = _word(row, "metric")
+    parts = [METRIC_NAMES.get(metric, metric)]
+    if row.get("protocol") == "knn":
+        parts += [
+            f"{name} = {settings[key]}"
+            for key, name in (("k", "k"), ("temperature", "T"))
+            if key in settings
+        ]
+    share = finite_number(settings.get("share"))
+    if share is not None:
+        labels = f"{settings['n_labels']:,} labels" if "n_labels" in settings else ""
+        parts.append(
+            f"{labels} ({100 * share:g} %)" if labels else f"{100 * share:g} %"
+        )
+    if "limit" in settings:
+        parts.append(f"fitted on at most {settings['limit']:,} images")
+    return ", ".join(filter(None, parts))
+
+
+def _with_details(lines: list[Line]) -> list[Line]:
+    """Lines that would read alike, with the settings that tell them apart added."""
+    alike: dict[tuple[str, ...], list[Line]] = {}
+    for line in lines:
+        key = (line.protocol, line.metric, line.data, line.setting, line.detail)
+        alike.setdefault(key, []).append(line)
+    described = []
+    for line in lines:
+        key = (line.protocol, line.metric, line.data, line.setting, line.detail)
+        shared = set.intersection(*(set(other.asked) for other in alike[key]))
+        more = [
+            f"{name} {value}"
+            for name, value in line.asked
+            if (name, value) not in shared
+        ]
+        detail = ", ".join(filter(None, [line.detail, *more]))
+        described.append(dataclasses.replace(line, detail=detail))
+    return described
+
+
+def _cell(rows: list[Row]) -> Cell:
+    """A value for each run where there are several, else for each draw and seed."""
+    by_run: dict[Any, list[float]] = {}
+    for row in rows:
+        by_run.setdefault(row.get("run"), []).append(row["value"])
+    epochs = {row.get("epoch") for row in rows}
+    epoch = epochs.pop() if len(epochs) == 1 else None
+    if len(by_run) > 1:
+        means = tuple(fmean(values) for values in by_run.values())
+        return Cell(means, None, "run")
+    ends, interval = rows[0].get("interval"), None
+    if len(rows) == 1 and isinstance(ends, list) and len(ends) == 2:
+        low, high = map(finite_number, ends)
+        if low is not None and high is not None:
+            interval = (low, high)
+    return Cell(tuple(row["value"] for row in rows), interval, epoch=epoch)
+
+
+def _limit(line: Line) -> float:
+    """On how many images at most a line was fitted."""
+    limit = dict(line.asked).get("limit")
+    return float("inf") if limit is None else float(limit)
+
+
+def _word(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else "?"

@@ -1,0 +1,79 @@
+"""Several runs: which are seeds of one setting, and what tells the settings apart."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ._config import flatten, show_value
+
+# what may differ among seeds of one setting: chance, names, and what is shown or kept
+MAY_DIFFER = {
+    *("seed", "name", "out", "resume", "dry_run", "quiet", "json"),
+    *("log_every", "knn_every", "checkpoint_seconds", "evaluate", "trackers"),
+    *("storage", "workers", "data_root"),
+    *("machine.device", "machine.devices", "machine.nodes", "machine.strategy"),
+}
+LONGEST = 48  # characters of a label
+
+
+def group_seeds(configs: Sequence[Mapping[Any, Any]]) -> list[list[int]]:
+    """Numbers of runs, those together that are seeds of one setting.
+
+    >>> group_seeds([{"lr": 1, "seed": 0}, {"lr": 2, "seed": 0}, {"lr": 1, "seed": 1}])
+    [[0, 2], [1]]
+    """
+    groups: dict[str, list[int]] = {}
+    for k, config in enumerate(configs):
+        kept = {key: v for key, v in flatten(config).items() if key not in MAY_DIFFER}
+        key = repr(sorted(kept.items(), key=lambda pair: pair[0])) if kept else str(k)
+        groups.setdefault(key, []).append(k)
+    return list(groups.values())
+
+
+def describe_settings(
+    folders: Sequence[Path], configs: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[str]]:
+    """What each run is a case of, and what to say about them all.
+
+    The labels are empty where all runs are seeds of one setting.
+    """
+    names = [folder.resolve().name for folder in folders]
+    flat = [flatten(config) for config in configs]
+    groups = group_seeds(configs)
+    notes = [
+        f"{' and '.join(same)} have the same seed, so the spread between them does not "
+        "show what another seed would change."
+        for group in groups
+        if (same := _same_seed([(names[k], flat[k].get("seed")) for k in group]))
+    ]
+    if len(groups) == 1:
+        return [""] * len(folders), notes
+    firsts = [flat[group[0]] for group in groups]
+    keys = dict.fromkeys(key for one in firsts for key in one if key not in MAY_DIFFER)
+    differ = [k for k in keys if len({show_value(one.get(k)) for one in firsts}) > 1]
+    labels = [""] * len(folders)
+    for group, first in zip(groups, firsts, strict=True):
+        what = ", ".join(f"{key}={show_value(first.get(key))}" for key in differ)
+        members = [names[k] for k in group]
+        who = members[0] if len(members) == 1 else f"{len(members)} runs"
+        label = f"{what} ({who})"
+        if len(label) > LONGEST:
+            label = ", ".join(members)
+        for k in group:
+            labels[k] = label
+    if len(set(labels)) < len(groups):  # runs of one name in different folders
+        labels = [
+            f"{label} in {folder.parent}"
+            for label, folder in zip(labels, folders, strict=True)
+        ]
+    apart = (
+        f"These runs differ in {', '.join(differ)}, not only in their seeds: each "
+        "setting has lines of its own."
+    )
+    return labels, [apart, *notes]
+
+
+def _same_seed(runs: Sequence[tuple[str, Any]]) -> list[str]:
+    """Names of the runs that share their seed with another."""
+    seeds = [seed for _, seed in runs]
+    return [name for name, seed in runs if seeds.count(seed) > 1]

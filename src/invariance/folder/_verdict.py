@@ -1,0 +1,230 @@
+"""What to make of a run, in words: did it learn, collapse, saturate, stop?
+
+``judge`` decides by the files of the run alone. ``train`` and ``evaluate`` store what
+it says in ``verdict.json``; the terminal, the log, ``list runs`` and the report show
+that.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ..thresholds import is_collapsed, is_saturated
+from ._files import finite_number, resume_command, write_json
+from ._record import Record, read_record
+from ._scores import TRAINED
+
+VERDICT = "verdict.json"
+MOODS = ("good", "bad", "unsure")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to say about a run."""
+
+    kind: str
+    """What it is about, such as "learned" or "collapsed"."""
+    mood: str
+    """"good", "bad" or "unsure"."""
+    title: str
+    text: str
+    command: str = ""
+    """What to type next."""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, [f"{self.title}. {self.text}", self.command]))
+
+
+def write_verdict(folder: Path) -> list[Finding]:
+    """Judge a run by its files, and store what was found."""
+    findings = judge(read_record(folder))
+    plain = [dataclasses.asdict(finding) for finding in findings]
+    advice = "The verdict of this run is not kept in its folder."
+    write_json(folder / VERDICT, plain, advice=advice)
+    return findings
+
+
+def read_verdict(record: Record) -> list[Finding]:
+    """The stored verdict; judged now where none is stored, as in an unfinished run."""
+    try:
+        stored = json.loads((record.folder / VERDICT).read_text(encoding="utf-8"))
+        findings = [Finding(**finding) for finding in stored]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return judge(record)
+    whole = findings and all(finding.mood in MOODS for finding in findings)
+    return findings if whole and record.finished else judge(record)
+
+
+def judge(record: Record) -> list[Finding]:
+    """Everything worth saying, what decides first."""
+    findings = [
+        _diverged(record),
+        _collapsed(record),
+        _unfinished(record),
+        _learned(record),
+        _better_before(record),
+        _behind_pixels(record),
+        find_saturation(record.readings[-1]) if record.readings else None,
+    ]
+    return [finding for finding in findings if finding is not None]
+
+
+def find_collapse(reading: Mapping[str, Any]) -> Finding | None:
+    """A reading whose projections are all the same, or lie on one line."""
+    spread = finite_number(reading.get("spread"))
+    rank = finite_number(reading.get("effective_rank"))
+    if spread is None or rank is None or not is_collapsed(spread, rank):
+        return None
+    return Finding(
+        "collapsed",
+        "bad",
+        "Collapsed",
+        f"All projections are nearly the same: spread {spread:.2f} of a healthy 1, "
+        f"effective rank {rank:.1f}. Try a lower learning rate, a higher temperature, "
+        "or a method with negatives.",
+    )
+
+
+def find_saturation(reading: Mapping[str, Any]) -> Finding | None:
+    """A reading whose information bound is at its ceiling."""
+    nats = finite_number(reading.get("mi_nats"))
+    ceiling = finite_number(reading.get("mi_ceiling"))
+    if nats is None or ceiling is None or not is_saturated(nats, ceiling):
+        return None
+    return Finding(
+        "saturated",
+        "unsure",
+        "Saturated",
+        f"The information bound, {nats:.2f} nats, is close to its ceiling log n = "
+        f"{ceiling:.2f} and can hardly show more with this batch. Stronger views or a "
+        "larger batch leave more to learn.",
+    )
+
+
+def _diverged(record: Record) -> Finding | None:
+    if not record.readings or "loss" not in record.readings[-1]:
+        return None
+    if record.last("loss") is not None:
+        return None
+    text = (
+        "The last loss is not a finite number. Try a lower learning rate, or clip the "
+        "gradient (--optim.clip-norm 1)."
+    )
+    return Finding("diverged", "bad", "Diverged", text)
+
+
+def _collapsed(record: Record) -> Finding | None:
+    """By the last reading; the first epoch of a run that goes on is too early."""
+    if not record.readings:
+        return None
+    last = record.readings[-1]
+    early = not record.finished and last["epoch"] <= 1
+    return None if early else find_collapse(last)
+
+
+def _unfinished(record: Record) -> Finding | None:
+    if record.finished:
+        return None
+    text = "There is no reading yet."
+    if record.readings:
+        of = "" if record.epochs is None else f" of {record.epochs:g}"
+        text = f"The last reading is at epoch {record.readings[-1]['epoch']:.4g}{of}."
+    text += " If it is not running any more, go on with:"
+    command = resume_command(record.folder)
+    return Finding("unfinished", "unsure", "Unfinished", text, command)
+
+
+def _learned(record: Record) -> Finding | None:
+    """By the linear probe where there is one, otherwise by the readings."""
+    before, after = (
+        record.scores.cell(features, "linear")
+        for features in ("untrained encoder", TRAINED)
+    )
+    if before is None or after is None:
+        broken = _diverged(record) or _collapsed(record)  # readings prove nothing then
+        return None if broken else _learned_by_readings(record)
+    was, now = before.mean, after.mean
+    gain = f"{100 * abs(now - was):.1f} points"
+    change = f"from {100 * was:.1f} % untrained to {100 * now:.1f} %"
+    if after.ends[0] > before.ends[1]:
+        text = f"The linear probe rose by {gain}, {change}."
+        return Finding("learned", "good", "It learned", text)
+    if was == 1:
+        text = (
+            "The linear probe is right on every test image already before training, so "
+            "the test part cannot show it: take one that is harder or larger."
+        )
+        return Finding("learned", "unsure", "Not known", text)
+    if now > was:
+        text = (
+            f"The linear probe rose by {gain}, {change}, which is within the margin of "
+            "this test part. Train longer or test on more images."
+        )
+        return Finding("learned", "unsure", "Perhaps it learned", text)
+    fell = f"fell by {gain}" if now < was else "stayed as it was"
+    text = (
+        f"The linear probe {fell}, {change}. Train longer, or look at the views: they "
+        "may remove what tells the classes apart."
+    )
+    return Finding("learned", "bad", "It did not learn what the labels ask for", text)
+
+
+def _learned_by_readings(record: Record) -> Finding:
+    """The bound over the last epoch beside the first reading."""
+    why = "There are no labels to score it by. " if record.labeled is False else ""
+    points = record.points("mi_nats")
+    if len(points) < 2:
+        text = f"{why}There are too few readings."
+        return Finding("learned", "unsure", "Not known yet", text)
+    start, end = points[0][1], _last_epoch(points)
+    accuracy, ceiling = record.points("accuracy"), record.last("mi_ceiling")
+    text = f"{why}The information bound went from {start:.2f} to {end:.2f} nats"
+    if accuracy and ceiling is not None:
+        chance = f"{100 * math.exp(-ceiling):.1f} %"
+        share = f"{100 * _last_epoch(accuracy):.1f} %"
+        text += f", contrastive accuracy to {share} (chance is {chance})"
+    text += "; means over the last epoch."
+    good = end - start > 0.1
+    title = "It learned" if good else "It did not learn"
+    if not record.finished:
+        title = "It is learning" if good else "It has not yet learned"
+    mood = "good" if good else "bad"
+    return Finding("learned", mood, f"{title} to tell images apart", text)
+
+
+def _last_epoch(points: list[tuple[float, float]]) -> float:
+    return fmean(value for epoch, value in points if epoch > points[-1][0] - 1)
+
+
+def _better_before(record: Record) -> Finding | None:
+    """The best epoch, chosen without the test part, is clearly ahead of the last."""
+    last = record.scores.cell(TRAINED, "linear")
+    best = record.scores.cell("best epoch", "linear")
+    if last is None or best is None or best.ends[0] <= last.ends[1]:
+        return None
+    pair = f"{100 * best.mean:.1f} % against {100 * last.mean:.1f} %"
+    text = (
+        f"The best epoch scores {pair} of the last by the linear probe. Use its "
+        "encoder, or train for fewer epochs."
+    )
+    return Finding("better_before", "unsure", "It was better before", text)
+
+
+def _behind_pixels(record: Record) -> Finding | None:
+    """Raw pixels, which cost nothing, do better."""
+    ahead = []
+    for protocol, name in (("knn", "kNN"), ("linear", "the linear probe")):
+        pixels = record.scores.cell("raw pixels", protocol)
+        trained = record.scores.cell(TRAINED, protocol)
+        if pixels is not None and trained is not None and pixels.mean > trained.mean:
+            pair = f"{100 * pixels.mean:.1f} % against {100 * trained.mean:.1f} %"
+            ahead.append(f"{name} ({pair})")
+    if not ahead:
+        return None
+    text = f"They score higher by {' and '.join(ahead)}. Training longer may help."
+    return Finding("behind_pixels", "unsure", "Raw pixels are ahead", text)

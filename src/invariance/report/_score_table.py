@@ -1,0 +1,169 @@
+"""A few figures at the top of the page, and the table of scores."""
+
+from collections.abc import Mapping
+
+from ..folder import TRAINED, Cell, Line, Record, Scores
+from ._html import Html, Missing, lines, table, tag
+from ._numbers import count, show_number
+
+BELOW = {
+    "raw pixels": "no training at all",
+    "untrained encoder": "before training",
+    TRAINED: "final epoch",
+    "best epoch": "chosen on training images",
+    "supervised twin": "trained on all labels",
+}
+
+
+def figures(run: Record) -> Html:
+    """The numbers to remember, large."""
+    scores, items = run.scores, []
+    for protocol, name in (("linear", "linear probe"), ("knn", "kNN")):
+        cell, was = (scores.cell(f, protocol) for f in (TRAINED, "untrained encoder"))
+        if cell is not None:
+            before = "" if was is None else f"untrained {show_number(was.mean, True)}"
+            items.append((name, show_number(cell.mean, True), before))
+    nats, ceiling = run.last("mi_nats"), run.last("mi_ceiling")
+    if nats is not None:
+        most = "" if ceiling is None else f"nats, of {ceiling:.2f} at most"
+        items.append(("shared information", f"{nats:.2f}", most or "nats"))
+    if (rank := run.last("effective_rank")) is not None:
+        items.append(
+            ("effective rank", show_number(rank), "directions the projections use")
+        )
+    if not items:
+        return Html()
+    pairs = [
+        tag(
+            "div",
+            tag("dt", name),
+            tag("dd", tag("b", value), tag("small", below)),
+        )
+        for name, value, below in items
+    ]
+    return tag("dl", lines(*pairs), class_="figures")
+
+
+def show_scores(run: Record) -> Html:
+    """The table of scores, or why there is none."""
+    if not run.rows:
+        return Missing(f"No scores: {why_no_scores(run)}.")
+    scores = run.scores
+    heads = {name: head(name) for name in scores.features}
+    return lines(score_table(scores, heads), *notes(run, scores))
+
+
+def why_no_scores(run: Record) -> str:
+    """What stands where scores would."""
+    if run.config.get("evaluate") is False:
+        return "evaluation was switched off"
+    if not run.finished:
+        return "the run is not finished"
+    if run.labeled is False:
+        return "there are no labels in these data"
+    return "there is no whole evaluation.jsonl"
+
+
+def head(features: str) -> Html:
+    """The heading of a column, with what the features are."""
+    below = BELOW.get(features)
+    return Html(tag("span", features) + (tag("small", below) if below else ""))
+
+
+def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:
+    """A line per protocol, a column per kind of features (or per run)."""
+    rows = [
+        [
+            title(line, with_data=line.data != scores.data),
+            *(
+                show_cell(line.cells[name], line.share, own=name == TRAINED)
+                if name in line.cells
+                else tag("span", "–", class_="none", aria_label="not measured")
+                for name in heads
+            ),
+        ]
+        for line in scores.lines
+    ]
+    return table(["", *heads.values()], rows, label="Scores", kind="numbers scores")
+
+
+def title(line: Line, *, with_data: bool) -> Html:
+    """What a line measures."""
+    on = f"on {line.data}" if with_data else ""
+    name = line.name[:1].upper() + line.name[1:] if line.name.islower() else line.name
+    detail = ", ".join(filter(None, [line.detail, on]))
+    return Html(tag("span", name) + tag("small", detail))
+
+
+def show_cell(cell: Cell, share: bool, own: bool = False) -> Html:
+    """A value, how sure it is, and a bar as long as it."""
+    value, below = show_score(cell.mean, share), ""
+    if cell.spread is not None:
+        value += f" ± {show_score(cell.spread, share)}"
+        below = count(len(cell.values), cell.repeated)
+    elif cell.interval is not None:
+        low, high = (show_score(end, share) for end in cell.interval)
+        below = f"{low} to {high}"
+    unit = " %" if share else ""
+    parts = (tag("span", value + unit, class_="value"), bar(cell), tag("small", below))
+    return tag("div", *parts, class_="own" if own else None)
+
+
+def show_score(value: float, share: bool) -> str:
+    """In per cent, or as it is.
+
+    >>> show_score(0.9384, True), show_score(0.9384, False)
+    ('93.8', '0.938')
+    """
+    return f"{100 * value:.1f}" if share else f"{value:.3f}"
+
+
+def bar(cell: Cell) -> Html:
+    """The value from 0 to 1, and a line over its interval."""
+    low, high = (100 * min(max(end, 0.0), 1.0) for end in cell.ends)
+    width = round(100 * min(max(cell.mean, 0.0), 1.0), 1)
+    parts = [
+        tag("rect", class_="track", width=100, height=3, y=2),
+        tag("rect", class_="fill", width=width, height=3, y=2),
+    ]
+    if high > low:
+        left, wide = round(low, 1), round(high - low, 1)
+        parts.append(tag("rect", class_="span", x=left, width=wide, height=7))
+    return tag(
+        "svg",
+        *parts,
+        class_="bar",
+        viewBox="0 0 100 7",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
+
+
+def notes(run: Record, scores: Scores) -> list[Html]:
+    """How the scores came about."""
+    texts = []
+    if scores.n_test is not None:
+        tested = count(scores.n_test, "test image")
+        texts.append(f"{tested} of {scores.data} that were never trained on.")
+    cells = [cell for line in scores.lines for cell in line.cells.values()]
+    if any(cell.interval for cell in cells):
+        texts.append(
+            "Below a value is its 95 % interval, which covers the draw of the test "
+            "images, not the seed of the training."
+        )
+    if any(cell.spread is not None for cell in cells):
+        texts.append("± is the standard deviation over draws or seeds.")
+    if TRAINED in scores.features and "best epoch" not in scores.features:
+        texts.append("The final epoch is scored; none was chosen by its score.")
+    both = [" ".join(texts), " ".join(scores.notes)]
+    return [tag("p", text, class_="note") for text in both if text]
+
+
+def summarize(run: Record) -> str:
+    """The run in a line."""
+    config = run.config
+    if not config:
+        return "The settings of this run are not known."
+    text = f"{config.get('method', '?')} on {config.get('data', '?')}"
+    text += f", {config.get('epochs', '?')} epochs"
+    return f"{text}, batches of {config.get('batch_size', '?')}"

@@ -1,0 +1,180 @@
+"""Readings that take more than one batch of rows: pools, gradients, probes."""
+
+import inspect
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..diagnostics import (
+    Reading,
+    gradient_signal_to_noise,
+    information_by_pool,
+    linear_r2,
+    sharpest_temperature,
+)
+from ..evaluation import linear_probe
+from ..objectives import OBJECTIVES
+from ..views import ViewSet, draw_parameters
+
+PAIRED = ("info_nce", "nt_xent", "dcl", "dhel", "flat_nce", "debiased")
+BATCHES = (16, 64, 256)
+WIDEST = 4096  # a gradient has as many numbers as this has squared
+FEWEST = 50  # rows that a probe is worth fitting on
+
+
+def pool_readings(
+    of: str,
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    temperature: float,
+    batch_size: int,
+) -> Iterator[Reading]:
+    """Information as a batch shows it and as the whole pool does."""
+    size = min(batch_size, len(u))
+    pooled = information_by_pool(
+        u, v, temperature=temperature, batch_size=size, factor=max(len(u) // size, 1)
+    )
+    yield Reading(
+        "information",
+        of,
+        pooled.batch_nats,
+        f"What one mini-batch shows at temperature {temperature:g}, on average over "
+        f"{len(u) // size} of them; none shows more than log {size}.",
+        unit="nats",
+        ceiling=pooled.batch_ceiling,
+        batch_size=size,
+    )
+    yield Reading(
+        "information",
+        of,
+        pooled.pool_nats,
+        pooled.sentence,
+        unit="nats",
+        ceiling=pooled.pool_ceiling,
+        n_pool=pooled.n_pool,
+    )
+    if len(u) < 8:
+        return
+    half = len(u) // 2
+    sharp = sharpest_temperature(u[:half], v[:half])
+    best = information_by_pool(
+        u[half:],
+        v[half:],
+        temperature=sharp,
+        batch_size=min(size, len(u) - half),
+        factor=max((len(u) - half) // size, 1),
+    )
+    yield Reading(
+        "information, sharpest temperature",
+        of,
+        best.pool_nats,
+        f"The same with {best.n_pool:,} candidates at temperature {sharp:g}, which one "
+        "half of the images chose and the other half was read with.",
+        unit="nats",
+        ceiling=best.pool_ceiling,
+    )
+
+
+def gradient_readings(
+    of: str,
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    temperature: float,
+    batch_size: int,
+) -> Iterator[Reading]:
+    """Signal to noise of the gradient for each objective and batch size."""
+    if u.shape[1] > WIDEST:
+        return
+    for name in PAIRED:
+        kind = OBJECTIVES[name]
+        assert "temperature" in inspect.signature(kind).parameters
+        objective = kind(temperature=temperature)
+        for size in sorted({*BATCHES, batch_size}):
+            if len(u) < 4 * size:  # fewer batches say nothing about their noise
+                continue
+            value = gradient_signal_to_noise(u, v, objective, batch_size=size)
+            yield Reading(
+                "gradient signal to noise",
+                of,
+                value,
+                f"With batches of {size}, {name}'s mean gradient is {value:.2f} times "
+                "as long as the noise of one batch.",
+                objective=name,
+                batch_size=size,
+            )
+
+
+def augmentation_readings(
+    h: Float[Tensor, "n e"],
+    z: Float[Tensor, "n d"] | None,
+    labels: Int[Tensor, " n"] | None,
+    views: ViewSet,
+    shape: tuple[int, int, int],
+    samples: Int[Tensor, " n"],
+    seed: int,
+    epoch: int,
+) -> Iterator[Reading]:
+    """How much of each augmentation can be read off h and off z, and of the class."""
+    if len(h) < FEWEST:
+        return
+    parameters = draw_parameters(views, shape, samples=samples, seed=seed, epoch=epoch)
+    kinds = {"h": h} if z is None else {"h": h, "z": z}
+    if parameters:
+        targets = torch.stack(list(parameters.values()), 1)
+        scores = {of: linear_r2(rows, targets) for of, rows in kinds.items()}
+        for i, name in enumerate(parameters):
+            for of in kinds:
+                value = scores[of][i]
+                yield Reading(
+                    "augmentation kept",
+                    of,
+                    value,
+                    sentence(name, value, of),
+                    ceiling=1.0,
+                    augmentation=name,
+                )
+        mean = {of: sum(max(r, 0.0) for r in s) / len(s) for of, s in scores.items()}
+        for of, value in mean.items():
+            yield Reading(
+                "augmentations kept, mean",
+                of,
+                value,
+                describe_loss(mean, of),
+                ceiling=1.0,
+            )
+    if labels is not None and len(labels.unique()) > 1:
+        half = len(h) // 2
+        for of, rows in kinds.items():
+            score = linear_probe(rows[:half], labels[:half], rows[half:], labels[half:])
+            yield Reading(
+                "class kept",
+                of,
+                score.value,
+                f"A linear probe reads the class of a view from {of} in "
+                f"{100 * score.value:.0f} % of the images (fitted on {half:,}).",
+                ceiling=1.0,
+            )
+
+
+def sentence(name: str, value: float, of: str) -> str:
+    """One augmentation's R² in words."""
+    much = "nothing" if value < 0.05 else f"{100 * value:.0f} %"
+    return f"A linear map reads {much} of the variance of {name} off {of}."
+
+
+def describe_loss(mean: dict[str, float], of: str) -> str:
+    """What the head does to the augmentations, in words."""
+    if "z" not in mean:
+        return f"On average {100 * mean[of]:.0f} % of an augmentation is read off {of}."
+    lost = mean["h"] - mean["z"]
+    what = (
+        f"the head throws {100 * lost / max(mean['h'], 1e-9):.0f} % of that away"
+        if lost > 0.01
+        else "the head throws none of that away"
+    )
+    return (
+        f"On average {100 * mean['h']:.0f} % of an augmentation is read off h and "
+        f"{100 * mean['z']:.0f} % off z: {what}."
+    )

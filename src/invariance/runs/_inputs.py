@@ -1,0 +1,206 @@
+"""What embed, search and export are given: an encoder, and images for it to look at."""
+
+import copy
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..data import (
+    Items,
+    StreamedImages,
+    default_shape,
+    load,
+    row_names,
+    show_path,
+)
+from ..encoders import Encoder
+from ..errors import SettingError, ShapeError
+from ..folder import ENCODER, resume_command
+from ..training import load as load_encoder
+
+SAMPLED = 64  # images that stand for those that are not files
+
+
+def open_encoder(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
+    """From a run, its folder, a file or a module to an encoder ready to use.
+
+    Also gives what there is to tell about it. A run folder without a finished encoder
+    gives that of its newest checkpoint.
+    """
+    if isinstance(run_or_encoder, Encoder):
+        return copy.deepcopy(run_or_encoder).eval(), ()  # the caller's stays as it is
+    if isinstance(run_or_encoder, nn.Module):
+        raise SettingError(
+            f"{type(run_or_encoder).__name__} does not say which images it takes: wrap "
+            "it as invariance.encoders.Encoder(module, input_shape=(3, 32, 32))."
+        )
+    encoder = load_encoder(run_or_encoder)
+    path = Path(getattr(run_or_encoder, "folder", run_or_encoder)).expanduser()
+    shape = "x".join(map(str, encoder.input_shape))
+    notes = [
+        f"{path} is {encoder.name}: images of {shape} in, {encoder.width} features out."
+    ]
+    if path.is_dir() and not (path / ENCODER).exists():
+        notes.append(
+            f"{path} is unfinished: its newest checkpoint is used. "
+            f"'{resume_command(path)}' finishes it."
+        )
+    return encoder, tuple(notes)
+
+
+def mark_encoder(encoder: Encoder) -> str:
+    """A short mark of the weights: the same for the same encoder, wherever it lies."""
+    mark = hashlib.blake2b(digest_size=16)
+    for key, value in sorted(encoder.state_dict().items()):
+        mark.update(f"{key} {tuple(value.shape)} {value.dtype}".encode())
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        mark.update(flat.view(torch.uint8).numpy().tobytes())
+    return mark.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class NamedImages:
+    """Images by number, each with a name.
+
+    Attributes:
+        items: the images, in the shape that the encoder takes.
+        title: what the data are called in messages.
+        data: what the data can be opened by again; None for an object in memory.
+        folder: where the names are paths in, if they are paths.
+        unreadable: images already known to be broken, which have no number.
+        notes: how many there are, what becomes of them, and what was left out.
+    """
+
+    items: Items
+    title: str
+    names: Sequence[str]
+    class_names: tuple[str, ...]
+    data: str | None
+    folder: Path | None
+    workers: int
+    unreadable: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def open_images(
+    data: Any,
+    shape: tuple[int, ...],
+    *,
+    split: str = "all",
+    limit: int | None = None,
+    workers: int | None = None,
+    data_root: str | Path | None = None,
+    max_bad_fraction: float | int = 0.2,
+) -> NamedImages:
+    """Images with the channels and the size of ``shape``, an encoder's input."""
+    if len(shape) != 3 or shape[1] != shape[2]:
+        raise ShapeError(
+            f"This encoder takes samples of shape {tuple(shape)}: only encoders of "
+            "square images (channels, size, size) can be given image data."
+        )
+    if limit is not None and limit < 1:
+        raise SettingError(f"limit is 1 or more: got {limit}.")
+    source = load(
+        data,
+        split=split,
+        image_size=shape[-1],
+        channels=shape[0],
+        n=limit,
+        storage="streamed",
+        data_root=data_root,
+        workers=workers,
+        max_bad_fraction=float(max_bad_fraction),
+    )
+    assert isinstance(source, StreamedImages)
+    items = source.items
+    path = Path(data).expanduser() if isinstance(data, str | Path) else None
+    are_files = items.paths is not None
+    fit = describe_fit(data, items, data_root)
+    if workers is None:  # to copy the images of an array is no work for more processes
+        workers = source.workers if are_files else 0
+    return NamedImages(
+        items,
+        source.name,
+        names=[spell_bytes(name) for name in row_names(items)],
+        class_names=items.class_names,
+        data=None if path is None else str(path.resolve() if path.exists() else data),
+        folder=path if are_files and path is not None and path.is_dir() else None,
+        workers=workers,
+        unreadable={spell_bytes(k): why for k, why in source.unreadable.items()},
+        notes=(
+            f"{source.name} has {len(items):,} images, {fit}",
+            *(str(note) for note in source.notes if note.kind == "left out"),
+        ),
+    )
+
+
+def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:
+    """What becomes of the images before the encoder sees them."""
+    shape = "x".join(map(str, items.shape))
+    if items.paths is not None:
+        return (
+            f"each brought to {shape}, the input of the encoder (shorter side resized, "
+            "center cut out)."
+        )
+    before = items.shape
+    if isinstance(data, str | Path | np.ndarray | Tensor):  # what can be read twice
+        before = default_shape(data, data_root=data_root)
+    if before == items.shape:
+        return f"of {shape}."
+    was = "x".join(map(str, before))
+    return f"of {was}: brought to {shape}, the input of the encoder."
+
+
+def mark_images(images: NamedImages) -> str:
+    """A short mark that changes when the images do: names, labels, sizes and dates.
+
+    Images that are not files are marked by an even sample of them.
+    """
+    mark = hashlib.blake2b(digest_size=16)
+    mark.update(repr((len(images), images.items.shape)).encode())
+    if images.items.labels is not None:
+        mark.update(images.items.labels.numpy().tobytes())
+    if images.folder is not None:
+        for path in images.items.paths or ():
+            status = (images.folder / path).stat()
+            line = (os.fsencode(path), status.st_size, status.st_mtime_ns)
+            mark.update(repr(line).encode())
+        return mark.hexdigest()
+    if images.data is not None and (file := Path(images.data)).is_file():
+        mark.update(repr((file.stat().st_size, file.stat().st_mtime_ns)).encode())
+    step = max(1, len(images) // SAMPLED)
+    for i in range(0, len(images), step):
+        try:
+            mark.update(images.items.read(i)[0].numpy().tobytes())
+        except Exception:  # a data set of one's own may raise anything
+            mark.update(b"unreadable")
+    return mark.hexdigest()
+
+
+def spell_bytes(name: str) -> str:
+    r"""A name that every file format can hold: bytes that are no text are spelled out.
+
+    >>> spell_bytes("a\udcff.png")
+    'a\\xff.png'
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def on_one_line(name: str) -> str:
+    r"""A name that is safe to print: what would move the cursor is spelled out.
+
+    >>> on_one_line("a\n\x1b[31mb.png")
+    'a\\n\\x1b[31mb.png'
+    """
+    text = show_path(name)
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,228 @@
+"""A run folder, opened: its settings, encoders, learner, and the data to judge them."""
+
+import copy
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..data import ImageSource, data_exists, default_shape, load
+from ..encoders import Encoder, build_encoder, standardize
+from ..errors import DataError, InvarianceError, SettingError
+from ..folder import (
+    BEST_ENCODER,
+    CHECKPOINTS,
+    read_environment,
+    read_settings,
+    require_run,
+)
+from ..methods import METHODS, Learner
+from ..training import (
+    Plan,
+    Run,
+    Train,
+    keep_random_states,
+    make_plan,
+    make_views,
+    newest_checkpoint,
+    read_encoder,
+    seed_all,
+    start_weights_from,
+)
+from ..training import load as load_encoder
+from ..views import ViewSet
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """What a run folder holds that evaluation needs."""
+
+    folder: Path
+    settings: Train
+    encoder: Encoder
+    best: tuple[Encoder, int] | None
+    """The encoder of the best epoch, and its number."""
+    custom: bool
+    """Whether the encoder is a module of the user's own."""
+    from_python: bool
+    """Whether it was trained on an object, which only its maker can hand over again."""
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return self.folder.resolve().name
+
+
+def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> OpenRun:
+    """Open a run, or say what is missing.
+
+    Args:
+        run: A run folder, or what ``train`` returned.
+        network: The module itself, when the run was trained on one of your own.
+    """
+    folder = folder_of(run)
+    require_run(folder)
+    settings = read_settings(folder, Train)
+    encoder = load_encoder(folder, network=copy.deepcopy(network))
+    best, path = None, folder / BEST_ENCODER
+    if path.exists():
+        about, _ = read_encoder(path)
+        kept = load_encoder(path, network=copy.deepcopy(network))
+        best = kept, int(about.get("epoch", 0))
+    from_python = "data" in read_environment(folder)
+    return OpenRun(folder, settings, encoder, best, network is not None, from_python)
+
+
+def folder_of(run: str | Path | Run) -> Path:
+    """Where a run is."""
+    if not isinstance(run, str | Path | Run):
+        raise SettingError(
+            f"A run is a folder or what train returned: got {type(run).__name__}."
+        )
+    return run.folder if isinstance(run, Run) else Path(run).expanduser()
+
+
+def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str]:
+    """The encoder as it was before training, or None and a sentence that says why."""
+    settings, (channels, size, *_) = run.settings, run.encoder.input_shape
+    if run.custom:
+        why = "The first weights of a module of your own are not kept"
+        return None, f"{why}: the untrained encoder is left out."
+    try:
+        with keep_random_states():
+            seed_all(settings.seed)
+            encoder = build_encoder(
+                run.encoder.name,
+                channels=channels,
+                image_size=size,
+                pretrained=settings.pretrained,
+            )
+            first: Any = run.encoder.network[0]  # type: ignore[index]
+            mean, std = (x.flatten().tolist() for x in (first.mean, first.std))
+            encoder = standardize(encoder, mean, std)
+            if settings.start_from:
+                encoder = start_weights_from(settings.start_from, encoder, None)
+    except (InvarianceError, OSError, RuntimeError) as cause:
+        why = " ".join(str(cause).split())
+        return None, f"The untrained encoder is left out: {why}"
+    return encoder.eval(), ""
+
+
+def load_part(
+    run: OpenRun,
+    data: Any,
+    split: str,
+    *,
+    device: Any = "cpu",
+    data_root: str | None = None,
+    n: int | None = None,
+) -> tuple[ImageSource, tuple[str, ...]]:
+    """One part of a run's data or of others, and what a reader should know of it."""
+    settings, (channels, size, *_) = run.settings, run.encoder.input_shape
+    own = data is None
+    if own and run.from_python:
+        raise DataError(
+            f"{run.name} was trained on an object given in Python, which a run folder "
+            "cannot keep: name data with --data, or pass data= in Python."
+        )
+    if own and not data_exists(settings.data):
+        raise DataError(
+            f"{run.name} was trained on {settings.data!r}, which is not there (any "
+            "more, or from here): put it back, or say with --data FOLDER where it is "
+            "now or what to use instead (data= in Python)."
+        )
+    if channels not in (1, 3):
+        raise DataError(
+            f"The encoder of {run.name} takes images of {channels} channels; only grey "
+            "and color images can be loaded for it."
+        )
+    data_root = data_root or settings.data_root
+    data = settings.data if own else data
+    source = load(
+        data,
+        split=split,
+        image_size=size,
+        channels=channels,
+        n=(settings.limit if own and split == "train" else None) if n is None else n,
+        data_root=data_root,
+        device=device,
+    )
+    notes = [str(note) for note in source.notes if note.kind == "unreadable"]
+    if not own:
+        notes = [*_conversion(data, source, data_root), *notes]
+    return source, tuple(notes)
+
+
+def _conversion(data: Any, source: ImageSource, data_root: str | None) -> list[str]:
+    """A sentence if the images are not of the shape that the encoder takes."""
+    before, after = default_shape(data, data_root=data_root), source.shape
+    if before == after:
+        return []
+    changes = ["resized"] * (before[1:] != after[1:])
+    if before[0] != after[0]:
+        grey = after[0] == 1
+        changes.append("turned to grey" if grey else "given three equal channels")
+    a, b = ("x".join(map(str, shape)) for shape in (before, after))
+    how = " and ".join(changes)
+    return [f"Images of {source.name} were {how}: {a}, the encoder takes {b}."]
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """What trained, or as much of it as can be had."""
+
+    learner: Learner | None
+    """None where the head cannot be rebuilt; ``why`` says the reason."""
+    views: ViewSet
+    why: str = ""
+
+
+def rebuild_learner(
+    run: OpenRun, source: ImageSource, data: Any, device: Any
+) -> Rebuilt:
+    """The learner of a run as its newest checkpoint left it, and its views.
+
+    Args:
+        run: The run.
+        source: Images to be looked at, of the encoder's size.
+        data: An object it was trained on, if it was one.
+        device: Where the learner goes.
+    """
+    try:
+        plan, why = _load_plan(run, data, device)
+    except InvarianceError as cause:
+        plan, why = None, str(cause)
+    if plan is not None:
+        return Rebuilt(plan.learner.to(device).eval(), plan.views)
+    settings = run.settings
+    method = METHODS.get(settings.method, METHODS["simclr"])
+    recipe = settings.views if settings.views != "auto" else method.views
+    is_shapes = settings.data == "shapes" and not run.from_python
+    views = make_views(recipe, method, source, is_shapes=is_shapes)
+    return Rebuilt(None, views, f"The head cannot be rebuilt, so z is left out: {why}")
+
+
+def _load_plan(run: OpenRun, data: Any, device: Any) -> tuple[Plan | None, str]:
+    """The run's plan with its trained weights, or why there is none."""
+    state = newest_checkpoint(run.folder / CHECKPOINTS, map_location=device)
+    if state is None:
+        return None, "the run has no checkpoint."
+    # every weight comes from the checkpoint: nothing to fetch, nothing to start from
+    settings = dataclasses.replace(run.settings, start_from=None, pretrained=False)
+    inside = run.encoder.network[1]  # type: ignore[index]
+    try:
+        with keep_random_states():
+            plan = make_plan(
+                settings,
+                data=data if run.from_python else None,
+                encoder=inside,
+                device=device,
+            )
+        plan.learner.load_state_dict(state["learner"])
+        if plan.controller is not None:
+            plan.controller.load_state_dict(state["controller"])
+    except RuntimeError as cause:
+        return None, " ".join(str(cause).split())
+    return plan, ""

@@ -1,0 +1,197 @@
+"""The pictures of a run: what the report's map, neighbours and views are made from.
+
+    gallery/gallery.json    names, labels, clusters, places on the map, neighbors
+            thumbnails.jpg  all pictures on one sheet, row by row
+            views.png       some pictures, and below each the views of it
+
+Features h of at most 2,000 images, evenly spread over the test part (the training data
+where there is none), are compared by cosine. The map is t-SNE of their first principal
+components. Everything is computed from fixed seeds in one thread, so that the same
+encoder gives the same gallery.
+"""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped, UInt8
+from PIL import Image
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
+
+from ..data import ImageSource
+from ..errors import InvarianceError
+from ..evaluation import encode_batch, spread_rows
+from ..folder import GALLERY, write_whole
+from ._plan import Plan
+
+MOST = 2000
+THUMBNAIL = 64  # pixels, at most
+COLUMNS = 50
+NEIGHBORS = 10
+CLUSTERS = 10  # where no labels say how many
+CHUNK = 250
+VIEWED = 10  # pictures whose views are shown
+VIEW = 96  # pixels, at most
+GAP = 4
+
+
+def write_gallery(
+    plan: Plan, encoder: nn.Module, folder: Path, device: Any
+) -> str | None:
+    """Write ``gallery/`` into a run folder; what stood in the way, in words, or None.
+
+    A run is complete without it, so a full disk or a lost picture ends nothing.
+    """
+    try:
+        return _write(plan, encoder, folder / GALLERY, device)
+    except (InvarianceError, OSError) as cause:
+        return f"The report has no pictures: {cause}"
+
+
+def _write(plan: Plan, encoder: nn.Module, place: Path, device: Any) -> str | None:
+    source, part = (plan.source, "train") if plan.test is None else (plan.test, "test")
+    rows = spread_rows(len(source), MOST)
+    sheet, h = pictures_and_features(source, rows, encoder, device)
+    if not np.isfinite(h).all():
+        return "The report has no pictures: some features are not finite numbers."
+    place.mkdir(exist_ok=True)
+    # all colors at full resolution: half of it would run from one picture to the next
+    sheet.save(place / "thumbnails.jpg", quality=88, subsampling=0, optimize=True)
+    view_sheet(plan, device).save(place / "views.png", optimize=True)
+    labels = None if source.labels is None else source.labels.cpu()[rows].tolist()
+    paths, numbers = source.paths, rows.tolist()
+    names = [paths[i] if paths else f"image {i}" for i in numbers]
+    classes = len(set(labels)) if labels else CLUSTERS
+    columns = min(COLUMNS, len(rows))
+    about = {
+        "size": sheet.width // columns,
+        "columns": columns,
+        "count": len(rows),
+        "of": len(source),
+        "source": part,
+        "names": names,
+        "labels": labels,
+        "class_names": list(source.class_names),
+        **arrange(h, classes),
+    }
+    # last: where it is, the pictures are whole. A file's name may hold what no
+    # encoding can write, so everything but ASCII is escaped
+    text = json.dumps(about).encode("ascii")
+    advice = "The report of this run has no pictures."
+    write_whole(place / "gallery.json", text, advice=advice)
+    return None
+
+
+def arrange(h: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
+    """Clusters, places on a map, and nearest neighbours with their cosines."""
+    length = np.linalg.norm(h, axis=1, keepdims=True)
+    unit = h / np.maximum(length, 1e-12)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -np.inf)
+    near = np.argsort(-cosines, axis=1, kind="stable")[:, : min(NEIGHBORS, len(h) - 1)]
+    scores = np.take_along_axis(cosines, near, axis=1)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer distinct rows than clusters is no harm
+        k = min(n_clusters, len(h))
+        clusters = KMeans(k, n_init=3, random_state=0).fit_predict(unit)
+        places = lay_out(unit)
+    return {
+        "clusters": clusters.tolist(),
+        "map": np.round(places.astype(np.float64), 3).tolist(),
+        "neighbours": near.tolist(),
+        "scores": np.round(scores.astype(np.float64), 4).tolist(),
+    }
+
+
+def lay_out(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
+    """Two coordinates per row: principal components, then t-SNE where it has enough."""
+    n, width = unit.shape
+    centered = unit - unit.mean(0)
+    if n < 2 or np.abs(centered).max() < 1e-6:  # all the same: there is nothing to map
+        return np.zeros((n, 2), dtype=np.float32)
+    parts = PCA(min(50, n, width), svd_solver="full").fit_transform(centered)
+    if n < 10:
+        parts = np.pad(parts, ((0, 0), (0, max(0, 2 - parts.shape[1]))))
+        return parts[:, :2].astype(np.float32)
+    init = "pca" if parts.shape[1] > 1 else "random"
+    tsne = TSNE(perplexity=min(30.0, (n - 1) / 3), init=init, random_state=0)
+    return tsne.fit_transform(parts.astype(np.float32))
+
+
+@torch.no_grad()
+def pictures_and_features(
+    source: ImageSource, rows: Tensor, encoder: nn.Module, device: Any
+) -> tuple[Image.Image, Float[np.ndarray, "n e"]]:
+    """One pass over the images: a sheet of thumbnails, and the features of each."""
+    size = min(THUMBNAIL, max(source.shape[1:]))
+    columns = min(COLUMNS, len(rows))
+    sheet = Image.new("RGB", (columns * size, -(-len(rows) // columns) * size))
+    features: list[Tensor] = []
+    k = 0
+    for images in source.batches(rows.split(CHUNK), device=device):
+        features.append(encode_batch(encoder, images).flatten(1))
+        for image in images.cpu():
+            spot = (k % columns * size, k // columns * size)
+            sheet.paste(fit_square(picture(image), size), spot)
+            k += 1
+    return sheet, torch.cat(features).numpy()
+
+
+def view_sheet(plan: Plan, device: Any) -> Image.Image:
+    """A column per picture: itself, then its views as the encoder saw them at first."""
+    source, n = plan.source, min(VIEWED, len(plan.source))
+    rows = spread_rows(len(source), n)
+    images = next(iter(source.batches([rows], device=device)))
+    views = plan.views(images, samples=rows, seed=plan.settings.seed, epoch=0)
+    side = max(max(batch.shape[2:]) for batch in (images, *views))
+    # every view keeps its size beside the others, so that small crops look small
+    scale = min(VIEW / side, max(1, VIEW // side))
+    cell = round(scale * side)
+    lines = [images, *views]
+    whole = (n * (cell + GAP) - GAP, len(lines) * (cell + GAP) - GAP)
+    sheet = Image.new("RGBA", whole)
+    for i, line in enumerate(lines):
+        for k, image in enumerate(line.cpu()):
+            size = max(1, round(scale * max(image.shape[1:])))
+            small, margin = fit_square(picture(image), size), (cell - size) // 2
+            spot = (k * (cell + GAP) + margin, i * (cell + GAP) + margin)
+            sheet.paste(small, spot)
+    return sheet
+
+
+def picture(image: Shaped[Tensor, "c h w"]) -> Image.Image:
+    """A tensor as a picture: grey, or the first three of its channels."""
+    channels = image[:3] if len(image) >= 3 else image[:1].expand(3, -1, -1)
+    return Image.fromarray(as_bytes(channels).permute(1, 2, 0).contiguous().numpy())
+
+
+def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:
+    """Floats in [0, 1] as bytes; others, as after a normalization, from end to end."""
+    if image.dtype == torch.uint8:
+        return image
+    image = image.float().nan_to_num(0, 0, 0)
+    low, high = image.min(), image.max()
+    if low < -0.01 or high > 1.01:
+        image = (image - low) / (high - low)
+    return (255 * image).round().clamp(0, 255).to(torch.uint8)
+
+
+def fit_square(image: Image.Image, size: int) -> Image.Image:
+    """The whole picture in a square, never cut; pixels stay pixels when enlarged."""
+    scale = size / max(image.size)
+    width, height = (max(1, round(scale * side)) for side in image.size)
+    if (width, height) != image.size:
+        how = Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST
+        image = image.resize((width, height), how)
+    if image.size == (size, size):
+        return image
+    square = Image.new("RGB", (size, size))
+    square.paste(image, ((size - image.width) // 2, (size - image.height) // 2))
+    return square

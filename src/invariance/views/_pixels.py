@@ -1,0 +1,98 @@
+r"""Every pixel shifted and scaled.
+
+Noise: $x \leftarrow [\,x + \sigma\,\varepsilon\,]_0^1$.
+Normalize: $x \leftarrow (x - \text{mean}) / \text{std}$ for each channel.
+"""
+
+from dataclasses import dataclass
+
+from ..errors import SettingError, ShapeError
+from ._augmentation import (
+    Images,
+    Number,
+    Operation,
+    Range,
+    Shape,
+    between,
+    check_range,
+    numbers,
+    per_image,
+)
+from ._draws import Draws
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Operation):
+    """Normal noise with a standard deviation drawn from `sigma`, then clamped.
+
+    Parameters are the noise itself, already multiplied by its standard deviation.
+
+    >>> import torch
+    >>> from invariance.views import Draws, GaussianNoise
+    >>> draws = Draws(seed=0, epoch=0, samples=torch.arange(2), view=0)
+    >>> gray = torch.full((2, 3, 16, 16), 0.5)
+    >>> spread = GaussianNoise(sigma=0.1)(gray, draws).std()
+    >>> 0.09 < float(spread) < 0.11
+    True
+    """
+
+    sigma: Number | Range = 0.1
+    clip: bool = True
+
+    def __post_init__(self) -> None:
+        check_range("GaussianNoise: sigma", self._range(), 0, float("inf"))
+
+    def draw(self, draws: Draws, shape: Shape) -> Images:
+        """The noise of each image."""
+        sigma = between(draws.uniform(1)[:, 0], self._range())
+        return draws.image_noise(shape[1:]) * per_image(sigma)
+
+    def apply(self, images: Images, parameters: Images) -> Images:
+        """The images with the noise on them."""
+        noisy = images + parameters.to(images.device, non_blocking=True)
+        return noisy.clamp_(0, 1) if self.clip else noisy
+
+    def __call__(self, images: Images, draws: Draws) -> Images:
+        """Draw on the images' device: noise is as large as they are; then apply."""
+        return self.apply(images, self.draw(draws.to(images.device), images.shape))
+
+    def _range(self) -> Range:
+        return self.sigma if isinstance(self.sigma, tuple) else (self.sigma, self.sigma)
+
+
+@dataclass(frozen=True)
+class Normalize(Operation):
+    """The same mean and standard deviation for every image, one number per channel.
+
+    >>> import torch
+    >>> from invariance.views import Normalize
+    >>> half = torch.full((1, 3, 1, 1), 0.75)
+    >>> Normalize((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)).apply(half).flatten().tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    mean: tuple[Number, ...]
+    std: tuple[Number, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.mean) != len(self.std) or not all(s > 0 for s in self.std):
+            raise SettingError(
+                "Normalize needs a mean and a std above 0 for each channel: got "
+                f"mean={self.mean}, std={self.std}."
+            )
+
+    def draw(self, draws: Draws, shape: Shape) -> None:
+        """Nothing is random here."""
+
+    def apply(self, images: Images, parameters: None = None) -> Images:
+        """The images normalized."""
+        if images.shape[1] != len(self.mean):
+            raise ShapeError(
+                f"Normalize has {len(self.mean)} channels, the images have "
+                f"{images.shape[1]}: give mean and std one number for each channel."
+            )
+        scale = numbers([1 / s for s in self.std], images)
+        shift = numbers(
+            [-m / s for m, s in zip(self.mean, self.std, strict=True)], images
+        )
+        return (images * scale.view(-1, 1, 1)).add_(shift.view(-1, 1, 1))

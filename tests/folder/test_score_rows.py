@@ -1,0 +1,46 @@
+"""Rows of evaluation.jsonl: later answers replace earlier ones."""
+
+import json
+
+from invariance.evaluation import Score, make_row
+from invariance.folder import add_rows, read_rows
+
+
+def row(value, **changes):
+    settings = {"k": 20, "n_train": 50} | changes.pop("settings", {})
+    score = Score("knn", value, 10, (0.1, 0.9), settings, ("A note.",))
+    return make_row(score, features="raw pixels", data="shapes") | changes
+
+
+def test_what_a_row_holds():
+    assert json.loads(json.dumps(row(0.5))) == {
+        "features": "raw pixels",
+        "protocol": "knn",
+        "metric": "accuracy",
+        "data": "shapes",
+        "value": 0.5,
+        "interval": [0.1, 0.9],
+        "n_test": 10,
+        "seed": 0,
+        "epoch": None,
+        "settings": {"k": 20, "n_train": 50},
+        "notes": ["A note."],
+    }
+
+
+def test_a_later_answer_replaces_an_earlier_one(tmp_path):
+    path = tmp_path / "evaluation.jsonl"
+    path.write_bytes(add_rows(path, [row(0.1), row(0.2, seed=1)]))
+    kept = [row(0.3, settings={"n_train": 99}), row(0.4, data="other")]
+    path.write_bytes(add_rows(path, kept))
+    assert [r["value"] for r in read_rows(path)] == [0.2, 0.3, 0.4]
+    asked = row(0.5, settings={"k": 5})  # another question
+    path.write_bytes(add_rows(path, [asked]))
+    assert [r["value"] for r in read_rows(path)] == [0.2, 0.3, 0.4, 0.5]
+
+
+def test_broken_lines_are_passed_over(tmp_path):
+    path = tmp_path / "evaluation.jsonl"
+    good = json.dumps(row(0.1))
+    path.write_text(f'{good}\n[1]\n\n{{"features": "x", "val')
+    assert read_rows(path) == [row(0.1)]

@@ -1,0 +1,131 @@
+"""The sentence that a number deserves."""
+
+import pytest
+from tests.made_runs import N_READINGS, gallery, reading, score, scores
+
+from invariance.folder import judge, read_record, read_verdict, write_verdict
+
+
+@pytest.fixture
+def words(made):
+    """What is found about a made-up run: (mood, word) pairs and all the text."""
+
+    def find(**changes):
+        found = judge(read_record(made(**changes)))
+        text = " ".join(f"{f.text} {f.command}" for f in found)
+        return [(f.mood, f.title) for f in found], text
+
+    return find
+
+
+def ending(**changes):
+    """Metrics of a run whose last reading is another."""
+    rows = [reading(k) for k in range(1, N_READINGS + 1)]
+    return [*rows[:-1], rows[-1] | changes]
+
+
+def test_it_learned(words):
+    found, text = words()
+    assert found == [("good", "It learned")]
+    assert "rose by 30.0 points, from 30.0 % untrained to 60.0 %" in text
+
+
+@pytest.mark.parametrize(
+    ("trained", "word", "text"),
+    [
+        (0.34, "Perhaps it learned", "within the margin"),
+        (0.30, "It did not learn what the labels ask for", "stayed as it was"),
+        (0.25, "It did not learn what the labels ask for", "fell by 5.0 points"),
+    ],
+)
+def test_scores_that_prove_little(words, trained, word, text):
+    found, said = words(evaluation=scores(trained=trained))
+    assert found[0][1] == word and text in said
+
+
+def test_a_test_part_that_was_right_before_proves_nothing(words):
+    found, text = words(evaluation=scores(untrained=1.0, trained=1.0))
+    assert found == [("unsure", "Not known")] and "before training" in text
+
+
+def test_raw_pixels_ahead(words):
+    found, text = words(evaluation=scores(pixels=0.7))
+    assert found == [("good", "It learned"), ("unsure", "Raw pixels are ahead")]
+    assert "kNN (70.0 % against 60.0 %) and the linear probe" in text
+
+
+@pytest.mark.parametrize(("best", "said"), [(0.62, False), (0.9, True)])
+def test_a_best_epoch_that_is_clearly_ahead(words, best, said):
+    found, text = words(evaluation=[*scores(), score("best epoch", best)])
+    assert (("unsure", "It was better before") in found) == said
+    assert ("90.0 % against 60.0 %" in text) == said
+
+
+@pytest.mark.parametrize("sick", [{"spread": 0.02}, {"effective_rank": 1.1}])
+def test_collapse_comes_first(words, sick):
+    found, text = words(metrics=ending(**sick))
+    assert found[0] == ("bad", "Collapsed") and "nearly the same" in text
+
+
+def test_a_collapsed_run_has_learned_nothing(words):
+    found, _ = words(metrics=ending(spread=0.02), evaluation=[])
+    assert found == [("bad", "Collapsed")]
+
+
+def test_the_first_epoch_is_too_early_for_collapse(words):
+    found, _ = words(metrics=[reading(1, spread=0.01)], finished=False)
+    assert ("bad", "Collapsed") not in found
+
+
+def test_saturation(words):
+    found, text = words(metrics=ending(mi_nats=4.1))
+    assert found[-1] == ("unsure", "Saturated") and "log n = 4.16" in text
+
+
+def test_divergence(words):
+    found, _ = words(metrics=ending(loss=float("nan")))
+    assert found[0] == ("bad", "Diverged")
+
+
+def test_an_unfinished_run_says_how_to_go_on(words):
+    metrics = [reading(k) for k in range(1, 8)]
+    found, text = words(name="my run", metrics=metrics, evaluation=None, finished=False)
+    assert found == [
+        ("unsure", "Unfinished"),
+        ("good", "It is learning to tell images apart"),
+    ]
+    assert "epoch 1.4 of 4." in text and "my run'" in text
+
+
+def test_without_labels_the_readings_decide(words):
+    found, text = words(evaluation=[], gallery=gallery(labels=False))
+    assert found == [("good", "It learned to tell images apart")]
+    assert "no labels" in text and "chance is 1.6 %" in text
+
+
+def test_readings_that_stay_where_they_were(words):
+    flat = [reading(k, mi_nats=0.05) for k in range(1, 21)]
+    found, _ = words(evaluation=None, metrics=flat)
+    assert found == [("bad", "It did not learn to tell images apart")]
+
+
+def test_nothing_to_go_by(words):
+    found, _ = words(evaluation=None, metrics=None)
+    assert found == [("unsure", "Not known yet")]
+
+
+def test_what_is_stored_is_what_is_shown(made):
+    folder = made()
+    stored = write_verdict(folder)
+    assert [f.title for f in stored] == ["It learned"]
+    assert read_verdict(read_record(folder)) == stored
+    path = folder / "verdict.json"
+    path.write_text(path.read_text().replace("It learned", "As stored"))
+    assert read_verdict(read_record(folder))[0].title == "As stored"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '[{"kind": 1}]', "[3]", '[{"mood'])
+def test_a_broken_verdict_is_judged_anew(made, text):
+    folder = made()
+    (folder / "verdict.json").write_text(text)
+    assert read_verdict(read_record(folder))[0].title == "It learned"

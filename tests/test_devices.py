@@ -1,0 +1,56 @@
+"""One choice of device, and one sentence where it cannot be had."""
+
+import pytest
+import torch
+
+from invariance.devices import choose_device
+from invariance.errors import SettingError
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Pretend to have just these kinds of GPU."""
+
+    def have(*kinds):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in kinds)
+        mps = torch.backends.mps
+        monkeypatch.setattr(mps, "is_available", lambda: "mps" in kinds)
+
+    return have
+
+
+@pytest.mark.parametrize(
+    "kinds, auto, chosen",
+    [
+        ((), ("cuda", "mps"), "cpu"),
+        (("cuda",), ("cuda", "mps"), "cuda"),
+        (("mps",), ("cuda", "mps"), "mps"),
+        (("cuda", "mps"), ("cuda", "mps"), "cuda"),
+        (("mps",), ("cuda",), "cpu"),
+    ],
+)
+def test_auto_takes_the_best_there_is(machine, kinds, auto, chosen):
+    machine(*kinds)
+    assert choose_device("auto", auto=auto) == torch.device(chosen)
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("cuda", "there is no CUDA GPU"),
+        ("cuda:3", "there is no CUDA GPU"),
+        ("mps", "there is no Apple GPU"),
+        ("abacus", "torch knows no such device"),
+    ],
+)
+def test_a_device_that_is_not_there_is_named_with_a_way_out(machine, name, why):
+    machine()
+    with pytest.raises(SettingError) as caught:
+        choose_device(name)
+    assert str(caught.value) == (
+        f"The device {name!r} cannot be used here ({why}): use 'auto' or 'cpu'."
+    )
+
+
+def test_a_device_object_is_taken_as_it_is():
+    assert choose_device(torch.device("cpu")) == torch.device("cpu")
