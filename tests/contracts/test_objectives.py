@@ -8,6 +8,8 @@ from torch.autograd import grad, gradcheck
 
 import invariance as inv
 from invariance.diagnostics import mutual_information_bound
+
+# the size of a tile is nobody's setting
 from invariance.partition import _planner
 
 from .cases import CASES, Case

@@ -88,6 +88,7 @@ def test_as_many_clusters_as_rows():
 
 
 def test_chunks_change_nothing(monkeypatch):
+    # how much is held at a time is nobody's setting
     from invariance.negatives import _kmeans
 
     z, _, _ = islands(noise=0.6)

@@ -27,13 +27,13 @@ A class also says what it ``takes`` (a pair of views, all views, labels, targets
 """  # noqa: E501
 
 from ._align_uniform import AlignUniform, align_uniform
+from ._arguments import LearnedTemperature
 from ._barlow_twins import BarlowTwins, barlow_twins
 from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
 from ._contrast import Contrast
 from ._dcl import DCL, dcl
 from ._debiased import Debiased, debiased
-from ._declare import LearnedTemperature
 from ._dhel import DHEL, dhel
 from ._flat_nce import FlatNCE, flat_nce
 from ._info_nce import InfoNCE, info_nce

@@ -12,8 +12,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import SAME_POINT
-from ._declare import Finite, MeanOnly, Positive, check_settings, settings_of
-from ._inputs import paired_rows, tile_precision
+from ._arguments import (
+    Finite,
+    MeanOnly,
+    Positive,
+    check_settings,
+    paired_rows,
+    settings_of,
+    tile_precision,
+)
 from ._kcl import log_gaussian_sums
 from ._objective import Objective, Terms
 

@@ -20,26 +20,24 @@ from torch.nn.functional import softplus
 
 from ..errors import SettingError
 from ..partition import log_partition, log_partitions, row_sums
-from ._contrast import Source
-from ._declare import (
+from ._arguments import (
     Number,
     Reduction,
     Temperature,
+    anchor_rows,
     check_number_or_tensor,
     check_settings,
-    optional,
-    reduce,
-    scale_of,
-    settings_of,
-)
-from ._inputs import (
-    anchor_rows,
     full_precision,
     longest_row,
+    optional,
     paired_rows,
+    reduce,
     sample_ids,
+    scale_of,
+    settings_of,
     tile_precision,
 )
+from ._contrast import Source
 from ._objective import Objective, softmax_readings
 from ._sig_lip import questions
 

@@ -11,8 +11,7 @@ collapse, only the moving target and the predictor do.
 from jaxtyping import Float
 from torch import Tensor
 
-from ._declare import Reduction, check_settings, reduce, settings_of
-from ._inputs import paired_rows
+from ._arguments import Reduction, check_settings, paired_rows, reduce, settings_of
 from ._objective import Objective
 
 

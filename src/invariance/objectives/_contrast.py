@@ -17,8 +17,18 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import fused_loss, log_partitions, two_sided_log_partition
-from ._declare import Number, largest_scale, one_of, reduce, scale_of
-from ._inputs import longest_row, ready_rows, sample_ids, take_pair, tile_precision
+from ._arguments import (
+    Number,
+    largest_scale,
+    longest_row,
+    one_of,
+    ready_rows,
+    reduce,
+    sample_ids,
+    scale_of,
+    take_pair,
+    tile_precision,
+)
 
 # what users choose from; "within" is DHEL's
 Negatives = Annotated[str, one_of("all", "cross")]

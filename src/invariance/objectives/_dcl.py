@@ -19,8 +19,7 @@ from typing import Annotated, Any
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import Contrast, Negatives, decoupled, paired_loss, with_negatives
-from ._declare import (
+from ._arguments import (
     Reduction,
     Temperature,
     check_positive,
@@ -29,6 +28,7 @@ from ._declare import (
     settings_of,
     value_of,
 )
+from ._contrast import Contrast, Negatives, decoupled, paired_loss, with_negatives
 from ._objective import Objective
 
 

@@ -23,8 +23,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ._contrast import Contrast, log_count, paired_loss, with_negatives
-from ._declare import (
+from ._arguments import (
     NotNegative,
     Reduction,
     Temperature,
@@ -32,8 +31,9 @@ from ._declare import (
     check_settings,
     scale_of,
     settings_of,
+    take_pair,
 )
-from ._inputs import take_pair
+from ._contrast import Contrast, log_count, paired_loss, with_negatives
 from ._objective import Objective
 
 

@@ -20,8 +20,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ._arguments import NotZero, Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, Negatives, paired_loss, with_negatives
-from ._declare import NotZero, Reduction, Temperature, check_settings, settings_of
 from ._objective import Objective
 
 

@@ -13,8 +13,8 @@ import math
 from jaxtyping import Float
 from torch import Tensor
 
+from ._arguments import Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, cross_entropy, paired_loss
-from ._declare import Reduction, Temperature, check_settings, settings_of
 from ._objective import Objective
 
 

@@ -25,23 +25,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import FUNCTIONS, fused_loss, log_partition, row_sums
-from ._contrast import log_count
-from ._declare import (
+from ._arguments import (
     Finite,
     NotZero,
     Positive,
     Reduction,
     check_settings,
-    one_of,
-    settings_of,
-)
-from ._inputs import (
     longest_row,
+    one_of,
     ready_rows,
     sample_ids,
+    settings_of,
     take_pair,
     tile_precision,
 )
+from ._contrast import log_count
 from ._objective import Objective
 
 Kernel = Annotated[str, one_of("gaussian", "log", "imq", "riesz", "gaussian_riesz")]

@@ -24,27 +24,25 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Source
-from ._declare import (
+from ._arguments import (
     Number,
     Reduction,
     Temperature,
-    check_settings,
-    one_of,
-    reduce,
-    scale_of,
-    settings_of,
-)
-from ._info_nce import info_nce
-from ._inputs import (
     check_ids,
+    check_settings,
     full_precision,
     longest_row,
+    one_of,
     ready_rows,
+    reduce,
     sample_ids,
+    scale_of,
+    settings_of,
     take_views,
     tile_precision,
 )
+from ._contrast import Source
+from ._info_nce import info_nce
 from ._objective import Objective
 
 Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]

@@ -15,9 +15,15 @@ from torch import Tensor, nn
 
 from ..diagnostics import pair_statistics
 from ..errors import SettingError
+from ._arguments import (
+    LearnedTemperature,
+    anchor_rows,
+    full_precision,
+    reduce,
+    scale_of,
+    tile_precision,
+)
 from ._contrast import Contrast, Source
-from ._declare import LearnedTemperature, reduce, scale_of
-from ._inputs import anchor_rows, full_precision, tile_precision
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,18 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from ..partition import row_sums
-from ._declare import (
+from ._arguments import (
     AnyNumber,
     Number,
     PositiveNumber,
     Reduction,
     check_settings,
+    paired_rows,
     reduce,
+    sample_ids,
     settings_of,
+    tile_precision,
 )
-from ._inputs import paired_rows, sample_ids, tile_precision
 from ._objective import Objective, Terms
 
 

@@ -9,8 +9,8 @@ u, v are predictions, u', v' the projections they predict, without gradient.
 from jaxtyping import Float
 from torch import Tensor
 
+from ._arguments import Reduction, check_settings, reduce, settings_of
 from ._byol import cosines
-from ._declare import Reduction, check_settings, reduce, settings_of
 from ._objective import Objective
 
 

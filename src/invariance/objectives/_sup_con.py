@@ -26,23 +26,21 @@ from ..partition import (
     log_partition,
     suits_fused_loss,
 )
-from ._contrast import Source
-from ._declare import (
+from ._arguments import (
     Reduction,
     Temperature,
-    check_settings,
-    reduce,
-    scale_of,
-    settings_of,
-)
-from ._inputs import (
     check_rows,
+    check_settings,
     full_precision,
     longest_row,
     ready_rows,
+    reduce,
     sample_ids,
+    scale_of,
+    settings_of,
     tile_precision,
 )
+from ._contrast import Source
 from ._objective import Objective
 
 

@@ -17,16 +17,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
-from ._declare import (
+from ._arguments import (
     Positive,
     Reduction,
     Temperature,
+    check_rows,
     check_settings,
+    paired_rows,
     reduce,
     settings_of,
+    unit_rows,
     value_of,
 )
-from ._inputs import check_rows, paired_rows, unit_rows
 from ._objective import Objective
 
 

@@ -13,8 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import mse_loss, relu
 
-from ._declare import Finite, MeanOnly, check_settings, settings_of
-from ._inputs import paired_rows
+from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
 from ._objective import Objective, Terms
 
 VARIANCE_FLOOR = 1e-4
