@@ -53,12 +53,9 @@ def build(
     >>> learner = build("dcl", build_encoder("tiny"), temperature=0.2)
     >>> learner.objective
     DCL(temperature=0.2, negatives='all', weight_sigma=None, normalize=True)
-    >>> optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
     >>> images = torch.rand(8, 3, 32, 32)
-    >>> views = [images, images.flip(-1)]  # two augmentations
-    >>> step = learner(views)
-    >>> step.loss.backward()
-    >>> optimizer.step()
+    >>> step = learner([images, images.flip(-1)])  # one batch per view
+    >>> step.loss.backward()  # then the optimizer's step, and:
     >>> learner.after_step()  # momentum twin, queue and bank, where there are any
     """
     if not isinstance(encoder, Encoder):

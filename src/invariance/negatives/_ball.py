@@ -36,7 +36,7 @@ class Ball(NegativeSource):
     >>> Ball(Bank(101, width=8), share=0.1)
     Ball(
       k = 10 of 100 rows
-      (bank): Bank()
+      (bank): Bank(101 rows, width 8)
     )
     """
 

@@ -122,6 +122,11 @@ class Bank(NegativeSource):
         fresh = normalize(z.to(self.z), dim=1)
         self.z[ids] = normalize(m * self.z[ids] + (1 - m) * fresh, dim=1)
 
+    def extra_repr(self) -> str:
+        """How large it is."""
+        drawn = "" if self.n_draws is None else f", {self.n_draws:,} drawn"
+        return f"{len(self):,} rows, width {self.z.shape[1]}{drawn}"
+
     def get_extra_state(self) -> Any:
         """How often the dice were thrown."""
         return torch.tensor(self.n_drawn)

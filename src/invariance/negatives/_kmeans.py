@@ -26,6 +26,9 @@ class Clusters(NamedTuple):
     labels: Int[Tensor, " n"]
     centers: Float[Tensor, "k d"]
 
+    def __repr__(self) -> str:
+        return f"Clusters({len(self.labels):,} rows in {len(self.centers):,})"
+
 
 @torch.no_grad()
 def kmeans(

@@ -78,6 +78,11 @@ class Queue(NegativeSource):
         self.ids[places % size] = ids.to(self.ids)
         self.n_seen += len(z)
 
+    def extra_repr(self) -> str:
+        """How full it is."""
+        size, width = self.z.shape
+        return f"{len(self):,} of {size:,} rows, width {width}"
+
     def get_extra_state(self) -> Any:
         """How many rows have been seen: where the next one goes."""
         return torch.tensor(self.n_seen)

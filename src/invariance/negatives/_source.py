@@ -36,6 +36,10 @@ class Candidates:
     high: PerAnchor | None = None
     """Scores above this are left out."""
 
+    def __repr__(self) -> str:
+        band = "" if self.low is None and self.high is None else ", in a band of scores"
+        return f"Candidates({len(self.z):,} rows of width {self.z.shape[1]}{band})"
+
 
 class NegativeSource(nn.Module):
     """Who the anchors are compared with. All its state is in ``state_dict``.

@@ -142,6 +142,7 @@ def paired_loss(
         negatives,
         both,
         precision=precision,
+        # one-sided losses keep the bits they have always had
         longest=longest_row(normalize and both),
     )
     return reduce(formula(logits), reduction)
