@@ -268,7 +268,7 @@ def test_on_paper(shown):
 def test_without_script_nothing_is_lost_but_the_play(shown):
     page = shown(reader={"java_script_enabled": False})
     assert page.locator("#points circle").count() == N
-    assert page.locator(".grid-of-neighbours svg.thumb").count() > 50
+    assert page.locator(".grid-of-neighbors svg.thumb").count() > 50
     assert page.locator("#theme").is_hidden() and page.locator(".tools").is_hidden()
 
 

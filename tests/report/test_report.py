@@ -6,7 +6,15 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from tests.made_runs import DEFAULTS, N_READINGS, diagnostics, gallery, reading, scores
+from tests.made_runs import (
+    DEFAULTS,
+    N_READINGS,
+    diagnostics,
+    gallery,
+    reading,
+    score,
+    scores,
+)
 
 from invariance.errors import InvarianceError
 from invariance.report import write_report
@@ -275,7 +283,9 @@ def test_readings_of_h_and_z_stand_side_by_side(page):
     first = found["readings"][0]
     found["readings"] += [first | {"of": "z", "value": -1.5, "meaning": "Of z."}]
     found["readings"] += [
-        first | {"name": f"noise, {name}, batches of {n}", "of": "z", "value": n / 1000}
+        first
+        | {"name": "noise", "of": "z", "value": n / 1000}
+        | {"objective": name, "batch_size": n}
         for name in ("dcl", "kcl")
         for n in (16, 64)
     ]

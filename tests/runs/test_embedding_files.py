@@ -1,6 +1,8 @@
 """Embeddings as a value: saved, loaded, shown; and files that older versions wrote."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -92,9 +94,14 @@ def test_a_file_is_replaced_only_when_asked(tmp_path):
     assert value.save(str(path), overwrite=True) == path
     with pytest.raises(SettingError, match=r"'x\.h5' has the ending '\.h5'"):
         value.save("x.h5")
+    with pytest.raises(SettingError, match="There is no folder 'no' to write into"):
+        value.save("no/x.npz")
+    with pytest.raises(SettingError, match="is a folder: name a file"):
+        (tmp_path / "dir.npz").mkdir()
+        value.save(tmp_path / "dir.npz")
     with pytest.raises(DataError, match="There is no file of embeddings at"):
         inv.Embeddings.load(tmp_path / "none.npz")
-    assert [p.name for p in tmp_path.iterdir()] == ["x.npz"]
+    assert {p.name for p in tmp_path.iterdir()} == {"x.npz", "dir.npz"}
 
 
 def test_rows_and_names_belong_together():
@@ -181,3 +188,29 @@ def test_other_npz_and_parquet_files_are_refused(tmp_path):
     (tmp_path / "y.parquet").write_text("no")
     with pytest.raises(DataError, match="cannot be read as Parquet"):
         inv.Embeddings.load(tmp_path / "y.parquet")
+
+
+READ = """
+import sys, tracemalloc, pyarrow
+from invariance.runs._embedding_files import open_embeddings
+tracemalloc.start()
+about, blocks = open_embeddings(sys.argv[1])
+n = sum(len(rows.names) for rows in blocks())
+print(n, tracemalloc.get_traced_memory()[1], pyarrow.default_memory_pool().max_memory())
+"""
+
+
+@pytest.mark.parametrize("ending", [".npz", ".parquet"])
+def test_a_file_is_read_without_holding_it(ending, tmp_path, one_thread):
+    """In a process of its own, so that its peak memory is that of reading."""
+    features = torch.randn(100_000, 256, generator=torch.Generator().manual_seed(0))
+    names = tuple(map(str, range(len(features))))
+    path = inv.Embeddings(features, names).save(tmp_path / f"large{ending}")
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(path)],
+        env=one_thread,
+        capture_output=True,
+        text=True,
+    )
+    n, *peaks = map(int, done.stdout.split())
+    assert n == len(features) and 2**23 < sum(peaks) < 60 * 2**20, done.stderr

@@ -9,38 +9,40 @@ from PIL import Image
 from torch.nn.functional import cosine_similarity
 
 import invariance as inv
+from invariance.encoders import Encoder
 from invariance.errors import DataError, SettingError
-
-# the ranking alone: a search needs an encoder, whose features cannot be chosen
-from invariance.runs._search import Nearest
 
 TILE = 128  # pixels of an image in a contact sheet
 
 
-@pytest.mark.parametrize("block", [1, 7, 100])
-def test_blocks_give_the_ranking_of_the_whole(block):
-    generator = torch.Generator().manual_seed(0)
-    queries, gallery = (torch.randn(n, 8, generator=generator) for n in (3, 100))
-    best = Nearest(queries, k=12)
-    for rows in gallery.split(block):
-        best.add(rows)
-    every = cosine_similarity(queries[:, None], gallery[None], dim=2)
-    scores, rows = every.topk(12)
-    assert torch.equal(best.rows, rows)
-    assert torch.allclose(best.scores, scores, atol=1e-6)
+def rank(rows, pixels, k):
+    """Numbers and scores of the rows most like images of four gray pixels."""
+    encoder = Encoder(torch.nn.Flatten(), input_shape=(1, 2, 2))
+    gallery = inv.Embeddings(rows, tuple(map(str, range(len(rows)))))
+    queries = [Image.fromarray(p.reshape(2, 2)) for p in np.uint8(pixels)]
+    result = inv.search(encoder, gallery, queries, k=k)
+    names = torch.tensor([[int(hit.name) for hit in hits] for hits in result])
+    return names, torch.tensor([[hit.score for hit in hits] for hits in result])
+
+
+def test_a_long_gallery_is_ranked_as_a_whole():
+    """Of 20,000 rows, which are gone through in blocks of 8,192."""
+    rows = torch.randn(20_000, 4, generator=torch.Generator().manual_seed(0))
+    pixels = torch.tensor([[1, 2, 3, 4], [200, 0, 9, 1], [0, 0, 0, 255]])
+    names, scores = rank(rows, pixels, k=12)
+    every = cosine_similarity(pixels[:, None].float(), rows[None], dim=2)
+    assert torch.equal(names, every.topk(12).indices)
+    assert torch.allclose(scores, every.topk(12).values, atol=1e-6)
 
 
 def test_of_equal_rows_the_earlier_comes_first():
-    best = Nearest(torch.ones(1, 2), k=3)
-    for _ in range(3):
-        best.add(torch.ones(2, 2))
-    assert best.rows.tolist() == [[0, 1, 2]]
+    names, _ = rank(torch.ones(20_000, 4), [[9, 9, 9, 9]], k=3)
+    assert names.tolist() == [[0, 1, 2]]
 
 
 def test_rows_that_are_no_numbers_come_last():
-    best = Nearest(torch.ones(1, 2), k=2)
-    best.add(torch.tensor([[float("nan"), 1.0], [-1.0, -1.0]]))
-    assert best.rows.tolist() == [[1, 0]]
+    rows = torch.tensor([[float("nan"), 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
+    assert rank(rows, [[9, 9, 9, 9]], k=2)[0].tolist() == [[1, 0]]
 
 
 @pytest.fixture

@@ -127,3 +127,22 @@ def test_other_errors_are_not_called_memory(small, pictures, little_memory):
     little_memory(1, RuntimeError("a bug"))
     with pytest.raises(RuntimeError, match="a bug"):
         train(small(), data=pictures)
+
+
+@pytest.mark.parametrize("method", ["simclr", "moco", "ir", "la", "nnclr", "byol"])
+def test_every_kind_of_method_gets_advice(method, small, pictures):
+    """Methods with a memory need to be told which samples they see, in a trial too."""
+
+    class Hungry(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x):
+            if len(x) > 20:
+                raise torch.OutOfMemoryError("out of memory")
+            return self.layer(x)
+
+    settings = small(method=method, batch_size=32)
+    with pytest.raises(TrainingError, match=r"--batch-size (8|16) fits"):
+        train(settings, data=pictures, encoder=Hungry())

@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 from invariance.data import ResidentImages
-from invariance.training import Train, _pictures, make_plan
+from invariance.training import Train, _gallery_writer, make_plan
 
 # a run writes its pictures at its end; here without the run
-from invariance.training._pictures import write_gallery
+from invariance.training._gallery_writer import write_gallery
 from invariance.views import ViewSet
 
 
@@ -106,7 +106,7 @@ def test_large_images_become_small(written):
 
 def test_of_many_images_some_are_chosen_evenly(written, monkeypatch):
     assert _gallery.MOST == 2000
-    monkeypatch.setattr(_pictures, "MOST", 60)
+    monkeypatch.setattr(_gallery_writer, "MOST", 60)
     about, folder, plan = written(images(200))
     n = len(plan.source)
     assert about["count"] == 60 and about["of"] == n and about["columns"] == 50

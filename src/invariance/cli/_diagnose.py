@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -35,10 +34,6 @@ class Diagnose:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..runs import diagnose, keep_readings, render_diagnosis
 
-        def say(line: str) -> None:
-            if not self.json:
-                print(line, file=sys.stderr, flush=True)
-
         diagnosis = diagnose(
             self.folder,
             data=self.data,
@@ -47,7 +42,7 @@ class Diagnose:
             data_root=self.data_root,
             device=self.device,
             keep=False,  # after they are shown, so that a full disk takes nothing
-            say=say,
+            quiet=self.json,
         )
         if self.json:
             print(json.dumps(diagnosis.as_dict(), ensure_ascii=False), flush=True)

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import sys
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -57,10 +56,6 @@ class Evaluate:
         from ..errors import DataError
         from ..runs import evaluate
 
-        def say(line: str) -> None:
-            if not self.json:
-                print(line, file=sys.stderr, flush=True)
-
         evaluation = evaluate(
             self.runs,
             data=self.data,
@@ -70,7 +65,7 @@ class Evaluate:
             limit=self.limit,
             data_root=self.data_root,
             device=self.device,
-            say=say,
+            quiet=self.json,
         )
         if self.json:
             for row in evaluation.rows:

@@ -21,7 +21,12 @@ Labels, where there are any, are for evaluation only.
 """
 
 from ._decode import crop_square, open_image
-from ._image_source import (
+from ._load import DATA_SETS, data_exists, default_shape, load
+from ._one_pass import Batch, one_pass, row_names
+from ._resident import ResidentImages
+from ._shapes import CLASSES as SHAPE_CLASSES
+from ._shapes import shapes
+from ._sources import (
     NO_LABEL,
     ImageSource,
     Items,
@@ -31,11 +36,6 @@ from ._image_source import (
     explain_unreadable,
     show_path,
 )
-from ._load import DATA_SETS, data_exists, default_shape, load
-from ._one_pass import Batch, one_pass, row_names
-from ._resident import ResidentImages
-from ._shapes import CLASSES as SHAPE_CLASSES
-from ._shapes import shapes
 from ._streamed import StreamedImages
 
 __all__ = [

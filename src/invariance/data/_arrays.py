@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
-from ._image_source import Items, Read, Request
+from ._sources import Items, Read, Request
 from ._subset import join, split_items
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
@@ -35,15 +35,18 @@ PART_KEYS = (
 CHANNELS = (1, 3, 4)
 ROWS_AT_ONCE = 1024
 MOST_CLASSES = 1_000_000
+AS_STORED = Request()
 
 
 class Pixels(Items):
     """Rows of one array, brought to one size and number of channels when read."""
 
-    def __init__(self, images: Any, labels: Any, name: str, request: Request):
+    def __init__(
+        self, images: Any, labels: Any, name: str, request: Request = AS_STORED
+    ):
         self.images, self.channels_first = find_layout(images, name)
         self.factor = find_factor(self.images, name)
-        one = self._row(0)
+        one = self.row(0)
         size = request.image_size or min(one.shape[:2])
         channels = request.channels or (1 if one.shape[2] == 1 else 3)
         self.shape = (channels, size, size)
@@ -54,14 +57,15 @@ class Pixels(Items):
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Row i and its label."""
-        row, (c, h, w) = self._row(i), self.shape
+        row, (c, h, w) = self.row(i), self.shape
         if row.shape == (h, w, c):
             image = torch.from_numpy(np.ascontiguousarray(row.transpose(2, 0, 1)))
         else:
             image = crop_square(to_pillow(row), h, c)
         return image, self.label(i)
 
-    def _row(self, i: int) -> UInt8[np.ndarray, "h w c"]:
+    def row(self, i: int) -> UInt8[np.ndarray, "h w c"]:
+        """Row i as bytes, in the size and channels that it has."""
         row = np.array(self.images[i])
         if row.ndim == 2:
             row = row[:, :, None]

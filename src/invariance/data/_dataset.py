@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from ..errors import DataError
-from ._arrays import find_factor, find_layout, number_labels
+from ._arrays import Pixels, number_labels
 from ._decode import crop_square, to_pillow
-from ._image_source import NO_LABEL, Items, Read, Request
+from ._sources import NO_LABEL, Items, Read, Request
 from ._subset import split_items
 
 IMAGE_KEYS = ("image", "img", "pixel_values")
@@ -92,10 +92,4 @@ def to_image(image: Any) -> Image.Image:
             f"An item of the data set is {type(image).__name__}: expected a Pillow "
             "image, a tensor or an array, alone or with a label after it."
         )
-    rows, channels_first = find_layout(image[None], "An item of the data set")
-    row = rows[0] if rows.ndim == 4 else rows[0][:, :, None]
-    row = row.transpose(1, 2, 0) if channels_first else row
-    if row.dtype != np.uint8:
-        scale = find_factor(rows, "An item of the data set")
-        row = np.rint(row.astype(np.float64) * scale).astype(np.uint8)
-    return to_pillow(np.ascontiguousarray(row))
+    return to_pillow(Pixels(image[None], None, "An item of the data set").row(0))

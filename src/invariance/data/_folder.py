@@ -22,14 +22,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, open_image, shorter_side
-from ._image_source import (
-    Items,
-    Note,
-    Read,
-    Request,
-    check_unreadable,
-    explain_unreadable,
-)
+from ._sources import Items, Note, Read, Request, check_unreadable, explain_unreadable
 from ._subset import split_names
 
 TEST_NAMES = ("test", "val", "valid", "validation")

@@ -13,9 +13,9 @@ from ..errors import DataError, SettingError, near_path, unknown
 from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
 from ._folder import read_folder
-from ._image_source import ImageSource, Read, Request
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
+from ._sources import ImageSource, Read, Request
 from ._streamed import StreamedImages
 from ._subset import Subset, check_split, spread
 from ._torchvision import SETS, read_torchvision

@@ -14,7 +14,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ._image_source import Items
+from ._sources import Items
 from ._subset import Subset
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from ..errors import DataError, SettingError, unknown
-from ._image_source import (
+from ._sources import (
     NO_LABEL,
     ImageSource,
     Items,

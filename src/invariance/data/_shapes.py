@@ -15,7 +15,7 @@ from torch import Tensor
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
 from ._drawing import SILHOUETTES, draw
-from ._image_source import Items, Read, Request
+from ._sources import Items, Read, Request
 
 CLASSES = tuple(SILHOUETTES)
 DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}

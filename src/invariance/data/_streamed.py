@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ..errors import DataError
-from ._image_source import (
+from ._sources import (
     ImageSource,
     Items,
     Note,

@@ -18,7 +18,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from ..errors import DataError, SettingError, unknown
-from ._image_source import Items
+from ._sources import Items
 
 SPLITS = ("train", "test", "all")
 HELD_OUT = 0.1

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import DataError
 from ._arrays import Pixels
 from ._folder import LARGEST_AUTOMATIC_SIZE, Files
-from ._image_source import Items, Read, Request
+from ._sources import Items, Read, Request
 from ._subset import join
 
 # The class of torchvision.datasets, and what it calls the train and the test part.

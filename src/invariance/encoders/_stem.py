@@ -12,6 +12,10 @@ from torch import nn
 from ..errors import SettingError, choose
 
 SMALL_IMAGE = 64
+KEPT = (
+    *("in_channels", "out_channels", "kernel_size", "stride", "padding"),
+    *("dilation", "groups", "padding_mode"),
+)
 STEMS = {"auto": None, "small": True, "large": False}
 
 
@@ -60,17 +64,7 @@ def copy_convolution(conv: nn.Conv2d, **changes: Any) -> nn.Conv2d:
     >>> copy_convolution(nn.Conv2d(3, 64, 7, 2, 3, bias=False), stride=1).stride
     (1, 1)
     """
-    settings: dict[str, Any] = {
-        "in_channels": conv.in_channels,
-        "out_channels": conv.out_channels,
-        "kernel_size": conv.kernel_size,
-        "stride": conv.stride,
-        "padding": conv.padding,
-        "dilation": conv.dilation,
-        "groups": conv.groups,
-        "bias": conv.bias is not None,
-        "padding_mode": conv.padding_mode,
-    }
-    fresh = nn.Conv2d(**{**settings, **changes})
+    settings: dict[str, Any] = {name: getattr(conv, name) for name in KEPT}
+    fresh = nn.Conv2d(bias=conv.bias is not None, **{**settings, **changes})
     nn.init.kaiming_normal_(fresh.weight, mode="fan_out", nonlinearity="relu")
     return fresh

@@ -73,7 +73,7 @@ def _overview(
         record = read_record(folder)
     except (InvarianceError, OSError):
         return Overview(folder, {}, broken=f"{CONFIG} cannot be read")
-    if not record.has_settings:
+    if record.settings_broken:
         return Overview(folder, {}, broken=f"{CONFIG} cannot be read")
     state = {
         "folder": str(folder),

@@ -41,8 +41,8 @@ class Record:
     diagnostics: dict[str, Any] | None
     gallery: Gallery | None
     finished: bool
-    has_settings: bool = True
-    """Whether config.yaml could be read."""
+    settings_broken: bool = False
+    """Whether config.yaml holds something that is no settings."""
     problems: list[str] = field(default_factory=list)
     """A sentence for each file that is missing or broken."""
 
@@ -91,7 +91,7 @@ def read_record(folder: str | Path) -> Record:
         )
     finished = (folder / ENCODER).is_file()
     reader = _Reader(folder)
-    settings = reader.read(CONFIG, lambda text: yaml.safe_load(text) or {}, dict)
+    settings = reader.read(CONFIG, yaml.safe_load, dict)
     config = settings or {}
     # a run writes these at its end, and never where evaluation is switched off
     reader.lenient = not finished or config.get("evaluate") is False
@@ -114,9 +114,17 @@ def read_record(folder: str | Path) -> Record:
         diagnostics=diagnostics,
         gallery=gallery,
         finished=finished,
-        has_settings=settings is not None,
+        settings_broken=settings is None and _holds_anything(folder / CONFIG),
         problems=reader.problems,
     )
+
+
+def _holds_anything(path: Path) -> bool:
+    """Whether there is such a file, and more than white space in it."""
+    try:
+        return bool(path.read_bytes().strip())
+    except OSError:
+        return False
 
 
 class _Reader:

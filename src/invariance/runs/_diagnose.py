@@ -5,7 +5,6 @@ pool of a hundred batches, training images fill it up, and a note says so.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from ..diagnostics import Diagnosis, diagnosis
 from ..errors import DataError, SettingError
 from ..evaluation import encode_views, spread_rows
 from ..folder import DIAGNOSTICS, write_json
+from ..progress import tell
 from ..training import Run, temperature_of
 from ._deep_readings import augmentation_readings, gradient_readings, pool_readings
 from ._open import OpenRun, Rebuilt, load_part, open_run, rebuild_learner
@@ -29,7 +29,6 @@ DIAGNOSED = 2000
 PROBED = 4000
 MOST_BYTES = 1 << 30
 ENOUGH = 200  # held-out images; of fewer, training images help out
-Say = Callable[[str], None]
 
 
 def diagnose(
@@ -42,7 +41,7 @@ def diagnose(
     data_root: str | None = None,
     device: str = "auto",
     keep: bool = True,
-    say: Say = lambda _: None,
+    quiet: bool = True,
 ) -> Diagnosis:
     """Read what a run's encoder and head make of views, and write diagnostics.json.
 
@@ -56,7 +55,7 @@ def diagnose(
         data_root: Where named data sets are kept; None is where the run found them.
         device: "auto", "cpu", "cuda".
         keep: Write diagnostics.json into the run folder.
-        say: Called with a line about each part as it begins.
+        quiet: Say nothing while it works; otherwise a line about each part.
     """
     opened = open_run(run, network=network)
     place = choose_device(device, auto=("cuda",))
@@ -72,9 +71,12 @@ def diagnose(
     if pool is None and n_pool < FACTOR * size:
         notes = (*notes, f"The pool is cut to {n_pool:,} images to stay below 1 GiB.")
     parts = rebuild_learner(opened, sources[0], data, place)
-    say(f"{opened.name}: embedding views of {n_pool:,} images or all there are")
+    tell(
+        f"{opened.name}: embedding views of {n_pool:,} images or all there are",
+        quiet=quiet,
+    )
     rows = encode_pool(opened, parts, sources, n_pool, place)
-    say(f"{opened.name}: alignment, uniformity, spectrum")
+    tell(f"{opened.name}: alignment, uniformity, spectrum", quiet=quiet)
     # held-out images come first, and are enough if there are enough of them
     held = min(len(sources[0]), n_pool)
     few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
@@ -82,11 +84,11 @@ def diagnose(
     temperature = temperature_of(objective)
     result = diagnosis(few.h, few.z, labels=few.labels, temperature=temperature)
     (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
-    say(f"{opened.name}: information at {size} and {len(u):,} candidates")
+    tell(f"{opened.name}: information at {size} and {len(u):,} candidates", quiet=quiet)
     more = list(pool_readings(of, u, v, temperature, size))
-    say(f"{opened.name}: gradients, objective by objective")
+    tell(f"{opened.name}: gradients, objective by objective", quiet=quiet)
     more += gradient_readings(of, u, v, temperature, size)
-    say(f"{opened.name}: what h and z keep of the views")
+    tell(f"{opened.name}: what h and z keep of the views", quiet=quiet)
     few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
     seed, epoch = view_keys(opened)
     more += augmentation_readings(

@@ -21,7 +21,7 @@ from ..errors import SettingError
 from ..evaluation import encode_batch
 from ..progress import Progress, tell
 from ._embed_job import Job, Stretch
-from ._embedding_files import About, choose_format
+from ._embedding_files import About, choose_writer
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, mark_images, open_encoder, open_images
 
@@ -96,13 +96,7 @@ def embed(
     )
     parts: list[Stretch] = []
     with Progress(len(images), quiet=quiet) as progress:
-        for part in encode_all(
-            encoder,
-            images,
-            batch_size=batch_size,
-            device=device,
-            max_bad_fraction=max_bad_fraction,
-        ):
+        for part in encode_all(encoder, images, batch_size=batch_size, device=device):
             parts.append(part)
             progress.reach(part.stop)
     labels = torch.cat([part.labels for part in parts])
@@ -146,12 +140,7 @@ def write_embeddings(
     arguments are those of ``embed``.
     """
     began = time.monotonic()
-    path = Path(file).expanduser()
-    write = choose_format(path).write
-    if not path.parent.is_dir():
-        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
-    if path.is_dir():
-        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+    path, write = choose_writer(file)
     encoder, images = open_inputs(
         run_or_encoder,
         data,
@@ -170,21 +159,16 @@ def write_embeddings(
             tell(f"going on after {done:,} of {len(images):,} images", quiet=quiet)
         with Progress(len(images), done=done, quiet=quiet) as progress:
             stretches = encode_all(
-                encoder,
-                images,
-                start=done,
-                batch_size=batch_size,
-                device=device,
-                max_bad_fraction=max_bad_fraction,
+                encoder, images, start=done, batch_size=batch_size, device=device
             )
             keep_all(job, stretches, progress)
-        n, labelled, missed = job.summarize()
+        n, has_labels, missed = job.summarize()
         bad = name_unreadable(images, missed)
         about = About(
             n,
             encoder.width,
-            labelled,
-            class_names=images.class_names if labelled else (),
+            has_labels,
+            class_names=images.class_names if has_labels else (),
             encoder=mark,
             encoder_name=encoder.name,
             data=images.data,
@@ -215,9 +199,8 @@ def encode_all(
     images: NamedImages,
     *,
     start: int = 0,
-    batch_size: int = 256,
-    device: str | torch.device = "auto",
-    max_bad_fraction: float | int = 0.2,
+    batch_size: int,
+    device: str | torch.device,
 ) -> Iterator[Stretch]:
     """Features by the batch, in order, from image ``start`` on.
 
@@ -235,7 +218,7 @@ def encode_all(
     ):
         bad |= {images.names[i]: why for i, why in batch.unreadable.items()}
         n_seen = n_known + batch.stop - start
-        check_unreadable(images.title, bad, n_seen, float(max_bad_fraction))
+        check_unreadable(images.title, bad, n_seen, images.max_bad_fraction)
         features = torch.empty(0, encoder.width)
         try:
             if len(batch.rows):

@@ -122,15 +122,15 @@ class Job:
 
     def summarize(self) -> tuple[int, bool, dict[int, str]]:
         """How many rows there are, whether any has a label, and what was left out."""
-        n, labelled = 0, False
+        n, has_labels = 0, False
         bad: dict[int, str] = {}
         for _, path in self._stretch_files():
             with open_stretch(path) as file:
                 labels = file.get_tensor("labels").numpy()
                 reasons = json.loads(file.metadata()["unreadable"])
-            n, labelled = n + len(labels), labelled or bool(np.any(labels >= 0))
+            n, has_labels = n + len(labels), has_labels or bool(np.any(labels >= 0))
             bad |= {int(i): why for i, why in reasons.items()}
-        return n, labelled, bad
+        return n, has_labels, bad
 
     def finish(self, write: Callable[[Any], object]) -> None:
         """Put the file together, move it to its place, and clear up."""

@@ -27,7 +27,7 @@ from jaxtyping import Float32, Int
 from ..errors import DataError, SettingError
 
 BLOCK = 8192  # rows read at once
-CSV_BLOCK = 16 << 20  # bytes read at once; a line has to fit
+CSV_BLOCK = 2 << 20  # bytes read at once; a line has to fit
 KEY = b"invariance"  # of the metadata of a Parquet file
 NO_LABEL = -1
 npy: Any = np.lib.format
@@ -48,7 +48,7 @@ class About:
 
     n: int
     width: int
-    labelled: bool = False
+    labelled: bool = False  # spelled as in the files that exist
     class_names: tuple[str, ...] = ()
     encoder: str = ""
     encoder_name: str = ""
@@ -84,6 +84,7 @@ class About:
 
 Blocks = Callable[[], Iterator[Rows]]  # may be called more than once
 Opened = tuple[About, Blocks]
+Writer = Callable[[IO[bytes], About, Blocks], None]
 
 
 # ---------------------------------------------------------------- Parquet
@@ -112,13 +113,14 @@ def read_parquet(path: Path) -> Opened:
 
     def blocks() -> Iterator[Rows]:
         with pyarrow.parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(BLOCK):
-                flat = batch.column("features").flatten().to_numpy()
-                yield Rows(
-                    batch.column("name").to_pylist(),
-                    read_labels(batch, about.labelled),
-                    flat.reshape(len(batch), about.width),
-                )
+            for group in range(file.num_row_groups):  # all at once, it would read ahead
+                for batch in file.iter_batches(BLOCK, row_groups=[group]):
+                    flat = batch.column("features").flatten().to_numpy()
+                    yield Rows(
+                        batch.column("name").to_pylist(),
+                        read_labels(batch, about.labelled),
+                        flat.reshape(len(batch), about.width),
+                    )
 
     return about, blocks
 
@@ -161,8 +163,8 @@ def read_csv(path: Path) -> Opened:
     try:
         with open_csv([]) as reader:
             header = reader.schema.names
-        labelled = "label" in header
-        first = ["name", "label", "class"] if labelled else ["name"]
+        has_labels = "label" in header
+        first = ["name", "label", "class"] if has_labels else ["name"]
         columns = [f"f{k}" for k in range(len(header) - len(first))]
         if not columns or header != [*first, *columns]:
             raise wrong
@@ -171,8 +173,8 @@ def read_csv(path: Path) -> Opened:
         with open_csv(first) as reader:
             for batch in reader:
                 n += len(batch)
-                if labelled:
-                    labels = read_labels(batch, labelled).tolist()
+                if has_labels:
+                    labels = read_labels(batch, has_labels).tolist()
                     names |= dict(zip(labels, batch["class"].to_pylist(), strict=True))
     except (OSError, pyarrow.ArrowException):
         raise wrong from None
@@ -185,13 +187,13 @@ def read_csv(path: Path) -> Opened:
                     features = [batch[name].to_numpy() for name in columns]
                     yield Rows(
                         batch["name"].to_pylist(),
-                        read_labels(batch, labelled),
+                        read_labels(batch, has_labels),
                         np.stack(features, axis=1),
                     )
         except pyarrow.ArrowException:
             raise wrong from None
 
-    return About(n, len(columns), labelled, class_names), blocks
+    return About(n, len(columns), has_labels, class_names), blocks
 
 
 def make_schema(about: About, features: list[tuple[str, Any]]) -> Any:
@@ -212,9 +214,9 @@ def make_batch(about: About, rows: Rows, features: list[Any], schema: Any) -> An
     return pyarrow.record_batch([*columns, *features], schema=schema)
 
 
-def read_labels(batch: Any, labelled: bool) -> Int[np.ndarray, " b"]:
+def read_labels(batch: Any, has_labels: bool) -> Int[np.ndarray, " b"]:
     """The labels of some rows of a table."""
-    if not labelled:
+    if not has_labels:
         return np.full(len(batch), NO_LABEL)
     return batch.column("label").fill_null(NO_LABEL).to_numpy(zero_copy_only=False)
 
@@ -290,7 +292,7 @@ def read_array(archive: zipfile.ZipFile, name: str) -> Iterator[np.ndarray]:
 class Format(NamedTuple):
     """How a kind of file is written and read."""
 
-    write: Callable[[IO[bytes], About, Blocks], None]
+    write: Writer
     read: Callable[[Path], Opened]
 
 
@@ -299,6 +301,17 @@ FORMATS = {
     ".npz": Format(write_npz, read_npz),
     ".csv": Format(write_csv, read_csv),
 }
+
+
+def choose_writer(file: str | Path) -> tuple[Path, Writer]:
+    """Where a file goes and how it is written; what cannot be a file is refused."""
+    path = Path(file).expanduser()
+    write = choose_format(path).write
+    if not path.parent.is_dir():
+        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
+    if path.is_dir():
+        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+    return path, write
 
 
 def choose_format(path: Path) -> Format:

@@ -17,7 +17,7 @@ from ._embedding_files import (
     NO_LABEL,
     About,
     Rows,
-    choose_format,
+    choose_writer,
     open_embeddings,
 )
 
@@ -84,8 +84,7 @@ class Embeddings:
             path: where to; the ending says in which format.
             overwrite: replace a file that is there.
         """
-        path = Path(path).expanduser()
-        write = choose_format(path).write
+        path, write = choose_writer(path)
         if path.exists() and not overwrite:
             raise DataError(
                 f"{str(path)!r} exists already: choose another name, or use "
@@ -163,7 +162,8 @@ class Embeddings:
         if self.labels is None:
             facts.append("no labels")
         else:
-            n_classes = len(self.class_names) or len(self.labels.unique())
+            numbers = {*self.labels.tolist()} - {NO_LABEL}
+            n_classes = len(self.class_names) or len(numbers)
             facts.append(f"{n_classes:,} classes")
         if self.unreadable:
             facts.append(f"{len(self.unreadable):,} unreadable left out")

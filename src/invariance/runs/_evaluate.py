@@ -1,6 +1,6 @@
 """``evaluate``: score runs beside their baselines, and keep the scores with them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..folder import (
     write_verdict,
     write_whole,
 )
+from ..progress import tell
 from ..training import Run
 from ._open import OpenRun, folder_of, load_part, open_run, untrained_encoder
 
@@ -41,7 +42,7 @@ def evaluate(
     network: nn.Module | None = None,
     data_root: str | None = None,
     device: str = "auto",
-    say: Callable[[str], None] = lambda _: None,
+    quiet: bool = True,
 ) -> Evaluation:
     """Score runs beside their baselines, and add the scores to their folders.
 
@@ -58,7 +59,8 @@ def evaluate(
         network: The module itself, when a run was trained on one of your own.
         data_root: Where named data sets are kept; None is where the run found them.
         device: "auto", "cpu", "cuda".
-        say: Called with a line about each score as it comes.
+        quiet: Say nothing while it works; otherwise a line about each score as it
+            comes.
     """
     several: list[Any] = [runs]
     if isinstance(runs, Iterable) and not isinstance(runs, str):
@@ -88,7 +90,7 @@ def evaluate(
         task = make_task(train, test, limit=limit, device=place)
 
         def report(line: str, run: OpenRun = run) -> None:
-            say(f"{run.name}: {line}")
+            tell(f"{run.name}: {line}", quiet=quiet)
 
         common: dict[str, Any] = {"protocols": names, "seeds": seeds, "say": report}
         which = run.settings.data if data is None else id(data)

@@ -118,14 +118,14 @@ def choose_path(
         folder = getattr(run_or_encoder, "folder", run_or_encoder)
         named = isinstance(folder, str | Path)
         name = Path(folder).resolve().stem if named else encoder.name.replace("/", "-")
-        return Path(name + kind.suffixes[0])
+        return Path(name + kind.suffix)
     path = Path(file).expanduser()
     if path.is_dir():
         raise SettingError(f"{str(path)!r} is a folder: name a file.")
-    if not path.name.endswith(kind.endings):
+    ending = "." + kind.suffix.rpartition(".")[2]
+    if path.suffix != ending:
         raise SettingError(
-            f"{str(path)!r} does not end in {' or '.join(kind.endings)}, as files of "
-            "this format do."
+            f"{str(path)!r} does not end in {ending}, as files of this format do."
         )
     return path
 

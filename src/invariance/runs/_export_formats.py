@@ -36,7 +36,7 @@ class Format:
     """One format.
 
     Attributes:
-        suffixes: what a file's name may end in; the first one is the default.
+        suffix: what the default name of a file ends in.
         write: the file.
         read: images in [0, 1] in, features out, by what is in the file.
         usage: code that does so.
@@ -44,17 +44,12 @@ class Format:
         packages: what has to be installed first.
     """
 
-    suffixes: tuple[str, ...]
+    suffix: str
     write: Callable[[Encoder, Path], None]
     read: Callable[[Encoder, Path], Network]
     usage: Callable[[Encoder, Path], str]
     notes: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
-
-    @property
-    def endings(self) -> tuple[str, ...]:
-        """What the name of a file may end in, without the parts before the last."""
-        return tuple("." + suffix.rpartition(".")[2] for suffix in self.suffixes)
 
 
 # ---------------------------------------------------------------- safetensors
@@ -270,10 +265,10 @@ def require_timm(encoder: Encoder) -> nn.Module:
 
 FORMATS = {
     "safetensors": Format(
-        (".safetensors",), write_safetensors, read_safetensors, use_safetensors
+        ".safetensors", write_safetensors, read_safetensors, use_safetensors
     ),
     "timm": Format(
-        (".timm.safetensors",),
+        ".timm.safetensors",
         write_timm,
         read_timm,
         use_timm,
@@ -282,9 +277,9 @@ FORMATS = {
             "you, with the mean and std printed (also in the file's metadata).",
         ),
     ),
-    "pt2": Format((".pt2",), write_pt2, read_pt2, use_pt2),
+    "pt2": Format(".pt2", write_pt2, read_pt2, use_pt2),
     "onnx": Format(
-        (".onnx",),
+        ".onnx",
         write_onnx,
         read_onnx,
         use_onnx,

@@ -85,6 +85,7 @@ class NamedImages:
     data: str | None
     folder: Path | None
     workers: int
+    max_bad_fraction: float = 0.2
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -136,6 +137,7 @@ def open_images(
         data=None if path is None else str(path.resolve() if path.exists() else data),
         folder=path if are_files and path is not None and path.is_dir() else None,
         workers=workers,
+        max_bad_fraction=source.max_bad_fraction,
         unreadable={spell_bytes(k): why for k, why in source.unreadable.items()},
         notes=(
             f"{source.name} has {len(items):,} images, {fit}",

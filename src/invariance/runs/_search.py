@@ -200,12 +200,7 @@ def search(
         for note in images.notes:
             tell(note, quiet=quiet)
         gallery = embed_as_searched(
-            encoder,
-            images,
-            quiet=quiet,
-            batch_size=batch_size,
-            device=where,
-            max_bad_fraction=max_bad_fraction,
+            encoder, images, quiet=quiet, batch_size=batch_size, device=where
         )
     known: dict[int, tuple[str, int]] = {}  # names and labels of the best rows
     for rows in gallery.blocks():

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from ._ess_controller import EssController
     from ._loop import Stopped
     from ._optimizers import LARS
-    from ._plan import Plan, make_plan, make_views, seed_all, start_weights_from
     from ._readings import temperature_of
+    from ._run_plan import Plan, make_plan, make_views, seed_all, start_weights_from
     from ._train import Run, train
 
 _HOME = {
     "DryRun": "_dry_run",
     "EssController": "_ess_controller",
     "LARS": "_optimizers",
-    "Plan": "_plan",
+    "Plan": "_run_plan",
     "Run": "_train",
     "Stopped": "_loop",
     "keep_random_states": "_checkpoint",
     "load": "_encoder_file",
-    "make_plan": "_plan",
-    "make_views": "_plan",
+    "make_plan": "_run_plan",
+    "make_views": "_run_plan",
     "newest_checkpoint": "_checkpoint",
     "read_encoder": "_encoder_file",
-    "seed_all": "_plan",
-    "start_weights_from": "_plan",
+    "seed_all": "_run_plan",
+    "start_weights_from": "_run_plan",
     "stem_of": "_encoder_file",
     "temperature_of": "_readings",
     "train": "_train",

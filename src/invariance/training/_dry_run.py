@@ -12,7 +12,7 @@ from ..errors import TrainingError
 from ..folder import differing_settings
 from ._fabric import make_fabric, memory, prepare
 from ._out_of_memory import explain_overflow, refuse_overflow
-from ._plan import Plan, make_plan
+from ._run_plan import Plan, make_plan
 from ._settings import Train
 from ._watch import Watch
 

@@ -22,8 +22,8 @@ from ..encoders import Encoder
 from ..errors import SettingError, TrainingError
 from . import _checkpoint, _encoder_file
 from ._optimizers import build_optimizer
-from ._plan import Plan
 from ._readings import Health
+from ._run_plan import Plan
 from ._settings import Machine
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}

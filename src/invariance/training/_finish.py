@@ -29,10 +29,10 @@ from ..folder import (
 )
 from ..report import write_report
 from . import _encoder_file
+from ._gallery_writer import write_gallery
 from ._monitor import Monitor
-from ._pictures import write_gallery
-from ._plan import Plan
 from ._readings import temperature_of
+from ._run_plan import Plan
 from ._settings import Train
 from ._watch import Watch
 

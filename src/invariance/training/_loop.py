@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..errors import NotFiniteError, TrainingError
 from ..methods import Step
-from ._plan import Plan
 from ._readings import Health, read
+from ._run_plan import Plan
 from ._schedule import rate_at
 from ._watch import Watch
 

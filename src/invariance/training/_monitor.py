@@ -18,7 +18,7 @@ from ..encoders import Encoder
 from ..evaluation import encode_images, knn, spread_rows
 from ..folder import BEST_ENCODER
 from . import _encoder_file
-from ._plan import Plan
+from ._run_plan import Plan
 
 ROWS = 3000
 

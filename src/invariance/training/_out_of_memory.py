@@ -9,7 +9,7 @@ import torch
 from lightning_fabric import Fabric
 
 from ..errors import TrainingError
-from ._plan import Plan
+from ._run_plan import Plan
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ import dataclasses
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ from ..folder import (
     ENVIRONMENT,
     LOG,
     METRICS,
+    Finding,
     Metrics,
     check_settings,
     describe_environment,
     new_folder,
     read_metrics,
+    read_record,
     read_settings,
+    read_verdict,
     resume_command,
     to_dict,
     to_yaml,
@@ -43,8 +47,8 @@ from ._finish import Trained, finish
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
-from ._plan import Plan, make_plan
 from ._readings import Health
+from ._run_plan import Plan, make_plan
 from ._settings import Train
 from ._trackers import TRACKERS
 from ._watch import Watch
@@ -57,6 +61,20 @@ class Run:
     folder: Path
     evaluation: Evaluation | None = None
     """Scores beside the baselines; None where there was nothing to score."""
+
+    def __repr__(self) -> str:
+        scores = "" if self.evaluation is None else f", {self.evaluation!r}"
+        return f"Run({str(self.folder)!r}{scores})"
+
+    def _repr_html_(self) -> str:
+        verdict = "".join(f"<p>{escape(str(finding))}</p>" for finding in self.verdict)
+        scores = self.evaluation._repr_html_() if self.evaluation is not None else ""
+        return f"<p><code>{escape(str(self.folder))}</code></p>{verdict}{scores}"
+
+    @property
+    def verdict(self) -> list[Finding]:
+        """What to make of the run, in words, what decides first."""
+        return read_verdict(read_record(self.folder))
 
     @property
     def metrics(self) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ A data set that takes a transform gets its views from one:
 """
 
 from ._affine import Motion, RandomAffine, RandomRotation
-from ._augmentation import Operation
+from ._augment import Operation
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter, Jitter

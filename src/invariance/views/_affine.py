@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import grid_sample
 
 from ..errors import SettingError
-from ._augmentation import (
+from ._augment import (
     Images,
     Number,
     Operation,

@@ -14,15 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ._augmentation import (
-    Images,
-    Operation,
-    PerImage,
-    Range,
-    Shape,
-    between,
-    check_range,
-)
+from ._augment import Images, Operation, PerImage, Range, Shape, between, check_range
 from ._crop import multiply_sides
 from ._draws import Draws
 

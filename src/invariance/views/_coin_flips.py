@@ -12,14 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..errors import SettingError
-from ._augmentation import (
-    Images,
-    Number,
-    Operation,
-    Shape,
-    check_color,
-    check_probability,
-)
+from ._augment import Images, Number, Operation, Shape, check_color, check_probability
 from ._draws import Draws
 from ._sometimes import on_picked
 

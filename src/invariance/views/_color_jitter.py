@@ -27,7 +27,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ._augmentation import (
+from ._augment import (
     Images,
     Number,
     Operation,

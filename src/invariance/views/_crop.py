@@ -20,15 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
-from ._augmentation import (
-    Images,
-    Operation,
-    PerImage,
-    Range,
-    Shape,
-    check_range,
-    numbers,
-)
+from ._augment import Images, Operation, PerImage, Range, Shape, check_range, numbers
 from ._draws import Draws
 
 TRIES = 10

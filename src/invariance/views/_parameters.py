@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..errors import SettingError
 from ._affine import RandomAffine, RandomRotation
-from ._augmentation import PerImage, Shape
+from ._augment import PerImage, Shape
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter

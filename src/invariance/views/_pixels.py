@@ -7,7 +7,7 @@ Normalize: $x \leftarrow (x - \text{mean}) / \text{std}$ for each channel.
 from dataclasses import dataclass
 
 from ..errors import SettingError, ShapeError
-from ._augmentation import (
+from ._augment import (
     Images,
     Number,
     Operation,

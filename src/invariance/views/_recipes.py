@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import SettingError
 from ._affine import RandomRotation
-from ._augmentation import Number, Range
+from ._augment import Number, Range
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter

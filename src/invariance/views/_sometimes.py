@@ -10,14 +10,7 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
-from ._augmentation import (
-    Images,
-    Number,
-    Operation,
-    Shape,
-    check_probability,
-    per_image,
-)
+from ._augment import Images, Number, Operation, Shape, check_probability, per_image
 from ._draws import Draws
 
 Step = Callable[[Tensor, Draws], Tensor]

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ._augmentation import Images, Operation
+from ._augment import Images, Operation
 from ._draws import Draws
 from ._sometimes import Sometimes, Step, as_step
 

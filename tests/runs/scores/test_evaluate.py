@@ -48,6 +48,7 @@ def test_the_table_and_the_file(run, command):
     linear = [r for r in rows if r["protocol"] == "linear" and r["seed"] == 0]
     old = [r for r in before if r["protocol"] == "linear"]
     assert [r["value"] for r in linear] == [r["value"] for r in old]  # replaced, equal
+    assert rows == before  # training ended with the same evaluation
     assert len(linear) == len(KINDS)
     assert {r["settings"]["share"] for r in few} == {0.01, 0.1}
     assert {r["settings"]["draw"] for r in few} == {0, 1, 2}
@@ -398,3 +399,40 @@ def test_python_gets_scores_that_cannot_be_kept(run):
     found = inv.evaluate(run, protocols="knn")
     assert found.values("knn") and "evaluation.jsonl" in found.unsaved[0]
     assert "Could not write diagnostics.json" in inv.diagnose(run).notes[-1]
+
+
+def test_train_and_evaluate_agree_on_many_images(tmp_path):
+    """More than 5,000, where the two once differed: one evaluator, the same rows."""
+    dice = np.random.default_rng(0)
+    labels = np.arange(6000) % 4
+    images = dice.integers(0, 120, (6000, 8, 8, 3), dtype=np.uint8)
+    images[np.arange(6000), labels] += 100  # a bright row of pixels is the class
+    np.savez(tmp_path / "many.npz", images=images, labels=labels)
+    settings = inv.Train(
+        data=str(tmp_path / "many.npz"),
+        epochs=1,
+        batch_size=256,
+        hidden=16,
+        width=8,
+        knn_every=0,
+        quiet=True,
+        out=str(tmp_path),
+    )
+    made = inv.train(settings)
+    assert {row["settings"].get("limit") for row in made.evaluation.rows} == {None}
+    assert {row["n_test"] for row in made.evaluation.rows} != {0}
+    again = inv.evaluate(made)
+    plain = [{k: v for k, v in row.items() if k != "run"} for row in again.rows]
+    assert plain == list(made.evaluation.rows)
+    assert plain == read_rows(made.folder / "evaluation.jsonl")
+
+
+def test_a_limit_that_leaves_images_out_is_in_the_row_of_training_too(
+    tmp_path, pictures, monkeypatch
+):
+    monkeypatch.setattr("invariance.training._finish.LIMIT", 60)
+    settings = inv.Train(epochs=1, batch_size=16, quiet=True, out=str(tmp_path))
+    images, labels = pictures(120)
+    made = inv.train(settings, data=(images, labels))
+    assert {row["settings"]["limit"] for row in made.evaluation.rows} == {60}
+    assert "fitted on at most 60 images" in str(made.evaluation)

@@ -29,7 +29,7 @@ from ..data import ImageSource
 from ..errors import InvarianceError
 from ..evaluation import encode_batch, spread_rows
 from ..folder import GALLERY, write_whole
-from ._plan import Plan
+from ._run_plan import Plan
 
 MOST = 2000
 THUMBNAIL = 64  # pixels, at most
