@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .diagnostics import *  # noqa: F403
     from .errors import InvarianceError  # noqa: F401
     from .estimators import ESTIMATORS, Estimate, estimate_mi  # noqa: F401
-    from .methods import METHODS  # noqa: F401
+    from .methods import *  # noqa: F403
     from .negatives import *  # noqa: F403
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
@@ -44,12 +44,14 @@ _HOMES = {
         "FlatNCE",
         "InfoNCE",
         "KCL",
+        "LearnedTemperature",
         "MultiView",
         "NTXent",
         "SigLIP",
         "SimSiam",
         "SupCon",
         "SwAV",
+        "Terms",
         "VICReg",
         "align_uniform",
         "barlow_twins",
@@ -75,12 +77,13 @@ _HOMES = {
         "Ball",
         "Bank",
         "NEGATIVES",
+        "Neighbors",
         "Neighbours",
         "Prototypes",
         "Queue",
         "learned",
     ),
-    "methods": ("METHODS",),
+    "methods": ("METHODS", "Learner", "Method", "Step", "build"),
     "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
     "runs": (
         "EmbeddingFile",

@@ -32,6 +32,11 @@ class Case:
         return self.name in stopping or "weight_sigma" in self.settings
 
     @property
+    def per_sample(self) -> bool:
+        """Whether it is a mean over samples, so that each has a value."""
+        return self.name not in ("align_uniform", "barlow_twins", "vicreg")
+
+    @property
     def id(self) -> str:
         inner = ",".join(f"{k}={v}" for k, v in self.settings.items())
         return f"{self.name}({inner})"
@@ -41,10 +46,10 @@ class Case:
         function = getattr(reference if twin else inv, self.name)
         return lambda *inputs, **more: function(*inputs, **(self.settings | more))
 
-    def module(self, d: int) -> torch.nn.Module:
+    def module(self, d: int, **more: Any) -> Any:
         """The class with this case's settings."""
         width = (d, N_PROTOTYPES) if self.prototypes else ()
-        settings = dict(self.settings)
+        settings = self.settings | more
         log_z = settings.pop("log_z", None)  # not a setting of the class but its state
         made = inv.OBJECTIVES[self.name](*width, **settings)
         if log_z is not None:

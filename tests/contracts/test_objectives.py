@@ -1,10 +1,15 @@
 """The contract every objective of the catalogue passes."""
 
+import inspect
+
 import pytest
 import torch
 from torch.autograd import grad, gradcheck
 
 import invariance as inv
+from invariance.diagnostics import mutual_information_bound
+
+# the size of a tile is nobody's setting
 from invariance.partition import _planner
 
 from .cases import CASES, Case
@@ -96,6 +101,101 @@ def test_half_precision_is_rounded_once_and_computed_in_float32(case: Case, dtyp
             assert error < step
 
 
+@every_case
+def test_a_value_per_sample_averages_to_the_mean(case: Case):
+    inputs = case.inputs(6, 4)
+    if not case.per_sample:
+        with pytest.raises(inv.InvarianceError, match="one number of the whole batch"):
+            case.function()(*inputs, reduction="none")
+        return
+
+    def mean(*rows):
+        values = case.function()(*rows, reduction="none")
+        assert values.shape == (6,)
+        return values.mean()
+
+    whole = value_and_gradients(case.function(), inputs)
+    assert_same(value_and_gradients(mean, inputs), whole)
+    order = torch.tensor([3, 0, 5, 1, 2, 4])  # the values are in the order of samples
+    values = case.function()(*inputs, reduction="none")
+    shuffled = case.function()(*case.permuted(inputs, order), reduction="none")
+    torch.testing.assert_close(shuffled, values[order])
+    module_inputs = inputs[:2] if case.prototypes else inputs
+    assert case.module(4, reduction="none")(*module_inputs).shape == (6,)
+
+
+@every_case
+def test_an_unknown_reduction_is_refused(case: Case):
+    with pytest.raises(inv.InvarianceError, match="Did you mean 'mean'"):
+        case.function()(*case.inputs(4, 3), reduction="men")
+    with pytest.raises(inv.InvarianceError, match="Did you mean 'mean'"):
+        case.module(3, reduction="men")
+
+
+@every_case
+def test_its_terms_add_up_to_the_loss(case: Case):
+    inputs = case.inputs(6, 4, dtype=torch.float32)
+    module = case.module(4)
+    inputs = inputs[:2] if case.prototypes else inputs
+    terms = module.terms(*inputs)
+    torch.testing.assert_close(terms.total, module(*inputs))
+    assert all(part.shape == () for part in terms.parts.values())
+    assert set(terms.weights) <= set(terms.parts)
+    assert f"total={float(terms.total.detach()):.4g}" in repr(terms)
+
+
+@every_case
+def test_one_process_gathers_itself(case: Case):
+    inputs = case.inputs(6, 4)
+    assert_same(
+        value_and_gradients(case.function(), inputs, gather=True),
+        value_and_gradients(case.function(), inputs),
+    )
+
+
+@softmax_cases
+def test_a_temperature_that_is_a_tensor_has_the_twin_s_gradient(case: Case):
+    inputs = case.inputs(5, 4)
+    temperature = torch.tensor(0.4, dtype=torch.float64)
+
+    def of_temperature(function):
+        return lambda *rows: function(*rows[:-1], temperature=rows[-1])
+
+    inputs.append(temperature)
+    ours = value_and_gradients(of_temperature(case.function()), inputs)
+    twin = value_and_gradients(of_temperature(case.function(twin=True)), inputs)
+    assert ours[1][-1] is not None
+    assert_same(ours, twin, rtol=1e-8, atol=1e-8)
+    if not case.stops_gradients:
+        only = temperature.clone().requires_grad_()
+        assert gradcheck(lambda t: case.function()(*inputs[:-1], temperature=t), only)
+    plain = case.function()(*inputs[:-1], temperature=0.4)
+    torch.testing.assert_close(ours[0], plain)
+
+
+@softmax_cases
+def test_a_learned_temperature(case: Case):
+    inputs = case.inputs(6, 4, dtype=torch.float32)
+    inputs = inputs[:2] if case.prototypes else inputs
+    start = case.settings.get("temperature") or case.module(4).temperature
+    torch.manual_seed(0)
+    learned = case.module(4, temperature=inv.LearnedTemperature(start))
+    torch.manual_seed(0)
+    fixed = case.module(4, temperature=start)
+    loss = learned(*inputs)
+    torch.testing.assert_close(loss, fixed(*inputs), rtol=1e-4, atol=1e-5)
+    loss.backward()
+    assert learned.temperature.log_scale.grad.isfinite()
+    assert f"temperature=LearnedTemperature({start:.4g}" in repr(learned)
+    assert not learned.temperature_may_move
+    with torch.no_grad():
+        learned.temperature.log_scale += 0.3
+    again = case.module(4, temperature="learned")
+    again.load_state_dict(learned.state_dict())
+    assert torch.equal(again(*inputs), learned(*inputs))
+    assert not torch.equal(again(*inputs), loss) or case.name == "flat_nce"
+
+
 @softmax_cases
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 0.1, 0.03, 0.01])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -164,8 +264,10 @@ def test_readings_are_finite_floats(case: Case):
     inputs = case.inputs(6, 4, dtype=torch.float32)
     if case.prototypes:
         inputs.pop()
-    readings = case.module(4).readings(*inputs)
+    module = case.module(4)
+    readings = module.readings(*inputs)
     assert readings
+    assert ("loss" in readings) is not module.value_is_constant
     assert all(isinstance(value, float) for value in readings.values())
     assert all(torch.tensor(value).isfinite() for value in readings.values())
 
@@ -199,7 +301,7 @@ def test_what_is_no_matrix_is_refused_in_words(name):
 @pytest.mark.usefixtures("our_errors")
 def test_labels_are_integers():
     for labels in (torch.rand(4), torch.rand(4) > 0.5):
-        with pytest.raises(inv.InvarianceError, match="one integer a row"):
+        with pytest.raises(inv.InvarianceError, match="one integer per row"):
             inv.sup_con(torch.randn(4, 3), labels)
 
 
@@ -214,3 +316,66 @@ def test_bad_temperatures_are_refused(case: Case, temperature):
             case.settings | {"temperature": temperature},
             prototypes=case.prototypes,
         ).module(3)
+
+
+@every_case
+def test_it_says_what_it_takes(case: Case):
+    module = case.module(4)
+    kind = "views" if case.stack else "labels" if case.labelled else "pair"
+    if case.name in ("byol", "sim_siam"):
+        kind = "targets"
+    assert module.takes == kind
+    signature = inspect.signature(type(module))
+    declared = inspect.signature(getattr(inv, case.name)).parameters
+    names = {p.name for p in declared.values() if p.kind is p.KEYWORD_ONLY}
+    assert names - {"log_z"} <= set(signature.parameters)
+    assert set(module.settings) == names - {"log_z"}
+
+
+@every_case
+def test_its_chance_is_the_loss_of_equal_rows(case: Case):
+    """Which is all that chance can mean: nothing tells the samples apart."""
+    module = case.module(4)
+    inputs = case.inputs(6, 4, dtype=torch.float32)
+    inputs = inputs[:2] if case.prototypes else inputs
+    n_views = len(inputs[0]) if case.stack else 1 if case.labelled else 2
+    chance = module.chance(6, n_views)
+    if chance is None:
+        return
+    equal = [torch.ones_like(x) if x.is_floating_point() else x for x in inputs]
+    if case.prototypes:
+        module.load_state_dict({"prototypes": torch.ones_like(module.prototypes)})
+    if "log_z" in case.settings:
+        module.log_z.fill_(float("nan"))
+    if case.labelled:
+        equal = [equal[0], torch.zeros(6, dtype=torch.long)]
+    assert module(*equal).item() == pytest.approx(chance, rel=1e-4)
+
+
+def test_a_learned_temperature_stays_above_its_minimum_and_comes_back():
+    objective = inv.NTXent(temperature=inv.LearnedTemperature(0.05, minimum=0.04))
+    u, v = torch.randn(2, 8, 4, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        objective.temperature.log_scale += 5.0
+    assert float(objective.temperature) == pytest.approx(0.04)
+    torch.testing.assert_close(objective(u, v), inv.nt_xent(u, v, temperature=0.04))
+    objective(u, v).backward()
+    assert objective.temperature.log_scale.grad != 0
+    with torch.no_grad():
+        objective.temperature.log_scale -= 0.5
+    assert float(objective.temperature) > 0.05
+    with pytest.raises(inv.InvarianceError, match="starts at its minimum"):
+        inv.LearnedTemperature(0.05, minimum=0.1)
+    with pytest.raises(inv.InvarianceError, match="use the class"):
+        inv.nt_xent(u, v, temperature="learned")
+
+
+def test_readings_equal_diagnostics():
+    u, v = torch.randn(2, 20, 8, generator=torch.Generator().manual_seed(0))
+    for objective in (inv.InfoNCE(0.2), inv.DCL(0.2), inv.FlatNCE(0.2)):
+        readings = objective.readings(u, v)
+        bound = mutual_information_bound(u, v, temperature=0.2)
+        assert readings["mi_nats"] == bound.nats
+        assert readings["mi_ceiling"] == bound.ceiling
+        ess = inv.effective_sample_size(u, v, temperature=0.2)
+        assert readings["ess"] == ess

@@ -8,10 +8,14 @@ import torch
 from torch import nn
 
 from invariance.encoders import build_encoder
-from invariance.errors import DataError, SettingError
-from invariance.methods import METHODS, Method, build, customised
+from invariance.errors import DataError, SettingError, ShapeError
+from invariance.methods import METHODS, Method, build, customize
 from invariance.negatives import NEGATIVES
 from invariance.objectives import OBJECTIVES
+from invariance.training import Optim
+
+# what training itself optimizes with
+from invariance.training._optimizers import build_optimizer
 from invariance.views import ViewSet, multi_crop
 
 SMALL = {"hidden": 32, "width": 16}
@@ -37,7 +41,7 @@ REMEMBERS = [
 def make(name, options=None, **changes):
     torch.manual_seed(0)
     encoder = build_encoder("tiny", image_size=16)
-    method = customised(name, **SMALL, **changes)
+    method = customize(name, **SMALL, **changes)
     options = OPTIONS.get(name, {}) | (options or {})
     return build(method, encoder, n_samples=N_SAMPLES, **options)
 
@@ -72,8 +76,8 @@ def test_it_is_described(name):
     assert method.source
     assert method.encoder in ("one", "predictor", "momentum twin")
     assert method.negatives in ("batch", "none", *NEGATIVES)
-    assert method.positives in ("views", "prototypes", "neighbours")
-    assert method.labelled == (name == "supcon")
+    assert method.positives in ("views", "prototypes", "neighbors")
+    assert method.labeled == (name == "supcon")
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -233,7 +237,7 @@ def test_pcl_adds_the_mean_over_its_clusterings_once_they_are_there():
     torch.testing.assert_close(both, alone + torch.stack(further).mean())
 
 
-def test_nnclr_swaps_a_view_for_its_nearest_neighbour():
+def test_nnclr_swaps_a_view_for_its_nearest_neighbor():
     learner, views = make("nnclr").eval(), batch()
     support = nn.functional.normalize(torch.randn(6, 16), dim=1)
     ids = torch.tensor([3, 50, 51, 52, 53, 54])  # the first is of the first sample
@@ -325,7 +329,7 @@ def test_sizes_of_one_kind_share_their_statistics():
 
     encoder = build_encoder(Counting(), image_size=16)
     encoder.network.seen.clear()
-    learner = build(customised("simclr", **SMALL), encoder)
+    learner = build(customize("simclr", **SMALL), encoder)
     learner([*batch(2), *batch(1, size=8)])
     assert encoder.network.seen == [(16, 3, 16, 16), (8, 3, 8, 8)]
 
@@ -352,13 +356,13 @@ def test_sizes_of_one_kind_share_their_statistics():
             "keys come from a momentum twin",
         ),
         (
-            Method(objective="info_nce", positives="neighbors"),
+            Method(objective="info_nce", positives="neighbor"),
             {},
-            "Did you mean 'neighbours'",
+            "Did you mean 'neighbors'",
         ),
         (
             Method(
-                objective="info_nce", encoder="momentum twin", positives="neighbours"
+                objective="info_nce", encoder="momentum twin", positives="neighbors"
             ),
             {},
             "found by a predictor",
@@ -366,9 +370,9 @@ def test_sizes_of_one_kind_share_their_statistics():
         (
             Method(objective="multi_view", negatives="bank"),
             {},
-            "MultiView puts its own",
+            "MultiView puts its views",
         ),
-        (Method(objective="sup_con", negatives="bank"), {}, "SupCon puts its own"),
+        (Method(objective="sup_con", negatives="bank"), {}, "SupCon puts its views"),
         ("ball", {"k": 5000}, "k = 5000 is more than the 99 other rows"),
         ("annulus", {"inner": 0.5}, "at or beyond its outer rank"),
         ("ir_sampled", {"n_draws": 100}, "99 negatives to draw from: got n_draws"),
@@ -399,10 +403,10 @@ def test_whether_the_twin_s_momentum_rises_is_the_method_s_choice(name, rising):
     assert all(torch.equal(after[k], before[k]) for k in before) is rising
 
 
-def test_neighbours_are_as_fine_as_what_asks_for_them():
+def test_neighbors_are_as_fine_as_what_asks_for_them():
     learner = make("nnclr").double()
     views = [view.double() for view in batch()]
-    for _ in range(2):  # the second time there are neighbours
+    for _ in range(2):  # the second time there are neighbors
         seen = []
         hook = learner.objective.register_forward_pre_hook(
             lambda _, rows, seen=seen: seen.extend(rows)
@@ -411,3 +415,113 @@ def test_neighbours_are_as_fine_as_what_asks_for_them():
         hook.remove()
         assert all(rows.dtype == torch.float64 for rows in seen)
         learner.support.remember(seen[1].detach(), IDS + 1)
+
+
+# ---------------------------------------------------------------- a loop of one's own
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_is_a_loss_with_its_parts(name):
+    learner = make(name)
+    step = learner(torch.stack(batch(METHODS[name].n_views)), LABELS, IDS)
+    assert repr(step).startswith(f"Step(loss={step.loss.item():.4g}")
+    assert repr(step).endswith("; 8 samples)")
+    parts = {
+        "vicreg": {"invariance", "variance", "covariance"},
+        "barlow_twins": {"diagonal", "off_diagonal"},
+        "align_uniform": {"alignment", "uniformity"},
+    }
+    assert set(step.parts) == parts.get(name, set())
+    assert all(not part.requires_grad for part in step.parts.values())
+    learner.after_step()
+
+
+def test_pcl_s_parts_are_instances_and_prototypes():
+    learner, views = make("pcl"), batch()
+    learner(views, ids=IDS), learner.after_step()
+    learner.before_epoch(0.5)
+    step = learner(views, ids=IDS)
+    assert set(step.parts) == {"instances", "prototypes"}
+    torch.testing.assert_close(sum(step.parts.values()), step.loss.detach())
+
+
+def test_any_network_may_be_the_encoder():
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    learner = build("simclr", network)
+    assert learner.encoder.width == 4
+    assert learner([torch.rand(4, 3, 32, 32)] * 2).loss.isfinite()
+
+
+def test_images_that_are_no_views_are_refused_in_words():
+    with pytest.raises(ShapeError, match=r"one batch per view.*learner\(\[view, view"):
+        make("simclr")(torch.rand(8, 3, 16, 16))
+
+
+@pytest.mark.parametrize("changes", [{"gather": True}, {"reduction": "none"}])
+def test_what_is_the_learner_s_business_is_left_to_it(changes):
+    simclr = make("simclr")
+    objective = OBJECTIVES["nt_xent"](**changes)
+    with pytest.raises(SettingError, match="leave the objective's gather and reduc"):
+        type(simclr)(simclr.encoder, simclr.head, objective)
+    with pytest.raises(SettingError, match="Unknown setting of nt_xent"):
+        make("simclr", changes)
+
+
+@pytest.mark.parametrize("name", ["simclr", "moco", "ir", "pcl", "la", "nnclr", "dclw"])
+def test_a_learned_temperature_learns_without_weight_decay(name):
+    learner = make(name, {"temperature": "learned"})
+    optimizer = build_optimizer(learner, Optim(weight_decay=0.1, name="sgd"), 0.1)
+    temperature = learner.objective.temperature
+    (group,) = (
+        g for g in optimizer.param_groups for p in g["params"]
+        if p is temperature.log_scale
+    )  # fmt: skip
+    assert group["weight_decay"] == 0
+    before = float(temperature)
+    for done in range(2):
+        learner.before_epoch(done / 2)
+        learner(batch(), LABELS, IDS).loss.backward()
+        optimizer.step()
+        learner.after_step((done + 1) / 2)
+    assert float(temperature) != before
+    state = learner.state_dict()
+    assert "objective.temperature.log_scale" in state
+
+
+# ---------------------------------------------------------------- as it was spelled
+
+
+@pytest.mark.parametrize(
+    "name, old, new",
+    [
+        ("ball", {"k": 0.5}, {"share": 0.5}),
+        ("ball", {"k": 1.0}, {"share": 1.0}),
+        ("ball", {"k": 5.0}, {"k": 5}),
+        ("la", {"k": 0.25}, {"share": 0.25}),
+        (
+            "annulus",
+            {"inner": 0.1, "outer": 0.5, "outer_start": 1.0},
+            {"inner_share": 0.1, "outer_share": 0.5, "outer_start_share": 1.0},
+        ),
+        ("annulus", {"inner": 2.0, "outer": 0.5}, {"inner": 2, "outer_share": 0.5}),
+    ],
+)
+def test_shares_that_were_given_as_counts(name, old, new):
+    encoder = build_encoder("tiny", image_size=16)
+    sources = [
+        build(customize(name, **SMALL), encoder, n_samples=24, **options).negatives
+        for options in (old, new)
+    ]
+    assert sources[0].extra_repr() == sources[1].extra_repr()
+    method = customize(name, **SMALL, source_settings=old)  # of one's own, from before
+    older = build(method, encoder, n_samples=24).negatives
+    assert older.extra_repr() == sources[0].extra_repr()
+
+
+def test_names_of_before():
+    import invariance as inv
+
+    assert inv.Neighbours is inv.Neighbors
+    old = Method(objective="info_nce", negatives="neighbours")
+    assert old.negatives == "neighbors"
+    assert Method(objective="info_nce", positives="neighbours").positives == "neighbors"

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from invariance.encoders import Encoder, build_head, shuffle_batches
-from invariance.methods import JointEmbedding, build, customised
+from invariance.methods import JointEmbedding, build, customize
 from invariance.objectives import OBJECTIVES
 
 N, NAMES = 12, ("nt_xent", "info_nce", "dcl", "dhel", "kcl", "vicreg", "sup_con")
@@ -34,7 +34,7 @@ def learner(name):
     torch.manual_seed(0)
     encoder = Encoder(nn.Sequential(nn.Linear(5, 8), nn.Tanh()), input_shape=(5,))
     if name in REMEMBERS:
-        method = customised(name, head="linear", width=6)
+        method = customize(name, head="linear", width=6)
         return build(method, encoder, n_samples=24, **REMEMBERS[name]).double()
     head = build_head("linear", 8, out=6)
     return JointEmbedding(encoder, head, OBJECTIVES[name]()).double()

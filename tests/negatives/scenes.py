@@ -123,14 +123,15 @@ def drawn(seed=0, n=4, d=3, n_samples=9, n_draws=6) -> Scene:
     return Scene(scene.source, scene.u, None, scene.ids, by_hand)
 
 
-def ball(seed=0, n=4, d=3, n_samples=9, k=3) -> Scene:
-    rank = reference.rank_of_share(k, n_samples) if isinstance(k, float) else k
+def ball(seed=0, n=4, d=3, n_samples=9, k=3, share=None) -> Scene:
+    rank = k if share is None else reference.rank_of_share(share, n_samples)
+    asked = {"k": k} if share is None else {"share": share}
     return bank_scene(
         seed,
         n,
         d,
         n_samples,
-        lambda b: inv.Ball(b, k=k),
+        lambda b: inv.Ball(b, **asked),
         lambda anchor, z, own: reference.ball(anchor, z, own, rank),
     )
 
@@ -145,18 +146,24 @@ def annulus(seed=0, n=4, d=3, n_samples=9, inner=2, outer=6) -> Scene:
         n,
         d,
         n_samples,
-        lambda b: inv.Annulus(b, inner=inner, outer=outer),
+        lambda b: inv.Annulus(
+            b,
+            **{
+                f"{name}_share" if isinstance(r, float) else name: r
+                for name, r in (("inner", inner), ("outer", outer))
+            },
+        ),
         lambda anchor, z, own: reference.ring(anchor, z, own, inside, outside),
     )
 
 
-def neighbours(seed=0, n=4, d=3, n_samples=12, k=7, n_clusters=4, n_clusterings=2):
+def neighbors(seed=0, n=4, d=3, n_samples=12, k=7, n_clusters=4, n_clusterings=2):
     """Clusterings at random; the positive is the close part of the ball."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(n_clusters, (n_clusterings, n_samples), generator=generator)
 
     def make(b):
-        source = inv.Neighbours(
+        source = inv.Neighbors(
             b, k=k, n_clusters=n_clusters, n_clusterings=n_clusterings, warmup=0
         )
         source.refresh(0.0)
@@ -233,14 +240,14 @@ def prototypes(seed=0, n=4, d=3, n_samples=12, n_clusters=4) -> Scene:
 
     scene = bank_scene(seed, n, d, n_samples, make, lambda *_: [])
     source = scene.source
-    z, labels, centres = source.bank.z, source.labels.clone(), source.centres.clone()
+    z, labels, centers = source.bank.z, source.labels.clone(), source.centers.clone()
 
     def by_hand(u, v):
-        phi = reference.concentration(z, labels, centres)
+        phi = reference.concentration(z, labels, centers)
         positives, negatives = [], []
         for anchor, own in zip(u, scene.ids, strict=True):
             logits = [
-                dot(anchor, c) / (TAU * p) for c, p in zip(centres, phi, strict=True)
+                dot(anchor, c) / (TAU * p) for c, p in zip(centers, phi, strict=True)
             ]
             mine = int(labels[own])
             positives.append(logits[mine])
@@ -256,7 +263,7 @@ SOURCES = {
     "drawn": drawn,
     "ball": ball,
     "annulus": annulus,
-    "neighbours": neighbours,
+    "neighbors": neighbors,
     "accepted": accepted,
     "unweighted": unweighted,
     "prototypes": prototypes,

@@ -50,7 +50,7 @@ def test_binary_nce_counts_its_noise_without_the_own_row(source):
     [
         lambda bank: Accepted(bank, Nearest(0.1, 0.01), n_proposals=40),
         lambda bank: Prototypes(bank, n_clusters=4, warmup=0),
-        lambda bank: inv.Neighbours(bank, k=9, n_clusters=4, warmup=0),
+        lambda bank: inv.Neighbors(bank, k=9, n_clusters=4, warmup=0),
     ],
 )
 def test_binary_nce_refuses_what_is_no_plain_noise(make):
@@ -78,13 +78,13 @@ def test_build_refuses_them():
         build(m, build_encoder("tiny", image_size=16))
 
 
-@pytest.mark.parametrize("name", ["ball", "annulus", "neighbours"])
+@pytest.mark.parametrize("name", ["ball", "annulus", "neighbors"])
 def test_autocast_does_not_move_the_band(name):
     bank = inv.Bank(500, 32)
     source = {
         "ball": lambda: inv.Ball(bank, k=20),
         "annulus": lambda: inv.Annulus(bank, inner=5, outer=30),
-        "neighbours": lambda: inv.Neighbours(bank, k=30, n_clusters=10, warmup=0),
+        "neighbors": lambda: inv.Neighbors(bank, k=30, n_clusters=10, warmup=0),
     }[name]()
     source.refresh(1.0)
     u = torch.randn(8, 32, generator=torch.Generator().manual_seed(0))
@@ -111,14 +111,14 @@ def la(labels, k=3):
         [[1.0, 0, 0], [0.98, 0.2, 0], [0.3, 1, 0], [0.1, 0.9, 0.5]], dtype=torch.float64
     )
     bank.z.copy_(torch.nn.functional.normalize(rows, dim=1))
-    source = inv.Neighbours(bank, k=k, n_clusters=2, n_clusterings=1, warmup=0)
+    source = inv.Neighbors(bank, k=k, n_clusters=2, n_clusterings=1, warmup=0)
     source.refresh(0.0)
     source.labels.copy_(torch.tensor([labels]))
     return bank.z[:2].clone(), source
 
 
 @pytest.mark.parametrize("objective", [inv.DCL, inv.DHEL, inv.FlatNCE])
-def test_neighbours_with_little_left_of_the_ball(objective):
+def test_neighbors_with_little_left_of_the_ball(objective):
     u, source = la(
         [0, 0, 1, 1]
     )  # cosines 1, 0.98 close; 0.29, 0.10 not: 1e-5 of the ball
@@ -128,7 +128,7 @@ def test_neighbours_with_little_left_of_the_ball(objective):
 
 
 @pytest.mark.parametrize("objective", [inv.DCL, inv.DHEL, inv.FlatNCE])
-def test_neighbours_with_nothing_left_of_the_ball(objective):
+def test_neighbors_with_nothing_left_of_the_ball(objective):
     u, source = la([0, 0, 0, 0])
     u.requires_grad_()
     loss = objective(0.07).against(u, None, source, torch.arange(2))
@@ -140,10 +140,10 @@ def test_clusters_of_equal_rows_do_not_divide_by_zero():
     z = torch.nn.functional.normalize(torch.randn(20, 8, generator=g), dim=1)
     z[:10] = z[[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]]
     labels = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3, 4, 4] + [5] * 5 + [6] * 5)
-    centres = torch.stack(
+    centers = torch.stack(
         [torch.nn.functional.normalize(z[labels == c].mean(0), dim=0) for c in range(7)]
     )
-    assert (concentration(z, Clusters(labels, centres)) > 0).all()
+    assert (concentration(z, Clusters(labels, centers)) > 0).all()
 
 
 def test_the_learner_says_that_the_bank_is_too_small():
@@ -260,7 +260,7 @@ def test_float64_stays_float64():
     [
         Method(objective="byol"),
         Method(objective="info_nce", negatives="none"),
-        Method(objective="info_nce", positives="neighbours", encoder="predictor"),
+        Method(objective="info_nce", positives="neighbors", encoder="predictor"),
         Method(objective="info_nce", negatives="ball", source_settings={"kk": 3}),
         Method(objective="info_nce", negatives="bank", source_settings={"k": 3}),
         Method(objective="info_nce", negatives="bank", encoder="predictor"),
@@ -276,12 +276,12 @@ def test_choices_that_do_not_fit_are_refused_in_words(method):
 def test_sup_con_refuses_sources_that_know_no_labels(make):
     source = make(inv.Bank(5000, 4))
     with pytest.raises(SettingError, match="a queue that remembers labels"):
-        inv.SupCon().against(draw(6, 4, seed=0), torch.arange(6) % 2, source)
+        inv.SupCon().against(draw(6, 4, seed=0), None, source, torch.arange(6) % 2)
 
 
 @pytest.mark.usefixtures("our_errors")
 def test_labels_and_ids_are_checked():
     with pytest.raises(InvarianceError):
-        inv.SupCon().against(U, IDS.float(), full_queue())
+        inv.SupCon().against(U, None, full_queue(), IDS.float())
     with pytest.raises(InvarianceError):
-        inv.MultiView().against(torch.stack([U, V]), full_queue(), IDS.float())
+        inv.MultiView().against(torch.stack([U, V]), None, full_queue(), IDS.float())

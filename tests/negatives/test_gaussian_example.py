@@ -54,9 +54,9 @@ def values():
             logits = scores.gather(1, chosen.gather(1, lots))
             total = monte_carlo_partition(logits) + math.log(K - 1)
             contrast = Contrast(positive, total[None], math.log(K - 1))
-            found.append(math.log(K) - InfoNCE(1.0).of(contrast).item())
+            found.append(math.log(K) - InfoNCE(1.0).of(contrast).mean().item())
             if (inner, outer) == SHARES["ring"]:
-                alone = math.log(K - 1) - DCL(1.0).of(contrast).item()
+                alone = math.log(K - 1) - DCL(1.0).of(contrast).mean().item()
         rows.append([*found, alone])
     return torch.tensor(rows, dtype=torch.float64)
 

@@ -17,7 +17,7 @@ MAKERS = {
     "drawn": lambda: inv.Bank(N, D, n_draws=6),
     "ball": lambda: inv.Ball(inv.Bank(N, D), k=5),
     "annulus": lambda: inv.Annulus(inv.Bank(N, D), inner=2, outer=6, outer_start=18),
-    "neighbours": lambda: inv.Neighbours(
+    "neighbors": lambda: inv.Neighbors(
         inv.Bank(N, D), k=9, n_clusters=4, n_clusterings=2, warmup=0.2
     ),
     "accepted": lambda: Accepted(inv.Bank(N, D), n_proposals=12),
@@ -107,3 +107,13 @@ def test_memories_move_with_their_module():
         source.double()
         floats = [b for b in source.buffers() if b.is_floating_point()]
         assert all(b.dtype == torch.float64 for b in floats)
+
+
+def test_a_state_with_the_spelling_of_before():
+    source = MAKERS["prototypes"]()
+    source.refresh(1.0)
+    state = source.state_dict()
+    state["centres"] = state.pop("centers")
+    again = MAKERS["prototypes"]()
+    again.load_state_dict(state)
+    assert torch.equal(again.centers, source.centers)

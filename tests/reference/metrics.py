@@ -22,7 +22,7 @@ def uniformity(z, t=2) -> float:
 
 
 def effective_rank(z) -> float:
-    """RankMe: exp of the entropy of the singular values of z, raw and uncentred."""
+    """RankMe: exp of the entropy of the singular values of z, raw and uncenterd."""
     values = numpy.linalg.svd(z.detach().numpy(), compute_uv=False)
     shares = [value / sum(values) + 1e-7 for value in values]
     return math.exp(-sum(p * math.log(p) for p in shares))

@@ -232,16 +232,16 @@ def acceptance_weights(r, weighted=True):
 # Prototypes.
 
 
-def concentration(z, labels, centres):
+def concentration(z, labels, centers):
     """phi_c = mean distance / log(n_c + 10), clipped to 10-90 %, mean one.
 
     A cluster of one or none has the largest of the others.
     """
     phi, lonely = [], []
-    for c in range(len(centres)):
+    for c in range(len(centers)):
         members = [j for j in range(len(z)) if int(labels[j]) == c]
         lonely.append(len(members) < 2)
-        distances = [math.dist(z[j].tolist(), centres[c].tolist()) for j in members]
+        distances = [math.dist(z[j].tolist(), centers[c].tolist()) for j in members]
         spread = sum(distances) / max(len(members), 1)
         phi.append(spread / math.log(len(members) + 10))
     phi = [max(phi) if alone else p for p, alone in zip(phi, lonely, strict=True)]

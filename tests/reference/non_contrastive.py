@@ -42,9 +42,9 @@ def barlow_twins(u, v, *, off_diagonal_weight=0.0051):
 
     def standardised(z, k):
         values = column(z, k)
-        centre = mean(values)
-        variance = mean([(x - centre) ** 2 for x in values])
-        return [(x - centre) / torch.sqrt(variance + 1e-5) for x in values]
+        center = mean(values)
+        variance = mean([(x - center) ** 2 for x in values])
+        return [(x - center) / torch.sqrt(variance + 1e-5) for x in values]
 
     a = [standardised(u, k) for k in range(d)]
     b = [standardised(v, k) for k in range(d)]
@@ -65,13 +65,13 @@ def vicreg(u, v, *, invariance_weight=25, variance_weight=25, covariance_weight=
     invariance = mean([(u[i, k] - v[i, k]) ** 2 for i in range(n) for k in range(d)])
     variance, covariance = [], []
     for z in (u, v):
-        centred = []
+        centerd = []
         for k in range(d):
-            centre = mean(column(z, k))
-            centred.append([x - centre for x in column(z, k)])
+            center = mean(column(z, k))
+            centerd.append([x - center for x in column(z, k)])
 
-        def cov(k, m, centred=centred):
-            return sum(centred[k][i] * centred[m][i] for i in range(n)) / (n - 1)
+        def cov(k, m, centerd=centerd):
+            return sum(centerd[k][i] * centerd[m][i] for i in range(n)) / (n - 1)
 
         hinges = []
         for k in range(d):

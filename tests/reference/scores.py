@@ -71,9 +71,9 @@ def gradient_signal_to_noise(u, v, objective, batch_size) -> float:
         (gradient,) = torch.autograd.grad(loss, layer)
         gradients.append(gradient.flatten().tolist())
     n = len(gradients)
-    centre = [sum(g[k] for g in gradients) / n for k in range(d * d)]
-    noise = sum(math.dist(g, centre) ** 2 for g in gradients) / (n - 1)
-    signal = sum(c * c for c in centre) - noise / n
+    center = [sum(g[k] for g in gradients) / n for k in range(d * d)]
+    noise = sum(math.dist(g, center) ** 2 for g in gradients) / (n - 1)
+    signal = sum(c * c for c in center) - noise / n
     return math.sqrt(max(signal, 0) / noise)
 
 
@@ -88,11 +88,11 @@ def ridge_r2(x, y, strength, n_fit) -> float:
     fit, test = (
         (part - torch.tensor(mean)) / torch.tensor(spread) for part in (fit, test)
     )
-    centre = sum(y[:n_fit].tolist()) / n_fit
+    center = sum(y[:n_fit].tolist()) / n_fit
     identity = torch.eye(x.shape[1], dtype=torch.float64)
     normal = fit.T @ fit / n_fit + strength * identity
-    w = torch.linalg.solve(normal, fit.T @ (y[:n_fit] - centre) / n_fit)
-    guess, truth = (test @ w + centre).tolist(), y[n_fit:].tolist()
+    w = torch.linalg.solve(normal, fit.T @ (y[:n_fit] - center) / n_fit)
+    guess, truth = (test @ w + center).tolist(), y[n_fit:].tolist()
     middle = sum(truth) / len(truth)
     left = sum((t - g) ** 2 for t, g in zip(truth, guess, strict=True))
     return 1 - left / sum((t - middle) ** 2 for t in truth)

@@ -135,9 +135,8 @@ def debiased(u, v, *, temperature=0.5, prior=0.1, hardness=0.0, normalize=True):
                 for tilt, logit in zip(tilts, logits, strict=True)
             ) / mean(tilts)
             negative = (tilted - prior * count * positive) / (1 - prior)
-            floor = count * math.exp(-1 / temperature)
-            if negative < floor:
-                negative = torch.tensor(floor, dtype=torch.float64)
+            floor = -1 / torch.as_tensor(temperature, dtype=torch.float64)
+            negative = torch.maximum(negative, count * floor.exp())
             losses.append(-torch.log(positive / (positive + negative)))
     return mean(losses)
 

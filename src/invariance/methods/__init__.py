@@ -1,10 +1,33 @@
-"""Methods: views x encoder x negatives x objective, by name or of your own making."""
+"""Methods: views x encoder x negatives x objective, by name or of your own making.
 
-from ._build import Learner, build, customised
-from ._catalogue import METHODS
-from ._learner import JointEmbedding, SelfPrediction, Step
-from ._method import Method
-from ._nearest_neighbour import NearestNeighbour
+``METHODS`` has those with a name, each a ``Method`` of four choices; ``build`` makes a
+learner of one around an encoder. A loop of your own is then five lines:
+
+>>> import torch
+>>> import invariance as inv
+>>> from invariance.encoders import build_encoder
+>>> from invariance.methods import build
+>>> learner = build("moco", build_encoder("tiny"), size=64, temperature="learned")
+>>> optimizer = torch.optim.SGD(learner.parameters(), lr=0.1)
+>>> for done in range(2):
+...     images, ids = torch.rand(8, 3, 32, 32), torch.arange(8)
+...     step = learner([images, images.flip(-1)], ids=ids)  # one batch per view
+...     optimizer.zero_grad()
+...     step.loss.backward()
+...     optimizer.step()
+...     learner.after_step((done + 1) / 2)  # the twin follows, the queue takes in keys
+>>> len(learner.negatives)
+16
+
+``step`` is a ``Step``: the loss, its named parts and the projections of two views.
+``learner.encoder`` is what was trained; call ``learner.before_epoch(progress)`` before
+each pass over the data if the method clusters (la, pcl).
+"""
+
+from ._build import build, customize
+from ._catalogue import METHODS, Method
+from ._learner import JointEmbedding, Learner, SelfPrediction, Step
+from ._nearest_neighbor import NearestNeighbor
 from ._remembering import Remembering
 
 __all__ = [
@@ -12,10 +35,10 @@ __all__ = [
     "JointEmbedding",
     "Learner",
     "Method",
-    "NearestNeighbour",
+    "NearestNeighbor",
     "Remembering",
     "SelfPrediction",
     "Step",
     "build",
-    "customised",
+    "customize",
 ]

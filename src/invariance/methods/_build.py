@@ -5,57 +5,65 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from torch import nn
+
 from ..encoders import Encoder, build_head
 from ..errors import SettingError, choose, unknown
 from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue
-from ..objectives import (
-    BYOL,
-    OBJECTIVES,
-    BinaryNCE,
-    Objective,
-    SimSiam,
-    takes_sources,
-)
-from ._catalogue import METHODS
-from ._learner import JointEmbedding, SelfPrediction
-from ._method import Method
-from ._nearest_neighbour import NearestNeighbour
+from ..objectives import OBJECTIVES, Objective
+from ._catalogue import METHODS, Method
+from ._learner import JointEmbedding, Learner, SelfPrediction
+from ._nearest_neighbor import NearestNeighbor
 from ._remembering import Remembering
 
-Learner = JointEmbedding | SelfPrediction | Remembering | NearestNeighbour
-
-KINDS = ("one", "predictor", "momentum twin")
-POSITIVES = ("views", "prototypes", "neighbours")
+ENCODERS = ("one", "predictor", "momentum twin")
+POSITIVES = ("views", "prototypes", "neighbors")
 OF_PROTOTYPES = ("n_clusters", "n_clusterings", "warmup")
+# settings of a source that count rows, each beside the one that gives a share of them
+SHARES = {
+    "k": "share",
+    "inner": "inner_share",
+    "outer": "outer_share",
+    "outer_start": "outer_start_share",
+}
+NOT_OPTIONS = ("width", "gather", "reduction")  # of an objective: the learner sets them
 
 
 def build(
     method: Method | str,
-    encoder: Encoder,
+    encoder: Encoder | nn.Module,
     *,
     n_samples: int | None = None,
     seed: int = 0,
     **options: Any,
 ) -> Learner:
-    """A learner of this method around an encoder.
+    """A learner of this method around an encoder, for a loop of your own.
 
     Args:
         method: A name in ``METHODS``, or four choices of your own.
-        encoder: Samples in, features out.
+        encoder: An ``Encoder``, or any network of images of 32 pixels; for others see
+            ``invariance.encoders.Encoder``.
         n_samples: Size of the data set, for methods with a memory bank.
         seed: Of a memory bank's first rows and draws.
         **options: Settings of the objective, such as ``temperature``, and of the
             source of negatives, such as a queue's ``size``.
 
+    >>> import torch
     >>> from invariance.encoders import build_encoder
     >>> learner = build("dcl", build_encoder("tiny"), temperature=0.2)
     >>> learner.objective
     DCL(temperature=0.2, negatives='all', weight_sigma=None, normalize=True)
+    >>> images = torch.rand(8, 3, 32, 32)
+    >>> step = learner([images, images.flip(-1)])  # one batch per view
+    >>> step.loss.backward()  # then the optimizer's step, and:
+    >>> learner.after_step()  # momentum twin, queue and bank, where there are any
     """
+    if not isinstance(encoder, Encoder):
+        encoder = Encoder(encoder)
     if isinstance(method, str):
         method = choose(METHODS, method, "method")
     for kind, value, known in (
-        ("kind of encoder", method.encoder, KINDS),
+        ("kind of encoder", method.encoder, ENCODERS),
         ("kind of positives", method.positives, POSITIVES),
         ("negatives", method.negatives, ("batch", "none", *NEGATIVES)),
     ):
@@ -68,16 +76,18 @@ def build(
         method.width,
         last_batch_norm=method.last_batch_norm,
     )
-    of_source = {k: v for k, v in options.items() if k in method.source_settings}
-    options = {k: v for k, v in options.items() if k not in of_source}
-    source_settings = {**fitting(method, n_samples), **of_source}
+    names, options = source_names(method), separate_shares(options)
+    source_settings = settings_of_source(
+        method, n_samples, {k: v for k, v in options.items() if k in names}
+    )
+    options = {k: v for k, v in options.items() if k not in names}
     objective = build_objective(method, head.width, options)
     check_fit(method, objective)
     momentum = method.momentum if method.encoder == "momentum twin" else None
-    if method.positives == "neighbours":
-        kind = "support of neighbours"
-        support = made(Queue, {**source_settings, "width": head.width}, kind)
-        return NearestNeighbour(encoder, head, objective, support, method.hidden)
+    if method.positives == "neighbors":
+        kind = "support of neighbors"
+        support = make(Queue, {**source_settings, "width": head.width}, kind)
+        return NearestNeighbor(encoder, head, objective, support, method.hidden)
     if method.negatives in NEGATIVES:
         source, prototypes = build_source(
             method, source_settings, n_samples, head.width, seed
@@ -93,7 +103,7 @@ def build(
         )
     if method.encoder == "one":
         return JointEmbedding(encoder, head, objective)
-    if not isinstance(objective, BYOL | SimSiam):
+    if objective.takes != "targets":
         raise SettingError(
             f"A {method.encoder} needs an objective with targets, byol or sim_siam, or "
             f"negatives from a queue: got {method.objective} with negatives from the "
@@ -114,11 +124,11 @@ def check_fit(method: Method, objective: Objective) -> None:
     """Raise where the four choices do not go together."""
     remembers = method.negatives in NEGATIVES
     wrong = ""
-    if isinstance(objective, BYOL | SimSiam) and method.encoder == "one":
+    if objective.takes == "targets" and method.encoder == "one":
         wrong = f"{method.objective} needs a predictor or a momentum twin as encoder"
-    elif method.negatives == "none" and takes_sources(objective):
+    elif method.negatives == "none" and objective.takes_negatives:
         wrong = f"{method.objective} is a softmax over negatives, and there are none"
-    elif remembers and not takes_sources(objective):
+    elif remembers and not objective.takes_negatives:
         wrong = f"{method.objective} takes no negatives from {method.negatives!r}"
     elif remembers and method.encoder == "predictor":
         wrong = f"negatives from {method.negatives!r} have no use for a predictor"
@@ -126,31 +136,60 @@ def check_fit(method: Method, objective: Objective) -> None:
         wrong = "a queue's keys come from a momentum twin: choose that encoder"
     elif method.positives == "prototypes" and method.negatives != "queue":
         wrong = "prototypes come with a queue of negatives and a momentum twin"
-    elif method.positives == "neighbours" and method.negatives != "batch":
-        wrong = "neighbours as positives come with negatives from the batch"
-    elif method.positives == "neighbours" and method.encoder != "predictor":
-        wrong = "neighbours as positives are found by a predictor: choose that encoder"
-    elif isinstance(objective, BinaryNCE) and remembers:
-        plain = method.negatives in ("queue", "bank")
+    elif method.positives == "neighbors" and method.negatives != "batch":
+        wrong = "neighbors as positives come with negatives from the batch"
+    elif method.positives == "neighbors" and method.encoder != "predictor":
+        wrong = "neighbors as positives are found by a predictor: choose that encoder"
+    elif objective.needs_plain_noise and remembers:
+        plain = getattr(NEGATIVES[method.negatives], "plain", False)
         if not plain or method.positives == "prototypes":
-            wrong = "binary_nce takes its noise from a queue or a bank alone"
+            wrong = f"{method.objective} takes its noise from a queue or a bank alone"
     if wrong:
         raise SettingError(f"These choices do not go together: {wrong}.")
 
 
-def fitting(method: Method, n_samples: int | None) -> dict[str, Any]:
-    """The method's settings of its source, with no more draws than a small set has.
+def source_names(method: Method) -> set[str]:
+    """Settings that a method's source takes, whether they count rows or give shares."""
+    names = {*method.source_settings}
+    for rows, share in SHARES.items():
+        if rows in names or share in names:
+            names |= {rows, share}
+    return names
 
-    Draws that were asked for are not cut down: a bank refuses too many in words.
+
+def separate_shares(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts of rows that are fractions become shares, as runs before 0.1.0 meant them.
+
+    >>> separate_shares({"k": 0.1, "outer": 1.0, "inner": 5.0})
+    {'share': 0.1, 'outer_share': 1.0, 'inner': 5.0}
     """
-    settings = dict(method.source_settings)
+    return {
+        SHARES[name]
+        if name in SHARES and isinstance(value, float) and value <= 1
+        else name: value
+        for name, value in settings.items()
+    }
+
+
+def settings_of_source(
+    method: Method, n_samples: int | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The method's settings of its source, and these in their place.
+
+    Draws that a method has by default are no more than a small set allows; draws that
+    were asked for are not cut down: a bank refuses too many in words.
+    """
+    settings = separate_shares(method.source_settings)
+    for rows, share in SHARES.items():
+        if rows in options or share in options:
+            settings.pop(rows, None), settings.pop(share, None)
     if n_samples is not None and settings.get("n_draws") is not None:
         settings["n_draws"] = max(min(int(settings["n_draws"]), n_samples - 1), 1)
-    return settings
+    return settings | dict(options)
 
 
-def made(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
-    """Call with settings; ones it does not know are told in words."""
+def make(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
+    """Call with settings; ones it does not know are refused in words."""
     try:
         return kind(**whole_numbers(kind, settings))
     except TypeError as cause:
@@ -164,9 +203,8 @@ def build_objective(
 ) -> Objective:
     """The objective with the method's settings and these on top."""
     kind = choose(OBJECTIVES, method.objective, "objective")
-    named = inspect.signature(kind).parameters.values()
-    known = {p.name for p in named if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    known = (known | set(method.source_settings)) - {"width"}
+    parameters = inspect.signature(kind).parameters
+    known = {*parameters, *source_names(method)}.difference(NOT_OPTIONS)
     for name in options:
         if name not in known:
             raise SettingError(
@@ -174,15 +212,10 @@ def build_objective(
                 if known
                 else f"{method.objective} has no settings: got {name!r}."
             )
-    settings = whole_numbers(kind, {**method.settings, **options})
-    if method.objective == "swav":
+    settings = {**method.settings, **options}
+    if "width" in parameters:  # of prototypes, which are as wide as the projections
         settings["width"] = width
-    try:
-        return kind(**settings)
-    except TypeError as cause:
-        raise SettingError(
-            f"{method.objective} cannot take the settings {settings}: {cause}."
-        ) from None
+    return make(kind, settings, method.objective)
 
 
 def build_source(
@@ -195,58 +228,54 @@ def build_source(
     """The source of negatives, on a bank of its own where it needs one."""
     settings, name = dict(settings), method.negatives
     if name == "queue" and method.positives != "prototypes":
-        return made(Queue, {**settings, "width": width}, name), []
+        return make(Queue, {**settings, "width": width}, name), []
     if n_samples is None:
         raise SettingError(
-            f"Negatives from {name!r} keep one row a sample: pass n_samples, the size "
-            "of the data set."
+            f"Negatives from {name!r} keep one row per sample: pass n_samples, the "
+            "size of the data set."
         )
     of_bank = {"momentum": settings.pop("bank_momentum", 0.5), "seed": seed}
     if name == "bank":
         of_bank |= settings
-    bank = made(Bank, {"n_samples": n_samples, "width": width, **of_bank}, "bank")
+    bank = make(Bank, {"n_samples": n_samples, "width": width, **of_bank}, "bank")
     if name == "bank":
         return bank, []
     if name != "queue":
-        return made(NEGATIVES[name], {**settings, "bank": bank}, name), []
-    own = {k: settings.pop(k) for k in OF_PROTOTYPES if k in settings}
-    n_clusterings = int(own.pop("n_clusterings", 1))
+        return make(NEGATIVES[name], {**settings, "bank": bank}, name), []
+    clusters = {k: settings.pop(k) for k in OF_PROTOTYPES if k in settings}
+    n_clusterings = int(clusters.pop("n_clusterings", 1))
     prototypes = [
-        made(Prototypes, {**own, "bank": bank}, "prototypes")
+        make(Prototypes, {**clusters, "bank": bank}, "prototypes")
         for _ in range(n_clusterings)
     ]
-    return made(Queue, {**settings, "width": width}, name), prototypes
+    return make(Queue, {**settings, "width": width}, name), prototypes
 
 
 def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts as int, where a file gives 64.0; what may be a share, too, is left alone.
+    """Counts as int, where a file or a flag gives 64.0.
 
     >>> from invariance.negatives import Ball, Queue
-    >>> whole_numbers(Queue, {"size": 64.0}), whole_numbers(Ball, {"k": 1.0})
-    ({'size': 64}, {'k': 1.0})
+    >>> whole_numbers(Queue, {"size": 64.0}), whole_numbers(Ball, {"share": 1.0})
+    ({'size': 64}, {'share': 1.0})
     """
     known = inspect.signature(kind).parameters
-
-    def counts(name: str) -> bool:
-        if name not in known:
-            return False
-        asked, default = known[name].annotation, known[name].default
-        plain = asked is inspect.Parameter.empty and type(default) is int
-        return plain or asked in (int, int | None)
-
-    for name, value in given.items():
-        if counts(name) and isinstance(value, float) and not value.is_integer():
-            raise SettingError(f"{name} is a whole number: got {value}.")
-    return {
-        name: int(value)
-        if counts(name) and isinstance(value, float) and value.is_integer()
-        else value
-        for name, value in given.items()
-    }
+    counts = {k for k, p in known.items() if p.annotation in (int, int | None)}
+    numbers = dict(given)
+    for name in counts.intersection(given):
+        value = given[name]
+        if isinstance(value, float):
+            if not value.is_integer():
+                raise SettingError(f"{name} is a whole number: got {value}.")
+            numbers[name] = int(value)
+    return numbers
 
 
-def customised(method: Method | str, **changes: Any) -> Method:
-    """A method with some of its choices replaced; None leaves one as it is."""
+def customize(method: Method | str, **changes: Any) -> Method:
+    """A method with some of its choices replaced; None leaves one as it is.
+
+    >>> customize("simclr", width=64, head=None).width
+    64
+    """
     if isinstance(method, str):
         method = choose(METHODS, method, "method")
     return replace(method, **{k: v for k, v in changes.items() if v is not None})

@@ -1,10 +1,57 @@
-"""The methods by name. Each line is one algorithm as four choices.
+"""A method is four choices: views, encoder, negatives, objective. The methods by name.
 
 Temperatures and weights are those of the source named; head widths are scaled to small
 encoders (512 hidden, 128 out) where the source's were made for a ResNet-50.
 """
 
-from ._method import Method
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..objectives import OBJECTIVES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """What tells one algorithm from another, and where its defaults come from."""
+
+    objective: str
+    """A name in ``OBJECTIVES``."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the objective that differ from its own defaults."""
+    views: str = "auto"
+    """A recipe of ``invariance.views``; "auto" fits the images."""
+    n_views: int = 2
+    encoder: str = "one"
+    """"one" for all views, "predictor" on top of it (the other view is a target), or
+    "momentum twin" (the target comes from a slowly moving copy)."""
+    negatives: str = "batch"
+    """"batch", "none", or a name in ``invariance.negatives.NEGATIVES``."""
+    source_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
+    positives: str = "views"
+    """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR)."""
+    head: str = "mlp2"
+    hidden: int = 512
+    width: int = 128
+    last_batch_norm: bool = False
+    momentum: float = 0.996
+    """Of the momentum twin."""
+    rising: bool = True
+    """Whether the twin's momentum rises to 1 by the end."""
+    source: str = ""
+    """Where the defaults come from."""
+
+    @property
+    def labeled(self) -> bool:
+        """Whether it learns from labels."""
+        return OBJECTIVES[self.objective].takes == "labels"
+
+    def __post_init__(self) -> None:
+        for name in ("negatives", "positives"):  # as they were spelled before 0.1.0
+            if getattr(self, name) == "neighbours":
+                object.__setattr__(self, name, "neighbors")
+
 
 METHODS: dict[str, Method] = {
     "simclr": Method(
@@ -57,7 +104,6 @@ METHODS: dict[str, Method] = {
     "supcon": Method(
         objective="sup_con",
         settings={"temperature": 0.1},
-        labelled=True,
         source="Khosla et al. 2020; temperature 0.1 of the CIFAR runs",
     ),
     "moco": Method(
@@ -112,7 +158,7 @@ METHODS: dict[str, Method] = {
         objective="info_nce",
         settings={"temperature": 0.2},
         negatives="ball",
-        source_settings={"bank_momentum": 0.5, "k": 0.1},
+        source_settings={"bank_momentum": 0.5, "share": 0.1},
         source="Wu et al. 2020 (the views paper): the nearest tenth of the bank; the "
         "rest as ir",
     ),
@@ -122,9 +168,9 @@ METHODS: dict[str, Method] = {
         negatives="annulus",
         source_settings={
             "bank_momentum": 0.5,
-            "inner": 0.01,
-            "outer": 0.1,
-            "outer_start": 1.0,
+            "inner_share": 0.01,
+            "outer_share": 0.1,
+            "outer_start_share": 1.0,
         },
         source="Wu et al. 2020: the nearest tenth without its innermost tenth, the "
         "outer end closing in from the whole bank over training",
@@ -132,15 +178,15 @@ METHODS: dict[str, Method] = {
     "la": Method(
         objective="info_nce",
         settings={"temperature": 0.2},
-        negatives="neighbours",
+        negatives="neighbors",
         source_settings={
             "bank_momentum": 0.5,
-            "k": 0.5,
+            "share": 0.5,
             "n_clusters": None,
             "n_clusterings": 3,
             "warmup": 0.5,
         },
-        source="Zhuang et al. 2019 (Local Aggregation): 3 clusterings of 20 images a "
+        source="Zhuang et al. 2019 (Local Aggregation): 3 clusterings of 20 images per "
         "cluster instead of 10 of 43; half of a short training as ir instead of 5 %, "
         "since clusters of an untrained bank lead nowhere; the rest as ir",
     ),
@@ -176,13 +222,13 @@ METHODS: dict[str, Method] = {
         momentum=0.99,
         rising=False,
         source="Li et al. 2021 (PCL v2): temperature 0.2, warm-up of a tenth; clusters "
-        "the keys as they came, 3 clusterings of 100 images a cluster",
+        "the keys as they came, 3 clusterings of 100 images per cluster",
     ),
     "nnclr": Method(
         objective="info_nce",
         settings={"temperature": 0.1, "symmetric": False},
         encoder="predictor",
-        positives="neighbours",
+        positives="neighbors",
         source_settings={"size": 4096},
         source="Dwibedi et al. 2021: temperature 0.1; support of 4096 instead of 98304",
     ),

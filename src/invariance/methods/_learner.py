@@ -1,8 +1,8 @@
 """What is trained: an encoder and a head, and an objective of what they say of views.
 
 Images → views → encoder h → head z → objective. h is what is evaluated and exported, z
-what is trained on. Every learner returns a ``Step`` of named parts; the loop does the
-rest, and calls ``before_epoch`` and, when the optimiser has moved, ``after_step``.
+what is trained on. Every learner returns a ``Step``; the loop does the rest, and calls
+``before_epoch`` and, when the optimizer has moved, ``after_step``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +15,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..encoders import Encoder, Head, MomentumTwin, Predictor
-from ..errors import DataError
-from ..objectives import MultiView, Objective, SupCon
+from ..errors import DataError, SettingError, ShapeError
+from ..objectives import Objective, Terms
 from ..partition import gather_rows
 
 Network = Callable[[Tensor], Tensor]
+Maybe = Tensor | None
+NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 
 class Step(NamedTuple):
@@ -30,50 +32,100 @@ class Step(NamedTuple):
     """Projections of the first view, of all processes, without gradient."""
     v: Float[Tensor, "n d"]
     """Projections of the second view, or the positives a memory holds."""
-    parts: Mapping[str, Tensor] = MappingProxyType({})
+    parts: Mapping[str, Tensor] = NOTHING
+    """The parts of the loss by name, unweighted and without gradient, if it has any."""
+    readings: Mapping[str, Tensor] = NOTHING
     """Further numbers worth logging, by name."""
 
+    def __repr__(self) -> str:
+        numbers = {"loss": self.loss, **self.parts, **self.readings}
+        inner = ", ".join(f"{k}={float(x.detach()):.4g}" for k, x in numbers.items())
+        return f"Step({inner}; {len(self.u)} samples)"
 
-class JointEmbedding(nn.Module):
-    """One encoder and head for all views; their projections meet in the objective."""
+
+class Learner(nn.Module):
+    """An encoder, a head and an objective; what each method adds is in its class."""
 
     def __init__(self, encoder: Encoder, head: Head, objective: Objective) -> None:
         super().__init__()
+        settings = objective.settings
+        if settings.get("gather") or settings.get("reduction", "mean") != "mean":
+            raise SettingError(
+                "A learner gathers the rows of all processes itself and needs one "
+                "number to train on: leave the objective's gather and reduction alone."
+            )
         self.encoder = encoder
         self.head = head
         self.objective = objective
 
+    @property
+    def online(self) -> nn.Sequential:
+        """Encoder and head, as one network."""
+        return nn.Sequential(self.encoder, self.head)
+
     def forward(
         self,
-        views: Sequence[Tensor],
+        views: Sequence[Tensor] | Tensor,
         labels: Tensor | None = None,
         ids: Tensor | None = None,
     ) -> Step:
-        """Loss and projections of a batch of views."""
-        z = project(nn.Sequential(self.encoder, self.head), views)
-        return Step(self._loss(z, labels), z[0].detach(), z[1].detach())
+        """Loss and projections of a batch.
 
-    def _loss(self, z: list[Tensor], labels: Tensor | None) -> Tensor:
-        if isinstance(self.objective, SupCon):
+        Args:
+            views: One batch of samples per view, each (n, ...).
+            labels: The samples' classes, for methods that learn from them.
+            ids: The samples' numbers in the data set, for methods with a memory.
+        """
+        one = 1 + len(self.encoder.input_shape)
+        if isinstance(views, Tensor) and views.ndim <= one:
+            raise ShapeError(
+                "A learner takes one batch per view, as in learner([view, view]): got "
+                f"one tensor of shape {tuple(views.shape)}."
+            )
+        return self.learn(list(views), labels, ids)
+
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+        """What ``forward`` does, once the views are checked."""
+        raise NotImplementedError
+
+    def after_step(self, progress: float = 0.0) -> None:
+        """Call it when the optimizer has moved, with the share of training done."""
+
+    def before_epoch(self, progress: float = 0.0) -> None:
+        """Call it before each pass over the data, with the share of training done."""
+
+    def chance(self, n: int, n_views: int = 2) -> float | None:
+        """The loss of n samples that nothing tells apart; None if it says nothing."""
+        return None
+
+
+class JointEmbedding(Learner):
+    """One encoder and head for all views; their projections meet in the objective."""
+
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+        """Every two views, or all at once if the objective takes them so."""
+        z = project(self.online, views)
+        return make_step(self._terms(z, labels), z[0], z[1])
+
+    def _terms(self, z: list[Tensor], labels: Tensor | None) -> list[Terms]:
+        if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(
                     "supcon learns from labels and these data have none: use class "
                     "folders, or a method that needs no labels, such as simclr."
                 )
-            return self.objective(torch.cat(z), gather_rows(labels).repeat(len(z)))
-        if isinstance(self.objective, MultiView):
-            return self.objective(torch.stack(z))
-        losses = [self.objective(u, v) for u, v in combinations(z, 2)]
-        return torch.stack(losses).mean()
+            labels = gather_rows(labels).repeat(len(z))
+            return [self.objective.terms(torch.cat(z), labels)]
+        if self.objective.takes == "views":
+            return [self.objective.terms(torch.stack(z))]
+        return [self.objective.terms(u, v) for u, v in combinations(z, 2)]
 
-    def after_step(self, progress: float) -> None:
-        """Nothing moves but the parameters."""
-
-    def before_epoch(self, progress: float) -> None:
-        """Nothing is prepared."""
+    def chance(self, n: int, n_views: int = 2) -> float | None:
+        """That of the objective."""
+        return self.objective.chance(n, n_views)
 
 
-class SelfPrediction(nn.Module):
+class SelfPrediction(Learner):
     """A predictor turns each view's projection into the other's target (no negatives).
 
     The target is the projection itself without gradient (SimSiam) or that of a momentum
@@ -90,43 +142,39 @@ class SelfPrediction(nn.Module):
         momentum: float | None,
         rising: bool = True,
     ) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.head = head
+        super().__init__(encoder, head, objective)
         self.predictor = Predictor(head.width, hidden)
-        self.objective = objective
         self.twin = None
         if momentum is not None:
-            online = nn.Sequential(encoder, head)
-            self.twin = MomentumTwin(online, momentum=momentum, rising=rising)
+            self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
 
-    def forward(
-        self,
-        views: Sequence[Tensor],
-        labels: Tensor | None = None,
-        ids: Tensor | None = None,
-    ) -> Step:
-        """Loss and projections of a batch of views."""
-        online = nn.Sequential(self.encoder, self.head)
-        rows = local_projections(online, views)
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+        """Each view's guess of every other view's target."""
+        rows = local_projections(self.online, views)
         targets = rows if self.twin is None else local_projections(self.twin, views)
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
-        pairs = list(combinations(range(len(rows)), 2))
         # a mean over samples, so the average over processes is already exact
-        losses = [
-            self.objective(guesses[a], guesses[b], targets[a], targets[b])
-            for a, b in pairs
+        terms = [
+            self.objective.terms(guesses[a], guesses[b], targets[a], targets[b])
+            for a, b in combinations(range(len(rows)), 2)
         ]
         u, v = (gather_rows(row.detach()) for row in rows[:2])
-        return Step(torch.stack(losses).mean(), u, v)
+        return make_step(terms, u, v)
 
-    def after_step(self, progress: float) -> None:
+    def after_step(self, progress: float = 0.0) -> None:
         """The twin follows."""
         if self.twin is not None:
-            self.twin.follow(nn.Sequential(self.encoder, self.head), progress)
+            self.twin.follow(self.online, progress)
 
-    def before_epoch(self, progress: float) -> None:
-        """Nothing is prepared."""
+
+def make_step(
+    terms: list[Terms], u: Tensor, v: Tensor, readings: Mapping[str, Tensor] = NOTHING
+) -> Step:
+    """The mean of several losses, and of their parts where they have any."""
+    loss = torch.stack([t.total for t in terms]).mean()
+    names = [name for name in terms[0].parts if name != "loss"]
+    parts = {k: torch.stack([t.parts[k].detach() for t in terms]).mean() for k in names}
+    return Step(loss, u.detach(), v.detach(), parts, readings)
 
 
 def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:

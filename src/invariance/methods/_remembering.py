@@ -2,7 +2,7 @@
 
 Anchors come from the encoder; keys come from its momentum twin (MoCo, PCL) or are the
 anchors of earlier steps (a memory bank holds them). What was used in a step is
-remembered after the optimiser has moved, never before: the backward pass still needs
+remembered after the optimizer has moved, never before: the backward pass still needs
 the rows it was computed with, and no key may be its own negative.
 """
 
@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from ..encoders import Encoder, Head, MomentumTwin, shuffle_batches
 from ..errors import SettingError
 from ..negatives import NegativeSource, Prototypes, Queue
-from ..objectives import MultiView, Objective, SupCon
+from ..objectives import Objective, Terms
 from ..partition import gather_rows
-from ._learner import Step, local_projections, project
+from ._learner import Learner, Maybe, Step, local_projections, make_step, project
 
 
-class Remembering(nn.Module):
+class Remembering(Learner):
     """Views against a queue or a memory bank, with or without a momentum twin.
 
     With a twin, the first view asks and the twin answers for the others; ``symmetric``
@@ -39,32 +39,23 @@ class Remembering(nn.Module):
         symmetric: bool = False,
         prototypes: Sequence[Prototypes] = (),
     ) -> None:
-        super().__init__()
-        if isinstance(objective, SupCon | MultiView):
+        super().__init__(encoder, head, objective)
+        if objective.takes != "pair":
             raise SettingError(
-                f"{type(objective).__name__} puts its own views together: call its "
+                f"{type(objective).__name__} puts its views together itself: call its "
                 "against(...) in a loop of your own, or choose info_nce, nt_xent, dcl, "
                 "dhel, flat_nce, debiased or binary_nce."
             )
-        self.encoder = encoder
-        self.head = head
-        self.objective = objective
         self.negatives = source
         self.prototypes: Any = nn.ModuleList(prototypes)
         self.symmetric = symmetric
         self.twin = None
         if momentum is not None:
-            online = nn.Sequential(encoder, head)
-            self.twin = MomentumTwin(online, momentum=momentum, rising=rising)
+            self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
         self.used: list[tuple[Tensor, Tensor]] = []
 
-    def forward(
-        self,
-        views: Sequence[Tensor],
-        labels: Tensor | None = None,
-        ids: Tensor | None = None,
-    ) -> Step:
-        """Loss and projections of a batch of views of samples ``ids``."""
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+        """Views of samples ``ids`` against what is remembered."""
         if ids is None:
             raise SettingError(
                 "Negatives that outlive the batch need to know whose they are: pass "
@@ -72,34 +63,34 @@ class Remembering(nn.Module):
             )
         ids = gather_rows(ids)
         if self.twin is None:
-            return self._ask_the_bank(views, ids)
-        return self._ask_the_twin(self.twin, views, ids)
+            return self._ask_bank(views, ids)
+        return self._ask_twin(self.twin, views, ids)
 
-    def _ask_the_bank(self, views: Sequence[Tensor], ids: Tensor) -> Step:
-        rows = project(nn.Sequential(self.encoder, self.head), views)
-        own = self._bank_rows(rows[0], ids)
-        losses = [self._loss(u, None, ids, self.negatives) for u in rows]
+    def _ask_bank(self, views: list[Tensor], ids: Tensor) -> Step:
+        rows = project(self.online, views)
+        bank: Any = self.negatives.bank or self.negatives
+        bank.check(rows[0], ids)
+        positives = bank.z[ids].clone()
+        terms = [self._terms(u, None, ids, self.negatives) for u in rows]
         self._keep(rows[-1], ids)
-        return self._step(torch.stack(losses).mean(), rows[0], own)
+        return make_step(terms, rows[0], positives, self.negatives.readings())
 
-    def _ask_the_twin(
-        self, twin: MomentumTwin, views: Sequence[Tensor], ids: Tensor
-    ) -> Step:
-        online = nn.Sequential(self.encoder, self.head)
+    def _ask_twin(self, twin: MomentumTwin, views: list[Tensor], ids: Tensor) -> Step:
         askers = range(len(views)) if self.symmetric else range(1)
         answering = range(0 if self.symmetric else 1, len(views))
-        rows = project(online, [views[a] for a in askers])
-        found = local_projections(shuffle_batches(twin), [views[b] for b in answering])
-        keys = {b: gather_rows(k) for b, k in zip(answering, found, strict=True)}
+        rows = project(self.online, [views[a] for a in askers])
+        local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
+        keys = {b: gather_rows(k) for b, k in zip(answering, local, strict=True)}
         newest = keys[len(views) - 1]
-        losses = [
-            self._loss(u, keys[b], ids, self._source(newest, ids))
+        source = self._source(newest, ids)
+        terms = [
+            self._terms(u, keys[b], ids, source)
             for a, u in zip(askers, rows, strict=True)
             for b in answering
             if a != b
         ]
         self._keep(newest, ids)
-        return self._step(torch.stack(losses).mean(), rows[0], newest)
+        return make_step(terms, rows[0], newest, self.negatives.readings())
 
     def _source(self, keys: Tensor, ids: Tensor) -> NegativeSource:
         """The queue; for the very first batch the other samples' keys."""
@@ -109,33 +100,27 @@ class Remembering(nn.Module):
         first.remember(keys, ids)
         return first
 
-    def _loss(
+    def _terms(
         self, u: Tensor, v: Tensor | None, ids: Tensor, source: NegativeSource
-    ) -> Tensor:
+    ) -> Terms:
         loss = self.objective.against(u, v, source, ids)
-        ready = [p for p in self.prototypes if p.clustered]
-        if ready:
-            further = [self.objective.against(u, None, p, ids) for p in ready]
-            loss = loss + torch.stack(further).mean()
-        own = self.negatives.own_loss()
-        return loss if own is None else loss + own
-
-    def _bank_rows(self, u: Tensor, ids: Tensor) -> Tensor:
-        bank: Any = self.negatives.bank or self.negatives
-        bank.check(u, ids)
-        return bank.z[ids].clone()
+        lesson = self.negatives.own_loss()
+        if lesson is not None:
+            loss = loss + lesson
+        clustered = [p for p in self.prototypes if p.clustered]
+        if not clustered:
+            return Terms({"loss": loss})
+        further = [self.objective.against(u, None, p, ids) for p in clustered]
+        return Terms({"instances": loss, "prototypes": torch.stack(further).mean()})
 
     def _keep(self, z: Tensor, ids: Tensor) -> None:
         if self.training:
             self.used.append((z.detach(), ids))
 
-    def _step(self, loss: Tensor, u: Tensor, v: Tensor) -> Step:
-        return Step(loss, u.detach(), v.detach(), self.negatives.readings())
-
-    def after_step(self, progress: float) -> None:
+    def after_step(self, progress: float = 0.0) -> None:
         """The twin follows, the memory takes in what was used."""
         if self.twin is not None:
-            self.twin.follow(nn.Sequential(self.encoder, self.head), progress)
+            self.twin.follow(self.online, progress)
         for z, ids in self.used:
             self.negatives.remember(z, ids)
             if self.prototypes:
@@ -143,7 +128,7 @@ class Remembering(nn.Module):
         self.used.clear()
         self.negatives.advance(progress)
 
-    def before_epoch(self, progress: float) -> None:
+    def before_epoch(self, progress: float = 0.0) -> None:
         """Cluster anew, where clusters are used."""
         for source in (self.negatives, *self.prototypes):
             source.refresh(progress)

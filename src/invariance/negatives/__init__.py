@@ -14,13 +14,11 @@ Each works with every softmax objective: ``objective.against(u, v, source, ids)`
 
 from collections.abc import Callable
 
-from ._accepted import Accepted, Nearest
-from ._annulus import Annulus
-from ._ball import Ball
+from ._accepted import AcceptanceNetwork, Accepted, Nearest, learned
+from ._ball import Annulus, Ball
 from ._bank import Bank
 from ._kmeans import Clusters, kmeans
-from ._learned import AcceptanceNetwork, learned
-from ._neighbours import Neighbours
+from ._neighbors import Neighbors
 from ._partition_estimates import (
     control_variate_partition,
     importance_partition,
@@ -31,12 +29,14 @@ from ._prototypes import Prototypes, concentration
 from ._queue import Queue
 from ._source import Candidates, NegativeSource
 
+Neighbours = Neighbors  # its name before 0.1.0
+
 NEGATIVES: dict[str, Callable[..., NegativeSource]] = {
     "queue": Queue,
     "bank": Bank,
     "ball": Ball,
     "annulus": Annulus,
-    "neighbours": Neighbours,
+    "neighbors": Neighbors,
     "accepted": Accepted,
     "learned": learned,
 }
@@ -52,6 +52,7 @@ __all__ = [
     "Clusters",
     "Nearest",
     "NegativeSource",
+    "Neighbors",
     "Neighbours",
     "Prototypes",
     "Queue",

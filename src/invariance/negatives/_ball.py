@@ -1,32 +1,52 @@
-r"""The ball (the views paper's BALL): an anchor's nearest rows of the memory bank.
+r"""The ball and the ring (the views paper's BALL and ANN): an anchor's nearest rows.
 
-$$L_i = -s_i + \log\Big(e^{s_i} + \sum_{j\in B_i\setminus i} e^{s_j}\Big),\qquad
-B_i = \text{the } k \text{ largest } u_i\cdot M_j$$
+$$L_i = -s_i + \log\Big(e^{s_i} + \sum_{j\in B_i\setminus C_i} e^{s_j}\Big)$$
 
+B_i is the rows of the memory bank with the k largest $u_i\cdot M_j$. C_i is empty for
+the ball; for the ring it is the innermost of them, likely of the anchor's own class.
 Near negatives are hard ones. Rows are ranked by the anchor as it is now, not by its old
-row, and its own row is the positive, never one of the k. The n x bank matrix is never
-held: the k-th score becomes the lower end of a band of the log-partition.
+row, and its own row is the positive, never one of the k. It stays in the denominator:
+the paper's ring divides by the ring alone, and without the positive the value
+overshoots the mutual information.
+
+The n x bank matrix is never held: ranks become scores, the ends of a band of the
+log-partition. An end lies halfway between two neighboring scores, since other tiles may
+compute them with other last bits. Rows of equal score stay together.
 """
 
-from jaxtyping import Float, Int
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
 from ._bank import Bank
-from ._ranks import limits, rank_of
-from ._source import Candidates, NegativeSource
+from ._source import Anchors, Candidates, Ids, NegativeSource
+
+CPU_BYTES = 128 * 2**20  # of scores held at a time: some anchors against the whole bank
+DEVICE_BYTES = 512 * 2**20
+NEAREST_ROWS = 4096  # where neither a number nor a share is asked for
 
 
 class Ball(NegativeSource):
-    """The ``k`` rows nearest to an anchor, a number (1) or a share (1.0)."""
+    """The ``k`` rows nearest to an anchor, or the nearest ``share`` of the bank.
 
-    def __init__(self, bank: Bank, *, k: float | int = 4096) -> None:
+    >>> Ball(Bank(101, width=8), share=0.1)
+    Ball(
+      k = 10 of 100 rows
+      (bank): Bank(101 rows, width 8)
+    )
+    """
+
+    def __init__(
+        self, bank: Bank, *, k: int | None = None, share: float | int | None = None
+    ) -> None:
         super().__init__(bank)
-        self.k = rank_of("k", k, len(bank) - 1)
-        if self.k < 1:
-            raise SettingError(f"A ball needs at least one row: got k = {k}.")
+        self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The bank, cut off below the k-th score."""
         self.bank.check(u, ids)
         (low,) = limits(u.detach(), self.bank.z, ids, [self.k])
@@ -35,3 +55,159 @@ class Ball(NegativeSource):
     def extra_repr(self) -> str:
         """How many rows that is."""
         return f"k = {self.k:,} of {len(self.bank) - 1:,} rows"
+
+
+class Annulus(NegativeSource):
+    """The ``outer`` nearest rows without the ``inner`` nearest, or shares of the bank.
+
+    The outer end can start wide and close in over training: ``outer_start``.
+    """
+
+    def __init__(
+        self,
+        bank: Bank,
+        *,
+        inner: int | None = None,
+        inner_share: float | int | None = None,
+        outer: int | None = None,
+        outer_share: float | int | None = None,
+        outer_start: int | None = None,
+        outer_start_share: float | int | None = None,
+    ) -> None:
+        super().__init__(bank)
+        if inner is None and inner_share is None:
+            inner_share = 0.01
+        if outer is None and outer_share is None:
+            outer_share = 0.1
+        self.inner = count_rows(bank, least=0, inner=inner, inner_share=inner_share)
+        self.outer = count_rows(bank, outer=outer, outer_share=outer_share)
+        start: Any = {
+            "outer_start": outer_start,
+            "outer_start_share": outer_start_share,
+        }
+        self.outer_start = count_rows(bank, default=self.outer, **start)
+        if not self.inner < min(self.outer, self.outer_start):
+            raise SettingError(
+                f"The ring's inner rank {self.inner} lies at or beyond its outer rank "
+                f"{min(self.outer, self.outer_start)}: nothing is left between them."
+            )
+        self.progress = 0.0
+
+    @property
+    def outer_now(self) -> int:
+        """The outer rank at this point of training."""
+        way = self.outer - self.outer_start
+        return self.outer_start + round(way * self.progress)
+
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
+        """The bank, cut off above the inner and below the outer rank."""
+        self.bank.check(u, ids)
+        ranks = [self.inner, self.outer_now]
+        high, low = limits(u.detach(), self.bank.z, ids, ranks)
+        return Candidates(self.bank.z, self.bank.ids, low=low, high=high)
+
+    def advance(self, progress: float | int) -> None:
+        """Move the outer end."""
+        self.progress = float(progress)
+
+    def get_extra_state(self) -> Any:
+        """How far the outer end has moved."""
+        return torch.tensor(self.progress, dtype=torch.float64)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Go on from a checkpoint."""
+        self.progress = float(state)
+
+    def extra_repr(self) -> str:
+        """Where the ring lies, in rows."""
+        ends = f"inner = {self.inner:,}, outer = {self.outer:,}"
+        return f"{ends} of {len(self.bank) - 1:,} rows"
+
+
+def count_rows(
+    bank: Bank, *, least: int = 1, default: int | None = None, **asked: Any
+) -> int:
+    """How many of an anchor's other rows are meant by a number or by a share.
+
+    >>> bank = Bank(100, width=8)
+    >>> count_rows(bank, k=10, share=None), count_rows(bank, k=None, share=0.5)
+    (10, 50)
+    """
+    (number, rows), (fraction, share) = asked.items()
+    n_others = len(bank) - 1
+    if rows is not None and share is not None:
+        raise SettingError(
+            f"{number} = {rows} and {fraction} = {share} say the same thing twice: "
+            "give one of them."
+        )
+    if share is not None:
+        if not 0 <= share <= 1:
+            raise SettingError(f"{fraction} lies between 0 and 1: got {share}.")
+        name, value, rows = fraction, share, round(share * n_others)
+    else:
+        rows = default if rows is None else rows
+        name, value = number, rows
+        if not isinstance(rows, int) or rows < 0:
+            raise SettingError(
+                f"{number} is a number of rows: got {rows}. For a part of the bank use "
+                f"{fraction}, between 0 and 1."
+            )
+    if rows > n_others:
+        raise SettingError(
+            f"{name} = {value} is more than the {n_others:,} other rows of the bank."
+        )
+    if rows < least:
+        raise SettingError(
+            f"{name} = {value} of {n_others:,} rows leaves none: at least one row is "
+            "needed."
+        )
+    return rows
+
+
+@torch.no_grad()
+def limits(
+    u: Anchors, z: Float[Tensor, "m d"], ids: Ids, ranks: Sequence[int]
+) -> list[Float[Tensor, " n"]]:
+    """For each rank r, a score that r of the other rows are above.
+
+    Args:
+        u: Anchors.
+        z: The bank.
+        ids: The anchors' own rows, which are not ranked.
+        ranks: Each from 0 (infinity) to m - 1 (minus infinity).
+    """
+    budget = CPU_BYTES if u.device.type == "cpu" else DEVICE_BYTES
+    dtype = torch.promote_types(u.dtype, z.dtype)
+    step = max(budget // (len(z) * dtype.itemsize), 1)
+    most = min(max(ranks) + 1, len(z) - 1)
+    parts: list[list[Tensor]] = [[] for _ in ranks]
+    for start in range(0, len(u), step):
+        rows = slice(start, start + step)
+        scores = exact_product(u[rows].to(dtype), z.to(dtype))
+        scores.scatter_(1, ids[rows, None], -torch.inf)
+        best = scores.topk(most, dim=1).values if most else scores[:, :0]
+        infinity = scores.new_full((len(scores), 1), torch.inf)
+        # 0: above the best; m - 1: below the worst
+        edges = torch.cat([infinity, best, -infinity], dim=1)
+        for part, rank in zip(parts, ranks, strict=True):
+            part.append(_between(edges[:, rank], edges[:, rank + 1]))
+    return [torch.cat(part) for part in parts]
+
+
+def exact_product(
+    x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
+) -> Float[Tensor, "n m"]:
+    """X y' in float32 proper: tf32 would mix up the ranks of near rows."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        return x @ y.T
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _between(above: Tensor, below: Tensor) -> Tensor:
+    """Halfway; infinite where one side is."""
+    middle = below + (above - below) / 2
+    middle = torch.where(above.isinf(), above, middle)
+    return torch.where(below.isinf(), below, middle)

@@ -1,21 +1,21 @@
-r"""The memory bank (Instance Discrimination): one row a sample of the data set.
+r"""The memory bank (Instance Discrimination): one row per sample of the data set.
 
 $$M_i \leftarrow \frac{m M_i + (1 - m) f}{\lVert m M_i + (1 - m) f\rVert}$$
 
 A sample's positive is its own row, its negatives are the other rows, all of them or
 ``n_draws`` drawn anew at each step. With m = 0 a row is the sample's latest view. The
-views paper's update (eq. 7) leaves out the normalisation, without which rows shrink.
+views paper's update (eq. 7) leaves out the normalization, without which rows shrink.
 """
 
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..errors import SettingError, ShapeError
-from ._source import Candidates, NegativeSource, Number
+from ._source import Anchors, Candidates, Ids, NegativeSource, Number, PerAnchor
 
 
 class Bank(NegativeSource):
@@ -85,12 +85,12 @@ class Bank(NegativeSource):
             first, last = int(ids.min()), int(ids.max())
             if first < 0 or last >= len(self):
                 raise SettingError(
-                    f"The bank has {len(self):,} rows, one a sample, and the batch "
+                    f"The bank has {len(self):,} rows, one per sample, and the batch "
                     f"names sample {first if first < 0 else last:,}: build it with the "
                     "size of the data set."
                 )
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """All rows, or the ones drawn, the same for every anchor."""
         self.check(u, ids)
         if self.n_draws is None:
@@ -108,24 +108,24 @@ class Bank(NegativeSource):
         return torch.Generator().manual_seed(self.seed * 1_000_003 + self.n_drawn)
 
     def positive(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-    ) -> Float[Tensor, " n"]:
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
+    ) -> PerAnchor:
         """Logits of the anchors with their own rows; v is not asked for."""
         self.check(u, ids)
         return scale * (u * self.z[ids]).sum(1)
 
     @torch.no_grad()
-    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+    def remember(self, z: Anchors, ids: Ids) -> None:
         """Move the samples' rows towards these."""
         self.check(z, ids)
         ids, m = ids.to(self.ids), self.momentum
         fresh = normalize(z.to(self.z), dim=1)
         self.z[ids] = normalize(m * self.z[ids] + (1 - m) * fresh, dim=1)
+
+    def extra_repr(self) -> str:
+        """How large it is."""
+        drawn = "" if self.n_draws is None else f", {self.n_draws:,} drawn"
+        return f"{len(self):,} rows, width {self.z.shape[1]}{drawn}"
 
     def get_extra_state(self) -> Any:
         """How often the dice were thrown."""

@@ -2,7 +2,7 @@ r"""k-means on the sphere: clusters of unit rows by their cosine.
 
 Faiss does it where it is installed, a few lines of torch otherwise; both start from
 rows drawn by the seed. The assignment goes chunk by chunk, so the n x k matrix is never
-held. A cluster that runs empty starts anew at the row its own centre suits worst.
+held. A cluster that runs empty starts anew at the row its own center suits worst.
 """
 
 import importlib.util
@@ -21,10 +21,13 @@ FAISS_WORTHWHILE = 2**31  # n k d from which its speed matters more than its sta
 
 
 class Clusters(NamedTuple):
-    """Which cluster each row is in, and the clusters' unit centres."""
+    """Which cluster each row is in, and the clusters' unit centers."""
 
     labels: Int[Tensor, " n"]
-    centres: Float[Tensor, "k d"]
+    centers: Float[Tensor, "k d"]
+
+    def __repr__(self) -> str:
+        return f"Clusters({len(self.labels):,} rows in {len(self.centers):,})"
 
 
 @torch.no_grad()
@@ -42,7 +45,7 @@ def kmeans(
         z: Rows of unit length.
         k: Number of clusters, at most n.
         seed: Of the rows it starts from.
-        n_iterations: Rounds of assigning rows and moving centres.
+        n_iterations: Rounds of assigning rows and moving centers.
         backend: "torch", "faiss", or "auto": faiss for large sets if installed.
 
     >>> z = torch.eye(4).repeat(3, 1)
@@ -52,33 +55,33 @@ def kmeans(
     """
     if not 1 <= k <= len(z):
         raise SettingError(
-            f"k-means finds 1 to {len(z)} clusters of {len(z)} rows: {k}."
+            f"k-means finds 1 to {len(z)} clusters of {len(z)} rows: got {k}."
         )
     choose(BACKENDS, backend, "backend of k-means")
     if backend == "auto":
         large = len(z) * k * z.shape[1] >= FAISS_WORTHWHILE and z.device.type == "cpu"
-        there = importlib.util.find_spec("faiss") is not None
-        backend = "faiss" if large and there else "torch"
+        installed = importlib.util.find_spec("faiss") is not None
+        backend = "faiss" if large and installed else "torch"
     if backend == "faiss":
         return _with_faiss(z, k, seed, n_iterations)
     generator = torch.Generator().manual_seed(seed)
-    centres = z[torch.randperm(len(z), generator=generator)[:k].to(z.device)]
+    centers = z[torch.randperm(len(z), generator=generator)[:k].to(z.device)]
     for _ in range(n_iterations):
-        labels, scores = nearest(z, centres)
-        centres = _moved(z, labels, scores, k)
-    return Clusters(nearest(z, centres)[0], centres)
+        labels, scores = nearest(z, centers)
+        centers = _move_centers(z, labels, scores, k)
+    return Clusters(nearest(z, centers)[0], centers)
 
 
 def nearest(
-    z: Float[Tensor, "n d"], centres: Float[Tensor, "k d"]
+    z: Float[Tensor, "n d"], centers: Float[Tensor, "k d"]
 ) -> tuple[Int[Tensor, " n"], Float[Tensor, " n"]]:
-    """Each row's best centre, and its score with it."""
-    step = max(CHUNK_ELEMENTS // len(centres), 1)
-    found = [(part @ centres.T).max(1) for part in z.split(step)]
-    return torch.cat([f.indices for f in found]), torch.cat([f.values for f in found])
+    """Each row's best center, and its score with it."""
+    step = max(CHUNK_ELEMENTS // len(centers), 1)
+    best = [(part @ centers.T).max(1) for part in z.split(step)]
+    return torch.cat([b.indices for b in best]), torch.cat([b.values for b in best])
 
 
-def _moved(z: Tensor, labels: Tensor, scores: Tensor, k: int) -> Tensor:
+def _move_centers(z: Tensor, labels: Tensor, scores: Tensor, k: int) -> Tensor:
     sums = torch.zeros(k, z.shape[1], dtype=z.dtype, device=z.device)
     sums.index_add_(0, labels, z)
     sizes = torch.bincount(labels, minlength=k)
@@ -107,5 +110,5 @@ def _with_faiss(z: Tensor, k: int, seed: int, n_iterations: int) -> Clusters:
         max_points_per_centroid=256,
     )
     search.train(rows)
-    centres = torch.tensor(search.centroids).to(z)
-    return Clusters(nearest(z, centres)[0], centres)
+    centers = torch.tensor(search.centroids).to(z)
+    return Clusters(nearest(z, centers)[0], centers)

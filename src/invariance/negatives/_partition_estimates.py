@@ -1,6 +1,6 @@
 r"""Estimates of a partition $Z = \mathrm E_{p}\,e^{s}$ from few of its terms.
 
-All return log Z-hat, one an anchor. Each Z-hat is unbiased; its logarithm is low on
+All return log Z-hat, one per anchor. Each Z-hat is unbiased; its logarithm is low on
 average (Jensen), so a mutual information that leaves the positive out comes out high.
 
 - plain Monte Carlo: the mean over draws from p;

@@ -1,31 +1,39 @@
-r"""Prototypes (PCL): cluster centres as candidates, each with its own temperature.
+r"""Prototypes (PCL): cluster centers as candidates, each with its own temperature.
 
 $$\phi_c = \frac{\mathrm{mean}_{j\in c}\lVert M_j - c\rVert}{\log(n_c + 10)},\qquad
 s_{ic} = u_i\cdot c/\phi_c$$
 
 Tight, large clusters have a small $\phi$ and so weigh more. The $\phi$ are clipped to
 their 10th and 90th percentile and scaled to the objective's temperature on average. An
-anchor's positive is the centre of its own sample's cluster, its negatives are all the
-other centres: the released code instead draws them, and lists the positive's column
+anchor's positive is the center of its own sample's cluster, its negatives are all the
+other centers: the released code instead draws them, and lists the positive's column
 again for every sample of the same cluster in the batch, marked as a negative.
 
 The bank is clustered before each epoch, once the warm-up is over.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
 from ..partition import from_first_process
 from ._bank import Bank
 from ._kmeans import Clusters, kmeans
-from ._source import Candidates, NegativeSource, Number
+from ._source import (
+    Anchors,
+    Candidates,
+    Ids,
+    NegativeSource,
+    Number,
+    PerAnchor,
+    PerScale,
+    Scales,
+)
 
-ROWS_A_CLUSTER = 100
+ROWS_PER_CLUSTER = 100
 LEAST_CONCENTRATION = 0.1  # of the mean
 SMOOTHING = 10  # members added to a cluster's size: few members say little
 
@@ -34,20 +42,16 @@ class Prototypes(NegativeSource):
     """Centres of one clustering of a bank."""
 
     labels: Tensor
-    centres: Tensor
+    centers: Tensor
     concentration: Tensor
     ids: Tensor
 
     def __init__(
-        self,
-        bank: Bank,
-        *,
-        n_clusters: int | None = None,
-        warmup: float | int = 0.1,
+        self, bank: Bank, *, n_clusters: int | None = None, warmup: float | int = 0.1
     ) -> None:
         super().__init__(bank)
         if n_clusters is None:
-            n_clusters = max(len(bank) // ROWS_A_CLUSTER, 2)
+            n_clusters = max(len(bank) // ROWS_PER_CLUSTER, 2)
         if not 1 < n_clusters <= len(bank):
             raise SettingError(
                 f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
@@ -58,7 +62,7 @@ class Prototypes(NegativeSource):
         self.warmup = warmup
         self.clustered = False
         self.register_buffer("labels", torch.zeros(len(bank), dtype=torch.long))
-        self.register_buffer("centres", torch.zeros(n_clusters, bank.z.shape[1]))
+        self.register_buffer("centers", torch.zeros(n_clusters, bank.z.shape[1]))
         self.register_buffer("concentration", torch.ones(n_clusters))
         self.register_buffer("ids", torch.arange(n_clusters), persistent=False)
 
@@ -67,41 +71,35 @@ class Prototypes(NegativeSource):
         if progress < self.warmup:
             return
         seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
-        found = kmeans(self.bank.z, len(self.centres), seed=seed)
-        self.labels.copy_(from_first_process(found.labels))
-        self.centres.copy_(from_first_process(found.centres))
-        clusters = Clusters(self.labels, self.centres)
+        clusters = kmeans(self.bank.z, len(self.centers), seed=seed)
+        self.labels.copy_(from_first_process(clusters.labels))
+        self.centers.copy_(from_first_process(clusters.centers))
+        clusters = Clusters(self.labels, self.centers)
         self.concentration.copy_(concentration(self.bank.z, clusters))
         self.clustered = True
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
-        """All centres, longer where concentrated: scaling them scales their logits."""
-        return Candidates(self.centres / self.concentration[:, None], self.ids)
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
+        """All centers, longer where concentrated: scaling them scales their logits."""
+        return Candidates(self.centers / self.concentration[:, None], self.ids)
 
-    def negative(
-        self,
-        u: Float[Tensor, "n d"],
-        ids: Int[Tensor, " n"],
-        *,
-        scales: Sequence[Number],
-    ) -> Float[Tensor, "k n"]:
-        """Log-partitions over the centres of other clusters."""
+    def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
+        """Log-partitions over the centers of other clusters."""
         return super().negative(u, self.labels[ids], scales=scales)
 
     def positive(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-    ) -> Float[Tensor, " n"]:
-        """Logits of the anchors with their own clusters' centres."""
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
+    ) -> PerAnchor:
+        """Logits of the anchors with their own clusters' centers."""
         self.bank.check(u, ids)
         return scale * (u * self.candidates(u, ids).z[self.labels[ids]]).sum(1)
 
-    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+    def remember(self, z: Anchors, ids: Ids) -> None:
         """The bank may serve several clusterings; whoever owns it tells it."""
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *how: Any) -> None:
+        if f"{prefix}centres" in state:  # as it was spelled before 0.1.0
+            state[f"{prefix}centers"] = state.pop(f"{prefix}centres")
+        super()._load_from_state_dict(state, prefix, *how)
 
     def get_extra_state(self) -> Any:
         """Whether the warm-up is over."""
@@ -112,15 +110,15 @@ class Prototypes(NegativeSource):
         self.clustered = bool(state)
 
 
-def concentration(z: Float[Tensor, "n d"], clusters: Clusters) -> Float[Tensor, " k"]:
+def concentration(z: Anchors, clusters: Clusters) -> Float[Tensor, " k"]:
     """Relative temperature of each cluster, mean 1: small where tight and large."""
-    labels, centres = clusters
-    k = len(centres)
-    distance = torch.linalg.vector_norm(z - centres[labels], dim=1)
+    labels, centers = clusters
+    k = len(centers)
+    distance = torch.linalg.vector_norm(z - centers[labels], dim=1)
     sizes = torch.bincount(labels, minlength=k)
     spread = distance.new_zeros(k).index_add(0, labels, distance)
     phi = spread / sizes.clamp_min(1) / (sizes + SMOOTHING).to(z).log()
-    # a single member lies on its centre and would seem infinitely concentrated
+    # a single member lies on its center and would seem infinitely concentrated
     phi = torch.where(sizes > 1, phi, phi.max())
     ends = torch.quantile(phi, phi.new_tensor([0.1, 0.9]))
     phi = phi.clamp(ends[0], ends[1])

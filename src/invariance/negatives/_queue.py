@@ -8,11 +8,10 @@ one either: a perfectly aligned query reaches a probability near 1.
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ._source import Candidates, NegativeSource
+from ._source import Anchors, Candidates, Ids, NegativeSource
 
 
 class Queue(NegativeSource):
@@ -46,9 +45,7 @@ class Queue(NegativeSource):
         return min(self.n_seen, len(self.z))
 
     def candidates(
-        self,
-        u: Float[Tensor, "n d"] | None = None,
-        ids: Int[Tensor, " n"] | None = None,
+        self, u: Anchors | None = None, ids: Ids | None = None
     ) -> Candidates:
         """All rows there are, the same for every anchor."""
         if u is not None and u.shape[1] != self.z.shape[1]:
@@ -59,7 +56,7 @@ class Queue(NegativeSource):
         return Candidates(self.z[: len(self)], self.ids[: len(self)])
 
     @torch.no_grad()
-    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
+    def remember(self, z: Anchors, ids: Ids) -> None:
         """Put rows in, unit length, in place of the oldest."""
         size, width = self.z.shape
         if z.ndim != 2 or z.shape[1] != width or ids.shape != z.shape[:1]:
@@ -80,6 +77,11 @@ class Queue(NegativeSource):
         self.z[places % size] = torch.nn.functional.normalize(z.to(self.z), dim=1)
         self.ids[places % size] = ids.to(self.ids)
         self.n_seen += len(z)
+
+    def extra_repr(self) -> str:
+        """How full it is."""
+        size, width = self.z.shape
+        return f"{len(self):,} of {size:,} rows, width {width}"
 
     def get_extra_state(self) -> Any:
         """How many rows have been seen: where the next one goes."""

@@ -1,4 +1,4 @@
-"""What every source of negatives is: rows with ids, and a memory of what it is told.
+"""What every source of negatives is: rows with ids, and a memory of what it has seen.
 
 A source hands over candidates; whatever bears the anchor's own id is no negative of it,
 and the log-partition leaves it out. Sources keep their rows without gradient.
@@ -16,6 +16,11 @@ from ..errors import SettingError
 from ..partition import log_partitions
 
 Number = float | int | Tensor
+Scales = Sequence[Number]
+Anchors = Float[Tensor, "n d"]
+Ids = Int[Tensor, " n"]
+PerAnchor = Float[Tensor, " n"]
+PerScale = Float[Tensor, "k n"]
 EMPTY = "There are no negatives yet: let the source remember a first batch."
 
 
@@ -26,10 +31,14 @@ class Candidates:
     z: Float[Tensor, "m d"]
     ids: Int[Tensor, " m"]
     """Which sample each row is."""
-    low: Float[Tensor, " n"] | None = None
-    """Scores below this, one an anchor, are left out."""
-    high: Float[Tensor, " n"] | None = None
+    low: PerAnchor | None = None
+    """Scores below this, one per anchor, are left out."""
+    high: PerAnchor | None = None
     """Scores above this are left out."""
+
+    def __repr__(self) -> str:
+        band = "" if self.low is None and self.high is None else ", in a band of scores"
+        return f"Candidates({len(self.z):,} rows of width {self.z.shape[1]}{band})"
 
 
 class NegativeSource(nn.Module):
@@ -52,27 +61,16 @@ class NegativeSource(nn.Module):
         return self.bank is not None
 
     @abstractmethod
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The rows anchors ``u`` of samples ``ids`` are compared with."""
 
-    def negative(
-        self,
-        u: Float[Tensor, "n d"],
-        ids: Int[Tensor, " n"],
-        *,
-        scales: Sequence[Number],
-    ) -> Float[Tensor, "k n"]:
-        """Log-partitions over the negatives, one a scale; scale 0 counts them."""
+    def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
+        """Log-partitions over the negatives, one per scale; scale 0 counts them."""
         return over(self.candidates(u, ids), u, ids, scales)
 
     def positive(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-    ) -> Float[Tensor, " n"]:
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
+    ) -> PerAnchor:
         """Logits of the anchors' positives: their bank rows, or v without a bank."""
         if self.bank is not None:
             return self.bank.positive(u, v, ids, scale=scale)
@@ -84,20 +82,14 @@ class NegativeSource(nn.Module):
         return scale * (u * v).sum(1)
 
     def logits(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-        scales: Sequence[Number],
-    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "k n"]]:
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number, scales: Scales
+    ) -> tuple[PerAnchor, PerScale]:
         """Logits of the positives, and log-partitions of the negatives."""
         positive = self.positive(u, v, ids, scale=scale)
         return positive, self.negative(u, ids, scales=scales)
 
-    def remember(self, z: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> None:
-        """Take in rows that have been used; call it after the optimiser's step."""
+    def remember(self, z: Anchors, ids: Ids) -> None:
+        """Take in rows that have been used; call it after the optimizer's step."""
         if self.bank is not None:
             self.bank.remember(z, ids)
 
@@ -116,26 +108,21 @@ class NegativeSource(nn.Module):
         return {}
 
 
-def over(
-    found: Candidates,
-    u: Float[Tensor, "n d"],
-    ids: Int[Tensor, " n"],
-    scales: Sequence[Number],
-) -> Float[Tensor, "k n"]:
+def over(candidates: Candidates, u: Anchors, ids: Ids, scales: Scales) -> PerScale:
     """Log-partitions of anchors over candidates that are not of their own sample.
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
     """
-    if not len(found.z):
+    if not len(candidates.z):
         raise SettingError(EMPTY)
-    banded = found.low is not None or found.high is not None
+    banded = candidates.low is not None or candidates.high is not None
     return log_partitions(
         u,
-        found.z,
+        candidates.z,
         scales=scales,
         row_ids=ids,
-        column_ids=found.ids,
-        low=found.low,
-        high=found.high,
+        column_ids=candidates.ids,
+        low=candidates.low,
+        high=candidates.high,
         precision="exact" if banded else "auto",
     )

@@ -1,9 +1,33 @@
 """The objectives: each a pure function, and a class that holds its settings.
 
-``OBJECTIVES`` names them all.
-"""
+``OBJECTIVES`` names them all. Settings that they share:
+
+| setting | means |
+|---|---|
+| ``temperature`` | a number; a 0-d tensor, which gets a gradient; or, in a class, "learned" or a ``LearnedTemperature`` |
+| ``normalize`` | divide rows by their length first |
+| ``gather`` | take the rows of all processes; value and gradient (averaged over processes, as DDP does) are those of one process with the whole batch |
+| ``reduction`` | "mean", or "none": one value per sample, the mean over its views (per row of ``sup_con``). Barlow Twins, VICReg and align_uniform are no means over samples and refuse "none" |
+
+>>> import torch
+>>> import invariance as inv
+>>> u, v = torch.randn(2, 64, 128)
+>>> objective = inv.InfoNCE(temperature="learned")
+>>> objective
+InfoNCE(temperature=LearnedTemperature(0.1, minimum=0.025), symmetric=True, normalize=True)
+>>> objective(u, v).backward()
+>>> objective.temperature.log_scale.grad is not None
+True
+>>> inv.dcl(u, v, reduction="none").shape
+torch.Size([64])
+
+A class also says what it ``takes`` (a pair of views, all views, labels, targets), its
+``chance`` value, its loss in named parts (``terms``), what is worth logging
+(``readings``), and puts anchors ``against`` a source of negatives.
+"""  # noqa: E501
 
 from ._align_uniform import AlignUniform, align_uniform
+from ._arguments import LearnedTemperature
 from ._barlow_twins import BarlowTwins, barlow_twins
 from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
@@ -16,7 +40,7 @@ from ._info_nce import InfoNCE, info_nce
 from ._kcl import KCL, kcl
 from ._multi_view import MultiView, multi_view
 from ._nt_xent import NTXent, nt_xent
-from ._objective import Objective, takes_sources
+from ._objective import Objective, Terms
 from ._sig_lip import SigLIP, sig_lip
 from ._sim_siam import SimSiam, sim_siam
 from ._sup_con import SupCon, sup_con
@@ -56,6 +80,7 @@ __all__ = [
     "Debiased",
     "FlatNCE",
     "InfoNCE",
+    "LearnedTemperature",
     "MultiView",
     "NTXent",
     "Objective",
@@ -63,6 +88,7 @@ __all__ = [
     "SimSiam",
     "SupCon",
     "SwAV",
+    "Terms",
     "VICReg",
     "align_uniform",
     "barlow_twins",
@@ -81,6 +107,5 @@ __all__ = [
     "sinkhorn",
     "sup_con",
     "swav",
-    "takes_sources",
     "vicreg",
 ]

@@ -11,21 +11,32 @@ import math
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition._elementwise import SAME_POINT
-from ._kernels import log_gaussian_sums
-from ._objective import Objective
-from ._rows import check_number, check_positive, paired_rows, tile_precision
+from ..partition import SAME_POINT
+from ._arguments import (
+    Finite,
+    MeanOnly,
+    Positive,
+    check_settings,
+    paired_rows,
+    settings_of,
+    tile_precision,
+)
+from ._kcl import log_gaussian_sums
+from ._objective import Objective, Terms
 
 
+@check_settings
 def align_uniform(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    alpha: float | int = 2.0,
-    t: float | int = 2.0,
-    align_weight: float | int = 1.0,
-    uniform_weight: float | int = 1.0,
+    alpha: Positive = 2.0,
+    t: Positive = 2.0,
+    align_weight: Finite = 1.0,
+    uniform_weight: Finite = 1.0,
     normalize: bool = True,
+    gather: bool = False,
+    reduction: MeanOnly = "mean",
 ) -> Float[Tensor, ""]:
     """Weighted sum of alignment and mean uniformity of the two views.
 
@@ -34,11 +45,8 @@ def align_uniform(
     >>> align_uniform(z, z)  # aligned; every D^2 is 2, so U = -4
     tensor(-4.)
     """
-    _check(alpha, t, align_weight, uniform_weight)
-    precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
-    align, uniform = _terms(u, v, alpha, t, unit=normalize, precision=precision)
-    return align_weight * align + uniform_weight * uniform
+    weights = {"alignment": align_weight, "uniformity": uniform_weight}
+    return _terms(u, v, alpha, t, weights, normalize, gather).total
 
 
 def _terms(
@@ -46,13 +54,18 @@ def _terms(
     v: Tensor,
     alpha: float | int,
     t: float | int,
-    *,
-    unit: bool,
-    precision: str = "auto",
-) -> tuple[Tensor, Tensor]:
-    pairs = math.log(len(u) * (len(u) - 1))
-    sums = log_gaussian_sums((u, v), t, unit=unit, precision=precision)
-    return _distances(u, v, alpha).mean(), sums.logsumexp(1).mean() - pairs
+    weights: dict[str, float | int],
+    normalize: bool,
+    gather: bool,
+) -> Terms:
+    precision = tile_precision(u, v)
+    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
+    sums = log_gaussian_sums((u, v), t, unit=normalize, precision=precision)
+    parts = {
+        "alignment": _distances(u, v, alpha).mean(),
+        "uniformity": sums.logsumexp(1).mean() - math.log(len(u) * (len(u) - 1)),
+    }
+    return Terms(parts, weights)
 
 
 def _distances(u: Tensor, v: Tensor, alpha: float | int) -> Float[Tensor, " n"]:
@@ -64,53 +77,13 @@ def _distances(u: Tensor, v: Tensor, alpha: float | int) -> Float[Tensor, " n"]:
     return (square.where(apart, 1.0) ** (alpha / 2)).where(apart, 0.0)
 
 
-def _check(
-    alpha: float | int,
-    t: float | int,
-    align_weight: float | int,
-    uniform_weight: float | int,
-) -> None:
-    check_positive("alpha", alpha)
-    check_positive("t", t)
-    check_number("align_weight", align_weight)
-    check_number("uniform_weight", uniform_weight)
-
-
 class AlignUniform(Objective):
     """``align_uniform`` with its settings."""
 
-    def __init__(
-        self,
-        alpha: float | int = 2.0,
-        *,
-        t: float | int = 2.0,
-        align_weight: float | int = 1.0,
-        uniform_weight: float | int = 1.0,
-        normalize: bool = True,
-    ) -> None:
-        super().__init__()
-        _check(alpha, t, align_weight, uniform_weight)
-        self.alpha = alpha
-        self.t = t
-        self.align_weight = align_weight
-        self.uniform_weight = uniform_weight
-        self.normalize = normalize
+    __init__ = settings_of(align_uniform)
 
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return align_uniform(
-            u,
-            v,
-            alpha=self.alpha,
-            t=self.t,
-            align_weight=self.align_weight,
-            uniform_weight=self.uniform_weight,
-            normalize=self.normalize,
-        )
-
-    def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
-        """The loss and its two parts."""
-        rows = paired_rows(u.detach(), v.detach(), normalize=self.normalize)
-        align, uniform = _terms(*rows, self.alpha, self.t, unit=self.normalize)
-        parts = {"alignment": float(align), "uniformity": float(uniform)}
-        return super().readings(u, v) | parts
+    def terms(self, u: Tensor, v: Tensor) -> Terms:
+        """Alignment and uniformity."""
+        weights = {"alignment": self.align_weight, "uniformity": self.uniform_weight}
+        how = self.alpha, self.t, weights, self.normalize, self.gather
+        return _terms(u, v, *how)

@@ -11,7 +11,7 @@ rows the loss is log(1 + k) + k log(1 + 1/k). It is SigLIP with a bias of -c.
 """
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
@@ -20,29 +20,39 @@ from torch.nn.functional import softplus
 
 from ..errors import SettingError
 from ..partition import log_partition, log_partitions, row_sums
-from ._contrast import Source
-from ._objective import Objective, softmax_readings
-from ._rows import (
+from ._arguments import (
     Number,
+    Reduction,
+    Temperature,
     anchor_rows,
-    check_positive,
+    check_number_or_tensor,
+    check_settings,
     full_precision,
     longest_row,
+    optional,
     paired_rows,
+    reduce,
     sample_ids,
+    scale_of,
+    settings_of,
     tile_precision,
 )
+from ._contrast import Source
+from ._objective import Objective, softmax_readings
 from ._sig_lip import questions
 
 
+@check_settings
 def binary_nce(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    temperature: Number = 0.07,
-    log_z: Number | None = None,
+    temperature: Temperature = 0.07,
+    log_z: Annotated[Number | None, optional(check_number_or_tensor)] = None,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Tell v_i from the other rows of v, one by one.
 
     >>> import torch
@@ -50,19 +60,13 @@ def binary_nce(
     >>> binary_nce(z, z)  # log 3 + 2 log 1.5
     tensor(1.9095)
     """
-    check_positive("temperature", temperature)
-    precision, scale = tile_precision(u, v), 1 / temperature
-    u, v = paired_rows(u, v, normalize=normalize)
+    precision, scale = tile_precision(u, v), scale_of(temperature)
+    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
     if log_z is None:
         log_z = _mean_partition(u, v, scale, longest_row(normalize), precision)
-    return _told_apart(u, v, scale, log_z, precision)
-
-
-def _told_apart(
-    u: Tensor, v: Tensor, scale: Number, log_z: Number, precision: str
-) -> Tensor:
-    offset = log_z + math.log(len(u) - 1)
-    return questions(u, v, scale=scale, bias=-offset, precision=precision)
+    bias = -(log_z + math.log(len(u) - 1))
+    alike, unlike = questions(u, v, scale=scale, bias=bias, precision=precision)
+    return reduce(alike + unlike, reduction)
 
 
 @torch.no_grad()
@@ -85,24 +89,25 @@ def _mean_partition(
 class BinaryNCE(Objective):
     """``binary_nce`` with its settings; the constant is that of its first batch."""
 
+    __init__ = settings_of(binary_nce)
+    function_only = ("log_z",)
+    needs_plain_noise = True
+    freezes_temperature = True
     log_z: Tensor
 
-    def __init__(
-        self, temperature: float | int = 0.07, *, normalize: bool = True
-    ) -> None:
-        super().__init__()
-        check_positive("temperature", temperature)
-        self.temperature = temperature
-        self.normalize = normalize
+    def make_state(self) -> None:
+        """The constant, not known yet."""
         self.register_buffer("log_z", torch.tensor(math.nan))
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
-        precision, scale = tile_precision(u, v), 1 / self.temperature
-        u, v = paired_rows(u, v, normalize=self.normalize)
+        precision, scale = tile_precision(u, v), scale_of(self.temperature)
+        u, v = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
         longest = longest_row(self.normalize)
-        log_z = self._frozen(_mean_partition(u, v, scale, longest, precision))
-        return _told_apart(u, v, scale, log_z, precision)
+        log_z = self._freeze(_mean_partition(u, v, scale, longest, precision))
+        bias = -(log_z + math.log(len(u) - 1))
+        alike, unlike = questions(u, v, scale=scale, bias=bias, precision=precision)
+        return reduce(alike + unlike, self.reduction)
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
@@ -114,30 +119,35 @@ class BinaryNCE(Objective):
                 "of scores, weights or clusters: take it from a queue or a bank."
             )
         u, v = anchor_rows(u, v, ids, normalize=self.normalize)
-        scale = 1 / self.temperature
+        scale = scale_of(self.temperature)
         with full_precision(u):
-            found = source.candidates(u, ids)
-            if not len(found.z):
+            noise = source.candidates(u, ids)
+            if not len(noise.z):
                 raise SettingError("There is no noise yet: remember a first batch.")
-            kinds = {"row_ids": ids, "column_ids": found.ids}
+            kinds = {"row_ids": ids, "column_ids": noise.ids}
             with torch.no_grad():
                 scales = [scale, 0.0]
-                total, log_count = log_partitions(u, found.z, scales=scales, **kinds)
-            log_z = self._frozen(total.logsumexp(0) - log_count.logsumexp(0))
+                total, log_count = log_partitions(u, noise.z, scales=scales, **kinds)
+            log_z = self._freeze(total.logsumexp(0) - log_count.logsumexp(0))
             offset = log_z + log_count
             rows = torch.cat([scale * u, -offset[:, None]], 1)
-            columns = torch.cat([found.z, torch.ones_like(found.z[:, :1])], 1)
-            noise = row_sums(rows, columns, "softplus", **kinds)
+            columns = torch.cat([noise.z, torch.ones_like(noise.z[:, :1])], 1)
+            unlike = row_sums(rows, columns, "softplus", **kinds)
             positive = source.positive(u, v, ids, scale=scale)
-            return (softplus(offset - positive) + noise).mean()
+            return reduce(softplus(offset - positive) + unlike, self.reduction)
 
-    def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
+    def chance(self, n: int, n_views: int = 2) -> float:
+        """One question about the partner and n - 1 about noise, all undecided."""
+        return math.log(n) + (n - 1) * math.log1p(1 / (n - 1))
+
+    @torch.no_grad()
+    def readings(self, *inputs: Any) -> dict[str, float]:
         """The loss with the batch's own constant, certified information and ESS."""
-        kinds: Any = {"temperature": self.temperature, "normalize": self.normalize}
-        loss = float(binary_nce(u.detach(), v.detach(), **kinds))
-        return {"loss": loss, **softmax_readings(u, v, **kinds)}
+        loss = float(binary_nce(*inputs, **self.settings).mean())
+        u, v = inputs
+        return {"loss": loss} | softmax_readings(u, v, self)
 
-    def _frozen(self, log_z: Tensor) -> Tensor:
+    def _freeze(self, log_z: Tensor) -> Tensor:
         """The constant: this batch's if there was none before, without a branch."""
         self.log_z.copy_(torch.where(self.log_z.isnan(), log_z, self.log_z))
         return self.log_z.to(log_z)

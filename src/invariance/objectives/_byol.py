@@ -11,16 +11,20 @@ collapse, only the moving target and the predictor do.
 from jaxtyping import Float
 from torch import Tensor
 
+from ._arguments import Reduction, check_settings, paired_rows, reduce, settings_of
 from ._objective import Objective
-from ._rows import paired_rows
 
 
+@check_settings
 def byol(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     target_u: Float[Tensor, "n d"] | None = None,
     target_v: Float[Tensor, "n d"] | None = None,
-) -> Float[Tensor, ""]:
+    *,
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Squared distance of unit predictions to the other view's unit targets.
 
     Without targets the rows themselves, detached, are the targets.
@@ -29,29 +33,26 @@ def byol(
     >>> byol(torch.eye(2), torch.eye(2).flip(0))  # orthogonal: 2 + 2
     tensor(4.)
     """
-    return 4 - 2 * cosines(u, v, target_u, target_v).mean()
+    return 4 - 2 * reduce(cosines(u, v, target_u, target_v, gather), reduction)
 
 
 def cosines(
-    u: Tensor, v: Tensor, target_u: Tensor | None, target_v: Tensor | None
+    u: Tensor,
+    v: Tensor,
+    target_u: Tensor | None,
+    target_v: Tensor | None,
+    gather: bool,
 ) -> Float[Tensor, " n"]:
     """cos(u, sg v') + cos(v, sg u'), row by row."""
     target_u = (u if target_u is None else target_u).detach()
     target_v = (v if target_v is None else target_v).detach()
-    u, target_v = paired_rows(u, target_v)
-    v, target_u = paired_rows(v, target_u)
+    u, target_v = paired_rows(u, target_v, gather=gather)
+    v, target_u = paired_rows(v, target_u, gather=gather)
     return (u * target_v).sum(1) + (v * target_u).sum(1)
 
 
 class BYOL(Objective):
-    """``byol``; it has no settings."""
+    """``byol`` with its settings."""
 
-    def forward(
-        self,
-        u: Tensor,
-        v: Tensor,
-        target_u: Tensor | None = None,
-        target_v: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of a batch."""
-        return byol(u, v, target_u, target_v)
+    __init__ = settings_of(byol)
+    takes = "targets"

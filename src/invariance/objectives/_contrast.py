@@ -2,36 +2,36 @@
 
 For each anchor: the logit of its positive, and the log-partition over its negatives.
 The positive stays outside the partition, where its precision does not depend on the
-negatives. Where the negatives come from is not the objective's business: ``contrast``
-takes them from the batch (2n anchors, u's rows first), ``contrast_against`` from a
-source such as a queue or a memory bank (n anchors).
+negatives. Where these come from is not the objective's business: ``paired_loss`` takes
+them from the batch (2n anchors, u's rows first), ``Objective.against`` from a source
+such as a queue or a memory bank (n anchors).
 """
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..errors import SettingError
-from ..partition import (
-    fused_loss,
-    log_partitions,
-    two_sided_log_partition,
-)
-from ._rows import (
+from ..partition import fused_loss, log_partitions, two_sided_log_partition
+from ._arguments import (
     Number,
-    check_pair,
+    largest_scale,
     longest_row,
+    one_of,
     ready_rows,
+    reduce,
     sample_ids,
+    scale_of,
+    take_pair,
     tile_precision,
 )
 
-NEGATIVES = ("all", "cross")  # what users choose from; "within" is DHEL's
+# what users choose from; "within" is DHEL's
+Negatives = Annotated[str, one_of("all", "cross")]
 
 
 class Contrast(NamedTuple):
@@ -50,37 +50,32 @@ class Contrast(NamedTuple):
         return self.negative.squeeze(0) if one else self.negative[0]
 
 
+Anchors = Float[Tensor, "n d"]
+Ids = Int[Tensor, " n"]
+
+
 @runtime_checkable
 class Source(Protocol):
     """Who the anchors are compared with; ``invariance.negatives`` has them."""
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Any:
+    def candidates(self, u: Anchors, ids: Ids) -> Any:
         """Rows ``z`` with ``ids``, and a band of scores ``low`` to ``high`` or None."""
 
     def positive(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
     ) -> Float[Tensor, " n"]:
         """Logits of the anchors' positives."""
 
     def negative(
-        self,
-        u: Float[Tensor, "n d"],
-        ids: Int[Tensor, " n"],
-        *,
-        scales: list[Number],
+        self, u: Anchors, ids: Ids, *, scales: list[Number]
     ) -> Float[Tensor, "k n"]:
         """Log-partitions of the anchors over their negatives; scale 0 counts them."""
 
     def logits(
         self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
+        u: Anchors,
+        v: Anchors | None,
+        ids: Ids,
         *,
         scale: Number,
         scales: list[Number],
@@ -95,51 +90,62 @@ def paired_loss(
     *,
     fused: str | None,
     parameters: tuple[float, ...] = (),
-    temperature: Number,
+    temperature: Any,
     negatives: str,
+    both: bool = True,
     powers: tuple[float | int, ...] = (1.0,),
-    normalize: bool = True,
-) -> Float[Tensor, ""]:
-    """A formula of the ``contrast`` of two views as they come.
+    normalize: bool,
+    gather: bool,
+    reduction: str,
+) -> Float[Tensor, "*n"]:
+    """A loss of two views as they come: a formula of the logits of their anchors.
 
     Args:
         u: One view, checked here, and made of unit length if asked.
         v: The other view.
-        formula: The loss of the logits.
-        fused: The same formula's name among the fused kernels, which on a GPU give loss
-            and gradient in one operation (``fused_loss``); None if it has none there.
+        formula: The loss of each anchor, from the logits.
+        fused: The name of the formula's mean among the fused kernels, which on a GPU
+            give loss and gradient in one operation; None if it has none there.
         parameters: Of the fused formula.
-        temperature: As for ``contrast``.
-        negatives: As for ``contrast``.
-        powers: As for ``contrast``.
+        temperature: Divides every score; a number, a tensor or learned.
+        negatives: "all", the other samples' rows in both views (2n - 2); "cross", those
+            in the other view alone (n - 1); "within", those in the anchor's own.
+        both: Whether the rows of v are anchors too.
+        powers: k factors on the logits, each giving one log-partition.
         normalize: Whether rows are divided by their length.
+        gather: Whether the rows of all processes are taken.
+        reduction: As for ``reduce``.
     """
-    check_pair(u, v)
-    precision = tile_precision(u, v)
-    if normalize and fused:
+    u, v = take_pair(u, v, gather)
+    precision, scale = tile_precision(u, v), scale_of(temperature)
+    if normalize and both and fused and reduction == "mean":
         loss = fused_loss(
             u,
             v,
             fused,
             parameters=parameters,
-            scale=1 / temperature,
+            scale=scale,
             powers=powers,
             negatives=negatives,
             log_count=log_count(len(u), negatives),
             precision=precision,
+            largest_scale=largest_scale(temperature),
         )
         if loss is not None:
             return loss
-    logits = contrast(
-        ready_rows(u, normalize),
-        ready_rows(v, normalize),
-        temperature=temperature,
-        negatives=negatives,
-        powers=powers,
+    u, v = ready_rows(u, normalize), ready_rows(v, normalize)
+    logits = batch_logits(
+        u,
+        v,
+        scale,
+        powers,
+        negatives,
+        both,
         precision=precision,
-        longest=longest_row(normalize),
+        # one-sided losses keep the bits they have always had
+        longest=longest_row(normalize and both),
     )
-    return formula(logits)
+    return reduce(formula(logits), reduction)
 
 
 def log_count(n: int, negatives: str) -> float:
@@ -147,80 +153,36 @@ def log_count(n: int, negatives: str) -> float:
     return math.log(2 * n - 2 if negatives == "all" else n - 1)
 
 
-def contrast(
+def batch_logits(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
-    *,
-    temperature: Number,
+    scale: Number,
+    powers: tuple[float | int, ...],
     negatives: str,
-    powers: tuple[float | int, ...] = (1.0,),
-    precision: str = "auto",
-    longest: float = math.inf,
+    both: bool,
+    **how: Any,
 ) -> Contrast:
-    """Positive logits, and log-partitions of the negatives at each power of them.
-
-    Args:
-        u: One view, rows ready for use.
-        v: The other view.
-        temperature: Divides every score.
-        negatives: "all", the other samples' rows in both views (2n - 2); "cross", those
-            in the other view alone (n - 1); "within", those in the anchor's own.
-        powers: k factors on the logits, each giving one log-partition.
-        precision: Of the products, see ``tile_precision``.
-        longest: No row is longer.
-    """
-    n, ids, scale = len(u), sample_ids(u), 1 / temperature
+    """Logits of rows ready for use, u's and (if both) v's, against the batch."""
+    n, ids = len(u), sample_ids(u)
+    scales, count = [power * scale for power in powers], log_count(n, negatives)
+    if not both:
+        columns = u if negatives == "within" else v
+        how |= {"row_ids": ids, "column_ids": ids}
+        negative = log_partitions(u, columns, scales=scales, **how)
+        return Contrast(scale * (u * v).sum(1), negative, count)
     positive = (scale * (u * v).sum(1)).expand(2, n)
-    scales = [power * scale for power in powers]
-    how: dict[str, Any] = {"precision": precision, "longest": longest}
     if negatives == "all":
-        z, how["row_ids"] = torch.cat([u, v]), torch.cat([ids, ids])
-        how["column_ids"] = how["row_ids"]
+        z, ids = torch.cat([u, v]), torch.cat([ids, ids])
+        how |= {"row_ids": ids, "column_ids": ids}
         negative = log_partitions(z, z, scales=scales, **how).unflatten(1, (2, n))
-    elif negatives == "within":
-        how |= {"row_ids": ids, "column_ids": ids}
+        return Contrast(positive, negative, count)
+    how |= {"row_ids": ids, "column_ids": ids}
+    if negatives == "within":
         each = [log_partitions(x, x, scales=scales, **how) for x in (u, v)]
-        negative = torch.stack(each, 1)
-    elif negatives == "cross":
-        how |= {"row_ids": ids, "column_ids": ids}
-        both = [
-            side
-            for s in scales
-            for side in two_sided_log_partition(u, v, scale=s, **how)
-        ]
-        negative = torch.stack(both).unflatten(0, (len(scales), 2))
-    else:
-        raise SettingError(f"negatives must be one of {NEGATIVES}: got {negatives!r}.")
-    return Contrast(positive, negative, log_count(n, negatives))
-
-
-def contrast_against(
-    source: Source,
-    u: Float[Tensor, "n d"],
-    v: Float[Tensor, "n d"] | None,
-    ids: Int[Tensor, " n"],
-    *,
-    temperature: Number,
-    powers: tuple[float | int, ...] = (1.0,),
-) -> Contrast:
-    """Like ``contrast``, one-sided, with the negatives (and perhaps positives) of u.
-
-    Args:
-        source: Where negatives come from.
-        u: Anchors, rows ready for use.
-        v: Their positives, for sources that do not hold them themselves.
-        ids: Which sample each anchor is: never its own negative.
-        temperature: Divides every score.
-        powers: Factors on the logits; the power 0 asks for the number of negatives.
-    """
-    scale = 1 / temperature
-    scales: list[Number] = [power * scale for power in powers if power]
-    counted = [0.0] if 0 in powers else []
-    positive, negative = source.logits(
-        u, v, ids, scale=scale, scales=[*scales, *counted]
-    )
-    log_count = negative[-1] if counted else math.nan
-    return Contrast(positive, negative[: len(scales)], log_count)
+        return Contrast(positive, torch.stack(each, 1), count)
+    sides = [two_sided_log_partition(u, v, scale=s, **how) for s in scales]
+    negative = torch.stack([torch.stack(side) for side in sides])
+    return Contrast(positive, negative, count)
 
 
 def with_negatives(logits: Contrast) -> Contrast:
@@ -235,11 +197,11 @@ def with_negatives(logits: Contrast) -> Contrast:
     )
 
 
-def cross_entropy(logits: Contrast) -> Float[Tensor, ""]:
-    """Of picking the positive out of itself and the negatives, mean over anchors."""
-    return softplus(logits.first - logits.positive).mean()
+def cross_entropy(logits: Contrast) -> Float[Tensor, "*a"]:
+    """Of picking the positive out of itself and the negatives."""
+    return softplus(logits.first - logits.positive)
 
 
-def decoupled(logits: Contrast) -> Float[Tensor, ""]:
-    """Log-partition of the negatives minus the positive's logit, mean over anchors."""
-    return (logits.first - logits.positive).mean()
+def decoupled(logits: Contrast) -> Float[Tensor, "*a"]:
+    """Log-partition of the negatives minus the positive's logit."""
+    return logits.first - logits.positive

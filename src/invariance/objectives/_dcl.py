@@ -14,24 +14,36 @@ mutual information.
 """
 
 from functools import partial
+from typing import Annotated, Any
 
 from jaxtyping import Float
 from torch import Tensor
 
-from ._contrast import NEGATIVES, Contrast, decoupled, paired_loss, with_negatives
-from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_choice, check_positive
+from ._arguments import (
+    Reduction,
+    Temperature,
+    check_positive,
+    check_settings,
+    optional,
+    settings_of,
+    value_of,
+)
+from ._contrast import Contrast, Negatives, decoupled, paired_loss, with_negatives
+from ._objective import Objective
 
 
+@check_settings
 def dcl(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    temperature: Number = 0.1,
-    negatives: str = "all",
-    weight_sigma: float | int | None = None,
+    temperature: Temperature = 0.1,
+    negatives: Negatives = "all",
+    weight_sigma: Annotated[float | int | None, optional(check_positive)] = None,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Log-partition over the negatives minus the positive's logit.
 
     >>> import torch
@@ -39,7 +51,6 @@ def dcl(
     >>> dcl(z, z, temperature=1.0)  # six orthogonal negatives: log 6 - 1
     tensor(0.7918)
     """
-    _check(temperature, negatives, weight_sigma)
     return paired_loss(
         u,
         v,
@@ -48,60 +59,27 @@ def dcl(
         temperature=temperature,
         negatives=negatives,
         normalize=normalize,
+        gather=gather,
+        reduction=reduction,
     )
 
 
 def _weighted(
-    logits: Contrast, temperature: Number, weight_sigma: float | int | None
+    logits: Contrast, temperature: Any, weight_sigma: float | int | None
 ) -> Tensor:
     positive = logits.positive
     if weight_sigma is not None:
-        cosine = (temperature * positive).detach()
+        cosine = (value_of(temperature) * positive).detach()
         nearness = (cosine / weight_sigma).softmax(-1)
         positive = positive * (2 - positive.shape[-1] * nearness)
     return decoupled(logits._replace(positive=positive))
 
 
-def _check(
-    temperature: Number, negatives: str, weight_sigma: float | int | None
-) -> None:
-    check_positive("temperature", temperature)
-    check_choice("negatives", negatives, NEGATIVES)
-    if weight_sigma is not None:
-        check_positive("weight_sigma", weight_sigma)
-
-
 class DCL(Objective):
     """``dcl`` with its settings; a ``weight_sigma`` (the paper: 0.5) makes it DCLW."""
 
-    def __init__(
-        self,
-        temperature: float | int = 0.1,
-        *,
-        negatives: str = "all",
-        weight_sigma: float | int | None = None,
-        normalize: bool = True,
-    ) -> None:
-        super().__init__()
-        _check(temperature, negatives, weight_sigma)
-        self.temperature = temperature
-        self.negatives = negatives
-        self.weight_sigma = weight_sigma
-        self.normalize = normalize
-
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return dcl(
-            u,
-            v,
-            temperature=self.temperature,
-            negatives=self.negatives,
-            weight_sigma=self.weight_sigma,
-            normalize=self.normalize,
-        )
+    __init__ = settings_of(dcl)
 
     def of(self, logits: Contrast) -> Tensor:
         """Log-partition minus the (weighted) positive."""
         return _weighted(with_negatives(logits), self.temperature, self.weight_sigma)
-
-    readings = loss_and_softmax

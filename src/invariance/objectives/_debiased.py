@@ -15,6 +15,7 @@ This "DCL" is Chuang et al.'s debiased loss, not Yeh et al.'s decoupled one (``d
 
 import math
 from functools import partial
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
@@ -22,20 +23,42 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
+from ._arguments import (
+    NotNegative,
+    Reduction,
+    Temperature,
+    check_number,
+    check_settings,
+    scale_of,
+    settings_of,
+    take_pair,
+)
 from ._contrast import Contrast, log_count, paired_loss, with_negatives
-from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_number, check_positive
+from ._objective import Objective
 
 
+def check_prior(name: str, value: float | int) -> None:
+    """Raise unless the share of false negatives leaves some true ones."""
+    check_number(name, value)
+    if not 0 <= value < 1:
+        raise SettingError(
+            f"{name} is the share of negatives of the anchor's own class, from 0 to "
+            f"below 1 (1 / number of classes if they are balanced): got {value}."
+        )
+
+
+@check_settings
 def debiased(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    temperature: Number = 0.5,
-    prior: float | int = 0.1,
-    hardness: float | int = 0.0,
+    temperature: Temperature = 0.5,
+    prior: Annotated[float | int, check_prior] = 0.1,
+    hardness: NotNegative = 0.0,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """NT-Xent with the expected false negatives taken out of the denominator.
 
     >>> import torch
@@ -45,26 +68,28 @@ def debiased(
     >>> bool(torch.isclose(debiased(u, v, prior=0.0), nt_xent(u, v)))
     True
     """
-    _check(temperature, prior, hardness)
+    if gather:  # first: the fused formula must know how many there are
+        u, v = take_pair(u, v, gather)
+    parameters = _parameters(u, temperature, prior)
     return paired_loss(
         u,
         v,
         partial(_corrected, temperature=temperature, prior=prior, hardness=hardness),
-        fused="debiased",
-        parameters=_parameters(u, temperature, prior),
+        fused="debiased" if parameters else None,
+        parameters=parameters,
         temperature=temperature,
         negatives="all",
         powers=_powers(hardness),
         normalize=normalize,
+        gather=False,
+        reduction=reduction,
     )
 
 
-def _parameters(
-    u: Tensor, temperature: Number, prior: float | int
-) -> tuple[float, ...]:
+def _parameters(u: Tensor, temperature: Any, prior: float | int) -> tuple[float, ...]:
     """Of the fused formula: the false negatives' share, 1 / (1 - p), and the floor."""
     n = len(u) if isinstance(u, Tensor) and u.ndim else 0
-    if isinstance(temperature, Tensor) or n < 2:  # nothing fused, or an error to come
+    if not isinstance(temperature, float | int) or n < 2:  # not fused, or an error
         return ()
     count = log_count(n, "all")
     share = math.log(prior) + count if prior else -math.inf
@@ -77,7 +102,7 @@ def _powers(hardness: float | int) -> tuple[float | int, ...]:
 
 def _corrected(
     logits: Contrast,
-    temperature: Number,
+    temperature: Any,
     prior: float | int,
     hardness: float | int,
 ) -> Tensor:
@@ -89,56 +114,19 @@ def _corrected(
     gap = total - logits.positive
     if prior:
         share = math.log(prior) + count - gap
-        room = share < 0
-        share = share.where(room, -1.0)  # log1p stays finite where it is not used
+        below = share < 0
+        share = share.where(below, -1.0)  # log1p stays finite where it is not used
         gap = (gap + torch.log1p(-share.exp()) - math.log1p(-prior)).where(
-            room, -torch.inf
+            below, -torch.inf
         )
-    floor = count - 1 / temperature - logits.positive
-    return softplus(torch.maximum(gap, floor)).mean()
-
-
-def _check(temperature: Number, prior: float | int, hardness: float | int) -> None:
-    check_positive("temperature", temperature)
-    check_number("prior", prior)
-    check_number("hardness", hardness)
-    if not 0 <= prior < 1:
-        raise SettingError(
-            "prior is the share of negatives of the anchor's own class, from 0 to "
-            f"below 1 (1 / number of classes if they are balanced): got {prior}."
-        )
-    if hardness < 0:
-        raise SettingError(f"hardness must be 0 or more: got {hardness}.")
+    floor = count - scale_of(temperature) - logits.positive
+    return softplus(torch.maximum(gap, floor))
 
 
 class Debiased(Objective):
     """``debiased`` with its settings."""
 
-    def __init__(
-        self,
-        temperature: float | int = 0.5,
-        *,
-        prior: float | int = 0.1,
-        hardness: float | int = 0.0,
-        normalize: bool = True,
-    ) -> None:
-        super().__init__()
-        _check(temperature, prior, hardness)
-        self.temperature = temperature
-        self.prior = prior
-        self.hardness = hardness
-        self.normalize = normalize
-
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return debiased(
-            u,
-            v,
-            temperature=self.temperature,
-            prior=self.prior,
-            hardness=self.hardness,
-            normalize=self.normalize,
-        )
+    __init__ = settings_of(debiased)
 
     @property
     def powers(self) -> tuple[float | int, ...]:
@@ -150,4 +138,6 @@ class Debiased(Objective):
         logits = with_negatives(logits)
         return _corrected(logits, self.temperature, self.prior, self.hardness)
 
-    readings = loss_and_softmax
+    def chance(self, n: int, n_views: int = 2) -> float:
+        """Any of the other rows of both views, whatever the prior."""
+        return math.log(2 * n - 1)

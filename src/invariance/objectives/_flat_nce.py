@@ -20,28 +20,25 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..errors import SettingError
-from ._contrast import NEGATIVES, Contrast, paired_loss, with_negatives
-from ._objective import Objective, softmax_readings
-from ._rows import (
-    Number,
-    check_choice,
-    check_number,
-    check_positive,
-)
+from ._arguments import NotZero, Reduction, Temperature, check_settings, settings_of
+from ._contrast import Contrast, Negatives, paired_loss, with_negatives
+from ._objective import Objective
 
 
+@check_settings
 def flat_nce(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    temperature: Number = 0.1,
-    negatives: str = "all",
+    temperature: Temperature = 0.1,
+    negatives: Negatives = "all",
     keep_positive: bool = False,
-    gamma: float | int = 1.0,
+    gamma: NotZero = 1.0,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
-    """A constant 1 whose gradient is that of the self-normalised contrast.
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
+    """A constant 1 whose gradient is that of the self-normalized contrast.
 
     >>> import torch
     >>> u = torch.eye(3, requires_grad=True)
@@ -49,7 +46,6 @@ def flat_nce(
     >>> loss.item(), bool((torch.autograd.grad(loss, u)[0] != 0).any())
     (1.0, True)
     """
-    _check(temperature, negatives, gamma)
     return paired_loss(
         u,
         v,
@@ -60,6 +56,8 @@ def flat_nce(
         negatives=negatives,
         powers=(gamma,),
         normalize=normalize,
+        gather=gather,
+        reduction=reduction,
     )
 
 
@@ -68,48 +66,14 @@ def _flat(logits: Contrast, keep_positive: bool, gamma: float | int) -> Tensor:
     if keep_positive:
         gap = softplus(gap)
     gap = gap / gamma
-    return (gap - gap.detach()).exp().mean()
-
-
-def _check(temperature: Number, negatives: str, gamma: float | int) -> None:
-    check_positive("temperature", temperature)
-    check_choice("negatives", negatives, NEGATIVES)
-    check_number("gamma", gamma)
-    if gamma == 0:
-        raise SettingError("gamma must not be 0; towards 0 it means the plain mean.")
+    return (gap - gap.detach()).exp()
 
 
 class FlatNCE(Objective):
     """``flat_nce`` with its settings."""
 
-    def __init__(
-        self,
-        temperature: float | int = 0.1,
-        *,
-        negatives: str = "all",
-        keep_positive: bool = False,
-        gamma: float | int = 1.0,
-        normalize: bool = True,
-    ) -> None:
-        super().__init__()
-        _check(temperature, negatives, gamma)
-        self.temperature = temperature
-        self.negatives = negatives
-        self.keep_positive = keep_positive
-        self.gamma = gamma
-        self.normalize = normalize
-
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """1, with a gradient."""
-        return flat_nce(
-            u,
-            v,
-            temperature=self.temperature,
-            negatives=self.negatives,
-            keep_positive=self.keep_positive,
-            gamma=self.gamma,
-            normalize=self.normalize,
-        )
+    __init__ = settings_of(flat_nce)
+    value_is_constant = True
 
     @property
     def powers(self) -> tuple[float | int, ...]:
@@ -119,9 +83,3 @@ class FlatNCE(Objective):
     def of(self, logits: Contrast) -> Tensor:
         """1, with a gradient."""
         return _flat(with_negatives(logits), self.keep_positive, self.gamma)
-
-    def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
-        """The InfoNCE value, certified information and ESS; not the constant loss."""
-        return softmax_readings(
-            u, v, temperature=self.temperature, normalize=self.normalize
-        )

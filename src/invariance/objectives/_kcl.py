@@ -17,36 +17,47 @@ small batch is only a noisier one. D = |x - y|:
 A row on top of another gets no gradient from a kernel with a cusp there (riesz).
 """
 
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..errors import SettingError
-from ..partition import fused_loss
-from ._contrast import log_count
-from ._kernels import mean_kernels, pair_kernel
-from ._objective import Objective
-from ._rows import (
-    check_choice,
-    check_number,
-    check_pair,
-    check_positive,
+from ..partition import FUNCTIONS, fused_loss, log_partition, row_sums
+from ._arguments import (
+    Finite,
+    NotZero,
+    Positive,
+    Reduction,
+    check_settings,
+    longest_row,
+    one_of,
     ready_rows,
+    sample_ids,
+    settings_of,
+    take_pair,
     tile_precision,
 )
+from ._contrast import log_count
+from ._objective import Objective
 
-KERNELS = ("gaussian", "log", "imq", "riesz", "gaussian_riesz")
+Kernel = Annotated[str, one_of("gaussian", "log", "imq", "riesz", "gaussian_riesz")]
 
 
+@check_settings
 def kcl(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    kernel: str = "gaussian",
-    gamma: float | int = 16.0,
-    t: float | int = 2.0,
-    s: float | int = -1.0,
+    kernel: Kernel = "gaussian",
+    gamma: Finite = 16.0,
+    t: Positive = 2.0,
+    s: NotZero = -1.0,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Kernel energy within the views minus kernel alignment across them.
 
     >>> import torch
@@ -54,18 +65,17 @@ def kcl(
     >>> kcl(z, z, gamma=0.0), kcl(z, z, gamma=1.0, t=0.5)  # -2, -2 + 2/e
     (tensor(-2.), tensor(-1.2642))
     """
-    _check(kernel, gamma, t, s)
-    check_pair(u, v)
-    precision = tile_precision(u, v)
-    if kernel == "gaussian" and normalize:
+    u, v = take_pair(u, v, gather)
+    n, precision = len(u), tile_precision(u, v)
+    if kernel == "gaussian" and normalize and reduction == "mean":
         loss = fused_loss(
             u,
             v,
             "kernel",
-            parameters=(2 * gamma / (len(u) - 1), 2.0 * t),
+            parameters=(2 * gamma / (n - 1), 2.0 * t),
             scale=2 * t,  # of unit rows: D^2 is 2 minus twice the score
             negatives="within",
-            log_count=log_count(len(u), "within"),
+            log_count=log_count(n, "within"),
             precision=precision,
         )
         if loss is not None:
@@ -75,47 +85,87 @@ def kcl(
         "riesz": (("riesz", s), ("riesz", s)),
         "gaussian_riesz": (("riesz", s), ("gaussian", t)),
     }.get(kernel, ((kernel, t), (kernel, t)))
-    spread = mean_kernels((u, v), *energy, unit=normalize, precision=precision)
-    return gamma * spread - 2 * pair_kernel(u, v, *alignment).mean()
-
-
-def _check(kernel: str, gamma: float | int, t: float | int, s: float | int) -> None:
-    check_choice("kernel", kernel, KERNELS)
-    check_number("gamma", gamma)
-    check_positive("t", t)
-    check_number("s", s)
-    if s == 0:
-        raise SettingError("s must not be 0: D^0 is the same for every pair.")
+    sums = kernel_sums((u, v), *energy, unit=normalize, precision=precision)
+    near = pair_kernel(u, v, *alignment)
+    if reduction == "none":
+        return gamma * (sums.sum(0) / (n - 1)) - 2 * near
+    return gamma * (sums.sum() / (n * (n - 1))) - 2 * near.mean()
 
 
 class KCL(Objective):
     """``kcl`` with its settings."""
 
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        *,
-        gamma: float | int = 16.0,
-        t: float | int = 2.0,
-        s: float | int = -1.0,
-        normalize: bool = True,
-    ) -> None:
-        super().__init__()
-        _check(kernel, gamma, t, s)
-        self.kernel = kernel
-        self.gamma = gamma
-        self.t = t
-        self.s = s
-        self.normalize = normalize
+    __init__ = settings_of(kcl)
 
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return kcl(
-            u,
-            v,
-            kernel=self.kernel,
-            gamma=self.gamma,
-            t=self.t,
-            s=self.s,
-            normalize=self.normalize,
-        )
+
+# ---------------------------------------------------------------- kernels of distances
+
+
+def pair_kernel(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    kernel: str,
+    parameter: float | int,
+) -> Float[Tensor, " n"]:
+    """k(u_i, v_i), row by row."""
+    square = (u - v).square().sum(1)
+    if kernel == "gaussian":
+        return (-parameter * square).exp()
+    value, _ = FUNCTIONS[kernel]
+    return value(-square / 2, parameter)
+
+
+def kernel_sums(
+    views: Sequence[Float[Tensor, "n d"]],
+    kernel: str,
+    parameter: float | int,
+    *,
+    unit: bool,
+    precision: str = "auto",
+) -> Float[Tensor, "v n"]:
+    """Sum of k(x_i, x_j) over the other rows j of the view, for each row i.
+
+    It streams through the log-partition (Gaussian) or the same tiles (the others), so
+    no distance matrix is held. Divided by n - 1, the mean is a U-statistic, unbiased
+    for any n.
+    """
+    if kernel == "gaussian":
+        return log_gaussian_sums(views, parameter, unit=unit, precision=precision).exp()
+    how = _how(views[0], unit, precision) | {"offset": 1.0 if unit else 0.0}
+    each = [row_sums(*_rows(x, unit), kernel, parameter, **how) for x in views]
+    return torch.stack(each)
+
+
+def log_gaussian_sums(
+    views: Sequence[Float[Tensor, "n d"]],
+    t: float | int,
+    *,
+    unit: bool,
+    precision: str = "auto",
+) -> Float[Tensor, "v n"]:
+    """Log sum_{j != i} exp(-t |x_i - x_j|^2): a log-partition at scale 2t."""
+    how = _how(views[0], unit, precision)
+    how |= {"scale": 2 * t, "longest": longest_row(unit)}
+    sums = torch.stack([log_partition(*_rows(x, unit), **how) for x in views])
+    return sums - 2 * t if unit else sums
+
+
+def _how(x: Tensor, unit: bool, precision: str) -> dict[str, Any]:
+    ids = sample_ids(x)
+    precision = precision if unit else "exact"
+    return {"row_ids": ids, "column_ids": ids, "precision": precision}
+
+
+def _rows(x: Tensor, unit: bool) -> tuple[Tensor, Tensor]:
+    """Rows whose scores are -D^2/2, or for unit rows 1 - D^2/2."""
+    return (x, x) if unit else _distance_rows(x)
+
+
+def _distance_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows a and b with a_i . b_j = -|x_i - x_j|^2 / 2.
+
+    A small distance is a difference of large squares: 16 bits do not hold it.
+    """
+    half = x.square().sum(1, keepdim=True) / 2
+    one = torch.ones_like(half)
+    return torch.cat([x, -half, one], 1), torch.cat([x, one, -half], 1)

@@ -7,7 +7,7 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 - "poly": $\mathrm{mean}_{a\ne b,i}\,\mathrm{softplus}(P_{ai} - s^{ab}_{ii})$. With two
   views this is NT-Xent.
 - "mv_info_nce": $\mathrm{mean}_i\,\mathrm{softplus}(\log\sum_a e^{P_{ai}} - A_i)$,
-  $A_i = \log\sum_{a\ne b} e^{s^{ab}_{ii}}$: one term a sample, the released code (its
+  $A_i = \log\sum_{a\ne b} e^{s^{ab}_{ii}}$: one term per sample, the released code (its
   README leaves the within-view negatives out).
 - "mv_dhel": $\mathrm{mean}_i\,(\sum_a Q_{ai} - \log\sum_{a<b} e^{s^{ab}_{ii}})$,
   $Q_{ai} = \log\sum_{j\ne i} e^{s^{aa}_{ij}}$ within the view. With two views this is
@@ -15,7 +15,8 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 """
 
 import itertools
-from typing import Any
+import math
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
@@ -23,67 +24,75 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..partition import log_partition
-from ._contrast import Source
-from ._info_nce import info_nce
-from ._objective import Objective, softmax_readings
-from ._rows import (
+from ._arguments import (
     Number,
-    check_choice,
+    Reduction,
+    Temperature,
     check_ids,
-    check_positive,
-    check_views,
+    check_settings,
     full_precision,
     longest_row,
+    one_of,
+    ready_rows,
+    reduce,
     sample_ids,
+    scale_of,
+    settings_of,
+    take_views,
     tile_precision,
-    view_stack,
 )
+from ._contrast import Source
+from ._info_nce import info_nce
+from ._objective import Objective
 
-AGGREGATES = ("pairs", "poly", "mv_info_nce", "mv_dhel")
+Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]
 
 
+@check_settings
 def multi_view(
     z: Float[Tensor, "v n d"],
     *,
-    temperature: Number = 0.1,
-    aggregate: str = "pairs",
+    temperature: Temperature = 0.1,
+    aggregate: Aggregate = "pairs",
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Contrast of all views of all samples.
 
     >>> import torch
     >>> multi_view(torch.ones(3, 4, 8))  # log 4
     tensor(1.3863)
     """
-    check_positive("temperature", temperature)
-    check_choice("aggregate", aggregate, AGGREGATES)
+    z = take_views(z, gather)
     if aggregate == "pairs":
-        check_views(z)
-        losses = [
-            info_nce(u, v, temperature=temperature, normalize=normalize)
-            for u, v in itertools.combinations(z, 2)
-        ]
-        return losses[0] if len(losses) == 1 else torch.stack(losses).mean()
+        kind: Any = {"temperature": temperature, "normalize": normalize}
+        kind["reduction"] = reduction
+        losses = [info_nce(u, v, **kind) for u, v in itertools.combinations(z, 2)]
+        return losses[0] if len(losses) == 1 else torch.stack(losses).mean(0)
     precision = tile_precision(z)
-    z = view_stack(z, normalize=normalize)
+    z = ready_rows(z, normalize)
     n_views, n, _ = z.shape
-    scale, ids = 1 / temperature, sample_ids(z[0])
+    scale, ids = scale_of(temperature), sample_ids(z[0])
     positive = _positives(z, scale)
     how: dict[str, Any] = {"scale": scale, "precision": precision}
     how["longest"] = longest_row(normalize)
     if aggregate == "mv_dhel":
         within = [log_partition(u, u, row_ids=ids, column_ids=ids, **how) for u in z]
-        a, b = torch.triu_indices(n_views, n_views, 1, device=z.device)
-        return (torch.stack(within).sum(0) - positive[a, b].logsumexp(0)).mean()
+        return reduce(_dhel(torch.stack(within), positive), reduction)
     rows, ids = z.flatten(0, 1), torch.cat([ids] * n_views)
     negative = log_partition(rows, rows, row_ids=ids, column_ids=ids, **how)
     negative = negative.unflatten(0, (n_views, n))
     other_view = ~torch.eye(n_views, dtype=torch.bool, device=z.device)
     if aggregate == "poly":
-        loss = softplus(negative[:, None] - positive)
-        return (loss * other_view[..., None]).sum() / (n * n_views * (n_views - 1))
+        loss = softplus(negative[:, None] - positive) * other_view[..., None]
+        pairs = n_views * (n_views - 1)
+        if reduction == "none":
+            return loss.sum((0, 1)) / pairs
+        return loss.sum() / (n * pairs)
     positive = positive.masked_fill(~other_view[..., None], -torch.inf)
-    return softplus(negative.logsumexp(0) - positive.flatten(0, 1).logsumexp(0)).mean()
+    loss = softplus(negative.logsumexp(0) - positive.flatten(0, 1).logsumexp(0))
+    return reduce(loss, reduction)
 
 
 def _positives(z: Tensor, scale: Number) -> Float[Tensor, "v v n"]:
@@ -95,53 +104,44 @@ def _positives(z: Tensor, scale: Number) -> Float[Tensor, "v v n"]:
     return scale * torch.stack(each)
 
 
+def _dhel(
+    negative: Float[Tensor, "v n"], positive: Float[Tensor, "v v n"]
+) -> Float[Tensor, " n"]:
+    a, b = torch.triu_indices(len(negative), len(negative), 1, device=negative.device)
+    return negative.sum(0) - positive[a, b].logsumexp(0)
+
+
 class MultiView(Objective):
     """``multi_view`` with its settings."""
 
-    def __init__(
-        self,
-        temperature: float | int = 0.1,
-        *,
-        aggregate: str = "pairs",
-        normalize: bool = True,
-    ) -> None:
-        super().__init__()
-        check_positive("temperature", temperature)
-        check_choice("aggregate", aggregate, AGGREGATES)
-        self.temperature = temperature
-        self.aggregate = aggregate
-        self.normalize = normalize
+    __init__ = settings_of(multi_view)
+    takes = "views"
 
-    def forward(self, z: Tensor) -> Tensor:
-        """The loss of a batch of shape (views, n, d)."""
-        return multi_view(
-            z,
-            temperature=self.temperature,
-            aggregate=self.aggregate,
-            normalize=self.normalize,
-        )
-
-    def against(self, z: Tensor, source: Source, ids: Tensor) -> Tensor:  # type: ignore[override]
-        """The loss of (views, n, d) against the negatives of a source."""
-        z = view_stack(z, normalize=self.normalize)
+    def against(
+        self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
+    ) -> Tensor:
+        """The loss of all views, u of shape (views, n, d), against a source."""
+        z = ready_rows(take_views(u), self.normalize)
         check_ids(ids, z.shape[1])
-        scale = 1 / self.temperature
+        scale = scale_of(self.temperature)
         with full_precision(z):
-            each = [source.negative(u, ids, scales=[scale])[0] for u in z]
-        negative = torch.stack(each)
-        positive = _positives(z, scale)
-        a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
+            each = [source.negative(x, ids, scales=[scale])[0] for x in z]
+        negative, positive = torch.stack(each), _positives(z, scale)
         if self.aggregate == "mv_dhel":
-            return (negative.sum(0) - positive[a, b].logsumexp(0)).mean()
+            return reduce(_dhel(negative, positive), self.reduction)
+        a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
         if self.aggregate == "mv_info_nce":
             both = torch.cat([positive[a, b], positive[b, a]]).logsumexp(0)
-            return softplus(negative.logsumexp(0) - both).mean()
+            return reduce(softplus(negative.logsumexp(0) - both), self.reduction)
         each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
-        return torch.stack(each).mean()
+        return reduce(torch.stack(each).flatten(0, 1), self.reduction)
 
-    def readings(self, z: Tensor) -> dict[str, float]:
-        """The loss, and what the first two views say of it."""
-        softmax = softmax_readings(
-            z[0], z[1], temperature=self.temperature, normalize=self.normalize
-        )
-        return super().readings(z) | softmax
+    def chance(self, n: int, n_views: int = 2) -> float | None:
+        """All views of the other samples against the views of one."""
+        if self.aggregate == "pairs":
+            return math.log(n)
+        if self.aggregate == "poly":
+            return math.log((n - 1) * n_views + 1)
+        if self.aggregate == "mv_info_nce":
+            return math.log1p((n - 1) * n_views / (n_views - 1))
+        return None

@@ -7,21 +7,26 @@ L >= 0; chance is log(2n - 1). The two views of a negative are correlated, so
 log(2n - 1) - L is no bound of the mutual information; ``readings`` gives one that is.
 """
 
+import math
+
 from jaxtyping import Float
 from torch import Tensor
 
+from ._arguments import Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, cross_entropy, paired_loss
-from ._objective import Objective, loss_and_softmax
-from ._rows import Number, check_positive
+from ._objective import Objective
 
 
+@check_settings
 def nt_xent(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    temperature: Number = 0.5,
+    temperature: Temperature = 0.5,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Cross-entropy of finding the other view among the 2n - 1 other rows.
 
     >>> import torch
@@ -29,7 +34,6 @@ def nt_xent(
     >>> nt_xent(z, z)  # log 7
     tensor(1.9459)
     """
-    check_positive("temperature", temperature)
     return paired_loss(
         u,
         v,
@@ -38,26 +42,20 @@ def nt_xent(
         temperature=temperature,
         negatives="all",
         normalize=normalize,
+        gather=gather,
+        reduction=reduction,
     )
 
 
 class NTXent(Objective):
     """``nt_xent`` with its settings."""
 
-    def __init__(
-        self, temperature: float | int = 0.5, *, normalize: bool = True
-    ) -> None:
-        super().__init__()
-        check_positive("temperature", temperature)
-        self.temperature = temperature
-        self.normalize = normalize
-
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return nt_xent(u, v, temperature=self.temperature, normalize=self.normalize)
+    __init__ = settings_of(nt_xent)
 
     def of(self, logits: Contrast) -> Tensor:
         """Cross-entropy of the positive among itself and the negatives."""
         return cross_entropy(logits)
 
-    readings = loss_and_softmax
+    def chance(self, n: int, n_views: int = 2) -> float:
+        """Any of the other rows of both views."""
+        return math.log(2 * n - 1)

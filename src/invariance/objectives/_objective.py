@@ -1,32 +1,156 @@
-"""What the class of an objective offers beside its value."""
+"""What the class of an objective declares, and what it offers beside its value.
 
+Learners, the dry run, the ESS controller and the logs ask these questions, and nobody
+asks which class it is.
+"""
+
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
+from ..diagnostics import pair_statistics
 from ..errors import SettingError
-from ..partition import log_partitions
-from ._contrast import Contrast, Source, contrast_against
-from ._rows import (
-    Number,
+from ._arguments import (
+    LearnedTemperature,
     anchor_rows,
     full_precision,
-    paired_rows,
-    sample_ids,
+    reduce,
+    scale_of,
     tile_precision,
 )
+from ._contrast import Contrast, Source
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A loss as the weighted sum of named parts.
+
+    >>> Terms({"pull": torch.tensor(2.0), "push": torch.tensor(3.0)}, {"push": 0.5})
+    Terms(pull=2, push=3 x 0.5, total=3.5)
+    """
+
+    parts: Mapping[str, Tensor]
+    weights: Mapping[str, float | int] = field(default_factory=dict)
+    """Of a part that is not here: 1."""
+
+    @property
+    def total(self) -> Tensor:
+        """The loss."""
+        weighted = [
+            self.weights[name] * part if name in self.weights else part
+            for name, part in self.parts.items()
+        ]
+        return weighted[0] if len(weighted) == 1 else torch.stack(weighted).sum()
+
+    def __repr__(self) -> str:
+        numbers = [
+            f"{name}={float(part.detach()):.4g}"
+            + (f" x {self.weights[name]:g}" if name in self.weights else "")
+            for name, part in self.parts.items()
+        ]
+        return (
+            f"Terms({', '.join([*numbers, f'total={float(self.total.detach()):.4g}'])})"
+        )
 
 
 class Objective(nn.Module):
-    """Settings checked once, ``forward`` calling the function, and what to log.
+    """An objective with its settings.
 
-    A softmax objective is algebra on two numbers an anchor, its positive's logit and
+    A softmax objective is algebra on two numbers per anchor: its positive's logit and
     its negatives' log-partition. It says so in ``of``, and then takes its negatives
     from any source as well: ``against``.
     """
+
+    takes: ClassVar[str] = "pair"
+    """What ``forward`` takes: a "pair" of views (n, d) each; all "views" as one tensor
+    (views, n, d); rows and their "labels"; or a pair and its "targets"."""
+    value_is_constant: ClassVar[bool] = False
+    """Whether only the gradient means something, so that logs show InfoNCE instead."""
+    needs_plain_noise: ClassVar[bool] = False
+    """Whether negatives must come as plain rows, without bands, weights or clusters."""
+    freezes_temperature: ClassVar[bool] = False
+    """Whether its state belongs to the temperature of its first batch."""
+    takes_negatives: ClassVar[bool] = False
+    """Whether ``against`` works: it does for whoever has ``of`` or ``against``."""
+    function_only: ClassVar[tuple[str, ...]] = ()
+    """Settings of the function that the class does not take."""
+    function: ClassVar[Callable[..., Tensor]]
+    """The pure function."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Its settings, with their defaults."""
+
+    if TYPE_CHECKING:  # settings are attributes
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init_subclass__(cls) -> None:
+        function = getattr(cls.__dict__.get("__init__"), "function", None)
+        if function is None:
+            raise TypeError(f"{cls.__name__} needs __init__ = settings_of(function).")
+        given = inspect.signature(function).parameters.values()
+        settings = [
+            p.replace(kind=p.POSITIONAL_OR_KEYWORD)
+            for p in given
+            if p.kind is p.KEYWORD_ONLY and p.name not in cls.function_only
+        ]
+        me, *state = inspect.signature(cls.make_state).parameters.values()
+        first = [p for p in state if p.kind is not p.KEYWORD_ONLY]
+        last = [p for p in state if p.kind is p.KEYWORD_ONLY]
+        signature = inspect.Signature([me, *first, *settings, *last])
+        cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
+        cls.defaults = {p.name: p.default for p in settings}
+        cls.function = staticmethod(function)
+        with_of = cls.of is not Objective.of
+        cls.takes_negatives = with_of or cls.against is not Objective.against
+
+    def start(self, *args: Any, **settings: Any) -> None:
+        """Check and store the settings: what every ``__init__`` does."""
+        nn.Module.__init__(self)
+        bound = inspect.signature(type(self)).bind(*args, **settings)
+        bound.apply_defaults()
+        values, checks = bound.arguments, getattr(self.function, "checks", {})
+        for name, default in self.defaults.items():
+            value = values.pop(name)
+            if name == "temperature" and isinstance(value, str) and value == "learned":
+                value = LearnedTemperature(default)
+            if name in checks:
+                checks[name](name, value)
+            setattr(self, name, value)
+        self.make_state(**values)
+
+    def make_state(self) -> None:
+        """Make parameters and buffers; what it takes is taken by ``__init__`` too."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings as they are now, as the function takes them."""
+        return {name: getattr(self, name) for name in self.defaults}
+
+    @property
+    def temperature_may_move(self) -> bool:
+        """Whether a controller may change ``temperature`` while it trains."""
+        number = isinstance(self.settings.get("temperature"), float | int)
+        return number and self.takes_negatives and not self.freezes_temperature
+
+    def forward(self, *inputs: Any, **named: Any) -> Tensor:
+        """The loss of a batch: the function, with these settings."""
+        return self.function(*inputs, **named, **self.settings)
+
+    def terms(self, *inputs: Any, **named: Any) -> Terms:
+        """The loss as named parts with weights; takes what ``forward`` takes.
+
+        Where a loss has no parts of its own, it is the only one: "loss".
+        """
+        return Terms({"loss": self(*inputs, **named)})
+
+    def chance(self, n: int, n_views: int = 2) -> float | None:
+        """The loss of n samples that nothing tells apart; None if it says nothing."""
+        return None
 
     @property
     def powers(self) -> tuple[float | int, ...]:
@@ -34,46 +158,69 @@ class Objective(nn.Module):
         return (1.0,)
 
     def of(self, logits: Contrast) -> Tensor:
-        """The loss of anchors whose logits are known."""
+        """The loss of each anchor whose logits are known."""
         raise SettingError(no_softmax(self))
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
     ) -> Tensor:
-        """The loss of anchors u with positives v against the negatives of a source.
+        """The loss of anchors against the negatives of a source.
 
         Args:
-            u: Anchors (n, d), one row a sample.
-            v: Their positives (n, d); None where the source holds them (a bank does).
+            u: Anchors (n, d), one row per sample; for an objective of many views all of
+                them, (views, n, d).
+            v: The anchors' positives (n, d); None where the source holds them (a memory
+                bank does) or u does (many views, labels).
             source: A queue, a memory bank or another of ``invariance.negatives``.
-            ids: Which sample each anchor is, so that it is never its own negative.
+            ids: Which sample each anchor is, so that it is never its own negative; for
+                an objective of labels, its label.
         """
-        if type(self).of is Objective.of:
+        if not self.takes_negatives:
             raise SettingError(no_softmax(self))
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
+        scale = scale_of(settings.temperature)
+        scales = [power * scale for power in self.powers if power]
+        counts = [0.0] if 0 in self.powers else []  # scale 0 counts the negatives
         with full_precision(u):
-            logits = contrast_against(
-                source, u, v, ids, temperature=settings.temperature, powers=self.powers
+            positive, negative = source.logits(
+                u, v, ids, scale=scale, scales=[*scales, *counts]
             )
-            return self.of(logits)
+            count = negative[-1] if counts else math.nan
+            logits = Contrast(positive, negative[: len(scales)], count)
+            return reduce(self.of(logits), settings.reduction)
 
-    def readings(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Numbers worth logging for a batch, by name; takes what ``forward`` takes."""
-        with torch.no_grad():
-            return {"loss": float(self(*args, **kwargs))}
+    @torch.no_grad()
+    def readings(self, *inputs: Any) -> dict[str, float]:
+        """Numbers worth logging for a batch, by name; takes what ``forward`` takes.
 
-    def extra_repr(self) -> str:
-        """The settings, for ``print``."""
-        plain = {k: v for k, v in vars(self).items() if k[0] != "_" and k != "training"}
-        return ", ".join(f"{name}={value!r}" for name, value in plain.items())
+        The loss and its parts; of a softmax over negatives also what
+        ``invariance.diagnostics`` says of the first two views: ``info_nce``, the
+        certified information ``mi_nats`` with its ceiling, and ``ess``.
+        """
+        numbers: dict[str, float] = {}
+        if not self.value_is_constant:
+            terms = self.terms(*inputs)
+            numbers = {k: float(part.mean()) for k, part in terms.parts.items()}
+            numbers = {"loss": float(terms.total.mean())} | numbers
+        if self.takes_negatives and self.takes != "labels":
+            u, v = inputs[:2] if self.takes == "pair" else inputs[0][:2]
+            numbers |= softmax_readings(u, v, self)
+        return numbers
+
+    def __repr__(self) -> str:
+        shown = {
+            name: value
+            for name, value in self.settings.items()
+            if name not in ("gather", "reduction") or value != self.defaults[name]
+        }
+        inner = ", ".join(f"{name}={in_words(v)}" for name, v in shown.items())
+        return f"{type(self).__name__}({inner})"
 
 
-def takes_sources(objective: Objective) -> bool:
-    """Whether ``against`` works."""
-    kind = type(objective)
-    own = kind.against is not Objective.against
-    return own or kind.of is not Objective.of
+def in_words(value: Any) -> str:
+    """A setting for ``print``; a tensor by its number."""
+    return f"{float(value.detach()):.4g}" if isinstance(value, Tensor) else repr(value)
 
 
 def no_softmax(objective: Objective) -> str:
@@ -85,45 +232,18 @@ def no_softmax(objective: Objective) -> str:
     )
 
 
-@torch.no_grad()
-def softmax_readings(
-    u: Tensor, v: Tensor, *, temperature: Number, normalize: bool = True
-) -> dict[str, float]:
-    """What a softmax over the other view says of a batch, for any objective.
-
-    ``info_nce`` is the loss of picking u's partner out of the n rows of v; ``mi_nats``
-    is log n - info_nce, a certified lower bound of the mutual information of the two
-    views (in expectation, on samples that the encoder was not fitted to) that cannot
-    pass ``mi_ceiling`` = log n; ``ess`` is the effective share of the negatives, from
-    1/(n - 1) (one negative holds all the weight) to 1 (all equal).
-    """
-    precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
-    n, ids, scale = len(u), sample_ids(u), 1 / float(temperature)
-    once, twice = log_partitions(
+def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
+    """What a softmax over the other view says of a batch, as diagnostics read it."""
+    batch = pair_statistics(
         u,
         v,
-        scales=[scale, 2 * scale],
-        row_ids=ids,
-        column_ids=ids,
-        precision=precision,
+        temperature=float(objective.temperature),
+        normalize=objective.normalize,
+        precision=tile_precision(u, v),
     )
-    loss = float(softplus(once - scale * (u * v).sum(1)).mean())
     return {
-        "info_nce": loss,
-        "mi_nats": math.log(n) - loss,
-        "mi_ceiling": math.log(n),
-        "ess": float((2 * once - twice).exp().mean()) / (n - 1),
+        "info_nce": batch.info_nce,
+        "mi_nats": batch.bound.nats,
+        "mi_ceiling": batch.bound.ceiling,
+        "ess": batch.ess,
     }
-
-
-def loss_and_softmax(self: Any, u: Tensor, v: Tensor) -> dict[str, float]:
-    """The loss, the certified information with its ceiling, and the ESS.
-
-    The ``readings`` of two-view softmax objectives, which have a ``temperature`` and
-    ``normalize``.
-    """
-    softmax = softmax_readings(
-        u, v, temperature=self.temperature, normalize=self.normalize
-    )
-    return Objective.readings(self, u, v) | softmax

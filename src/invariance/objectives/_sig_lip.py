@@ -8,6 +8,7 @@ smaller by n. t and b are learned, from t = 10 and b = -10. L > 0.
 """
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -15,25 +16,32 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from ..partition import row_sums
-from ._objective import Objective
-from ._rows import (
+from ._arguments import (
+    AnyNumber,
     Number,
-    check_number,
-    check_positive,
+    PositiveNumber,
+    Reduction,
+    check_settings,
     paired_rows,
+    reduce,
     sample_ids,
+    settings_of,
     tile_precision,
 )
+from ._objective import Objective, Terms
 
 
+@check_settings
 def sig_lip(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    scale: Number = 10.0,
-    bias: Number = -10.0,
+    scale: PositiveNumber = 10.0,
+    bias: AnyNumber = -10.0,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Softplus of every pair's logit, with the sign its kind asks for.
 
     >>> import torch
@@ -41,12 +49,10 @@ def sig_lip(
     >>> sig_lip(z, z, scale=1.0, bias=0.0)  # log(1 + 1/e) + log 2
     tensor(1.0064)
     """
-    check_positive("scale", scale)
-    if not isinstance(bias, Tensor):
-        check_number("bias", bias)
     precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize)
-    return questions(u, v, scale=scale, bias=bias, precision=precision)
+    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
+    alike, unlike = questions(u, v, scale=scale, bias=bias, precision=precision)
+    return reduce(alike + unlike, reduction)
 
 
 def questions(
@@ -56,8 +62,8 @@ def questions(
     scale: Number,
     bias: Number,
     precision: str = "auto",
-) -> Float[Tensor, ""]:
-    """The loss of rows ready for use."""
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    """What each row pays for its partner, and for all the others, rows being ready."""
     ids, offset = sample_ids(u), 0.0
     if isinstance(bias, Tensor):
         rows, columns = _with_bias(scale * u, v, bias)
@@ -72,14 +78,13 @@ def questions(
         column_ids=ids,
         precision=precision,
     )
-    alike = softplus(offset - (rows * columns).sum(1))
-    return (alike + unlike).mean()
+    return softplus(offset - (rows * columns).sum(1)), unlike
 
 
 def _with_bias(u: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Rows [u, b] and [v, 1], so that autograd reaches b through the product.
 
-    In two parts, because a 16-bit tile has no room for its digits in one.
+    In two parts, because a 16-bit tile cannot hold all its digits in one.
     """
     one = u.new_ones(len(u), 1)
     column = bias * one
@@ -90,33 +95,32 @@ def _with_bias(u: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
 class SigLIP(Objective):
     """``sig_lip``; if ``learnable``, log scale and bias are parameters."""
 
-    def __init__(
-        self,
-        scale: float | int = 10.0,
-        bias: float | int = -10.0,
-        *,
-        learnable: bool = False,
-        normalize: bool = True,
-    ) -> None:
-        super().__init__()
-        check_positive("scale", scale)
-        check_number("bias", bias)
-        start = torch.tensor([math.log(scale), float(bias)])
-        self.log_scale = nn.Parameter(start[0], requires_grad=learnable)
-        self.bias = nn.Parameter(start[1], requires_grad=learnable)
-        self.normalize = normalize
+    __init__ = settings_of(sig_lip)
+    bias: Any
 
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return sig_lip(
-            u,
-            v,
-            scale=self.log_scale.exp(),
-            bias=self.bias,
-            normalize=self.normalize,
-        )
+    def make_state(self, *, learnable: bool = False) -> None:
+        """Make the bias a parameter, as the scale is, and train both if asked."""
+        self.bias = nn.Parameter(torch.tensor(float(self.bias)))
+        self.requires_grad_(learnable)
 
-    def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
-        """The loss, and where scale and bias have got to."""
-        now = {"scale": float(self.log_scale.exp()), "bias": float(self.bias)}
-        return super().readings(u, v) | now
+    @property
+    def scale(self) -> Tensor:
+        """The scale as it is now; what is kept is its logarithm."""
+        return self.log_scale.exp()
+
+    @scale.setter
+    def scale(self, value: float | int) -> None:
+        self.log_scale = nn.Parameter(torch.tensor(math.log(value)))
+
+    def terms(self, u: Tensor, v: Tensor) -> Terms:
+        """The questions about partners, and those about all the others."""
+        precision = tile_precision(u, v)
+        u, v = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
+        how: Any = {"scale": self.scale, "bias": self.bias, "precision": precision}
+        alike, unlike = questions(u, v, **how)
+        return Terms({"positive": alike.mean(), "negative": unlike.mean()})
+
+    def readings(self, *inputs: Any) -> dict[str, float]:
+        """The loss, its parts, and where scale and bias have got to."""
+        now = {"scale": self.scale.item(), "bias": self.bias.item()}
+        return super().readings(*inputs) | now

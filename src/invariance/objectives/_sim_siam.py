@@ -9,16 +9,21 @@ u, v are predictions, u', v' the projections they predict, without gradient.
 from jaxtyping import Float
 from torch import Tensor
 
+from ._arguments import Reduction, check_settings, reduce, settings_of
 from ._byol import cosines
 from ._objective import Objective
 
 
+@check_settings
 def sim_siam(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     target_u: Float[Tensor, "n d"] | None = None,
     target_v: Float[Tensor, "n d"] | None = None,
-) -> Float[Tensor, ""]:
+    *,
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Mean negative cosine of predictions with the other view's projections.
 
     Without targets the rows themselves, detached, are the targets.
@@ -27,18 +32,11 @@ def sim_siam(
     >>> sim_siam(torch.eye(2), torch.eye(2))
     tensor(-1.)
     """
-    return -cosines(u, v, target_u, target_v).mean() / 2
+    return -reduce(cosines(u, v, target_u, target_v, gather), reduction) / 2
 
 
 class SimSiam(Objective):
-    """``sim_siam``; it has no settings."""
+    """``sim_siam`` with its settings."""
 
-    def forward(
-        self,
-        u: Tensor,
-        v: Tensor,
-        target_u: Tensor | None = None,
-        target_v: Tensor | None = None,
-    ) -> Tensor:
-        """The loss of a batch."""
-        return sim_siam(u, v, target_u, target_v)
+    __init__ = settings_of(sim_siam)
+    takes = "targets"

@@ -19,44 +19,59 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ..partition import class_pull, fused_loss, log_partition, suits_fused_loss
-from ._contrast import Source
-from ._objective import Objective
-from ._rows import (
-    Number,
-    check_positive,
+from ..partition import (
+    class_pull,
+    fused_loss,
+    gather_rows,
+    log_partition,
+    suits_fused_loss,
+)
+from ._arguments import (
+    Reduction,
+    Temperature,
     check_rows,
+    check_settings,
     full_precision,
     longest_row,
     ready_rows,
+    reduce,
     sample_ids,
+    scale_of,
+    settings_of,
     tile_precision,
 )
+from ._contrast import Source
+from ._objective import Objective
 
 
+@check_settings
 def sup_con(
     z: Float[Tensor, "n d"],
     labels: Int[Tensor, " m"],
     *,
-    temperature: Number = 0.1,
+    temperature: Temperature = 0.1,
     normalize: bool = True,
-) -> Float[Tensor, ""]:
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
     """Log-partition over all other rows minus the mean logit of the same class.
 
     >>> import torch
     >>> sup_con(torch.ones(6, 8), torch.tensor([0, 0, 1, 1, 2, 2]))  # log 5
     tensor(1.6094)
     """
-    check_positive("temperature", temperature)
-    _check_labelled(z, labels)
-    scale = 1 / temperature
-    halves = normalize and len(z) % 2 == 0  # which the operation takes as two views
-    fused = halves and suits_fused_loss(z, z, scale=scale, negatives="others")
-    if fused and not isinstance(scale, Tensor):
-        return _fused(z, labels, scale)
-    rows = ready_rows(z, normalize)
+    _check_labels(z, labels, least=1 if gather else 2)
+    if gather:
+        z, labels = gather_rows(z), gather_rows(labels)
+        check_rows(z, "z")
+    scale = scale_of(temperature)
+    # the operation takes rows as two views, so there must be an even number
+    if normalize and reduction == "mean" and len(z) % 2 == 0:
+        fused = suits_fused_loss(z, z, scale=scale, negatives="others")
+        if fused and not isinstance(scale, Tensor):
+            return _fused(z, labels, scale)
+    rows, ids = ready_rows(z, normalize), sample_ids(z)
     others, share = _own_class(rows, labels)
-    ids = sample_ids(z)
     spread = log_partition(
         rows,
         rows,
@@ -67,7 +82,7 @@ def sup_con(
         longest=longest_row(normalize),
     )
     towards = scale * (rows * others).sum(1) * share
-    return (spread * (share > 0) - towards).mean()
+    return reduce(spread * (share > 0) - towards, reduction)
 
 
 def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
@@ -93,12 +108,12 @@ def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
     return spread + value
 
 
-def _check_labelled(z: Tensor, labels: Tensor) -> None:
-    check_rows(z, "z")
+def _check_labels(z: Tensor, labels: Tensor, least: int = 2) -> None:
+    check_rows(z, "z", least=least)
     no_integers = labels.is_floating_point() or labels.dtype == torch.bool
     if labels.shape != z.shape[:1] or no_integers:
         raise ShapeError(
-            f"labels need one integer a row of z: expected ({len(z)},), got "
+            f"labels need one integer per row of z: expected ({len(z)},), got "
             f"{tuple(labels.shape)} of {labels.dtype}."
         )
 
@@ -118,22 +133,13 @@ def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 class SupCon(Objective):
     """``sup_con`` with its settings."""
 
-    def __init__(
-        self, temperature: float | int = 0.1, *, normalize: bool = True
-    ) -> None:
-        super().__init__()
-        check_positive("temperature", temperature)
-        self.temperature = temperature
-        self.normalize = normalize
+    __init__ = settings_of(sup_con)
+    takes = "labels"
 
-    def forward(self, z: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return sup_con(
-            z, labels, temperature=self.temperature, normalize=self.normalize
-        )
-
-    def against(self, z: Tensor, labels: Tensor, source: Source) -> Tensor:  # type: ignore[override]
-        """The loss with a source's rows as further negatives.
+    def against(
+        self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
+    ) -> Tensor:
+        """The loss of rows u with labels ``ids``, a source's rows as further negatives.
 
         The source's ids are labels: what it holds of the anchor's own class is no
         negative. A memory bank's are row numbers, so it is refused.
@@ -143,12 +149,17 @@ class SupCon(Objective):
                 "sup_con leaves out the anchor's class, and a memory bank knows rows "
                 "by number, not by label: use a queue that remembers labels."
             )
-        _check_labelled(z, labels)
-        z = ready_rows(z, self.normalize)
-        others, share = _own_class(z, labels)
-        scale, ids = 1 / self.temperature, sample_ids(z)
-        spread = log_partition(z, z, scale=scale, row_ids=ids, column_ids=ids)
+        _check_labels(u, ids)
+        z, scale = ready_rows(u, self.normalize), scale_of(self.temperature)
+        others, share = _own_class(z, ids)
+        rows = sample_ids(z)
+        spread = log_partition(z, z, scale=scale, row_ids=rows, column_ids=rows)
         with full_precision(z):
-            further = source.negative(z, labels, scales=[scale])[0]
+            further = source.negative(z, ids, scales=[scale])[0]
         towards = scale * (z * others).sum(1) * share
-        return (torch.logaddexp(spread, further) * (share > 0) - towards).mean()
+        both = torch.logaddexp(spread, further)
+        return reduce(both * (share > 0) - towards, self.reduction)
+
+    def chance(self, n: int, n_views: int = 2) -> float:
+        """Any of the other rows of all views."""
+        return math.log(n_views * n - 1)

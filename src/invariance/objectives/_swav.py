@@ -5,36 +5,58 @@ $$L = -\frac1{2n}\sum_i\sum_k q^v_{ik}\log\mathrm{softmax}_k(u_i\cdot c_k/\tau)
 
 The assignments q are Sinkhorn's: exp(score / epsilon) balanced so that every prototype
 gets the same share of the batch and every row sums to 1, without gradient. Balancing
-is what forbids collapse; it needs at least a few rows a prototype to mean much.
+is what forbids collapse; it needs at least a few rows per prototype to mean much.
 L >= 0; chance is log k.
 """
+
+import math
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
+from ._arguments import (
+    Positive,
+    Reduction,
+    Temperature,
+    check_rows,
+    check_settings,
+    paired_rows,
+    reduce,
+    settings_of,
+    unit_rows,
+    value_of,
+)
 from ._objective import Objective
-from ._rows import check_positive, check_rows, paired_rows, unit_rows
 
 
+def check_iterations(name: str, value: int) -> None:
+    """Raise unless rows are balanced at least once."""
+    if value < 1:
+        raise SettingError(f"{name} must be at least 1: got {value}.")
+
+
+@check_settings
 def swav(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     prototypes: Float[Tensor, "k e"],
     *,
-    temperature: float | int = 0.1,
-    epsilon: float | int = 0.05,
-    iterations: int = 3,
-) -> Float[Tensor, ""]:
-    """Swapped prediction of balanced prototype assignments; all rows are normalised.
+    temperature: Temperature = 0.1,
+    epsilon: Positive = 0.05,
+    iterations: Annotated[int, check_iterations] = 3,
+    gather: bool = False,
+    reduction: Reduction = "mean",
+) -> Float[Tensor, "*n"]:
+    """Swapped prediction of balanced prototype assignments; all rows are normalized.
 
     >>> import torch
     >>> swav(torch.ones(4, 2), torch.ones(4, 2), torch.ones(3, 2))  # log 3
     tensor(1.0986)
     """
-    _check(temperature, epsilon, iterations)
-    u, v = paired_rows(u, v)
+    u, v = paired_rows(u, v, gather=gather)
     check_rows(prototypes, "prototypes")
     if prototypes.shape[1] != u.shape[1]:
         raise ShapeError(
@@ -44,8 +66,9 @@ def swav(
     directions = unit_rows(prototypes).to(u)
     scores = [x @ directions.T for x in (u, v)]
     sure = [sinkhorn(s.detach() / epsilon, iterations) for s in scores]
-    guess = [(s / temperature).log_softmax(1) for s in scores]
-    return -((sure[1] * guess[0]).sum(1) + (sure[0] * guess[1]).sum(1)).mean() / 2
+    guess = [(s / value_of(temperature)).log_softmax(1) for s in scores]
+    swapped = (sure[1] * guess[0]).sum(1) + (sure[0] * guess[1]).sum(1)
+    return -reduce(swapped, reduction) / 2
 
 
 def sinkhorn(logits: Float[Tensor, "n k"], iterations: int) -> Float[Tensor, "n k"]:
@@ -64,44 +87,27 @@ def sinkhorn(logits: Float[Tensor, "n k"], iterations: int) -> Float[Tensor, "n 
     return logits.exp()
 
 
-def _check(temperature: float | int, epsilon: float | int, iterations: int) -> None:
-    check_positive("temperature", temperature)
-    check_positive("epsilon", epsilon)
-    if iterations < 1:
-        raise SettingError(f"iterations must be at least 1: got {iterations}.")
-
-
 class SwAV(Objective):
     """``swav`` with its settings and its prototypes, which are learned."""
 
-    def __init__(
-        self,
-        width: int,
-        n_prototypes: int = 3000,
-        *,
-        temperature: float | int = 0.1,
-        epsilon: float | int = 0.05,
-        iterations: int = 3,
+    __init__ = settings_of(swav)
+    prototypes: Tensor
+
+    def make_state(  # type: ignore[override]
+        self, width: int, n_prototypes: int = 3000
     ) -> None:
-        super().__init__()
-        _check(temperature, epsilon, iterations)
+        """Prototypes in random directions."""
         if width < 1 or n_prototypes < 2:
             raise SettingError(
                 "SwAV needs a width of at least 1 and at least 2 prototypes: got "
                 f"{width} and {n_prototypes}."
             )
         self.prototypes = nn.Parameter(unit_rows(torch.randn(n_prototypes, width)))
-        self.temperature = temperature
-        self.epsilon = epsilon
-        self.iterations = iterations
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
-        return swav(
-            u,
-            v,
-            self.prototypes,
-            temperature=self.temperature,
-            epsilon=self.epsilon,
-            iterations=self.iterations,
-        )
+        return swav(u, v, self.prototypes, **self.settings)
+
+    def chance(self, n: int, n_views: int = 2) -> float:
+        """Any of the prototypes."""
+        return math.log(len(self.prototypes))

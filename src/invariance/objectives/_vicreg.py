@@ -6,27 +6,29 @@ $$L = \lambda\,\frac1{nd}\|u - v\|^2 + \frac\mu2\big[V(u) + V(v)\big]
 $V(z) = \frac1d\sum_k \max(0, 1 - \sqrt{\mathrm{var}\,z_k + 10^{-4}})$ and C the
 off-diagonal squares of the covariance (n - 1 in the divisor) over d. This is
 the released code; the paper's text sums the first term over d and has no half on the
-second. Rows are not normalised.
+second. Rows are not normalized.
 """
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import mse_loss, relu
 
-from ._objective import Objective
-from ._rows import check_number, paired_rows
+from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
+from ._objective import Objective, Terms
 
 VARIANCE_FLOOR = 1e-4
 
 
+@check_settings
 def vicreg(
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
     *,
-    invariance_weight: float | int = 25.0,
-    variance_weight: float | int = 25.0,
-    covariance_weight: float | int = 1.0,
+    invariance_weight: Finite = 25.0,
+    variance_weight: Finite = 25.0,
+    covariance_weight: Finite = 1.0,
+    gather: bool = False,
+    reduction: MeanOnly = "mean",
 ) -> Float[Tensor, ""]:
     """Weighted sum of invariance, variance and covariance.
 
@@ -36,18 +38,17 @@ def vicreg(
     tensor(0.)
     """
     weights = (invariance_weight, variance_weight, covariance_weight)
-    _check(*weights)
-    parts = _terms(u, v).values()
-    return torch.stack([w * p for w, p in zip(weights, parts, strict=True)]).sum()
+    return _terms(u, v, weights, gather).total
 
 
-def _terms(u: Tensor, v: Tensor) -> dict[str, Tensor]:
-    u, v = paired_rows(u, v, normalize=False)
-    return {
+def _terms(u: Tensor, v: Tensor, weights: tuple, gather: bool) -> Terms:
+    u, v = paired_rows(u, v, normalize=False, gather=gather)
+    parts = {
         "invariance": mse_loss(u, v),
         "variance": (_variance(u) + _variance(v)) / 2,
         "covariance": _covariance(u) + _covariance(v),
     }
+    return Terms(parts, dict(zip(parts, weights, strict=True)))
 
 
 def _variance(z: Tensor) -> Tensor:
@@ -61,40 +62,12 @@ def _covariance(z: Tensor) -> Tensor:
     return off_diagonal / z.shape[1]
 
 
-def _check(
-    invariance: float | int, variance: float | int, covariance: float | int
-) -> None:
-    check_number("invariance_weight", invariance)
-    check_number("variance_weight", variance)
-    check_number("covariance_weight", covariance)
-
-
 class VICReg(Objective):
     """``vicreg`` with its settings."""
 
-    def __init__(
-        self,
-        invariance_weight: float | int = 25.0,
-        variance_weight: float | int = 25.0,
-        covariance_weight: float | int = 1.0,
-    ) -> None:
-        super().__init__()
-        _check(invariance_weight, variance_weight, covariance_weight)
-        self.invariance_weight = invariance_weight
-        self.variance_weight = variance_weight
-        self.covariance_weight = covariance_weight
+    __init__ = settings_of(vicreg)
 
-    def forward(self, u: Tensor, v: Tensor) -> Tensor:
-        """The loss of a batch."""
-        return vicreg(
-            u,
-            v,
-            invariance_weight=self.invariance_weight,
-            variance_weight=self.variance_weight,
-            covariance_weight=self.covariance_weight,
-        )
-
-    def readings(self, u: Tensor, v: Tensor) -> dict[str, float]:
-        """The loss and its three unweighted parts."""
-        parts = _terms(u.detach(), v.detach())
-        return super().readings(u, v) | {k: float(p) for k, p in parts.items()}
+    def terms(self, u: Tensor, v: Tensor) -> Terms:
+        """Invariance, variance and covariance."""
+        weights = self.invariance_weight, self.variance_weight, self.covariance_weight
+        return _terms(u, v, weights, self.gather)

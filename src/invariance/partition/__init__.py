@@ -1,6 +1,7 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
 from ._class_pull import class_pull
+from ._elementwise import FUNCTIONS, SAME_POINT
 from ._layout import ZERO_LENGTH
 from ._log_partition import (
     log_partition,
@@ -15,7 +16,9 @@ from ._unit_rows import fused_unit_rows
 
 __all__ = [
     "BACKENDS",
+    "FUNCTIONS",
     "PRECISIONS",
+    "SAME_POINT",
     "ZERO_LENGTH",
     "Plan",
     "class_pull",

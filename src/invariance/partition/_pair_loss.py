@@ -36,6 +36,7 @@ def fused_loss(
     parameters: tuple[float, ...] = (),
     anchors: Tensor | None = None,
     extra: Tensor | None = None,
+    largest_scale: float | int | None = None,
 ) -> Tensor | None:
     """A mean over the 2n anchors of unit rows, or None if not for such rows.
 
@@ -53,6 +54,7 @@ def fused_loss(
         anchors: What each of the 2n anchors weighs in the mean, in float32; else 1.
         extra: To be added to the gradient of the 2n unit rows, in float32: that of a
             term whose value the caller adds to the loss.
+        largest_scale: What a scale that is a tensor cannot exceed.
     """
     suits = suits_fused_loss(u, v, scale=scale, negatives=negatives, powers=powers)
     if isinstance(scale, Tensor) or not suits:

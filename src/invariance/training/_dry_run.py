@@ -10,8 +10,6 @@ import torch
 
 from ..errors import TrainingError
 from ..folder import differing_settings
-from ..methods import JointEmbedding
-from ..objectives import InfoNCE, MultiView, NTXent, SupCon
 from ._fabric import make_fabric, memory, prepare
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._run_plan import Plan, make_plan
@@ -103,7 +101,7 @@ def dry_run(settings: Train, watch: Watch, **objects: Any) -> DryRun:
         changed=changed,
         facts=tuple(plan.facts()),
         feature_width=plan.learner.encoder.width,
-        chance=chance_loss(plan),
+        chance=plan.learner.chance(settings.batch_size, len(plan.views)),
         weight_bytes=4 * parameters,  # weights, gradients and two numbers of AdamW
         memory_bytes=sum(b.numel() * b.element_size() for b in memory(plan.learner)),
         peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else None,
@@ -135,22 +133,6 @@ def try_batch(fabric: Any, plan: Plan, module: Any) -> dict[str, Any]:
         "loss": loss,
         "seconds_per_batch": seconds,
     }
-
-
-def chance_loss(plan: Plan) -> float | None:
-    """What a learner that cannot tell samples apart would pay."""
-    n, objective = plan.settings.batch_size, plan.learner.objective
-    if not isinstance(plan.learner, JointEmbedding):
-        return None
-    if isinstance(objective, InfoNCE):
-        return math.log(n)
-    if isinstance(objective, NTXent):
-        return math.log(2 * n - 1)
-    if isinstance(objective, SupCon):
-        return math.log(len(plan.views) * n - 1)
-    if isinstance(objective, MultiView) and objective.aggregate == "poly":
-        return math.log((n - 1) * len(plan.views) + 1)
-    return None
 
 
 def show_duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..diagnostics import effective_sample_size
 from ..errors import SettingError
-from ..objectives import BinaryNCE, Objective, SwAV
+from ..objectives import Objective
 from ._settings import Ess
 
 LOWEST, HIGHEST = 0.005, 10.0  # temperatures beyond which no objective learns
@@ -35,13 +35,11 @@ class EssController:
     """
 
     def __init__(self, objective: Objective, ess: Ess) -> None:
-        # BinaryNCE's partition constant is frozen at the temperature of its first batch
-        none = isinstance(objective, SwAV | BinaryNCE)
-        if none or not hasattr(objective, "temperature"):
+        if not objective.temperature_may_move:
             raise SettingError(
-                "An ESS target needs a softmax over negatives, and "
-                f"{type(objective).__name__} has none: leave ess.target unset, or "
-                "choose simclr, dcl, flatclr, dhel or another softmax method."
+                "An ESS target needs a softmax over negatives with a temperature that "
+                f"may move, and {type(objective).__name__} has none: leave ess.target "
+                "unset, or choose simclr, dcl, flatclr, dhel or another softmax method."
             )
         for name, value in (("ess.target", ess.target), ("ess.end", ess.end)):
             if value is not None and not 0 < value < 1:

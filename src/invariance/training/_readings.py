@@ -15,7 +15,6 @@ from ..diagnostics import (
 )
 from ..folder import Finding, find_collapse, find_saturation
 from ..methods import Step
-from ..objectives import FlatNCE
 
 UNTEMPERED = 0.1  # temperature of the readings for objectives that have none
 
@@ -23,13 +22,13 @@ UNTEMPERED = 0.1  # temperature of the readings for objectives that have none
 def read(step: Step, objective: Any) -> dict[str, float]:
     """Loss, information, spread and rank of one batch's projections.
 
-    FlatNCE's own value is always 1, so its loss is given as the InfoNCE it stands for.
+    Where a loss is constant, as FlatNCE's is, the InfoNCE it stands for is given.
     """
     u, v = step.u.float(), step.v.float()
     temperature = temperature_of(objective)
     bound = mutual_information_bound(u, v, temperature=temperature)
     info_nce = bound.ceiling - bound.nats
-    loss = info_nce if isinstance(objective, FlatNCE) else float(step.loss.detach())
+    loss = info_nce if objective.value_is_constant else float(step.loss.detach())
     return {
         "loss": loss,
         "info_nce": info_nce,
@@ -42,7 +41,8 @@ def read(step: Step, objective: Any) -> dict[str, float]:
         "effective_rank": effective_rank(u),
         "spread": collapse(u).ratio,
         "temperature": temperature,
-        **{name: float(value) for name, value in step.parts.items()},
+        **{f"loss/{name}": float(part) for name, part in step.parts.items()},
+        **{name: float(value) for name, value in step.readings.items()},
     }
 
 

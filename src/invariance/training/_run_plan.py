@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..data import ImageSource, load
 from ..encoders import Encoder, build_encoder, standardize
 from ..errors import DataError, SettingError, choose
-from ..methods import METHODS, Learner, Method, build, customised
+from ..methods import METHODS, Learner, Method, build, customize
 from ..negatives import NEGATIVES
 from ..views import RECIPES, ViewSet
 from ._encoder_file import load as load_encoder
@@ -98,7 +98,7 @@ class Plan:
 
     def labels(self, samples: Tensor, device: torch.device) -> Tensor | None:
         """Labels for a method that learns from them; None for all others."""
-        if not self.method.labelled or self.source.labels is None:
+        if not self.method.labeled or self.source.labels is None:
             return None
         return self.source.labels[samples.to(self.source.labels.device)].to(device)
 
@@ -140,7 +140,7 @@ def make_plan(
     """Resolve settings; objects given stand in for what settings can only name."""
     check_numbers(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
-    four = customised(
+    four = customize(
         four,
         n_views=settings.n_views,
         head=settings.head,
@@ -171,12 +171,12 @@ def make_plan(
             f"{source.name} has {len(source)} image{'s' * (len(source) != 1)} to train "
             f"on, fewer than one step of {per_step}: {advice}."
         )
-    if four.labelled and source.labels is None:
+    if four.labeled and source.labels is None:
         raise DataError(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
-    if four.labelled and source.labels is not None and one_class(source.labels):
+    if four.labeled and source.labels is not None and one_class(source.labels):
         raise DataError(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."

@@ -1,16 +1,15 @@
-"""NNCLR: the positive is the nearest neighbour of the other view among past samples.
+"""NNCLR: the positive is the nearest neighbor of the other view among past samples.
 
 Each view's projection is swapped for the nearest row of a queue of earlier projections
 (of another sample), and a predictor must find it from the other view. The negatives are
 those of the batch, so any two-view objective fits.
 """
 
-from collections.abc import Sequence
 from itertools import permutations
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..encoders import Encoder, Head, Predictor
@@ -18,11 +17,11 @@ from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
 from ..partition import gather_rows
-from ._learner import Step, project
+from ._learner import Learner, Maybe, Step, make_step, project
 
 
-class NearestNeighbour(nn.Module):
-    """Contrast with nearest neighbours as positives."""
+class NearestNeighbor(Learner):
+    """Contrast with nearest neighbors as positives."""
 
     def __init__(
         self,
@@ -32,46 +31,35 @@ class NearestNeighbour(nn.Module):
         support: Queue,
         hidden: int,
     ) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.head = head
+        super().__init__(encoder, head, objective)
         self.predictor = Predictor(head.width, hidden)
-        self.objective = objective
         self.support = support
         self.used: list[tuple[Tensor, Tensor]] = []
 
-    def forward(
-        self,
-        views: Sequence[Tensor],
-        labels: Tensor | None = None,
-        ids: Tensor | None = None,
-    ) -> Step:
-        """Loss and projections of a batch of views of samples ``ids``."""
+    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+        """Each view's neighbor, to be found from every other view."""
         if ids is None:
             raise SettingError(
-                "A neighbour must be another sample: pass ids, the samples' numbers in "
+                "A neighbor must be another sample: pass ids, the samples' numbers in "
                 "the data set."
             )
         ids = gather_rows(ids)
-        rows = project(nn.Sequential(self.encoder, self.head), views)
+        rows = project(self.online, views)
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
-        neighbours = [nearest(row.detach(), ids, self.support) for row in rows]
-        losses = [
-            self.objective(neighbours[a], guesses[b])
+        neighbors = [nearest(row.detach(), ids, self.support) for row in rows]
+        terms = [
+            self.objective.terms(neighbors[a], guesses[b])
             for a, b in permutations(range(len(rows)), 2)
         ]
         if self.training:
             self.used.append((rows[0].detach(), ids))
-        return Step(torch.stack(losses).mean(), rows[0].detach(), rows[1].detach())
+        return make_step(terms, rows[0], rows[1])
 
-    def after_step(self, progress: float) -> None:
-        """The first view's projections become the next steps' neighbours."""
+    def after_step(self, progress: float = 0.0) -> None:
+        """The first view's projections become the next steps' neighbors."""
         for z, ids in self.used:
             self.support.remember(z, ids)
         self.used.clear()
-
-    def before_epoch(self, progress: float) -> None:
-        """Nothing is prepared."""
 
 
 @torch.no_grad()
@@ -88,11 +76,10 @@ def nearest(
     z = normalize(z, dim=1)
     if not len(support):
         return z
-    found = support.candidates()
+    candidates = support.candidates()
     with torch.autocast(z.device.type, enabled=False):
         z = z.to(torch.promote_types(z.dtype, torch.float32))
-        scores = z @ found.z.to(z).T
-    own = ids[:, None] == found.ids
-    scores = scores.masked_fill(own, -torch.inf)
-    swapped = found.z.to(z)[scores.argmax(1)]
-    return torch.where(own.all(1, keepdim=True), z, swapped)
+        scores = z @ candidates.z.to(z).T
+    same = ids[:, None] == candidates.ids
+    best = scores.masked_fill(same, -torch.inf).argmax(1)
+    return torch.where(same.all(1, keepdim=True), z, candidates.z.to(z)[best])

@@ -1,10 +1,10 @@
-r"""Neighbours (Local Aggregation): clusters are positives, the ball around them is not.
+r"""Neighbors (Local Aggregation): clusters are positives, the ball around them is not.
 
 $$L_i = -\log\frac{\sum_{j\in C_i\cap B_i} e^{s_j}}{\sum_{j\in B_i} e^{s_j}}$$
 
 B_i is the anchor's own row and the k rows of the bank nearest to it; C_i is its own row
 and every row that shares a cluster with it in any of several k-means clusterings (the
-paper speaks of nearest neighbours, its code clusters). In terms of this package: the
+paper speaks of nearest neighbors, its code clusters). In terms of this package: the
 positive is the log-partition over the close set, the negatives are the rest of the
 ball, and InfoNCE of the two is the loss above; any other softmax objective works too.
 
@@ -13,7 +13,6 @@ Discrimination. Then the bank is clustered before each epoch. The value is no bo
 the mutual information: it lies above the ball's.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,16 +21,26 @@ from torch import Tensor
 
 from ..errors import SettingError
 from ..partition import from_first_process
+from ._ball import NEAREST_ROWS, count_rows, limits
 from ._bank import Bank
 from ._kmeans import kmeans
-from ._ranks import limits, rank_of
-from ._source import Candidates, NegativeSource, Number, over
+from ._source import (
+    Anchors,
+    Candidates,
+    Ids,
+    NegativeSource,
+    Number,
+    PerAnchor,
+    PerScale,
+    Scales,
+    over,
+)
 
-ROWS_A_CLUSTER = 20
+ROWS_PER_CLUSTER = 20
 ROUNDING = 1000  # units of it: less of a ball than this is what subtracting leaves
 
 
-class Neighbours(NegativeSource):
+class Neighbors(NegativeSource):
     """Close set and background of Local Aggregation, both from one bank."""
 
     labels: Tensor
@@ -40,17 +49,16 @@ class Neighbours(NegativeSource):
         self,
         bank: Bank,
         *,
-        k: float | int = 4096,
+        k: int | None = None,
+        share: float | int | None = None,
         n_clusters: int | None = None,
         n_clusterings: int = 3,
         warmup: float | int = 0.05,
     ) -> None:
         super().__init__(bank)
-        self.k = rank_of("k", k, len(bank) - 1)
-        if self.k < 1:
-            raise SettingError(f"The background needs at least one row: got k = {k}.")
+        self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
         if n_clusters is None:
-            n_clusters = max(len(bank) // ROWS_A_CLUSTER, 2)
+            n_clusters = max(len(bank) // ROWS_PER_CLUSTER, 2)
         if not 1 < n_clusters <= len(bank):
             raise SettingError(
                 f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
@@ -58,7 +66,7 @@ class Neighbours(NegativeSource):
             )
         if n_clusterings < 1 or not 0 <= warmup <= 1:
             raise SettingError(
-                "Neighbours need one clustering or more and a warm-up between 0 and 1: "
+                "Neighbors need one clustering or more and a warm-up between 0 and 1: "
                 f"got n_clusterings = {n_clusterings} and warmup = {warmup}."
             )
         self.n_clusters = n_clusters
@@ -77,11 +85,11 @@ class Neighbours(NegativeSource):
             return
         for labels in self.labels:
             seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
-            found = kmeans(self.bank.z, self.n_clusters, seed=seed).labels
-            labels.copy_(from_first_process(found))
+            clusters = kmeans(self.bank.z, self.n_clusters, seed=seed)
+            labels.copy_(from_first_process(clusters.labels))
         self.clustered = True
 
-    def candidates(self, u: Float[Tensor, "n d"], ids: Int[Tensor, " n"]) -> Candidates:
+    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The background: the ball, close set and all."""
         if not self.clustered:
             return self.bank.candidates(u, ids)
@@ -90,14 +98,8 @@ class Neighbours(NegativeSource):
         return Candidates(self.bank.z, self.bank.ids, low=low)
 
     def logits(
-        self,
-        u: Float[Tensor, "n d"],
-        v: Float[Tensor, "n d"] | None,
-        ids: Int[Tensor, " n"],
-        *,
-        scale: Number,
-        scales: Sequence[Number],
-    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "k n"]]:
+        self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number, scales: Scales
+    ) -> tuple[PerAnchor, PerScale]:
         """The close set's log-partition, and that of the rest of the ball."""
         if not self.clustered:
             return super().logits(u, v, ids, scale=scale, scales=scales)
@@ -111,17 +113,15 @@ class Neighbours(NegativeSource):
         own = self.bank.positive(u, v, ids, scale=scale)
         close = segment_logsumexp(scale * score, anchor, len(u))
         rest = [
-            log_difference(all_of_it, segment_logsumexp(a * score, anchor, len(u)))
-            for all_of_it, a in zip(background, scales, strict=True)
+            log_difference(whole, segment_logsumexp(a * score, anchor, len(u)))
+            for whole, a in zip(background, scales, strict=True)
         ]
         return torch.logaddexp(own, close), torch.stack(rest)
 
-    def close_pairs(
-        self, ids: Int[Tensor, " n"]
-    ) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
+    def close_pairs(self, ids: Ids) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
         """(anchor, row) for every other row that shares a cluster with an anchor."""
         n = self.labels.shape[1]
-        found = []
+        pairs_of = []
         for labels in self.labels:
             order = labels.argsort(stable=True)
             sizes = torch.bincount(labels, minlength=self.n_clusters)
@@ -131,8 +131,8 @@ class Neighbours(NegativeSource):
             anchor = anchor.repeat_interleave(sizes[own])
             before = sizes[own].cumsum(0) - sizes[own]
             place = torch.arange(len(anchor), device=ids.device) - before[anchor]
-            found.append(anchor * n + order[starts[own][anchor] + place])
-        pairs = torch.cat(found).unique()
+            pairs_of.append(anchor * n + order[starts[own][anchor] + place])
+        pairs = torch.cat(pairs_of).unique()
         anchor, row = pairs // n, pairs % n
         others = row != ids[anchor]
         return anchor[others], row[others]
@@ -148,7 +148,7 @@ class Neighbours(NegativeSource):
 
 def segment_logsumexp(
     x: Float[Tensor, " p"], segment: Int[Tensor, " p"], n: int
-) -> Float[Tensor, " n"]:
+) -> PerAnchor:
     """Log-sum-exp of the numbers of each segment; -inf for one without any.
 
     >>> segment_logsumexp(torch.zeros(3), torch.tensor([0, 0, 2]), 3)
@@ -162,9 +162,7 @@ def segment_logsumexp(
     return (top + sums.masked_fill(empty, 1.0).log()).masked_fill(empty, -torch.inf)
 
 
-def log_difference(
-    a: Float[Tensor, " n"], b: Float[Tensor, " n"]
-) -> Float[Tensor, " n"]:
+def log_difference(a: Float[Tensor, " n"], b: Float[Tensor, " n"]) -> PerAnchor:
     """log(e^a - e^b) for b below a; -inf where next to nothing is left.
 
     >>> log_difference(torch.tensor([5.0, 2.0]).log(), torch.tensor([2.0, 2.0]).log())

@@ -1,0 +1,426 @@
+"""What an objective takes: settings, declared once in a signature, and rows, checked.
+
+    @check_settings
+    def nt_xent(u, v, *, temperature: Temperature = 0.5, normalize: bool = True): ...
+
+    class NTXent(Objective):
+        __init__ = settings_of(nt_xent)
+
+An annotation such as ``Positive`` carries the check that its values must pass. The
+class gets its ``__init__``, attributes, ``forward`` and ``repr`` from the signature.
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    overload,
+)
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ..errors import NotFiniteError, SettingError, ShapeError, unknown
+from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
+
+HALVES = (torch.float16, torch.bfloat16)
+P = ParamSpec("P")
+T = TypeVar("T")
+Check = Callable[[str, Any], None]
+
+
+class LearnedTemperature(nn.Module):
+    """A temperature that is trained: its inverse's logarithm is a parameter.
+
+    It never falls below ``minimum``: a batch that is solved would drive it to zero. At
+    0.024 or above the fused kernels of a GPU take it. Do not decay it.
+
+    >>> temperature = LearnedTemperature(0.07)
+    >>> temperature
+    LearnedTemperature(0.07, minimum=0.025)
+    >>> round(temperature.log_scale.item(), 3)  # log 1/0.07
+    2.659
+    """
+
+    def __init__(self, start: float | int = 0.1, *, minimum: float | int = 0.025):
+        super().__init__()
+        check_positive("start", start)
+        check_positive("minimum", minimum)
+        if start < minimum:
+            raise SettingError(
+                f"A learned temperature starts at its minimum {minimum} or above: got "
+                f"{start}."
+            )
+        self.log_scale = nn.Parameter(torch.tensor(-math.log(start)))
+        self.minimum = minimum
+
+    def scale(self) -> Tensor:
+        """The inverse temperature, at most ``1 / minimum``."""
+        with torch.no_grad():  # the parameter itself, or it could not come back
+            self.log_scale.clamp_(max=-math.log(self.minimum))
+        return self.log_scale.exp()
+
+    def __float__(self) -> float:
+        return max(math.exp(-float(self.log_scale.detach())), float(self.minimum))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({float(self):.4g}, minimum={self.minimum})"
+
+
+def scale_of(temperature: Any) -> float | Tensor:
+    """The inverse of a temperature that is a number, a tensor or learned."""
+    if isinstance(temperature, LearnedTemperature):
+        return temperature.scale()
+    return 1 / temperature
+
+
+def largest_scale(temperature: Any) -> float | None:
+    """What the inverse of a learned temperature cannot exceed; None for others."""
+    learned = isinstance(temperature, LearnedTemperature)
+    return 1 / temperature.minimum if learned else None
+
+
+def value_of(temperature: Any) -> float | int | Tensor:
+    """A temperature as a number or a tensor."""
+    learned = isinstance(temperature, LearnedTemperature)
+    return 1 / temperature.scale() if learned else temperature
+
+
+# ---------------------------------------------------------------- kinds of settings
+
+
+def check_number(name: str, value: float | int) -> None:
+    """Raise unless the setting is a finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SettingError(f"{name} must be a number: got {value!r}.")
+    if not -math.inf < value < math.inf:  # the compiler knows no math.isfinite
+        raise SettingError(f"{name} must be finite: got {value}.")
+
+
+def check_number_or_tensor(name: str, value: float | int | Tensor) -> None:
+    """Raise unless the setting is a finite number, or a tensor of one."""
+    if not isinstance(value, Tensor):
+        check_number(name, value)
+    elif value.numel() != 1:
+        raise SettingError(
+            f"{name} must be one number: got shape {tuple(value.shape)}."
+        )
+
+
+def check_positive(name: str, value: float | int | Tensor) -> None:
+    """Raise unless the setting is a positive, finite number, or a tensor of one.
+
+    On an accelerator, and inside a compiled graph, a tensor's value is not looked at.
+    """
+    if isinstance(value, Tensor):
+        check_number_or_tensor(name, value)
+        if value.device.type != "cpu" or torch.compiler.is_compiling():
+            return
+        value = float(value.detach())
+    check_number(name, value)
+    if value <= 0:
+        raise SettingError(f"{name} must be a positive number: got {value}.")
+
+
+def check_temperature(name: str, value: Any) -> None:
+    """Raise unless the setting is a positive number, a tensor of one, or learned."""
+    if isinstance(value, str) and value == "learned":
+        raise SettingError(
+            f'{name}="learned" is a parameter and needs somewhere to live: use the '
+            "class, as in InfoNCE(temperature='learned'), or pass a tensor."
+        )
+    if not isinstance(value, LearnedTemperature):
+        check_positive(name, value)
+
+
+def check_not_negative(name: str, value: float | int) -> None:
+    """Raise unless the setting is a finite number of at least 0."""
+    check_number(name, value)
+    if value < 0:
+        raise SettingError(f"{name} must be 0 or more: got {value}.")
+
+
+def check_not_zero(name: str, value: float | int) -> None:
+    """Raise unless the setting is a finite number other than 0."""
+    check_number(name, value)
+    if value == 0:
+        raise SettingError(f"{name} must not be 0: every pair would count the same.")
+
+
+def check_mean(name: str, value: str) -> None:
+    """Raise unless the setting is "mean", for a loss that has no value per sample."""
+    one_of("mean", "none")(name, value)
+    if value == "none":
+        raise SettingError(
+            f"{name}='none' asks for one value per sample, and this loss is one number "
+            "of the whole batch, not a mean over samples: leave it at 'mean'."
+        )
+
+
+def one_of(*choices: str) -> Check:
+    """A check that names the nearest choice."""
+
+    def check(name: str, value: str) -> None:
+        if value not in choices:
+            raise SettingError(unknown(name, value, choices))
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """A check that lets None pass."""
+
+    def check_unless_none(name: str, value: Any) -> None:
+        if value is not None:
+            check(name, value)
+
+    return check_unless_none
+
+
+Number = float | int | Tensor  # a tensor where it is differentiated
+Temperature = Annotated[Number | LearnedTemperature, check_temperature]
+Positive = Annotated[float | int, check_positive]
+PositiveNumber = Annotated[Number, check_positive]
+AnyNumber = Annotated[Number, check_number_or_tensor]
+Finite = Annotated[float | int, check_number]
+NotZero = Annotated[float | int, check_not_zero]
+NotNegative = Annotated[float | int, check_not_negative]
+Reduction = Annotated[str, one_of("mean", "none")]
+MeanOnly = Annotated[str, check_mean]
+
+
+def reduce(losses: Float[Tensor, "*v n"], reduction: str) -> Float[Tensor, "*n"]:
+    """The mean; or, for "none", one number per sample: the mean over its anchors."""
+    if reduction == "mean":
+        return losses.mean()
+    return losses if losses.ndim == 1 else losses.mean(0)
+
+
+# ---------------------------------------------------------------- functions, classes
+
+
+def check_settings(function: Callable[P, T]) -> Callable[P, T]:
+    """Have a function check the settings it is given as their annotations say."""
+    signature = inspect.signature(function)
+    checks: dict[str, Check] = {}
+    plain = []  # what help() shows: types without their checks
+    for parameter in signature.parameters.values():
+        annotation = parameter.annotation
+        if get_origin(annotation) is Annotated:
+            annotation, checks[parameter.name] = get_args(annotation)
+        plain.append(parameter.replace(annotation=annotation))
+
+    @functools.wraps(function)
+    def call(*inputs: P.args, **settings: P.kwargs) -> T:
+        for name, value in settings.items():
+            if name in checks:
+                checks[name](name, value)
+        return function(*inputs, **settings)
+
+    call.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
+    call.checks = checks  # type: ignore[attr-defined]
+    return call
+
+
+@overload
+def settings_of(
+    function: Callable[Concatenate[Tensor, Tensor, P], Tensor],
+) -> Callable[Concatenate[Any, P], None]: ...
+@overload
+def settings_of(
+    function: Callable[Concatenate[Tensor, P], Tensor],
+) -> Callable[Concatenate[Any, P], None]: ...
+def settings_of(function: Callable[..., Any]) -> Callable[..., None]:
+    """An ``__init__`` that takes, checks and stores a function's settings."""
+
+    def __init__(self: Any, *args: Any, **settings: Any) -> None:  # noqa: N807
+        self.start(*args, **settings)
+
+    __init__.function = function  # type: ignore[attr-defined]
+    return __init__
+
+
+# ---------------------------------------------------------------- rows of embeddings
+
+
+def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
+    """Rows of length one in at least float32; a zero row stays zero.
+
+    >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    fused = fused_unit_rows(x, ZERO_LENGTH)
+    if fused is not None:
+        return fused
+    x = at_least_float32(x)
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
+    return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
+
+
+def longest_row(unit: bool) -> float:
+    """What is known of the rows' length, for ``log_partition``."""
+    return 1.0 if unit else math.inf
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Half precision is raised to float32; float32 and float64 are kept."""
+    if x.dtype in (torch.float32, torch.float64):
+        return x
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def ready_rows(x: Float[Tensor, "*v n d"], unit: bool) -> Float[Tensor, "*v n d"]:
+    """Rows in at least float32 and, if asked, of unit length."""
+    return unit_rows(x) if unit else at_least_float32(x)
+
+
+def tile_precision(*rows: Tensor) -> str:
+    """How precisely a fused kernel need multiply rows made from these.
+
+    Their unit rows are float32, but rows that came in 16 bits carry no more than those:
+    rounding them once more, to the 11 bits of a float16, costs little.
+    """
+    return "half" if all(x.dtype in HALVES for x in rows) else "auto"
+
+
+def paired_rows(
+    u: Tensor, v: Tensor, *, normalize: bool = True, gather: bool = False
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    """Two views checked, raised to float32 and, unless asked not to, of unit length.
+
+    With ``gather`` the rows of all processes, with the gradient of the whole batch.
+    """
+    u, v = take_pair(u, v, gather)
+    return ready_rows(u, normalize), ready_rows(v, normalize)
+
+
+def take_pair(u: Tensor, v: Tensor, gather: bool) -> tuple[Tensor, Tensor]:
+    """Two views as they came, those of all processes if asked."""
+    check_pair(u, v, least=1 if gather else 2)
+    if gather:
+        u, v = gather_rows(u), gather_rows(v)
+        check_pair(u, v)
+    return u, v
+
+
+def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
+    """Raise unless u and v are two views of the same samples."""
+    check_tensor(u, "u")
+    check_tensor(v, "v")
+    if u.ndim == v.ndim == 2 and u.shape != v.shape:
+        raise ShapeError(
+            f"u and v need one row per sample: got {tuple(u.shape)} and "
+            f"{tuple(v.shape)}. If the last batch is short, load with drop_last=True."
+        )
+    check_rows(u, "u", least=least)
+    check_rows(v, "v", least=least)
+    if u.device != v.device:
+        raise ShapeError(
+            f"u and v must be on one device: got {u.device} and {v.device}."
+        )
+
+
+def full_precision(x: Tensor) -> torch.autocast:
+    """No autocast: products of unit rows in half precision lose the ranking."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
+def anchor_rows(
+    u: Tensor, v: Tensor | None, ids: Tensor, *, normalize: bool = True
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:
+    """Anchors and, if given, their positives, checked as ``paired_rows`` does."""
+    check_ids(ids, len(u))
+    if v is None:
+        check_rows(u, "u", least=1)
+        return ready_rows(u, normalize), None
+    check_pair(u, v, least=1)
+    return ready_rows(u, normalize), ready_rows(v, normalize)
+
+
+def check_ids(ids: Tensor, n: int) -> None:
+    """Raise unless there is one integer per sample."""
+    if ids.shape != (n,) or ids.is_floating_point():
+        raise ShapeError(
+            f"ids need one integer per sample: expected ({n},), got {tuple(ids.shape)} "
+            f"of {ids.dtype}."
+        )
+
+
+def take_views(z: Tensor, gather: bool = False) -> Tensor:
+    """Several views of every sample as they came, those of all processes if asked."""
+    check_views(z, least=1 if gather else 2)
+    if gather:
+        z = gather_rows(z.transpose(0, 1)).transpose(0, 1)
+        check_views(z)
+    return z
+
+
+def check_views(z: Tensor, least: int = 2) -> None:
+    """Raise unless z is several views of the same samples."""
+    if z.ndim != 3 or z.shape[0] < 2:
+        raise ShapeError(
+            "z needs the shape (views, n, d) with at least two views: got "
+            f"{tuple(z.shape)}. Stack them with torch.stack([u, v, ...])."
+        )
+    check_rows(z.detach().flatten(0, 1), "z", least=least * z.shape[0])
+
+
+def check_tensor(x: Tensor, name: str) -> None:
+    """Raise unless x is a tensor."""
+    if not isinstance(x, Tensor):
+        raise ShapeError(
+            f"{name} must be a torch tensor, not {type(x).__name__}: convert with "
+            "torch.as_tensor(...)."
+        )
+
+
+def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
+    """Raise unless x is a finite floating-point matrix with enough rows.
+
+    On an accelerator, and inside a compiled graph, looking for NaN would stall the
+    queue; there a NaN comes out as a NaN loss instead.
+    """
+    check_tensor(x, name)
+    if x.ndim != 2:
+        raise ShapeError(
+            f"{name} needs the shape (n, d), one row per sample: got {tuple(x.shape)}."
+        )
+    if not x.is_floating_point():
+        raise ShapeError(
+            f"{name} must be floating point, not {x.dtype}: pass embeddings, or "
+            "convert with .float()."
+        )
+    if x.shape[0] < least or x.shape[1] < 1:
+        raise ShapeError(
+            f"{name} needs at least {least} rows of at least one number, since a "
+            f"sample is contrasted with the others: got {tuple(x.shape)}. If the last "
+            "batch is short, load with drop_last=True."
+        )
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    # one NaN or infinity makes the sum one too; only then are its rows looked for
+    bad = 0
+    if not math.isfinite(float(x.detach().sum())):
+        bad = int((~torch.isfinite(x.detach())).any(1).sum())
+    if bad:
+        raise NotFiniteError(
+            f"{name} has NaN or infinite numbers in {bad} of {len(x)} rows. The "
+            "network has diverged or its input is broken: lower the learning rate, "
+            "clip the gradient, or check the data."
+        )
+
+
+def sample_ids(x: Float[Tensor, "n d"]) -> Int[Tensor, " n"]:
+    """0, 1, 2, ...: equal ids mark rows of one sample, never each other's negatives."""
+    return torch.arange(len(x), device=x.device)

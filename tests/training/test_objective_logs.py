@@ -1,0 +1,50 @@
+"""What an objective says of itself reaches metrics.jsonl, and resumes exactly."""
+
+import json
+
+import pytest
+
+from invariance.methods import Method
+from invariance.training import Ess, Train, train
+
+
+def metrics(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_the_parts_of_a_loss_are_in_the_metrics(small, pictures):
+    run = train(small(method="vicreg"), data=pictures)
+    for row in metrics(run.folder):
+        parts = {k: v for k, v in row.items() if k.startswith("loss/")}
+        assert set(parts) == {"loss/invariance", "loss/variance", "loss/covariance"}
+        weights = {"invariance": 25, "variance": 25, "covariance": 1}
+        total = sum(weights[name] * row[f"loss/{name}"] for name in weights)
+        assert row["loss"] == pytest.approx(total, rel=1e-5)
+
+
+def test_a_constant_loss_is_logged_as_info_nce(small, pictures):
+    run = train(small(method="flatclr"), data=pictures)
+    assert all(row["loss"] == row["info_nce"] for row in metrics(run.folder))
+
+
+LEARNED = Method(
+    objective="nt_xent", settings={"temperature": "learned"}, hidden=16, width=8
+)
+
+
+def test_a_learned_temperature_is_logged_and_resumed(
+    small, pictures, stopped_after, readings
+):
+    whole = train(small(), data=pictures, method=LEARNED).folder
+    temperatures = [row["temperature"] for row in metrics(whole)]
+    assert len(set(temperatures)) == len(temperatures)
+    folder = stopped_after(3, small(), data=pictures, method=LEARNED)
+    again = Train(resume=str(folder), quiet=True)
+    resumed = train(again, data=pictures, method=LEARNED).folder
+    assert readings(resumed) == readings(whole)
+
+
+def test_a_learned_temperature_cannot_follow_a_target_too(small, pictures):
+    with pytest.raises(ValueError, match="temperature that may move"):
+        train(small(ess=Ess(target=0.3)), data=pictures, method=LEARNED)
