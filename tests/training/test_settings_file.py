@@ -152,3 +152,13 @@ def test_the_rate_rises_then_follows_a_cosine():
 def test_the_peak_grows_with_the_samples_of_a_step(scaling, factor):
     optim = Optim(lr=0.1, lr_scaling=scaling)
     assert peak_rate(optim, 1024) == pytest.approx(0.1 * factor)
+
+
+def test_a_temperature_may_be_a_number_or_learned(tmp_path):
+    path = tmp_path / "config.yaml"
+    for temperature in (0.3, "learned", None):
+        path.write_text(to_yaml(Train(temperature=temperature)))
+        assert read_yaml(Train, path).temperature == temperature
+    path.write_text("temperature: warm")
+    with pytest.raises(SettingError, match="temperature must be float: got 'warm'"):
+        read_yaml(Train, path)

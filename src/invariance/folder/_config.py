@@ -134,7 +134,12 @@ def _read(hint: Any, value: Any, where: str) -> Any:
         options = typing.get_args(hint)
         if value is None and type(None) in options:
             return None
-        (hint,) = [o for o in options if o is not type(None)]
+        *words, hint = sorted(
+            (o for o in options if o is not type(None)),
+            key=lambda o: typing.get_origin(o) is not typing.Literal,
+        )
+        if any(value in typing.get_args(choices) for choices in words):
+            return value  # a word that stands for a number, such as "learned"
         return _read(hint, value, where)
     if origin is typing.Literal:
         choices = typing.get_args(hint)

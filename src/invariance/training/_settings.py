@@ -96,11 +96,12 @@ class Train:
     """Passes over the data."""
     batch_size: int = 128
     """Samples in one contrast, over all processes."""
-    temperature: float | None = None
-    """Of the objective. Default: the method's."""
+    temperature: float | Literal["learned"] | None = None
+    """Of the objective; "learned" trains it along with the weights. Default: the
+    method's."""
     options: dict[str, int | float] = field(default_factory=dict)
     """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
-    1'. Of a bank, 'k 1' is one row, 'k 0.1' its nearest tenth and 'k 1.0' all of it."""
+    1'. Of a bank, 'k 512' are its nearest 512 rows and 'share 0.1' its nearest tenth."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
     n_views: int | None = None
