@@ -22,16 +22,6 @@ def sup_con(u, v):
     return inv.sup_con(torch.cat([u, v]), labels.where(labels % 3 > 0, labels % 7))
 
 
-@pytest.fixture(autouse=True)
-def nothing_recorded():
-    """Launches of another test, perhaps with other tiles, are not repeated in this."""
-    from invariance.partition._triton._tape import forget_tapes
-
-    forget_tapes()
-    yield
-    forget_tapes()
-
-
 LOSSES = {
     "nt_xent": inv.nt_xent,
     "info_nce": inv.info_nce,

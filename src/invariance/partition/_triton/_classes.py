@@ -16,7 +16,6 @@ from .._layout import SMALLEST, ZERO_LENGTH, power_of_two
 from ._launch import launch
 from ._lengths import unit_rows
 from ._settle import ADD_BLOCK, add_up
-from ._tape import Tapes
 
 BLOCK, WIDEST_PART, AT_ONCE = 64, 64, 32
 
@@ -136,12 +135,6 @@ def class_pull(
     of their class.
     """
     ordered, order = labels.long().sort(stable=True)
-    gradient, anchors, value = _recorded((z, ordered, order), factor)
-    return gradient, anchors, value
-
-
-def _compute(inputs: tuple[Tensor, ...], factor: float) -> tuple[Tensor, ...]:
-    z, ordered, order = inputs
     (n, d), bits = z.shape, len(z).bit_length()
     rows, _ = unit_rows(z, ZERO_LENGTH)
     width = max(min(power_of_two(d), WIDEST_PART), SMALLEST)
@@ -162,5 +155,3 @@ def _compute(inputs: tuple[Tensor, ...], factor: float) -> tuple[Tensor, ...]:
     launch(add_up, (1,), (values, value), (values.numel(),), {"BLOCK": ADD_BLOCK})
     return gradient, anchors, value
 
-
-_recorded = Tapes(_compute)

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from .._layout import Layout
-from ._tape import forget_tapes
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,6 @@ def _config(kernel: str, stride: int, exact: bool, device: torch.device) -> Conf
 def configs_changed() -> None:
     """Forget what was looked up, after the table was changed by hand."""
     _config.cache_clear()
-    forget_tapes()
 
 
 def _shared_memory(index: int) -> int:

@@ -14,7 +14,6 @@ import triton
 from torch import Tensor
 
 from ._configs import Config
-from ._tape import note_launch
 
 SMALL = Config(0, 0, 4, 1)  # for kernels that read everything once
 # since this version a compiled kernel takes all arguments, compile-time ones included
@@ -52,14 +51,11 @@ def launch(
         except TypeError:  # another version, with other arguments: the slow way then
             DIRECT = False
         else:
-            note_launch(compiled, grid, places, (*numbers, *values))
             return
     _check_numbers(kernel, len(tensors), numbers)
     compiled = kernel[grid](*tensors, *numbers, *values, **config.launch)
-    here = DIRECT and torch.cuda.current_device() == device
-    if here:
+    if DIRECT and torch.cuda.current_device() == device:
         _compiled[key] = compiled
-    note_launch(compiled if here else None, grid, places, (*numbers, *values))
 
 
 def _check_numbers(kernel: Any, first: int, numbers: tuple[float | int, ...]) -> None:

@@ -20,7 +20,6 @@ from ._forward import sums
 from ._launch import launch
 from ._problem import Problem
 from ._settle import ADD_BLOCK, add_up, settle
-from ._tape import Tapes
 from ._views import FIRST_SCALE, LARGEST_SLOPE, enter, leave
 from ._weighing import Side, Weights
 
@@ -61,7 +60,7 @@ def pair_loss(
     ``anchors`` are what each of the 2 n anchors weighs in the mean, if not all alike.
     """
     inputs = (u, v) if anchors is None else (u, v, anchors)
-    return _recorded(inputs, how, want_u, want_v)
+    return _compute(inputs, how, want_u, want_v)
 
 
 def row_gradients(
@@ -132,9 +131,6 @@ def _compute(
     largest = state[LARGEST_AT:]
     _write_gradients(terms, problems, scales, sides, largest, (want_u, want_v))
     return loss, vectors, terms
-
-
-_recorded = Tapes(_compute)
 
 
 def _enter(u: Tensor, v: Tensor, out: tuple[Tensor, ...], how: PairLoss) -> None:
