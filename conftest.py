@@ -1,3 +1,3 @@
 """Keep pytest's search for doctests away from the kernels, which import Triton."""
 
-collect_ignore_glob = ["src/invariance/partition/_triton/*"]
+collect_ignore_glob = ["src/invariance/partition/triton/*"]
