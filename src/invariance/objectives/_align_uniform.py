@@ -11,7 +11,7 @@ import math
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition._elementwise import SAME_POINT
+from ..partition import SAME_POINT
 from ._kernels import log_gaussian_sums
 from ._objective import Objective
 from ._rows import check_number, check_positive, paired_rows, tile_precision

@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import log_partition, row_sums
-from ..partition._elementwise import FUNCTIONS
+from ..partition import FUNCTIONS, log_partition, row_sums
 from ._rows import longest_row, sample_ids
 
 
