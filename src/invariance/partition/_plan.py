@@ -184,9 +184,9 @@ def plan_loss(
     """Whether a loss of two views runs as one fused operation; else "blockwise"."""
     obstacle = why_not_fused(u.device, u.dtype)
     if not obstacle:
-        learned = isinstance(scale, Tensor)
-        largest = largest_scale if learned else scale
-        if largest is None or (learned and kind in FIXED_SCALE):
+        largest = largest_scale if isinstance(scale, Tensor) else scale
+        fixed = isinstance(scale, Tensor) and kind in FIXED_SCALE
+        if largest is None or fixed:
             obstacle = "the scale is a tensor, and what it cannot exceed is not known"
         else:
             reach = abs(largest) * max([1.0, *[abs(power) for power in powers]])

@@ -387,7 +387,9 @@ def log_partition_gradients(
         if by_column is not None:
             columns = by_column[0][part], by_column[1][part]
         weights = softmax_weights(problem, scales[part], rows, columns, want_scales)
-        more_x, more_y = _gradients(problem, weights, want_x or want_scales, want_y)
+        more_x, more_y = compute_gradients(
+            problem, weights, want_x or want_scales, want_y
+        )
         if d_scales is not None:
             assert more_x is not None
             # a score is linear in x: the sum of G s is the product of x with G y
@@ -408,10 +410,10 @@ def row_sum_gradients(
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of x and y; of a symmetric matrix x's gradient is the whole."""
     weights = slope_weights(problem, function, gradient, problem.form.symmetric)
-    return _gradients(problem, weights, True, want_y)
+    return compute_gradients(problem, weights, True, want_y)
 
 
-def _gradients(
+def compute_gradients(
     problem: Problem, weights: Weights, want_x: bool, want_y: bool
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of x and y where nothing is known of the logits."""

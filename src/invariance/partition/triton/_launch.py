@@ -13,7 +13,7 @@ here the variant is looked up by what can differ (types and alignment of the ten
 and started directly, with addresses for tensors. Integers are never specialized on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, TypeVar
@@ -160,7 +160,7 @@ class Launch:
         self,
         kernel: Any,
         grid: tuple[int, ...],
-        numbers: dict[str, float | int],
+        numbers: Mapping[str, float | int],
         constants: dict[str, Any],
         config: Config = ONE_PASS,
     ) -> None:
@@ -218,7 +218,7 @@ def _check_names(kernel: Any, given: list[str], expected: list[str]) -> None:
     assert given == expected, f"{kernel.__name__} takes {expected}, not {given}"
 
 
-def _check_whole(kernel: Any, numbers: dict[str, float | int]) -> None:
+def _check_whole(kernel: Any, numbers: Mapping[str, float | int]) -> None:
     """Make sure that no number becomes part of a variant, which is found without it.
 
     A whole number in a place that is specialized on would: a 1 is compiled in.

@@ -406,6 +406,7 @@ def _write_terms(
     both, largest = terms[0].view(2 * n, d), state[LARGEST_SLOPE.value :]
     weights = vectors[WEIGHTS.value :].view(2 * n // rows, len(scales), rows)
     sides = [Side(side, side, side) for side in weights]
+    jobs: list[tuple[Problem, Side, Side, Tensor | None, Tensor | None]]
     if rows == 2 * n:  # negatives of both views: one matrix, and all of its gradient
         jobs = [(problems[0], sides[0], sides[0], both, None)]
     else:
@@ -413,7 +414,7 @@ def _write_terms(
             x if want else None for x, want in zip(both.split(n), wanted, strict=True)
         )
         if len(problems) == 1:  # across
-            jobs = [(problems[0], *sides, du, dv)]
+            jobs = [(problems[0], sides[0], sides[1], du, dv)]
         else:  # within either view
             jobs = [
                 (problem, side, side, dx, None)

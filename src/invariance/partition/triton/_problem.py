@@ -330,7 +330,7 @@ def _unit_launches(n: int, d: int, least: float) -> tuple[Launch, Launch]:
 def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
     """Unit rows in float32, and the lengths."""
     out, lengths = new_float32(x.device, *x.shape), new_float32(x.device, x.shape[0])
-    forward, _ = _unit_launches(*x.shape, least)
+    forward, _ = _unit_launches(x.shape[0], x.shape[1], least)
     forward(x=x, out=out, lengths=lengths)
     return out, lengths
 
@@ -338,6 +338,6 @@ def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
 def unit_rows_backward(x: Tensor, lengths: Tensor, gradient: Tensor) -> Tensor:
     """Gradient of the rows, in their own type."""
     out = torch.empty_like(x)
-    _, backward = _unit_launches(*x.shape, 0.0)
+    _, backward = _unit_launches(x.shape[0], x.shape[1], 0.0)
     backward(x=x, lengths=lengths, gradient=gradient, out=out)
     return out
