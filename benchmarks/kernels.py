@@ -115,7 +115,7 @@ def prepared(kernel: str, d: int, exact: bool, n: int = ROWS) -> Callable[[], ob
         return lambda: _forward.sums(problem, scales, kernel == "columns")
     shared = torch.full((1, n), 1e-3, device="cuda")
     side = _weights.Side(shared, shared, shared)
-    weights = _weights.Weights(scales, side, side, scales, scales)
+    weights = _weights.Weights(_weights.Kind(), scales, side, side, scales, scales)
     wide = form.layout.wide  # then both sides' gradients come from one set of weights
     return lambda: compute_gradients(problem, weights, True, wide)
 

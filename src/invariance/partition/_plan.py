@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import SettingError, choose
+from ..errors import SettingError, choose, unknown
 
 BACKENDS = {
     "dense": "the whole score matrix at once: the readable reference",
@@ -222,7 +222,8 @@ def plan_unit_rows(x: Tensor) -> Plan:
 
 def resolve_precision(precision: str, dtype: torch.dtype, device: torch.device) -> str:
     """What precision "auto" stands for."""
-    choose(PRECISIONS, precision, "precision")
+    if precision not in PRECISIONS:
+        raise SettingError(unknown("precision", precision, PRECISIONS))
     if precision != "auto":
         return precision
     if dtype in HALVES or torch.is_autocast_enabled(device.type):

@@ -38,7 +38,7 @@ from ._device import (
 from ._launch import Config, Launch, choose_config, kept_by_shape
 from ._problem import Form, Problem, new_float32, restore_rows
 from ._weights import (
-    Side,
+    Kind,
     Weights,
     load_numbers,
     power_weight,
@@ -46,7 +46,6 @@ from ._weights import (
     slope_weights,
     softmax_weight,
     softmax_weights,
-    weight_constants,
 )
 from ._wide import write_wide_gradients
 
@@ -255,19 +254,18 @@ class RowGradient(NamedTuple):
 
 
 @kept_by_shape
-def plan_row_gradient(form: Form, kind: tuple, part_rows: int) -> RowGradient:
+def plan_row_gradient(form: Form, kind: Kind, part_rows: int) -> RowGradient:
     """For weights of a kind; the terms of the gradient are ``part_rows`` apart."""
     config = _choose_config(form)
     tiles, tiles_each, parts = _spans(form, config)
-    _, has_rows, has_columns, steepness, (function, parameter, offset) = kind
-    can_share = function == EXP.value and has_rows and has_columns
+    _, parameter, offset = kind.function
     chunk = 0  # columns of a wide gradient that a program owns; they divide the stride
     if form.layout.wide:
         chunk = math.gcd(form.layout.stride, WIDEST_CHUNK)
-    constants = form.constants(config) | weight_constants(kind)
-    constants |= {"GUARDED": can_share and not form.safe, "CHUNK": chunk}
+    constants = form.constants(config) | kind.constants()
+    constants |= {"GUARDED": kind.can_share and not form.safe, "CHUNK": chunk}
     chunks = form.layout.stride // chunk if chunk else 1
-    ways = (True,) if can_share and form.safe else (can_share, False)
+    ways = (True,) if kind.can_share and form.safe else (kind.can_share, False)
     launches = [
         (
             shared,
@@ -281,7 +279,7 @@ def plan_row_gradient(form: Form, kind: tuple, part_rows: int) -> RowGradient:
                     "exponent_budget": form.exponent_budget,
                     "parameter": parameter,
                     "offset": offset,
-                    "steepness": steepness,
+                    "steepness": kind.steepness,
                     "n_tiles": tiles,
                     "tiles_each": tiles_each,
                     "expected_flag": 0 if shared else 1,
@@ -311,6 +309,7 @@ def count_gradient_parts(form: Form) -> int:
     return 1 if _many_and_wide(form) else _spans(form, _choose_config(form))[2]
 
 
+@kept_by_shape
 def _many_and_wide(form: Form) -> bool:
     """Whether weights are better written out than scores computed for every chunk."""
     return form.layout.wide and form.n * form.m > CHUNKED_UP_TO
@@ -342,8 +341,7 @@ def _write_row_gradient(
     problem: Problem, weights: Weights, out: Tensor, part_rows: int
 ) -> None:
     plan = plan_row_gradient(problem.form, weights.kind, part_rows)
-    none = Side(out, out, out)
-    rows, columns = weights.rows or none, weights.columns or none
+    rows, columns = weights.rows, weights.columns
     masks = problem.masks(plan.tile_columns)
     for shared, launch in plan.launches:
         launch(
@@ -409,7 +407,7 @@ def row_sum_gradients(
     want_y: bool,
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of x and y; of a symmetric matrix x's gradient is the whole."""
-    weights = slope_weights(problem, function, gradient, problem.form.symmetric)
+    weights = slope_weights(problem, function, gradient)
     return compute_gradients(problem, weights, True, want_y)
 
 

@@ -432,13 +432,7 @@ def _finish(problem: Problem, scales: Tensor, partial: Tensor, out: Tensor) -> N
         problem.form, scales.shape[0], partial.shape[0]
     )
     finish_sums(partial=partial, out=out, bounds=problem.bounds, scales=scales)
-    repair_rows(
-        **problem.arrays(),
-        scales=scales,
-        **problem.ids(),
-        **problem.bands(),
-        out=out,
-    )
+    repair_rows(**problem.arrays(), scales=scales, **problem.masks(), out=out)
 
 
 def log_partitions(

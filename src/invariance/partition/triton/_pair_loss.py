@@ -26,7 +26,7 @@ from ._device import LN2, PERIODIC_IDS, bound_logits, choose_shift, row_factor
 from ._forward import plan_sums, sums
 from ._launch import Launch, kept_by_shape
 from ._problem import Form, Problem, load_unit_rows, new_float32, through_length
-from ._weights import Side, Weights
+from ._weights import Kind, Side, Weights
 
 # Places in ``state``; before them the bounds of both sides, which are 1.
 FIRST_SCALE, SECOND_SCALE, LARGEST_SLOPE = (tl.constexpr(place) for place in (4, 5, 6))
@@ -257,6 +257,7 @@ class LossPlan(NamedTuple):
     """The launches of a loss, and the shapes of what is between them."""
 
     form: Form  # of the matrix of scores, or of either of two
+    kind: Kind  # of the weights of pairs
     tile_shape: tuple[int, ...]
     loss_shape: tuple[int, int]  # of the partial losses
     enter: Launch
@@ -291,6 +292,7 @@ def _plan_loss(
     blocks = -(-rows // SETTLE_BLOCK)
     return LossPlan(
         form,
+        Kind(k),
         (parts, each, stride) if joint else (2, parts, each, stride),
         (sides, blocks),
         Launch(
@@ -389,12 +391,13 @@ def pair_loss(
         return loss, None, None
     del first, second
     terms = new_float32(device, count_gradient_parts(plan.form), 2, n, d)
-    _write_terms(terms, problems, scales, vectors, state, (want_u, want_v))
+    _write_terms(terms, plan.kind, problems, scales, vectors, state, (want_u, want_v))
     return loss, vectors, terms
 
 
 def _write_terms(
     terms: Tensor,
+    kind: Kind,
     problems: list[Problem],
     scales: Tensor,
     vectors: Tensor,
@@ -421,7 +424,7 @@ def _write_terms(
                 for problem, side, dx in zip(problems, sides, (du, dv), strict=True)
             ]
     for problem, by_row, by_column, dx, dy in jobs:
-        weighed = Weights(scales, by_row, by_column, largest, largest)
+        weighed = Weights(kind, scales, by_row, by_column, largest, largest)
         write_gradients(problem, weighed, dx, dy, 2 * n)
 
 

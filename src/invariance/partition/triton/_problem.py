@@ -1,7 +1,6 @@
 """One matrix of scores as the kernels take it, and the rows it is made of."""
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, no_type_check
 
 import torch
@@ -15,6 +14,8 @@ from ._launch import Config, Launch, count_processors, kept_by_shape
 
 ROUNDED_ROWS, ROUNDED_WIDTH = 16, 256  # of one program that rounds
 UNIT_ELEMENTS = 4096  # of one program that divides by lengths
+MASKS = ("row_ids", "column_ids", "low", "high")
+RANGED_MASKS = ("row_ids", "column_ids", "least_ids", "most_ids", "low", "high")
 
 
 def new_float32(device: torch.device, *shape: int) -> Tensor:
@@ -83,8 +84,7 @@ class Form(NamedTuple):
         return tiles, each, -(-tiles // each)
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Rounded rows and columns, the longest row of either, and which pairs count."""
 
     form: Form
@@ -98,8 +98,7 @@ class Problem:
 
     def transpose(self) -> "Problem":
         """The transposed matrix."""
-        return replace(
-            self,
+        return self._replace(
             form=self.form.transpose(),
             x=self.y,
             y=self.x,
@@ -113,35 +112,30 @@ class Problem:
         x, y = self.x, self.y
         if not self.form.exact:  # the one part begins where the tensor does
             return {"x": x, "x_low": x, "y": y, "y_low": y, "bounds": self.bounds}
-        halves = {"x": x[0], "x_low": x[1], "y": y[0], "y_low": y[1]}
-        return {**halves, "bounds": self.bounds}
+        x, x_low = x.unbind()
+        y, y_low = (x, x_low) if self.y is self.x else y.unbind()
+        return {"x": x, "x_low": x_low, "y": y, "y_low": y_low, "bounds": self.bounds}
 
-    def masks(self, block: int) -> dict[str, Tensor]:
-        """Ids, their range in each block of columns, and bands."""
-        none = self.bounds
-        least = most = none
-        if self.form.ids == EQUAL_IDS.value:
-            assert self.column_ids is not None
-            least, most = self.column_ids.new_empty(2, padded(self.form.m) // block)
-            _range_launch(self.form.m, block)(
-                ids=self.column_ids, least_ids=least, most_ids=most
-            )
-        return {**self.ids(), "least_ids": least, "most_ids": most, **self.bands()}
+    def masks(self, block: int = 0) -> dict[str, Tensor]:
+        """Ids, their range in each block of columns if asked, and bands.
 
-    def ids(self) -> dict[str, Tensor]:
-        """Ids, or anything where there are none."""
-        none = self.bounds
-        if self.row_ids is None or self.column_ids is None:
-            return {"row_ids": none, "column_ids": none}
-        return {"row_ids": self.row_ids, "column_ids": self.column_ids}
-
-    def bands(self) -> dict[str, Tensor]:
-        """Ends of the bands, or anything where there are none."""
-        none = self.bounds
-        return {
-            "low": none if self.low is None else self.low,
-            "high": none if self.high is None else self.high,
-        }
+        Anything stands for what there is none of.
+        """
+        names = RANGED_MASKS if block else MASKS
+        masks = dict.fromkeys(names, self.bounds)
+        if self.row_ids is not None and self.column_ids is not None:
+            masks["row_ids"], masks["column_ids"] = self.row_ids, self.column_ids
+            if block:
+                shape = (2, padded(self.form.m) // block)
+                least, most = self.column_ids.new_empty(shape)
+                find_ranges = _range_launch(self.form.m, block)
+                find_ranges(ids=self.column_ids, least_ids=least, most_ids=most)
+                masks["least_ids"], masks["most_ids"] = least, most
+        if self.low is not None:
+            masks["low"] = self.low
+        if self.high is not None:
+            masks["high"] = self.high
+        return masks
 
 
 def make_problem(

@@ -7,8 +7,7 @@ exponential, $e^{a s - c}(w_i + w_j)$, unless a weight w leaves float32's range:
 raises the ``overflow_flag``, and then the exponents of their own are used.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, no_type_check
+from typing import Any, NamedTuple, no_type_check
 
 import torch
 import triton
@@ -36,8 +35,7 @@ RIESZ_SLOPE = 1024.0  # of D^-1 where distances are no longer resolved
 FARTHEST_SUM = tl.constexpr(64.0)
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """Weights of rows, or of columns."""
 
     own_shift: Tensor  # added to the logits (base 2) of a row
@@ -45,27 +43,44 @@ class Side:
     shared_weight: Tensor  # goes with the constant shift
 
 
-@dataclass(frozen=True)
-class Weights:
-    """What a gradient is weighed with."""
+class Kind(NamedTuple):
+    """What launches depend on: everything about weights but their tensors."""
 
-    scales: Tensor
-    rows: Side | None
-    columns: Side | None
-    overflow_flag: Tensor  # not 0 if the shared exponent would lose something
-    largest: Tensor  # no row's gradient exceeds this
-    steepness: float = 0.0  # and no weight this times that; 0 for the scales' sum
-    code: tuple[int, float, float] = (EXP.value, 0.0, 0.0)
+    scales: int = 1
+    rows: bool = True  # whether rows have weights
+    columns: bool = True
+    function: tuple[int, float, float] = (EXP.value, 0.0, 0.0)  # parameter and offset
+    steepness: float = 0.0  # of another function, or if scales are left out; else 0
 
     @property
-    def kind(self) -> tuple[int, bool, bool, float, tuple[int, float, float]]:
-        """What launches depend on: scales, whether rows and columns weigh, the rest."""
-        has_rows, has_columns = self.rows is not None, self.columns is not None
-        return self.scales.shape[0], has_rows, has_columns, self.steepness, self.code
+    def can_share(self) -> bool:
+        """Whether rows and columns may share an exponential."""
+        return self.function[0] == EXP.value and self.rows and self.columns
+
+    def constants(self) -> dict[str, Any]:
+        """What is known when a kernel is compiled."""
+        return {
+            "FUNCTION": self.function[0],
+            "SCALES": self.scales,
+            "ROWS": self.rows,
+            "COLUMNS": self.columns,
+        }
+
+
+class Weights(NamedTuple):
+    """What a gradient is weighed with; a side without weights holds anything."""
+
+    kind: Kind
+    scales: Tensor
+    rows: Side
+    columns: Side
+    overflow_flag: Tensor  # not 0 if the shared exponent would lose something
+    largest: Tensor  # no row's gradient exceeds this
 
     def transpose(self) -> "Weights":
         """The weights of the transposed matrix."""
-        return replace(self, rows=self.columns, columns=self.rows)
+        kind = self.kind._replace(rows=self.kind.columns, columns=self.kind.rows)
+        return self._replace(kind=kind, rows=self.columns, columns=self.rows)
 
 
 # ---------------------------------------------------------------- in a tile of pairs
@@ -188,44 +203,40 @@ def _weigh_launch(k: int, n: int, exponent_budget: float, raw: bool) -> Launch:
 def softmax_weights(
     problem: Problem,
     scales: Tensor,
-    rows: tuple[Tensor, Tensor] | None,
+    rows: tuple[Tensor, Tensor],
     columns: tuple[Tensor, Tensor] | None,
     raw: bool,
 ) -> Weights:
     """From log-partitions and their gradients; ``raw`` leaves the scale out."""
-    sides = [side for side in (rows, columns) if side is not None]
     flag = torch.zeros(1, dtype=torch.int32, device=problem.form.device)
 
-    def weigh(side: tuple[Tensor, Tensor] | None) -> Side | None:
-        if side is None:
-            return None
-        partition, gradient = side[0].contiguous(), side[1].contiguous()
+    def weigh(partition: Tensor, gradient: Tensor) -> Side:
+        partition, gradient = partition.contiguous(), gradient.contiguous()
         k, n = gradient.shape
-        weights = Side(*new_float32(gradient.device, 3, k, n))
+        side = Side(*new_float32(gradient.device, 3, k, n))
         _weigh_launch(k, n, problem.form.exponent_budget, raw)(
             partition=partition,
             gradient=gradient,
             bounds=problem.bounds,
             scales=scales,
-            own_shift=weights.own_shift,
-            own_weight=weights.own_weight,
-            shared_weight=weights.shared_weight,
+            own_shift=side.own_shift,
+            own_weight=side.own_weight,
+            shared_weight=side.shared_weight,
             overflow_flag=flag,
         )
-        return weights
+        return side
 
-    by_row = weigh(rows)
-    by_column = by_row if columns is rows else weigh(columns)
-    largest = _largest([gradient for _, gradient in sides])
-    steepness = float(len(scales)) if raw else 0.0
-    return Weights(scales, by_row, by_column, flag, largest, steepness)
+    k, by_row = len(scales), weigh(*rows)
+    by_column, largest = by_row, _largest(rows[1])
+    if columns is not None and columns is not rows:
+        by_column = weigh(*columns)
+        largest = torch.maximum(largest, _largest(columns[1]))
+    kind = Kind(k, columns=columns is not None, steepness=float(k) if raw else 0.0)
+    return Weights(kind, scales, by_row, by_column, flag, largest)
 
 
 def slope_weights(
-    problem: Problem,
-    function: tuple[str, float, float],
-    gradient: Tensor,
-    symmetric: bool,
+    problem: Problem, function: tuple[str, float, float], gradient: Tensor
 ) -> Weights:
     """For a sum of another function, whose slope has a bound."""
     name, parameter, offset = function
@@ -237,29 +248,15 @@ def slope_weights(
     }[name]
     gradient = gradient.contiguous()
     side = Side(gradient, gradient, gradient)
-    return Weights(
-        problem.bounds[:1],
-        rows=side,
-        columns=side if symmetric else None,
-        overflow_flag=problem.bounds,
-        largest=_largest([gradient]),
+    kind = Kind(
+        columns=problem.form.symmetric,
+        function=(FUNCTIONS[name], parameter, offset),
         steepness=slope or 1.0,
-        code=(FUNCTIONS[name], parameter, offset),
     )
+    none = problem.bounds
+    return Weights(kind, none[:1], side, side, none, _largest(gradient))
 
 
-def weight_constants(kind: tuple) -> dict[str, Any]:
-    """What of ``Weights.kind`` is known when a kernel is compiled."""
-    scales, has_rows, has_columns, _, (function, *_) = kind
-    return {
-        "FUNCTION": function,
-        "SCALES": scales,
-        "ROWS": has_rows,
-        "COLUMNS": has_columns,
-    }
-
-
-def _largest(tensors: list[Tensor]) -> Tensor:
+def _largest(numbers: Tensor) -> Tensor:
     """The largest size of any number, on the device."""
-    sizes = [torch.linalg.vector_norm(t, ord=torch.inf) for t in tensors]
-    return sizes[0] if len(sizes) == 1 else torch.maximum(*sizes)
+    return torch.linalg.vector_norm(numbers, ord=torch.inf)

@@ -35,12 +35,11 @@ from ._device import (
 from ._launch import Config, Launch, choose_config, kept_by_shape
 from ._problem import Form, Problem, new_float32
 from ._weights import (
-    Side,
+    Kind,
     Weights,
     load_numbers,
     slope_weight,
     softmax_weight,
-    weight_constants,
 )
 
 WEIGHT_BYTES = 384 * 2**20  # for the weights of a patch
@@ -161,11 +160,10 @@ def write_weights(
 
 @kept_by_shape
 def _patch_launch(
-    form: Form, kind: tuple, config: Config, top: int, left: int, across: int, rows: int
+    form: Form, kind: Kind, config: Config, top: int, left: int, across: int, rows: int
 ) -> Launch:
     """The weights of a patch of so many rows, ``across`` columns wide."""
-    _, has_rows, has_columns, steepness, (function, parameter, offset) = kind
-    shared = function == EXP.value and has_rows and has_columns
+    shared, (_, parameter, offset) = kind.can_share, kind.function
     return Launch(
         write_weights,
         (-(-rows // config.rows) * (across // config.columns),),
@@ -179,10 +177,10 @@ def _patch_launch(
             "exponent_budget": form.exponent_budget,
             "parameter": parameter,
             "offset": offset,
-            "steepness": steepness,
+            "steepness": kind.steepness,
         },
         form.constants(config)
-        | weight_constants(kind)
+        | kind.constants()
         | {"SHARED": shared, "GUARDED": shared and not form.safe, "GROUP": GROUP},
         config,
     )
@@ -203,8 +201,7 @@ def write_wide_gradients(
         column_sums = new_float32(device, m_padded, stride).zero_()
     undo = new_float32(device, 2)
     memory = torch.empty((len(x), height * width), dtype=x.dtype, device=device)
-    none = Side(undo, undo, undo)
-    rows, columns = weights.rows or none, weights.columns or none
+    rows, columns = weights.rows, weights.columns
     fixed = {
         **problem.arrays(),
         "scales": weights.scales,
