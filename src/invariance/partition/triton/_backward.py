@@ -258,7 +258,6 @@ def plan_row_gradient(form: Form, kind: Kind, part_rows: int) -> RowGradient:
     """For weights of a kind; the terms of the gradient are ``part_rows`` apart."""
     config = _choose_config(form)
     tiles, tiles_each, parts = _spans(form, config)
-    _, parameter, offset = kind.function
     chunk = 0  # columns of a wide gradient that a program owns; they divide the stride
     if form.layout.wide:
         chunk = math.gcd(form.layout.stride, WIDEST_CHUNK)
@@ -272,19 +271,9 @@ def plan_row_gradient(form: Form, kind: Kind, part_rows: int) -> RowGradient:
             Launch(
                 row_gradient_kernel,
                 (-(-form.n // config.rows), parts, chunks),
-                {
-                    "n": form.n,
-                    "m": form.m,
-                    "period": form.period,
-                    "exponent_budget": form.exponent_budget,
-                    "parameter": parameter,
-                    "offset": offset,
-                    "steepness": kind.steepness,
-                    "n_tiles": tiles,
-                    "tiles_each": tiles_each,
-                    "expected_flag": 0 if shared else 1,
-                    "part_rows": part_rows,
-                },
+                {**form.numbers(), **kind.numbers()}
+                | {"n_tiles": tiles, "tiles_each": tiles_each}
+                | {"expected_flag": 0 if shared else 1, "part_rows": part_rows},
                 constants | {"SHARED": shared},
                 config,
             ),

@@ -62,7 +62,7 @@ SOFTMAX: Code = (EXP.value, 0.0, 0.0)
 def sum_rows(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, least_ids, most_ids,
     low, high, row_sums, column_sums,
-    n, m, period, start, exponent_budget, parameter, offset, n_tiles, spans,
+    n, m, period, exponent_budget, parameter, offset, start, n_tiles, spans,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
     WIDTH: tl.constexpr, REST: tl.constexpr, STRIDE: tl.constexpr, STEP: tl.constexpr,
     IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr,
@@ -258,17 +258,8 @@ def plan_sums(form: Form, k: int, columns: bool, code: Code = SOFTMAX) -> Sums:
         sum_launch = Launch(
             sum_rows,
             (blocks, spans),
-            {
-                "n": n,
-                "m": m,
-                "period": form.period,
-                "start": start,
-                "exponent_budget": form.exponent_budget,
-                "parameter": parameter,
-                "offset": offset,
-                "n_tiles": tiles,
-                "spans": spans,
-            },
+            {**form.numbers(), "parameter": parameter, "offset": offset}
+            | {"start": start, "n_tiles": tiles, "spans": spans},
             form.constants(config)
             | {"FUNCTION": function, "SCALES": k, "COLUMNS": both, "UPPER": upper},
             config,

@@ -288,6 +288,8 @@ def _plan_loss(
     u_end, v_end, v_start = (n, each - n, n) if joint else (each, each, parts * each)
     k, cross = len(how.scales), how.negatives == "cross"
     sum_plan = plan_sums(form, k, cross)
+    first = second = sum_plan.row_parts
+    second = sum_plan.column_parts if cross else second
     a, b, c = (*how.parameters, 0.0, 0.0, 0.0)[:3]
     blocks = -(-rows // SETTLE_BLOCK)
     return LossPlan(
@@ -298,35 +300,18 @@ def _plan_loss(
         Launch(
             enter,
             (-(-max(u_end, v_end) // height),),
-            {
-                "n": n,
-                "u_end": u_end,
-                "v_end": v_end,
-                "v_start": v_start,
-                "padded": each,
-                "scale": how.scale,
-                "scale0": how.scales[0],
-                "scale1": how.scales[-1],
-                "least": ZERO_LENGTH,
-            },
+            {"n": n, "u_end": u_end, "v_end": v_end, "v_start": v_start}
+            | {"padded": each, "scale": how.scale, "scale0": how.scales[0]}
+            | {"scale1": how.scales[-1], "least": ZERO_LENGTH},
             {"LEARNED": learned, "D": d, "STRIDE": stride, "EXACT": how.exact}
             | {"DISTANCE": how.kind == "kernel", "ROWS": height, "WIDTH": width},
         ),
         Launch(
             settle,
             (blocks, sides),
-            {
-                "rows": rows,
-                "pairs": n,
-                "first_parts": sum_plan.row_parts,
-                "second_parts": sum_plan.column_parts if cross else sum_plan.row_parts,
-                "exponent_budget": form.exponent_budget,
-                "share": 0.5 / n,
-                "count": how.log_count,
-                "a": a,
-                "b": b,
-                "c": c,
-            },
+            {"rows": rows, "pairs": n, "first_parts": first, "second_parts": second}
+            | {"exponent_budget": form.exponent_budget, "share": 0.5 / n}
+            | {"count": how.log_count, "a": a, "b": b, "c": c},
             {"KIND": KINDS[how.kind], "SCALES": k, "WEIGHED": weighed}
             | {"BLOCK": SETTLE_BLOCK, "PARTS": SETTLE_PARTS},
         ),

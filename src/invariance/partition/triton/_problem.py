@@ -55,6 +55,11 @@ class Form(NamedTuple):
         low, high = other.get(self.low, self.low), other.get(self.high, self.high)
         return self._replace(n=self.m, m=self.n, low=low, high=high)
 
+    def numbers(self) -> dict[str, float | int]:
+        """The first numbers of every kernel that visits pairs."""
+        sides = {"n": self.n, "m": self.m, "period": self.period}
+        return {**sides, "exponent_budget": self.exponent_budget}
+
     def constants(self, config: Config) -> dict[str, Any]:
         """What is known when a kernel is compiled: masks, widths, sides of a tile."""
         return {

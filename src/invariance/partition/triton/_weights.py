@@ -57,14 +57,16 @@ class Kind(NamedTuple):
         """Whether rows and columns may share an exponential."""
         return self.function[0] == EXP.value and self.rows and self.columns
 
+    def numbers(self) -> dict[str, float]:
+        """The next numbers of a kernel that weighs pairs."""
+        _, parameter, offset = self.function
+        steepness = self.steepness
+        return {"parameter": parameter, "offset": offset, "steepness": steepness}
+
     def constants(self) -> dict[str, Any]:
         """What is known when a kernel is compiled."""
-        return {
-            "FUNCTION": self.function[0],
-            "SCALES": self.scales,
-            "ROWS": self.rows,
-            "COLUMNS": self.columns,
-        }
+        sides = {"ROWS": self.rows, "COLUMNS": self.columns}
+        return {"FUNCTION": self.function[0], "SCALES": self.scales, **sides}
 
 
 class Weights(NamedTuple):

@@ -54,7 +54,7 @@ def write_weights(
     x, x_low, y, y_low, bounds, scales, row_ids, column_ids, least_ids, most_ids,
     low, high, row_shift, row_own, row_shared, column_shift, column_own, column_shared,
     overflow_flag, largest, undo, out, out_low,
-    top, left, n, m, period, across, exponent_budget, parameter, offset, steepness,
+    n, m, period, exponent_budget, parameter, offset, steepness, top, left, across,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, SHARED: tl.constexpr, GUARDED: tl.constexpr,
     STRIDE: tl.constexpr, STEP: tl.constexpr, IDS: tl.constexpr,
@@ -163,21 +163,16 @@ def _patch_launch(
     form: Form, kind: Kind, config: Config, top: int, left: int, across: int, rows: int
 ) -> Launch:
     """The weights of a patch of so many rows, ``across`` columns wide."""
-    shared, (_, parameter, offset) = kind.can_share, kind.function
+    shared = kind.can_share
     return Launch(
         write_weights,
         (-(-rows // config.rows) * (across // config.columns),),
         {
+            **form.numbers(),
+            **kind.numbers(),
             "top": top,
             "left": left,
-            "n": form.n,
-            "m": form.m,
-            "period": form.period,
             "across": across,
-            "exponent_budget": form.exponent_budget,
-            "parameter": parameter,
-            "offset": offset,
-            "steepness": kind.steepness,
         },
         form.constants(config)
         | kind.constants()
