@@ -7,9 +7,11 @@ bare computation where no gradient is asked for. Either way it runs alone: on th
 device of its rows, without autocast; and it is differentiated once, not twice.
 """
 
-from collections.abc import Callable
+import importlib
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,128 +22,241 @@ from ..errors import InvarianceError
 from ._plan import is_rehearsing
 
 NAMESPACE = "invariance"
-Keep = Callable[[Any, tuple, Any], None]
-
-
-@dataclass(frozen=True)
-class Code:
-    """What an operator takes and returns, and how; its first input is a tensor.
-
-    Neither schema nor shapes are needed where eager mode alone runs it.
-    """
-
-    run: Callable[..., Any]
-    """May return None for a tensor nobody wants; the operator makes it an empty one."""
-    schema: str = ""
-    shapes: Callable[..., Any] | None = None
-    """Takes what ``run`` takes, returns empty tensors of the shapes it would."""
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """How a computation is differentiated, in terms of what it kept."""
-
-    keep: Keep
-    """Called with a context, the inputs and all outputs. Of the tensors it saves one
-    must be an input or a result, which is how a second derivative is noticed."""
-    compute: Callable[..., tuple]
-    """Called with the backward computation, the context and the gradients of the
-    outputs (None for one that is not used, never all); returns one per input."""
-    backward: Code | None = None
-    """The backward computation; None where there is nothing left to compute."""
 
 
 class Operation:
-    """A function of tensors with its gradient; call it as the schema says.
+    """A function of tensors with its gradient; call it with its inputs in order.
+
+    A backend has two functions, named by module and function so that none is imported
+    before it runs: ``forward(inputs)`` returns all outputs, None for one that nobody
+    wants; ``backward(saved, gradients, shapes, wanted)`` takes inputs and outputs by
+    name, the gradients of the results (None for one that is not used, never all), and
+    the shapes of the differentiable inputs with whether their gradients are wanted; it
+    returns these.
 
     Args:
         name: Of the registered operator; its gradient's is ``<name>_backward``.
-        forward: The computation.
-        gradient: Its gradient; None if it is never differentiated.
-        results: How many of the outputs the caller gets; the others are for ``keep``.
-        compiled: A forward computation and a gradient for torch.compile, where those
-            of eager mode keep tensors whose shapes are not known beforehand.
+        inputs: As in an operator's schema. The first is a tensor.
+        outputs: Their names. The first is a tensor.
+        shapes: Takes what ``forward`` takes, returns empty tensors of such shapes.
+        backends: Forward and backward by backend; an input ``backend`` chooses.
+        differentiable: The inputs that have a gradient.
+        results: How many of the outputs the caller gets; the others are saved.
+        freed: Inputs that a backend does not need again.
+        ahead: Whether torch.compile is to compute the gradient with the result, a
+            single number: for outputs whose shapes are not known beforehand. An input
+            ``wanted`` then says which gradients those are.
     """
 
     def __init__(
         self,
         name: str,
-        forward: Code,
-        gradient: Gradient | None = None,
+        inputs: str,
+        outputs: Sequence[str],
+        shapes: Callable[[Any], tuple],
+        backends: dict[str, tuple[str, str]],
         *,
+        differentiable: Sequence[str] = (),
         results: int = 1,
-        compiled: tuple[Code, Gradient] | None = None,
+        freed: Mapping[str, Sequence[str]] | None = None,
+        ahead: bool = False,
     ) -> None:
-        self.name = name
-        self.results = results
-        self.run = _run_alone(forward.run)
-        code, graph_gradient = compiled or (forward, gradient)
-        assert code.shapes is not None
-        self.shapes = code.shapes
-        self.operator = _register(name, code)
-        if graph_gradient is not None:
-            self._register_gradient(graph_gradient)
-        self.function = None if gradient is None else _make_function(self, gradient)
+        types = [declared.strip().rsplit(" ", 1) for declared in inputs.split(",")]
+        names = [input_name for _, input_name in types]
+        self.name, self.shapes, self.backends = name, shapes, backends
+        self.results, self.n_outputs = results, len(outputs)
+        self.freed = freed or {}
+        self.tensors = [i for i, (kind, _) in enumerate(types) if kind[:6] == "Tensor"]
+        self.settings = [i for i in range(len(types)) if i not in self.tensors]
+        self.differentiable = [names.index(input_name) for input_name in differentiable]
+        self.backend_at = names.index("backend") if "backend" in names else None
+        self.inputs = _make_record("Inputs", names)
+        order = [names[i] for i in (*self.tensors, *self.settings)]
+        self.saved = _make_record("Saved", [*outputs, *order])
+        if ahead:
+            self._register_ahead(inputs)
+        else:
+            self._register(inputs, types)
+        self.function = _make_function(self) if differentiable else None
 
-    def __call__(self, *inputs: Any) -> Any:
-        """The results: a tensor if the operator returns one alone, else a tuple."""
+    def __call__(self, *inputs: Any) -> tuple:
+        """The results."""
         if torch.compiler.is_compiling():
-            return self.select(self.operator(*inputs))
+            return self.operator(*inputs)[: self.results]
         if is_rehearsing():
-            outputs = self.select(self.shapes(*inputs))
-            each = (outputs,) if isinstance(outputs, Tensor) else outputs
-            zeros = [None if x is None else x.zero_() for x in each]
-            return zeros[0] if isinstance(outputs, Tensor) else tuple(zeros)
-        wanted = torch.is_grad_enabled() and any(
-            isinstance(x, Tensor) and x.requires_grad for x in inputs
+            results = self.shapes(self.inputs._make(inputs))[: self.results]
+            return tuple([None if x is None else x.zero_() for x in results])
+        if self.function is not None and torch.is_grad_enabled():
+            for x in inputs:
+                if isinstance(x, Tensor) and x.requires_grad:
+                    return self.function.apply(*inputs)
+        return self.run(*inputs)[: self.results]
+
+    def run(self, *inputs: Any) -> tuple:
+        """All outputs, by the backend that the inputs name."""
+        with _alone_on(inputs[0]):
+            return self._find(inputs, 0)(self.inputs._make(inputs))
+
+    def save(self, ctx: Any, inputs: tuple, output: tuple) -> None:
+        """Keep in a context what the gradient needs."""
+        # else an output that is not used would get zeros as large as it is
+        ctx.set_materialize_grads(False)
+        shapes = (inputs[i] for i in self.differentiable)
+        ctx.shapes = [[] if x is None else list(x.shape) for x in shapes]
+        ctx.settings = [inputs[i] for i in self.settings]
+        free = self.freed.get(self._backend(inputs), ())
+        kept = [
+            None if self.inputs._fields[i] in free else inputs[i] for i in self.tensors
+        ]
+        ctx.save_for_backward(*output, *kept)
+
+    def differentiate(
+        self, backward: Callable[..., Any], ctx: Any, *results: Any
+    ) -> Any:
+        """One gradient per input, from those of the results."""
+        gradients: list[Tensor | None] = [None] * len(ctx.needs_input_grad)
+        results = results[: self.results]
+        if all(g is None for g in results):
+            return tuple(gradients)
+        wanted = [ctx.needs_input_grad[i] for i in self.differentiable]
+        inputs = (*ctx.saved_tensors, *results, *ctx.settings, *ctx.shapes)
+        computed = backward(*inputs, wanted)
+        for i, want, gradient in zip(
+            self.differentiable, wanted, computed, strict=True
+        ):
+            gradients[i] = gradient if want else None
+        return tuple(gradients)
+
+    def run_backward(self, *inputs: Any) -> tuple:
+        """Gradients of the differentiable inputs, from what ``differentiate`` gives."""
+        first = self.n_outputs + len(self.tensors)
+        middle = first + self.results
+        last = middle + len(self.settings)
+        saved = self.saved(*inputs[:first], *inputs[middle:last])
+        with _alone_on(inputs[0]):
+            backward = self._find(inputs[middle:last], 1)
+            return backward(saved, inputs[first:middle], inputs[last:-1], inputs[-1])
+
+    def _backend(self, inputs: Sequence[Any]) -> str:
+        if self.backend_at is None:
+            return next(iter(self.backends))
+        # among all inputs, or among the settings, which are the last of them
+        return inputs[self.backend_at - len(self.inputs._fields)]
+
+    def _find(self, inputs: Sequence[Any], which: int) -> Callable[..., tuple]:
+        module, function = self.backends[self._backend(inputs)][which].split(".")
+        path = f"{__package__}.{module}"
+        return getattr(sys.modules.get(path) or importlib.import_module(path), function)
+
+    # ------------------------------------------------------------ for torch.compile
+
+    def _register(self, inputs: str, types: list[list[str]]) -> None:
+        """The operator and that of its gradient."""
+        self.operator = _register(
+            self.name, inputs, self.n_outputs, self.run, self._fake
         )
-        if wanted and self.function is not None:
-            return self.function.apply(*inputs)
-        return self.select(self.run(*inputs))
-
-    def select(self, outputs: Any) -> Any:
-        """Those of the outputs that are results."""
-        return outputs if isinstance(outputs, Tensor) else outputs[: self.results]
-
-    def _register_gradient(self, gradient: Gradient) -> None:
-        backward = None
-        if gradient.backward is not None:
-            backward = _register(f"{self.name}_backward", gradient.backward)
-            register_autograd(f"{NAMESPACE}::{self.name}_backward", refuse)
-        compute = _skip_if_unused(gradient.compute)
+        if not self.differentiable:
+            return
+        saved = ["Tensor", *["Tensor?"] * (self.n_outputs - 1 + len(self.tensors))]
+        kinds = [*saved, *["Tensor?"] * self.results]
+        kinds += [types[i][0] for i in self.settings]
+        kinds += ["SymInt[]"] * len(self.differentiable)
+        declared = [f"{kind} x{i}" for i, kind in enumerate([*kinds, "bool[]"])]
+        operator = _register(
+            *(f"{self.name}_backward", ", ".join(declared), len(self.differentiable)),
+            *(self.run_backward, self._fake_backward),
+        )
+        register_autograd(f"{NAMESPACE}::{self.name}_backward", refuse)
         register_autograd(
             f"{NAMESPACE}::{self.name}",
-            lambda ctx, *gradients: compute(backward, ctx, *gradients),
-            setup_context=_without_zeros(gradient.keep),
+            lambda ctx, *results: self.differentiate(operator, ctx, *results),
+            setup_context=self.save,
         )
 
+    def _fake(self, *inputs: Any) -> tuple:
+        return self.shapes(self.inputs._make(inputs))
 
-def _register(name: str, code: Code) -> Callable[..., Any]:
-    assert code.shapes is not None
-    full, run = f"{NAMESPACE}::{name}", _run_alone(code.run)
-    custom_op(full, _fill_in(run), mutates_args=(), schema=code.schema)
-    register_fake(full, _fill_in(code.shapes))
-    return getattr(getattr(torch.ops, NAMESPACE), name).default
+    def _fake_backward(self, *inputs: Any) -> tuple:
+        *_, wanted = inputs
+        shapes = inputs[-1 - len(wanted) : -1]
+        saved = dict(zip(self.tensors, inputs[self.n_outputs :], strict=False))
+        like = [saved[i] for i in self.differentiable]
+        return tuple(
+            (inputs[0] if x is None else x).new_empty(shape) if want else None
+            for x, shape, want in zip(like, shapes, wanted, strict=True)
+        )
+
+    def _register_ahead(self, inputs: str) -> None:
+        """One operator for the result and its gradients, in float32."""
+        count = len(self.differentiable)
+
+        def run(*inputs: Any) -> tuple:
+            result, *_ = outputs = self.run(*inputs)
+            if not any(inputs[-1]):
+                return (result, *(None,) * count)
+            ordered = [inputs[i] for i in (*self.tensors, *self.settings)]
+            saved, one = self.saved(*outputs, *ordered), torch.ones_like(result)
+            with _alone_on(inputs[0]):
+                backward = self._find(inputs, 1)
+                gradients = backward(saved, (one,), (), inputs[-1], torch.float32)
+            return (result, *gradients)
+
+        def fake(*inputs: Any) -> tuple:
+            result = self.shapes(self.inputs._make(inputs))[0]
+            wanted = zip(
+                (inputs[i] for i in self.differentiable), inputs[-1], strict=True
+            )
+            gradients = (
+                result.new_empty(x.shape) if want else None for x, want in wanted
+            )
+            return (result, *gradients)
+
+        def save(ctx: Any, inputs: tuple, output: tuple) -> None:
+            ctx.set_materialize_grads(False)
+            ctx.dtypes = [
+                getattr(inputs[i], "dtype", None) for i in self.differentiable
+            ]
+            ctx.save_for_backward(*output[1:])
+
+        def differentiate(ctx: Any, outer: Tensor | None, *second: Any) -> tuple:
+            if any(gradient is not None for gradient in second):
+                refuse(ctx)  # someone differentiates the gradient
+            gradients: list[Tensor | None] = [None] * len(ctx.needs_input_grad)
+            kept = zip(self.differentiable, ctx.saved_tensors, ctx.dtypes, strict=True)
+            for i, gradient, dtype in kept:
+                if outer is not None and ctx.needs_input_grad[i]:
+                    gradients[i] = (gradient * outer).to(dtype)
+            return tuple(gradients)
+
+        self.operator = _register(self.name, inputs, 1 + count, run, fake)
+        name = f"{NAMESPACE}::{self.name}"
+        register_autograd(name, differentiate, setup_context=save)
 
 
-def _fill_in(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Let an operator return an empty tensor for None."""
-
-    def run_and_fill(*inputs: Any) -> Any:
-        outputs = run(*inputs)
-        if isinstance(outputs, Tensor):
-            return outputs
-        return tuple(inputs[0].new_empty(0) if x is None else x for x in outputs)
-
-    return run_and_fill
+def _make_record(name: str, fields: Sequence[str]) -> Any:
+    return namedtuple(name, fields)
 
 
-def _run_alone(run: Callable[..., Any]) -> Callable[..., Any]:
-    def run_alone(*inputs: Any) -> Any:
-        with _alone_on(inputs[0]):
-            return run(*inputs)
+def _register(
+    name: str, inputs: str, n_outputs: int, run: Callable, fake: Callable
+) -> Callable[..., Any]:
+    """Register an operator; None among its outputs becomes an empty tensor."""
 
-    return run_alone
+    def fill(compute: Callable[..., tuple]) -> Callable[..., Any]:
+        def compute_and_fill(*values: Any) -> Any:
+            outputs = compute(*values)
+            filled = [values[0].new_empty(0) if x is None else x for x in outputs]
+            return filled[0] if n_outputs == 1 else tuple(filled)
+
+        return compute_and_fill
+
+    returned = ", ".join(["Tensor"] * n_outputs)
+    schema = f"({inputs}) -> " + (returned if n_outputs == 1 else f"({returned})")
+    full = f"{NAMESPACE}::{name}"
+    custom_op(full, fill(run), mutates_args=(), schema=schema)
+    register_fake(full, fill(fake))
+    operator = getattr(getattr(torch.ops, NAMESPACE), name).default
+    return operator if n_outputs > 1 else lambda *values: (operator(*values),)
 
 
 def _alone_on(x: Tensor) -> AbstractContextManager:
@@ -156,43 +271,21 @@ def _alone_on(x: Tensor) -> AbstractContextManager:
     return stack
 
 
-def _without_zeros(keep: Keep) -> Keep:
-    def setup(ctx: Any, inputs: tuple, output: Any) -> None:
-        keep(ctx, inputs, output)
-        # of an output that is not used: zeros as large as it is
-        ctx.set_materialize_grads(False)
-
-    return setup
-
-
-def _skip_if_unused(compute: Callable[..., tuple]) -> Callable[..., tuple]:
-    def compute_if_used(backward: Any, ctx: Any, *gradients: Tensor | None) -> Any:
-        if all(g is None for g in gradients):
-            return (None,) * len(ctx.needs_input_grad)
-        return compute(backward, ctx, *gradients)
-
-    return compute_if_used
-
-
-def _make_function(
-    operation: Operation, gradient: Gradient
-) -> type[torch.autograd.Function]:
+def _make_function(operation: Operation) -> type[torch.autograd.Function]:
     """The autograd function of eager mode."""
-    keep, compute = _without_zeros(gradient.keep), _skip_if_unused(gradient.compute)
-    assert gradient.backward is not None
-    run_backward = _run_alone(gradient.backward.run)
 
-    def forward(ctx: Any, *inputs: Any) -> Any:
+    def forward(ctx: Any, *inputs: Any) -> tuple:
         outputs = operation.run(*inputs)
-        keep(ctx, inputs, outputs)
-        return operation.select(outputs)
+        operation.save(ctx, inputs, outputs)
+        return outputs[: operation.results]
 
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple:
+    def backward(ctx: Any, *results: Tensor | None) -> tuple:
         if not torch.is_grad_enabled():
-            return compute(run_backward, ctx, *gradients)
+            return operation.differentiate(operation.run_backward, ctx, *results)
         with torch.no_grad():
-            results = compute(run_backward, ctx, *gradients)
-        return Once.apply(len(results), *results, *gradients, *ctx.saved_tensors)
+            computed = operation.differentiate(operation.run_backward, ctx, *results)
+        # of what is saved one is an input or a result, which a second derivative is of
+        return Once.apply(len(computed), *computed, *results, *ctx.saved_tensors)
 
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return type(operation.name, (torch.autograd.Function,), methods)

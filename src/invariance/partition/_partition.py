@@ -173,10 +173,9 @@ def row_sums(
     how = {"backend": backend, "precision": precision}
     plan = plan_pairs("row_sums", x, y, steep=steep, **how)
     note(plan)
-    fused, exact = plan.backend == "triton", plan.precision == "exact"
     return _operations.row_sums(
-        *(pairs.x, pairs.y, row_ids, column_ids, symmetric),
-        *(function, parameter, offset, fused, exact),
+        *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
+        *(function, parameter, offset, plan.backend, plan.precision == "exact"),
     )[0]
 
 
@@ -184,16 +183,16 @@ def _stream(
     pairs: Pairs, scales: Sequence[Number] | Tensor, plan: Plan, columns: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Call the operation that computes the rows' sums and, if asked, the columns'."""
-    x, y, symmetric = pairs.x, pairs.y, pairs.symmetric
-    fused, exact = plan.backend == "triton", plan.precision == "exact"
+    x, y, fused = pairs.x, pairs.y, plan.backend == "triton"
     scale, factors = None if fused else _known_scale(scales, pairs), None
     if scale is None:
         scale, factors = 1.0, _stack_scales(scales, x)
     if is_rehearsing():
         note(replace(plan, keeps_scores=not fused and keeps_scores(x, y, factors)))
     return _operations.log_partitions(
-        *(x, y, pairs.row_ids, pairs.column_ids, pairs.low, pairs.high, factors),
-        *(scale, pairs.longest, symmetric, columns, fused, exact),
+        *(x, None if pairs.symmetric else y, pairs.row_ids, pairs.column_ids),
+        *(pairs.low, pairs.high, factors, scale, pairs.longest, columns),
+        *(plan.backend, plan.precision == "exact"),
     )
 
 
@@ -347,14 +346,12 @@ def fused_loss(
     else:
         number = float(scale)
     grad = torch.is_grad_enabled()
-    # the gradient of a learned scale takes those of both views
     by_scale = grad and learned is not None and learned.requires_grad
     return _operations.pair_loss(
         *(u, v, anchors, extra, learned, kind, parameters, number),
         *(tuple([float(number * power) for power in powers]), log_count, negatives),
         plan.precision == "exact",
-        by_scale or (grad and u.requires_grad),
-        by_scale or (grad and v.requires_grad),
+        (grad and u.requires_grad, grad and v.requires_grad, by_scale),
     )[0]
 
 

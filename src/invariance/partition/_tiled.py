@@ -18,8 +18,9 @@ for are left out.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -79,6 +80,18 @@ class Pairs:
             above = scores > self.high[:, None]
             excluded = above if excluded is None else excluded | above
         return excluded
+
+
+def _take_pairs(
+    inputs: Any,
+    low: Tensor | None = None,
+    high: Tensor | None = None,
+    longest: float = math.inf,
+) -> Pairs:
+    """The pairs of an operation, whose y is None where it is x."""
+    x, y, ids = inputs.x, inputs.y, (inputs.row_ids, inputs.column_ids)
+    symmetric = y is None
+    return Pairs(x, x if symmetric else y, *ids, low, high, symmetric, longest)
 
 
 @dataclass(frozen=True)
@@ -168,15 +181,12 @@ def _add_up_gradients(
 # ---------------------------------------------------------------- log-partitions
 
 
-def log_partitions(
-    pairs: Pairs, scales: Tensor | None, scale: float, columns: bool
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Log-partitions of rows (k, n) and, if asked, columns (k, m), and what is kept.
-
-    At ``scales``, or at one that is known: ``scale``.
-    """
+def log_partitions(inputs: Any) -> tuple[Tensor | None, ...]:
+    """Log-partitions of rows (k, n) and, if asked, columns (k, m), and what is kept."""
+    scales, scale, columns = inputs.scales, inputs.scale, inputs.with_columns
+    pairs = _take_pairs(inputs, inputs.low, inputs.high, inputs.longest)
     if keeps_scores(pairs.x, pairs.y, scales):
-        return _whole_log_partitions(pairs, scale, columns)
+        return *_whole_log_partitions(pairs, scale, columns), None, None
     if scales is None:
         pairs, scales, _ = _put_scale_into_rows(pairs, scale)
     moderate = _logits_are_moderate(pairs, scales)
@@ -201,26 +211,25 @@ def log_partitions(
     if moderate:
         row_sums.log_()
         column_sums.log_()
-    return row_sums, column_sums if columns else None, None
+    return row_sums, column_sums if columns else None, None, None, None
 
 
 def log_partition_gradients(
-    pairs: Pairs,
-    scales: Tensor | None,
-    scale: float,
-    kept: Tensor | None,
-    outputs: Sides,
-    gradients: Gradients,
-    wanted: tuple[bool, bool, bool],
+    saved: Any, gradients: Gradients, shapes: Any, wanted: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Gradients of x, y and the scales; None for one that is not wanted.
 
     For a symmetric matrix x's gradient is the whole of it.
     """
     want_x, want_y, want_scales = wanted
+    scales, scale = saved.scales, saved.scale
+    outputs: Sides = (saved.rows, saved.columns)
+    if not saved.with_columns:  # in a graph an empty tensor stands for them
+        d_rows = torch.zeros_like(saved.rows) if gradients[0] is None else gradients[0]
+        outputs, gradients = (saved.rows, None), (d_rows, None)
+    pairs = _take_pairs(saved, saved.low, saved.high, saved.longest)
     if keeps_scores(pairs.x, pairs.y, scales):
-        assert kept is not None
-        weight = _whole_weights(pairs, scale, kept, outputs, gradients)
+        weight = _whole_weights(pairs, scale, saved.kept, outputs, gradients)
         dx = _product(weight, pairs.y, scale) if want_x else None
         return dx, _product(weight.T, pairs.x, scale) if want_y else None, None
     by_x = by_y = 1.0
@@ -405,10 +414,10 @@ def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
 # ---------------------------------------------------------------- other sums
 
 
-def row_sums(pairs: Pairs, function: tuple[str, float, float]) -> Tensor:
-    """Row sums over the allowed pairs of a function (name, parameter, offset): (n,)."""
-    name, parameter, offset = function
-    value, _ = FUNCTIONS[name]
+def row_sums(inputs: Any) -> tuple[Tensor, None, None, None]:
+    """Row sums over the allowed pairs of a function of the scores: (n,)."""
+    pairs, parameter, offset = _take_pairs(inputs), inputs.parameter, inputs.offset
+    value, _ = FUNCTIONS[inputs.function]
     sums = pairs.x.new_zeros(len(pairs.x))
     for tile in walk(pairs):
         terms = value(_subtract(tile.scores, offset), parameter)
@@ -417,15 +426,16 @@ def row_sums(pairs: Pairs, function: tuple[str, float, float]) -> Tensor:
         sums[tile.rows].add_(terms.sum(1))
         if pairs.symmetric and not tile.on_diagonal:
             sums[tile.columns].add_(terms.sum(0))
-    return sums
+    return sums, None, None, None
 
 
 def row_sum_gradients(
-    pairs: Pairs, function: tuple[str, float, float], gradient: Tensor, want_y: bool
+    saved: Any, gradients: tuple[Tensor], shapes: Any, wanted: Sequence[bool]
 ) -> Gradients:
-    """Gradients of x and, if wanted, y; of a symmetric matrix all of it is in x's."""
-    name, parameter, offset = function
-    _, slope = FUNCTIONS[name]
+    """Gradients of x and y; of a symmetric matrix all of it is in x's."""
+    pairs, (gradient,) = _take_pairs(saved), gradients
+    parameter, offset = saved.parameter, saved.offset
+    _, slope = FUNCTIONS[saved.function]
 
     def weigh(tile: Tile) -> Tensor:
         weight = gradient[tile.rows, None]
@@ -436,7 +446,7 @@ def row_sum_gradients(
             weight.masked_fill_(tile.excluded, 0.0)
         return weight
 
-    return _add_up_gradients(pairs, weigh, True, want_y and not pairs.symmetric)
+    return _add_up_gradients(pairs, weigh, *wanted)
 
 
 def _subtract(scores: Tensor, offset: float) -> Tensor:

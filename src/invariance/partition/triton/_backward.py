@@ -10,7 +10,8 @@ the scores again: good for few rows. Many go another way (``_wide``).
 """
 
 import math
-from typing import NamedTuple, no_type_check
+from collections.abc import Sequence
+from typing import Any, NamedTuple, no_type_check
 
 import torch
 import triton
@@ -36,7 +37,7 @@ from ._device import (
     wide_scores,
 )
 from ._launch import Config, Launch, choose_config, kept_by_shape
-from ._problem import Form, Problem, new_float32, restore_rows
+from ._problem import Form, Problem, make_problem, new_float32, restore_rows
 from ._weights import (
     Kind,
     Weights,
@@ -351,28 +352,31 @@ def _write_row_gradient(
 
 
 def log_partition_gradients(
-    problem: Problem,
-    scales: Tensor,
-    by_row: tuple[Tensor, Tensor],
-    by_column: tuple[Tensor, Tensor] | None,
-    wanted: tuple[bool, bool, bool],
+    saved: Any,
+    gradients: tuple[Tensor | None, Tensor | None],
+    shapes: Sequence[Any],
+    wanted: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Gradients of x, y and the scales, two scales per pass.
 
-    Of a symmetric matrix x's gradient is the whole. Both sides are pairs of
-    log-partitions (k, n) and their gradients.
+    Of a symmetric matrix x's gradient is the whole.
     """
-    want_x, want_y, want_scales = wanted
+    problem = _restore_problem(saved, shapes, saved.low, saved.high)
+    (want_x, want_y, want_scales), scales = wanted, saved.scales
+    d_rows, d_columns = gradients
+    d_rows = torch.zeros_like(saved.rows) if d_rows is None else d_rows
+    if saved.with_columns and d_columns is None:
+        d_columns = torch.zeros_like(saved.columns)
     dx = dy = None
     d_scales = torch.empty_like(scales) if want_scales else None
     # a learned scale needs the gradient at that scale alone
     each = 1 if want_scales else 2
     for a in range(0, len(scales), each):
         part = slice(a, a + each)
-        rows = by_row[0][part], by_row[1][part]
+        rows = saved.rows[part], d_rows[part]
         columns = rows if problem.form.symmetric else None
-        if by_column is not None:
-            columns = by_column[0][part], by_column[1][part]
+        if d_columns is not None and saved.with_columns:
+            columns = saved.columns[part], d_columns[part]
         weights = softmax_weights(problem, scales[part], rows, columns, want_scales)
         more_x, more_y = compute_gradients(
             problem, weights, want_x or want_scales, want_y
@@ -390,14 +394,26 @@ def log_partition_gradients(
 
 
 def row_sum_gradients(
-    problem: Problem,
-    function: tuple[str, float, float],
-    gradient: Tensor,
-    want_y: bool,
+    saved: Any,
+    gradients: tuple[Tensor],
+    shapes: Sequence[Any],
+    wanted: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of x and y; of a symmetric matrix x's gradient is the whole."""
-    weights = slope_weights(problem, function, gradient)
-    return compute_gradients(problem, weights, True, want_y)
+    problem = _restore_problem(saved, shapes)
+    function = (saved.function, saved.parameter, saved.offset)
+    weights = slope_weights(problem, function, gradients[0])
+    return compute_gradients(problem, weights, *wanted)
+
+
+def _restore_problem(
+    saved: Any, shapes: Sequence[Any], *bands: Tensor | None
+) -> Problem:
+    """From the rounded rows that the forward pass kept; y has no shape if it is x."""
+    (n, d), y_shape, *_ = shapes
+    sides = (n, y_shape[0] if y_shape else n, d)
+    tiles = (saved.kept, saved.y_tiles, saved.bounds)
+    return make_problem(saved, sides, tiles, *bands)
 
 
 def compute_gradients(

@@ -5,7 +5,7 @@ it is added up where it is needed; one that goes on is left by every block as a 
 its edge, and its first block adds these up. So no two programs add to one number.
 """
 
-from typing import NamedTuple, no_type_check
+from typing import Any, NamedTuple, no_type_check
 
 import triton
 import triton.language as tl
@@ -14,7 +14,7 @@ from torch import Tensor
 from .._layout import SMALLEST, ZERO_LENGTH, power_of_two
 from ._launch import Launch, kept_by_shape
 from ._pair_loss import make_add_up
-from ._problem import new_float32, unit_rows
+from ._problem import divide_by_lengths, new_float32
 
 BLOCK, WIDEST_PART, AT_ONCE = 64, 64, 32
 
@@ -150,18 +150,17 @@ def _plan_classes(n: int, d: int, factor: float) -> ClassPlan:
     )
 
 
-def class_pull(
-    z: Tensor, labels: Tensor, factor: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradient of unit rows, who has others of its class (1 or 0), and the value.
+def class_pull(inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The operation: a gradient of unit rows, who has others of its class, the value.
 
     The value is a factor times the sum over rows of their mean product with the others
     of their class.
     """
-    ordered, order = labels.long().sort(stable=True)
+    z = inputs.z.contiguous()
+    ordered, order = inputs.labels.long().sort(stable=True)
     (n, d), device = z.shape, z.device
-    plan = _plan_classes(n, d, factor)
-    rows, _ = unit_rows(z, ZERO_LENGTH)
+    plan = _plan_classes(n, d, inputs.factor)
+    rows, _ = divide_by_lengths(z, ZERO_LENGTH)
     first, last, total = (new_float32(device, plan.grid[0], d) for _ in range(3))
     plan.sum_edges(rows=rows, ordered=ordered, order=order, first=first, last=last)
     plan.sum_long_classes(ordered=ordered, first=first, last=last, total=total)

@@ -10,7 +10,7 @@ written by one program, and runs repeat bit for bit.
 """
 
 import math
-from typing import NamedTuple, no_type_check
+from typing import Any, NamedTuple, no_type_check
 
 import torch
 import triton
@@ -39,7 +39,7 @@ from ._device import (
     wide_scores,
 )
 from ._launch import Config, Launch, choose_config, count_processors, kept_by_shape
-from ._problem import Form, Problem, new_float32
+from ._problem import Form, Problem, make_problem, new_float32, round_pairs
 
 COLUMN_SUM_BYTES = 96 * 2**20  # for columns' partial sums, or as many as the rows take
 MOST_SPANS = 64
@@ -426,25 +426,31 @@ def _finish(problem: Problem, scales: Tensor, partial: Tensor, out: Tensor) -> N
     repair_rows(**problem.arrays(), scales=scales, **problem.masks(), out=out)
 
 
-def log_partitions(
-    problem: Problem, scales: Tensor, columns: bool
-) -> tuple[Tensor, Tensor]:
-    """Log-partitions of the rows (k, n), and of the columns (1, m) or (k, 0)."""
+def log_partitions(inputs: Any) -> tuple[Tensor | None, ...]:
+    """The operation: of rows (k, n) and, if asked, of columns (1, m); rounded rows."""
+    x, y, scales = inputs.x, inputs.y, inputs.scales
+    tiles, columns = round_pairs(x, y, inputs.exact), inputs.with_columns
+    sides = (x.shape[0], (x if y is None else y).shape[0], x.shape[1])
+    problem = make_problem(inputs, sides, tiles, inputs.low, inputs.high)
     form, k = problem.form, scales.shape[0]
     rows = new_float32(form.device, k, form.n)
-    sides = new_float32(form.device, k, form.m if columns else 0)
+    by_columns = new_float32(form.device, k, form.m) if columns else None
     for a in range(0, k, 2):  # two scales per pass
         some = scales if k <= 2 else scales[a : a + 2]
-        by_row, by_column = sums(problem, some, columns)
-        _finish(problem, some, by_row, rows[a : a + 2])
-        if by_column is not None:
-            _finish(problem.transpose(), some, by_column, sides)
-    return rows, sides
+        row_parts, column_parts = sums(problem, some, columns)
+        _finish(problem, some, row_parts, rows[a : a + 2])
+        if column_parts is not None and by_columns is not None:
+            _finish(problem.transpose(), some, column_parts, by_columns)
+    return rows, by_columns, *tiles
 
 
-def row_sums(problem: Problem, function: tuple[str, float, float]) -> Tensor:
-    """Sums of another function of the scores over each row: (n,)."""
-    name, parameter, offset = function
-    one = torch.ones(1, dtype=torch.float32, device=problem.form.device)
-    by_row, _ = sums(problem, one, False, (FUNCTIONS[name], parameter, offset))
-    return by_row[:, 0].sum(0) if len(by_row) > 1 else by_row[0, 0]
+def row_sums(inputs: Any) -> tuple[Tensor | None, ...]:
+    """The operation: sums of another function over each row (n,); rounded rows."""
+    x, y = inputs.x, inputs.y
+    tiles = round_pairs(x, y, inputs.exact)
+    sides = (x.shape[0], (x if y is None else y).shape[0], x.shape[1])
+    problem = make_problem(inputs, sides, tiles)
+    one = torch.ones(1, dtype=torch.float32, device=x.device)
+    code = (FUNCTIONS[inputs.function], inputs.parameter, inputs.offset)
+    parts, _ = sums(problem, one, False, code)
+    return parts[:, 0].sum(0) if len(parts) > 1 else parts[0, 0], *tiles

@@ -12,7 +12,8 @@ alone, so its derivative is $\sum_i z_i\cdot\partial L/\partial z_i\,/\,2a$ over
 rows of both views (Euler): n products of rows that are at hand.
 """
 
-from typing import NamedTuple, no_type_check
+from collections.abc import Sequence
+from typing import Any, NamedTuple, no_type_check
 
 import torch
 import triton
@@ -328,21 +329,23 @@ def _whole_ratio(scales: tuple[float, ...]) -> int:
     return ratio if near and ratio in (2, 3) else 0
 
 
-def pair_loss(
-    u: Tensor,
-    v: Tensor,
-    anchors: Tensor | None,
-    learned: Tensor | None,
-    how: PairLoss,
-    want_u: bool,
-    want_v: bool,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The loss and, if a gradient is wanted, what ``pair_loss_gradients`` needs.
+def pair_loss(inputs: Any) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The operation: the loss and, if a gradient is wanted, what that needs.
 
-    That is vectors (3 + k, 2 n) and terms (parts, 2, n, d) whose sum is the gradient of
-    unit rows. ``anchors`` are what each of the 2 n anchors weighs in the mean, if not
-    all alike; ``learned`` is a number of the device, of which all scales are multiples.
+    Vectors (3 + k, 2 n), and terms (parts, 2, n, d) whose sum is the gradient of unit
+    rows.
     """
+    how = PairLoss(
+        inputs.kind,
+        tuple(inputs.parameters),
+        inputs.scale,
+        tuple(inputs.scales),
+        inputs.log_count,
+        inputs.negatives,
+        inputs.exact,
+    )
+    u, v, anchors = inputs.u.contiguous(), inputs.v.contiguous(), inputs.anchors
+    learned, (want_u, want_v, want_scale) = inputs.learned, inputs.wanted
     (n, d), device, k = u.shape, u.device, len(how.scales)
     weighed = anchors is not None
     plan = _plan_loss(n, d, device, how, weighed, learned is not None)
@@ -366,17 +369,19 @@ def pair_loss(
     plan.settle(
         first_sums=first,
         second_sums=first if second is None else second,
-        anchors=state if anchors is None else anchors,
+        anchors=state if anchors is None else anchors.contiguous(),
         state=state,
         vectors=vectors,
         losses=losses,
     )
     plan.add_up(parts=losses, out=loss)
-    if not (want_u or want_v):
+    if not (want_u or want_v or want_scale):
         return loss, None, None
     del first, second
     terms = new_float32(device, count_gradient_parts(plan.form), 2, n, d)
-    _write_terms(terms, plan.kind, problems, scales, vectors, state, (want_u, want_v))
+    # the derivative by a learned scale takes the gradients of both views
+    wanted = (want_u or want_scale, want_v or want_scale)
+    _write_terms(terms, plan.kind, problems, scales, vectors, state, wanted)
     return loss, vectors, terms
 
 
@@ -428,50 +433,39 @@ def _leave_launch(
 
 
 def pair_loss_gradients(
-    u: Tensor,
-    v: Tensor,
-    extra: Tensor | None,
-    learned: Tensor | None,
-    kept: tuple[Tensor, Tensor],
-    scale: float,
-    outer: Tensor,
-    out: tuple[Tensor, Tensor],
-) -> Tensor | None:
-    """Gradients of the rows (meaningless for unwanted views) into ``out``.
-
-    Returns the derivative by the learned scale, if there is one.
-
-    Args:
-        u: One view.
-        v: The other view.
-        extra: Added to the gradient of unit rows, if given.
-        learned: As for ``pair_loss``.
-        kept: What that left.
-        scale: Of the positives, if it is not learned.
-        outer: What all is multiplied with.
-        out: Of the rows' shape, in any floating-point type.
-    """
-    (vectors, terms), (n, d) = kept, u.shape
-    has_extra = extra is not None
-    launch = _leave_launch(n, d, terms.shape[0], scale, has_extra, learned is not None)
-    along = vectors
-    if learned is not None:
-        along = new_float32(u.device, launch.grid[0])
+    saved: Any,
+    gradients: tuple[Tensor],
+    shapes: Any,
+    wanted: Sequence[bool],
+    dtype: torch.dtype | None = None,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of the rows, in their own type or another, and of a learned scale."""
+    u, v, extra, learned = saved.u, saved.v, saved.extra, saved.learned
+    vectors, terms, (outer,), (n, d) = saved.vectors, saved.terms, gradients, u.shape
+    launch = _leave_launch(
+        n, d, terms.shape[0], saved.scale, extra is not None, learned is not None
+    )
+    du, dv = (
+        torch.empty(u.shape, dtype=dtype or u.dtype, device=u.device) for _ in "uv"
+    )
+    along = vectors if learned is None else new_float32(u.device, launch.grid[0])
     launch(
-        u=u,
-        v=v,
+        u=u.contiguous(),
+        v=v.contiguous(),
         learned=vectors if learned is None else learned,
         vectors=vectors,
         terms=terms,
-        extra=terms if extra is None else extra,
-        outer=outer,
-        du=out[0],
-        dv=out[1],
+        extra=terms if extra is None else extra.contiguous(),
+        outer=outer.contiguous(),
+        du=du,
+        dv=dv,
         along=along,
     )
-    if learned is None:
-        return None
-    # one program in a fixed order, so that runs repeat bit for bit
-    total = new_float32(u.device)
-    make_add_up(along.numel())(parts=along, out=total)
-    return total * outer / (2 * learned)
+    want_u, want_v, want_scale = wanted
+    d_scale = None
+    if want_scale:
+        # one program in a fixed order, so that runs repeat bit for bit
+        total = new_float32(u.device)
+        make_add_up(along.numel())(parts=along, out=total)
+        d_scale = total * outer / (2 * learned)
+    return du if want_u else None, dv if want_v else None, d_scale

@@ -144,27 +144,26 @@ class Problem(NamedTuple):
 
 
 def make_problem(
-    tiles: tuple[Tensor, Tensor, Tensor],
+    inputs: Any,
     sides: tuple[int, int, int],
-    symmetric: bool,
-    row_ids: Tensor | None = None,
-    column_ids: Tensor | None = None,
+    tiles: tuple[Tensor, Tensor | None, Tensor],
     low: Tensor | None = None,
     high: Tensor | None = None,
 ) -> Problem:
-    """From ``round_pairs`` and n, m, d: a matrix whose logits may be of any size."""
-    x, y, bounds = tiles
+    """Of an operation, n, m, d and ``round_pairs``: its logits may be of any size."""
+    (x, y, bounds), ids = tiles, inputs.row_ids
+    symmetric = y is None or not y.numel()  # empty in a graph
     form = Form(
         *sides,
-        exact=x.shape[0] == 2,
+        exact=inputs.exact,
         device=x.device,
         symmetric=symmetric,
-        ids=(NO_IDS if row_ids is None else EQUAL_IDS).value,
+        ids=(NO_IDS if ids is None else EQUAL_IDS).value,
         low=(NO_BAND if low is None else ROW_BAND).value,
         high=(NO_BAND if high is None else ROW_BAND).value,
     )
-    y = x if symmetric else y
-    return Problem(form, x, y, bounds, row_ids, column_ids, low, high)
+    columns = x if y is None or symmetric else y
+    return Problem(form, x, columns, bounds, ids, inputs.column_ids, low, high)
 
 
 # ---------------------------------------------------------------- ids
@@ -235,12 +234,12 @@ def round_to_tiles(x: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
 
 
 def round_pairs(
-    x: Tensor, y: Tensor, symmetric: bool, exact: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Rounded rows of x, of y (empty if that is x), and the two bounds."""
+    x: Tensor, y: Tensor | None, exact: bool
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Rounded rows of x, of y (None where that is x), and the two bounds."""
     x_tiles, x_bound = round_to_tiles(x, exact)
-    if symmetric:
-        return x_tiles, x_tiles.new_empty(0), torch.stack([x_bound, x_bound])
+    if y is None:
+        return x_tiles, None, torch.stack([x_bound, x_bound])
     y_tiles, y_bound = round_to_tiles(y, exact)
     return x_tiles, y_tiles, torch.stack([x_bound, y_bound])
 
@@ -326,7 +325,12 @@ def _unit_launches(n: int, d: int, least: float) -> tuple[Launch, Launch]:
     )
 
 
-def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
+def unit_rows(inputs: Any) -> tuple[Tensor, Tensor]:
+    """The operation ``unit_rows``: unit rows in float32, and the lengths."""
+    return divide_by_lengths(inputs.x.contiguous(), inputs.least)
+
+
+def divide_by_lengths(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
     """Unit rows in float32, and the lengths."""
     out, lengths = new_float32(x.device, *x.shape), new_float32(x.device, x.shape[0])
     forward, _ = _unit_launches(x.shape[0], x.shape[1], least)
@@ -334,9 +338,12 @@ def unit_rows(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
     return out, lengths
 
 
-def unit_rows_backward(x: Tensor, lengths: Tensor, gradient: Tensor) -> Tensor:
+def unit_row_gradients(
+    saved: Any, gradients: tuple[Tensor], shapes: Any, wanted: Any
+) -> tuple[Tensor]:
     """Gradient of the rows, in their own type."""
+    x, gradient = saved.x.contiguous(), gradients[0].contiguous()
     out = torch.empty_like(x)
     _, backward = _unit_launches(x.shape[0], x.shape[1], 0.0)
-    backward(x=x, lengths=lengths, gradient=gradient, out=out)
-    return out
+    backward(x=x, lengths=saved.lengths, gradient=gradient, out=out)
+    return (out,)
