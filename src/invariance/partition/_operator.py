@@ -63,13 +63,26 @@ class Operation:
     ) -> None:
         types = [declared.strip().rsplit(" ", 1) for declared in inputs.split(",")]
         names = [input_name for _, input_name in types]
-        self.name, self.shapes, self.backends = name, shapes, backends
+        self.name, self.shapes = name, shapes
         self.results, self.n_outputs = results, len(outputs)
-        self.freed = freed or {}
         self.tensors = [i for i, (kind, _) in enumerate(types) if kind[:6] == "Tensor"]
         self.settings = [i for i in range(len(types)) if i not in self.tensors]
         self.differentiable = [names.index(input_name) for input_name in differentiable]
-        self.backend_at = names.index("backend") if "backend" in names else None
+        # from the end, where all inputs are settings
+        self.backend_at = (
+            names.index("backend") - len(names) if "backend" in names else 0
+        )
+        self.backends = {
+            backend: [place.rpartition(".") for place in places]
+            for backend, places in backends.items()
+        }
+        self.kept = {
+            backend: [
+                None if names[i] in (freed or {}).get(backend, ()) else i
+                for i in self.tensors
+            ]
+            for backend in backends
+        }
         self.inputs = _make_record("Inputs", names)
         order = [names[i] for i in (*self.tensors, *self.settings)]
         self.saved = _make_record("Saved", [*outputs, *order])
@@ -101,14 +114,13 @@ class Operation:
         """Keep in a context what the gradient needs."""
         # else an output that is not used would get zeros as large as it is
         ctx.set_materialize_grads(False)
-        shapes = (inputs[i] for i in self.differentiable)
-        ctx.shapes = [[] if x is None else list(x.shape) for x in shapes]
+        leaves = [inputs[i] for i in self.differentiable]
+        ctx.shapes = [() if x is None else x.shape for x in leaves]
         ctx.settings = [inputs[i] for i in self.settings]
-        free = self.freed.get(self._backend(inputs), ())
-        kept = [
-            None if self.inputs._fields[i] in free else inputs[i] for i in self.tensors
-        ]
-        ctx.save_for_backward(*output, *kept)
+        kept = self.kept[self._backend(inputs)]
+        ctx.save_for_backward(
+            *output, *[None if i is None else inputs[i] for i in kept]
+        )
 
     def differentiate(
         self, backward: Callable[..., Any], ctx: Any, *results: Any
@@ -138,15 +150,15 @@ class Operation:
             return backward(saved, inputs[first:middle], inputs[last:-1], inputs[-1])
 
     def _backend(self, inputs: Sequence[Any]) -> str:
-        if self.backend_at is None:
-            return next(iter(self.backends))
-        # among all inputs, or among the settings, which are the last of them
-        return inputs[self.backend_at - len(self.inputs._fields)]
+        """The one named by all inputs, or by the settings among them."""
+        at = self.backend_at
+        return inputs[at] if at else next(iter(self.backends))
 
     def _find(self, inputs: Sequence[Any], which: int) -> Callable[..., tuple]:
-        module, function = self.backends[self._backend(inputs)][which].split(".")
-        path = f"{__package__}.{module}"
-        return getattr(sys.modules.get(path) or importlib.import_module(path), function)
+        module, _, function = self.backends[self._backend(inputs)][which]
+        home = sys.modules.get(f"{__package__}.{module}")
+        home = home or importlib.import_module(f".{module}", __package__)
+        return getattr(home, function)
 
     # ------------------------------------------------------------ for torch.compile
 

@@ -12,7 +12,6 @@ from raw rows to its gradient.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -188,7 +187,8 @@ def _stream(
     if scale is None:
         scale, factors = 1.0, _stack_scales(scales, x)
     if is_rehearsing():
-        note(replace(plan, keeps_scores=not fused and keeps_scores(x, y, factors)))
+        kept = not fused and keeps_scores(x, y, factors)
+        note(plan._replace(keeps_scores=kept))
     return _operations.log_partitions(
         *(x, None if pairs.symmetric else y, pairs.row_ids, pairs.column_ids),
         *(pairs.low, pairs.high, factors, scale, pairs.longest, columns),

@@ -12,9 +12,8 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -57,8 +56,7 @@ LIVE_TILES = 3  # scores, exponentials and a mask or temporary exist at one time
 ALIGN = 16  # matrix products like sides that are multiples of a vector register
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """A backend, how precisely its tiles are multiplied, and the reason."""
 
     operation: str
@@ -76,6 +74,11 @@ class Plan:
         how = f"{self.backend} ({self.precision}{kept})"
         return f"{self.operation} of {size}: {how}: {self.reason}"
 
+
+PLAIN_UNIT_ROWS = Plan(
+    *("unit_rows", "dense", "exact"),
+    "rows are not of 16 bits on a CUDA device, or too wide",
+)
 
 # ---------------------------------------------------------------- explaining
 
@@ -212,9 +215,9 @@ def _is_plain(x: Tensor) -> bool:
 
 def plan_unit_rows(x: Tensor) -> Plan:
     """Whether 16-bit rows are divided by their length in one kernel."""
-    obstacle = why_not_fused(x.device, x.dtype)
     if x.dtype not in HALVES or not x.is_cuda or x.shape[-1] > WIDEST_UNIT_ROWS:
-        obstacle = "rows are not of 16 bits on a CUDA device, or too wide"
+        return PLAIN_UNIT_ROWS
+    obstacle = why_not_fused(x.device, x.dtype)
     backend = "dense" if obstacle else "triton"
     reason = obstacle or "no float32 copy of the rows is kept"
     return Plan("unit_rows", backend, "exact", reason, tuple(x.shape))

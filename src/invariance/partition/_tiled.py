@@ -19,8 +19,7 @@ for are left out.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,8 +37,7 @@ Sides = tuple[Tensor, Tensor | None]  # of the rows, and of the columns if asked
 Gradients = tuple[Tensor | None, Tensor | None]
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(NamedTuple):
     """Rows, columns, and which pairs of them count.
 
     A pair is left out when its ids are equal, or when its score lies outside the
@@ -94,8 +92,7 @@ def _take_pairs(
     return Pairs(x, x if symmetric else y, *ids, low, high, symmetric, longest)
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """One block of the score matrix, with its rows x and y."""
 
     x: Tensor
@@ -271,7 +268,7 @@ def _put_scale_into_rows(
     else:
         x, y, factors = pairs.x * scale, pairs.y, (scale, 1.0)
     # how long its rows are is asked again
-    pairs = replace(pairs, x=x, y=y, scaled=True, longest=math.inf)
+    pairs = pairs._replace(x=x, y=y, scaled=True, longest=math.inf)
     return pairs, x.new_ones(1), factors
 
 
