@@ -30,7 +30,7 @@ from ._plan import cut, keeps_scores, tile_sides
 # Logits within this need no maximum subtracted: e^50 times a million columns, and
 # e^-50 times a gradient of a millionth, are ordinary float32 numbers.
 MODERATE = 50.0
-# So few are computed again sooner than it is found out whether they could overflow.
+# For so few pairs, checking that no exponential overflows costs more than it saves.
 FEW_PAIRS = 2**12
 
 Sides = tuple[Tensor, Tensor | None]  # of the rows, and of the columns if asked for

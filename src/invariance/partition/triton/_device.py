@@ -31,8 +31,8 @@ FUNCTIONS = {
     "imq": IMQ.value,
     "riesz": RIESZ.value,
 }
-# IDS: how rows of one sample are told. By equal ids, or because they are 0 or `period`
-# rows apart in the matrix (two views of a batch one after the other).
+# IDS: how rows of one sample are recognized. By equal ids, or because they are 0 or
+# `period` rows apart in the matrix (two views of a batch one after the other).
 NO_IDS, EQUAL_IDS, PERIODIC_IDS = (tl.constexpr(code) for code in range(3))
 # LOW, HIGH: whose band of scores it is.
 NO_BAND, ROW_BAND, COLUMN_BAND = (tl.constexpr(code) for code in range(3))

@@ -219,7 +219,7 @@ def _check_names(kernel: Any, given: list[str], expected: list[str]) -> None:
 
 
 def _check_whole(kernel: Any, numbers: Mapping[str, float | int]) -> None:
-    """Make sure that no number becomes part of a variant, which is found without it.
+    """Make sure that no number is part of a variant, which is looked up without it.
 
     A whole number in a place that is specialized on would: a 1 is compiled in.
     """
