@@ -100,6 +100,7 @@ def test_the_default_dtype_is_none_of_its_business():
 @pytest.mark.parametrize("precision", ["half", "exact"])
 def test_wide_gradients_patch_by_patch(precision, monkeypatch):
     """Two patches down and three across, the last of either cut short."""
+    # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _wide
 
     monkeypatch.setattr(_wide, "PATCH_ROWS", 128)
@@ -160,6 +161,7 @@ def test_float64_rows_are_refused_with_advice():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_unit_rows_and_their_gradient(dtype):
+    # private: the public name takes 16-bit rows on a device alone
     from invariance.partition._operations import unit_rows
 
     x = (3 * unit(N, 20)).to(dtype)

@@ -31,6 +31,7 @@ LOSSES = {
 @pytest.fixture(autouse=True)
 def always_fused(monkeypatch):
     """Small batches too: what is tested here are the kernels."""
+    # private: the table of crossovers
     from invariance.partition import _plan
 
     monkeypatch.setattr(_plan, "FUSED_FROM", {2**31: 0})

@@ -94,6 +94,7 @@ def test_other_widths(name, d):
 
 @pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
 def test_many_wide_rows(name, monkeypatch):
+    # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _backward
 
     monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
@@ -101,6 +102,7 @@ def test_many_wide_rows(name, monkeypatch):
 
 
 def test_many_wide_rows_patch_by_patch(monkeypatch):
+    # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _backward, _wide
 
     monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
@@ -112,6 +114,7 @@ def test_many_wide_rows_patch_by_patch(monkeypatch):
 @pytest.mark.parametrize("sides", [(32, 16), (16, 32)])
 def test_half_a_matrix_in_several_goes(sides, monkeypatch):
     """Partial sums over budget, and tiles that the diagonal cuts in the middle."""
+    # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _forward, _launch
 
     config = _launch.Config(*sides, 4, 1)
@@ -141,6 +144,7 @@ def test_half_a_matrix_in_several_goes(sides, monkeypatch):
 )
 def test_classes_of_any_length(labels, d, monkeypatch):
     """In the middle of a block, over its edge, over many blocks."""
+    # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _classes
 
     monkeypatch.setattr(_classes, "BLOCK", 16)
@@ -305,6 +309,7 @@ def test_a_solved_batch_keeps_its_tiny_gradient():
 @pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
 @pytest.mark.parametrize("d", [24, 300])
 def test_a_gradient_of_either_view_alone_is_its_half_of_both(name, d, monkeypatch):
+    # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _backward
 
     monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)

@@ -10,6 +10,8 @@ from tests import reference
 from torch.autograd import grad, gradcheck, gradgradcheck
 
 import invariance as inv
+
+# private: _plan's budgets, so that a small matrix has several tiles
 from invariance.partition import (
     _plan,
     log_partition,
