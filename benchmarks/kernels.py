@@ -3,7 +3,7 @@
     python benchmarks/kernels.py --out results
 
 Needs a CUDA device. ``sweep`` times candidate tile sides, warps and stages of every
-kernel (the best belong into ``partition/_triton/_configs.py``); ``crossover`` times a
+kernel (the best belong into ``partition/triton/_launch.py``); ``crossover`` times a
 kept matrix beside the fused kernels (for ``partition/_plan.py``). Candidates are
 compiled side by side in processes of their own first, since compiling is most of it.
 """
@@ -94,40 +94,42 @@ def unit(n: int, d: int) -> torch.Tensor:
 
 def prepared(kernel: str, d: int, exact: bool, n: int = ROWS) -> Callable[[], object]:
     """One launch of a kernel on two views of n / 2 samples, as a loss makes it."""
-    from invariance.partition import _triton
-    from invariance.partition._triton import _forward, _weighing
+    from invariance.partition.triton import _device, _forward, _problem, _weights
+    from invariance.partition.triton._backward import compute_gradients
 
-    tiles, _ = _triton.round_to_tiles(unit(n, d), exact)
+    tiles, _ = _problem.round_to_tiles(unit(n, d), exact)
     state = torch.ones(8, device="cuda")
     scales = torch.full((1,), 10.0, device="cuda")
-    how = {"period": n // 2, "safe": True}
-    problem = _triton.Problem(tiles, tiles, state, n, n, d, **how)
+    form = _problem.Form(
+        *(n, n, d),
+        exact=exact,
+        device=tiles.device,
+        symmetric=True,
+        ids=_device.PERIODIC_IDS.value,
+        period=n // 2,
+        safe=True,
+    )
+    problem = _problem.Problem(form, tiles, tiles, state)
     if kernel != "gradient":
-        least = {"triangle": 0, "sums": 2**40, "columns": 0}[kernel]
-
-        def sums() -> object:
-            _forward.TRIANGLE_FROM["cuda"] = least
-            return _forward.sums(problem, scales, kernel == "columns")
-
-        return sums
+        _forward.TRIANGLE_FROM["cuda"] = {"sums": 2**40}.get(kernel, 0)
+        return lambda: _forward.sums(problem, scales, kernel == "columns")
     shared = torch.full((1, n), 1e-3, device="cuda")
-    side = _weighing.Side(shared, shared, shared)
-    weights = _weighing.Weights(scales, side, side, scales, scales)
-    if problem.shape.wide:
-        return lambda: _triton.wide_gradients(problem, weights, True, True)
-    return lambda: _triton.row_gradient(problem, weights)
+    side = _weights.Side(shared, shared, shared)
+    weights = _weights.Weights(_weights.Kind(), scales, side, side, scales, scales)
+    wide = form.layout.wide  # then both sides' gradients come from one set of weights
+    return lambda: compute_gradients(problem, weights, True, wide)
 
 
 def run_job(job: Job, seconds: float) -> dict:
-    from invariance.partition._triton import _configs
+    from invariance.partition.triton import _launch
 
     kernel, d, exact, config = job
-    table = _configs.TABLE["triangle" if kernel == "columns" else kernel, exact]
+    table = _launch.TABLE["triangle" if kernel == "columns" else kernel, exact]
     # a width of its own, or that of rows too wide to be held
     key, most = (d, 0) if d <= 272 else (0, 2)
     before = table.get(key)
-    table[key] = _configs.Config(*config)
-    _configs.configs_changed()
+    table[key] = _launch.Config(*config)
+    _launch.forget_launches()
     try:
         ms = median_ms(prepared(kernel, d, exact), seconds)
     except Exception as error:  # a candidate may need more than the device has
@@ -143,11 +145,11 @@ def run_job(job: Job, seconds: float) -> dict:
 
 def registers(kernel: str, d: int) -> dict:
     """Registers and spilled bytes of what was compiled last."""
-    from invariance.partition._triton import _launch
+    from invariance.partition.triton import _launch
 
     wide = d > 272 and kernel == "gradient"
     name = {True: "write_weights", False: "sum_rows"}[wide]
-    name = "gradient" if kernel == "gradient" and not wide else name
+    name = "row_gradient_kernel" if kernel == "gradient" and not wide else name
     try:
         last = [k for k in _launch._compiled.values() if k.name == name][-1]
         return {"registers": (last.n_regs, last.n_spills)}
@@ -183,17 +185,16 @@ def line(row: dict) -> str:
 @contextmanager
 def only(backend: str) -> Iterator[None]:
     """Have "auto" mean one backend whatever the size, and two views go through it."""
-    from invariance.objectives import _contrast
     from invariance.partition import _plan
 
-    table, fused = _plan.FUSED_FROM, _contrast.fused_loss
+    before = _plan.FUSED_FROM, _plan.SAFE_SCALE
     _plan.FUSED_FROM = {2**31: 0 if backend == "triton" else 2**62}
     if backend == "blockwise":
-        _contrast.fused_loss = lambda *args, **how: None
+        _plan.SAFE_SCALE = 0.0  # no scale is safe: no loss is one operation
     try:
         yield
     finally:
-        _plan.FUSED_FROM, _contrast.fused_loss = table, fused
+        _plan.FUSED_FROM, _plan.SAFE_SCALE = before
 
 
 def crossover() -> list[dict]:

@@ -135,13 +135,14 @@ def small() -> list[dict]:
 
 def launches() -> list[dict]:
     """What starting kernels costs: by our way, by Triton's, and forward alone."""
-    from invariance.partition._triton import _launch
+    from invariance.partition.triton import _launch
 
     u, v = views(512, 128, torch.bfloat16)
     rows = []
     for name, direct in (("ours", True), ("Triton's", False)):
         _launch.DIRECT = direct
         _launch._compiled.clear()
+        _launch.forget_launches()
         for what, call in (
             ("forward and backward", lambda: step(inv.nt_xent, u, v)),
             ("forward", lambda: inv.nt_xent(u, v)),

@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 # Where each public name lives.
 _HOMES = {
     "errors": ("InvarianceError",),
-    "partition": ("log_partition",),
+    "partition": ("gather", "log_partition"),
     "objectives": (
         "OBJECTIVES",
         "AlignUniform",
@@ -129,7 +129,9 @@ def __getattr__(name: str) -> Any:
         near = difflib.get_close_matches(name, __all__, n=1)
         hint = f". Did you mean {near[0]!r}?" if near else ""
         raise AttributeError(f"module 'invariance' has no attribute {name!r}{hint}")
-    return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value  # the next use does not come here
+    return value
 
 
 def __dir__() -> list[str]:

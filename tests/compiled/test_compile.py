@@ -57,8 +57,9 @@ def test_operators_pass_pytorchs_own_checks():
     scales = torch.tensor([1.0, 2.0])
     torch.library.opcheck(
         torch.ops.invariance.log_partitions.default,
-        (x, y, *ids, None, None, scales, 1.0, torch.inf, False, True),
+        (x, y, *ids, None, None, scales, 1.0, torch.inf, True, "blockwise", True),
     )
     torch.library.opcheck(
-        torch.ops.invariance.row_sums.default, (x, y, *ids, False, "softplus", 0.0, 0.0)
+        torch.ops.invariance.row_sums.default,
+        (x, y, *ids, "softplus", 0.0, 0.0, "blockwise", True),
     )

@@ -10,7 +10,7 @@ import invariance as inv
 from invariance.diagnostics import mutual_information_bound
 
 # the size of a tile is nobody's setting
-from invariance.partition import _planner
+from invariance.partition import _plan
 
 from .cases import CASES, Case
 
@@ -214,8 +214,8 @@ def test_low_temperatures_stay_finite(case: Case, temperature, dtype):
 def test_the_size_of_a_tile_changes_nothing(case: Case, n, d, monkeypatch):
     inputs = case.inputs(n, d)
     whole = value_and_gradients(case.function(), inputs)
-    monkeypatch.setattr(_planner, "CPU_TILE_BYTES", 30_000)
-    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", 0)
+    monkeypatch.setattr(_plan, "CPU_TILE_BYTES", 30_000)
+    monkeypatch.setattr(_plan, "CPU_KEPT_BYTES", 0)
     tiled = value_and_gradients(case.function(), inputs)
     assert_same(tiled, whole, rtol=1e-9, atol=1e-9)
 

@@ -100,7 +100,8 @@ def test_the_default_dtype_is_none_of_its_business():
 @pytest.mark.parametrize("precision", ["half", "exact"])
 def test_wide_gradients_patch_by_patch(precision, monkeypatch):
     """Two patches down and three across, the last of either cut short."""
-    from invariance.partition._triton import _wide
+    # private: budgets and tiles that would need a large batch
+    from invariance.partition.triton import _wide
 
     monkeypatch.setattr(_wide, "PATCH_ROWS", 128)
     monkeypatch.setattr(_wide, "WEIGHT_BYTES", 2 * 128 * 256)
@@ -160,12 +161,13 @@ def test_float64_rows_are_refused_with_advice():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_unit_rows_and_their_gradient(dtype):
-    from invariance.partition._unit_rows import unit_rows_operator
+    # private: the public name takes 16-bit rows on a device alone
+    from invariance.partition._operations import unit_rows
 
     x = (3 * unit(N, 20)).to(dtype)
     x[5] = 0
     x.requires_grad_()
-    z, _ = unit_rows_operator(x, 1e-12)
+    (z,) = unit_rows(x, 1e-12)
     exact = x.detach().double().requires_grad_()
     length = exact.norm(dim=1, keepdim=True)
     want = exact / length.where(length > 1e-12, 1.0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import invariance as inv
-from invariance.partition import explain, fused_loss, log_partition
+from invariance.partition import explain, log_partition
 
 from .cases import INTERPRETED
 
@@ -31,6 +31,7 @@ LOSSES = {
 @pytest.fixture(autouse=True)
 def always_fused(monkeypatch):
     """Small batches too: what is tested here are the kernels."""
+    # private: the table of crossovers
     from invariance.partition import _plan
 
     monkeypatch.setattr(_plan, "FUSED_FROM", {2**31: 0})
@@ -81,8 +82,8 @@ def test_float32_follows_pytorchs_own_setting(setting):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(setting)
     try:
-        plan = explain(4096, 4096, 128, device="cuda")
         u, v = views(700, 128, torch.float32)
+        (plan,) = explain(inv.nt_xent, u, v)
         got = value_and_gradients(inv.nt_xent, u, v)
     finally:
         torch.set_float32_matmul_precision(before)
@@ -98,8 +99,9 @@ def test_float32_follows_pytorchs_own_setting(setting):
 
 def test_autocast_multiplies_in_16_bits():
     with torch.autocast("cuda", dtype=torch.bfloat16):
-        assert explain(4096, 4096, 128, device="cuda").precision == "half"
         u, v = views(700, 128, torch.float32)
+        (plan,) = explain(inv.info_nce, u, v)
+        assert plan.precision == "half"
         got = value_and_gradients(inv.info_nce, u, v)
     assert got[0].dtype == torch.float32
     want = value_and_gradients(inv.info_nce, *(x.double() for x in (u, v)))
@@ -117,38 +119,6 @@ def test_a_hundred_repetitions_agree_in_every_bit(name, d):
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
-def spread(u, v):
-    """The part of SupCon that is one operation, with anchors that weigh differently."""
-    anchors = torch.linspace(0, 1, 2 * len(u), device=u.device)
-    how = {"scale": 10.0, "negatives": "others", "log_count": 5.0}
-    return fused_loss(u, v, "spread", anchors=anchors, precision="auto", **how)
-
-
-@pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel", "debiased", "spread"])
-def test_launches_repeated_from_a_tape_give_the_same(name, monkeypatch):
-    """For other inputs, other sizes, unaligned rows, and one view twice."""
-    from invariance.partition._triton import _pair_loss, _tape
-
-    loss = LOSSES.get(name, spread)
-    tapes = _tape.Tapes(_pair_loss._compute, most=8)
-    batches = [views(n, 128, torch.float16, seed) for n in (300, 77) for seed in (0, 1)]
-    z = torch.randn(2 * 77 * 128 + 1, device="cuda", dtype=torch.float16)
-    odd = z[1:].view(2, 77, 128).requires_grad_().unbind()  # no longer at a multiple
-    same = views(300, 128, torch.float16)[0]
-    batches += [odd, [same, same], *batches]
-    monkeypatch.setattr(_pair_loss, "_recorded", _pair_loss._compute)
-    want = [value_and_gradients(loss, *pair) for pair in batches]
-    monkeypatch.setattr(_pair_loss, "_recorded", tapes)
-    for _ in range(3):
-        for pair, expected in zip(batches, want, strict=True):
-            got = value_and_gradients(loss, *pair)
-            assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
-            with torch.no_grad():
-                assert torch.equal(loss(*pair), expected[0])
-    # three shapes or alignments, with gradients and without; one view twice is none
-    assert sum(tape is not None for tape in tapes.known.values()) == 6
-
-
 def test_a_repeated_pull_is_that_of_the_labels_it_is_given():
     z = torch.cat(views(777, 200, torch.float16)).detach()
     for step in range(6):
@@ -156,22 +126,6 @@ def test_a_repeated_pull_is_that_of_the_labels_it_is_given():
         labels = labels.to((torch.int64, torch.int32)[step % 2])
         got, want = inv.sup_con(z, labels), inv.sup_con(z.double(), labels)
         torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-4)
-
-
-def test_few_recordings_are_kept(monkeypatch):
-    from invariance.partition._triton import _pair_loss, _tape
-
-    tapes = _tape.Tapes(_pair_loss._compute, most=3)
-    monkeypatch.setattr(_pair_loss, "_recorded", tapes)
-    for n in range(20, 30):
-        pair = views(n, 64, torch.float16)
-        values = [inv.nt_xent(*pair).detach() for _ in range(3)]
-        assert values[0] == values[1] == values[2]
-    assert len(tapes.known) == len(tapes.seen) == 3
-    for step in range(10):  # a temperature that never comes again is not recorded
-        inv.nt_xent(*pair, temperature=0.5 + step / 100)
-    assert len(tapes.known) == len(tapes.seen) == 3
-    assert next(reversed(tapes.known))[0] == pair[0].shape
 
 
 @pytest.mark.parametrize(("name", "d"), [("nt_xent", 128), ("info_nce", 512)])

@@ -23,13 +23,14 @@ def sup_con(u, v):
 
 
 @pytest.fixture(autouse=True)
-def nothing_recorded():
-    """Launches of another test, perhaps with other tiles, are not repeated in this."""
-    from invariance.partition._triton._tape import forget_tapes
+def fresh_launches():
+    """Those of another test, perhaps with other tiles, are not used in this."""
+    # private: tests change budgets that launches were planned by
+    from invariance.partition.triton._launch import forget_launches
 
-    forget_tapes()
+    forget_launches()
     yield
-    forget_tapes()
+    forget_launches()
 
 
 LOSSES = {
@@ -93,14 +94,16 @@ def test_other_widths(name, d):
 
 @pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
 def test_many_wide_rows(name, monkeypatch):
-    from invariance.partition._triton import _backward
+    # private: budgets and tiles that would need a large batch
+    from invariance.partition.triton import _backward
 
     monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
     assert_as_in_float64(LOSSES[name], *views(300), 5e-6)
 
 
 def test_many_wide_rows_patch_by_patch(monkeypatch):
-    from invariance.partition._triton import _backward, _wide
+    # private: budgets and tiles that would need a large batch
+    from invariance.partition.triton import _backward, _wide
 
     monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
     monkeypatch.setattr(_wide, "PATCH_ROWS", 128)
@@ -111,10 +114,11 @@ def test_many_wide_rows_patch_by_patch(monkeypatch):
 @pytest.mark.parametrize("sides", [(32, 16), (16, 32)])
 def test_half_a_matrix_in_several_goes(sides, monkeypatch):
     """Partial sums over budget, and tiles that the diagonal cuts in the middle."""
-    from invariance.partition._triton import _configs, _forward
+    # private: budgets and tiles that would need a large batch
+    from invariance.partition.triton import _forward, _launch
 
-    config = _configs.Config(*sides, 4, 1)
-    monkeypatch.setattr(_forward, "config_for", lambda *_: config)
+    config = _launch.Config(*sides, 4, 1)
+    monkeypatch.setattr(_forward, "choose_config", lambda *_: config)
     monkeypatch.setattr(_forward, "TRIANGLE_FROM", {"cpu": 0, "cuda": 0})
     monkeypatch.setattr(_forward, "_rows_at_once", lambda *_: sides[0])
     u, v = views(24)
@@ -140,7 +144,8 @@ def test_half_a_matrix_in_several_goes(sides, monkeypatch):
 )
 def test_classes_of_any_length(labels, d, monkeypatch):
     """In the middle of a block, over its edge, over many blocks."""
-    from invariance.partition._triton import _classes
+    # private: budgets and tiles that would need a large batch
+    from invariance.partition.triton import _classes
 
     monkeypatch.setattr(_classes, "BLOCK", 16)
     monkeypatch.setattr(_classes, "AT_ONCE", 2)
@@ -304,7 +309,8 @@ def test_a_solved_batch_keeps_its_tiny_gradient():
 @pytest.mark.parametrize("name", ["nt_xent", "info_nce", "dhel"])
 @pytest.mark.parametrize("d", [24, 300])
 def test_a_gradient_of_either_view_alone_is_its_half_of_both(name, d, monkeypatch):
-    from invariance.partition._triton import _backward
+    # private: budgets and tiles that would need a large batch
+    from invariance.partition.triton import _backward
 
     monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
     u, v = views(d)

@@ -1,18 +1,19 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
-from ._class_pull import class_pull
-from ._elementwise import FUNCTIONS, SAME_POINT
+from ._functions import FUNCTIONS, SAME_POINT
 from ._layout import ZERO_LENGTH
-from ._log_partition import (
+from ._partition import (
+    class_pull,
+    fused_loss,
+    fused_unit_rows,
     log_partition,
     log_partitions,
     row_sums,
+    suits_fused_loss,
     two_sided_log_partition,
 )
-from ._pair_loss import fused_loss, suits_fused_loss
 from ._plan import BACKENDS, PRECISIONS, Plan, explain
-from ._ranks import from_first_process, gather_rows
-from ._unit_rows import fused_unit_rows
+from ._processes import from_first_process, gather, gather_rows
 
 __all__ = [
     "BACKENDS",
@@ -26,6 +27,7 @@ __all__ = [
     "from_first_process",
     "fused_loss",
     "fused_unit_rows",
+    "gather",
     "gather_rows",
     "log_partition",
     "log_partitions",

@@ -6,11 +6,11 @@ Holds the whole n x m matrix. Autograd differentiates it, twice if asked.
 import torch
 from torch import Tensor
 
-from ._tiles import Pairs
+from ._tiled import Pairs
 
 
 def log_partitions(pairs: Pairs, scales: Tensor) -> Tensor:
-    """Row log-partitions, one line a scale: (k, n)."""
+    """Row log-partitions, one line per scale: (k, n)."""
     scores = pairs.x @ pairs.y.T
     logits = scales[:, None, None] * scores
     excluded = torch.zeros_like(scores, dtype=torch.bool)

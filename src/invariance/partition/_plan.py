@@ -1,21 +1,24 @@
-"""Which backend computes a log-partition, and why: ``explain`` says it in words.
+"""Every choice of how a computation runs, and ``explain``, which says them in words.
 
-On a CPU the tiles of ``_blockwise``; on a CUDA device the fused kernels, except where
-a small matrix is cheaper kept whole (a loss of two views, which ``_pair_loss`` takes
-from raw rows to its gradient, is fused at any size). The crossovers were measured once
+On a CPU pairs are visited tile by tile; on a CUDA device by the fused kernels, except
+where a small matrix is cheaper kept whole. A loss of two views, which the kernels take
+from raw rows to its gradient, is fused at any size. The crossovers were measured once
 (H200) and are shipped as a table: a choice at run time would cost time and could
 differ.
 """
 
 import importlib.util
+import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
-from ..errors import SettingError, choose
+from ..errors import SettingError, choose, unknown
 
 BACKENDS = {
     "dense": "the whole score matrix at once: the readable reference",
@@ -34,52 +37,214 @@ HALVES = (torch.float16, torch.bfloat16)
 # row: the first width that is wide enough counts.
 FUSED_FROM = {128: 2**22, 256: 2**22, 2**31: 2**23}
 
+# A loss of two views. Unit rows and a scale up to this: every sum of terms is an
+# ordinary float32 number, and so is a weight divided by it.
+SAFE_SCALE = 42.0
+WIDEST_LOSS, WIDEST_UNIT_ROWS = 4096, 16384
+MOST_SCALES = {"all": 2, "others": 2, "cross": 1, "within": 1}
+# Kinds whose formula has the scale in it besides the logits: it must be a number.
+FIXED_SCALE = ("debiased", "kernel")
 
-@dataclass(frozen=True)
-class Plan:
+# A tile of the score matrix is the only thing whose size is not linear in the batch,
+# so its size is what a memory budget buys: on a CPU a few megabytes, to stay in the
+# cache, on an accelerator enough to keep it busy.
+CPU_TILE_BYTES = 2**20
+DEVICE_TILE_BYTES = 256 * 2**20
+CPU_KEPT_BYTES = 4 * 2**20
+DEVICE_KEPT_BYTES = 64 * 2**20
+LIVE_TILES = 3  # scores, exponentials and a mask or temporary exist at one time
+ALIGN = 16  # matrix products like sides that are multiples of a vector register
+
+
+class Plan(NamedTuple):
     """A backend, how precisely its tiles are multiplied, and the reason."""
 
+    operation: str
     backend: str
     precision: str
     reason: str
+    shape: tuple[int, ...] = ()
+    """Rows, columns and width of a score matrix, or the shape of rows."""
+    keeps_scores: bool = False
+    """Whether the matrix stays in memory for the backward pass."""
 
     def __str__(self) -> str:
-        return f"{self.backend} ({self.precision}): {self.reason}"
+        size = " x ".join(str(side) for side in self.shape)
+        kept = ", scores kept" if self.keeps_scores else ""
+        how = f"{self.backend} ({self.precision}{kept})"
+        return f"{self.operation} of {size}: {how}: {self.reason}"
 
 
-def explain(
-    n: int,
-    m: int,
-    d: int,
-    *,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
-    precision: str = "auto",
-) -> Plan:
-    """What ``backend="auto"`` does with n rows and m columns of width d, and why.
+PLAIN_UNIT_ROWS = Plan(
+    *("unit_rows", "dense", "exact"),
+    "rows are not of 16 bits on a CUDA device, or too wide",
+)
 
-    >>> print(explain(512, 512, 128))
-    blockwise (exact): fused kernels need a CUDA device, and rows are on cpu
+# ---------------------------------------------------------------- explaining
+
+
+class _Rehearsal(threading.local):
+    plans: list[Plan] | None = None
+
+
+_rehearsal = _Rehearsal()
+
+
+def explain(call: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Plan, ...]:
+    """What a call would run, in order, and why.
+
+    The call is rehearsed: it takes its decisions as ever, on the tensors it is given,
+    but sums over no pairs (results are zeros). Any function will do that uses
+    ``log_partition`` and the like, an objective's or one's own.
+
+    >>> u, v = torch.randn(2, 512, 128)
+    >>> import invariance as inv
+    >>> for plan in explain(inv.dcl, u, v, temperature=0.1):
+    ...     print(plan)
+    log_partition of 1024 x 1024 x 128: blockwise (exact, scores kept): fused kernels \
+need a CUDA device, and rows are on cpu
     """
-    obstacle = why_not_fused(torch.device(device), dtype)
+    before, _rehearsal.plans = _rehearsal.plans, []
+    try:
+        with torch.no_grad():
+            call(*args, **settings)
+        return tuple(_rehearsal.plans)
+    finally:
+        _rehearsal.plans = before
+
+
+def is_rehearsing() -> bool:
+    """Whether an operation is to be noted and not computed."""
+    return not torch.compiler.is_compiling() and _rehearsal.plans is not None
+
+
+def note(plan: Plan) -> None:
+    """Tell ``explain``, if it is asking, what is about to run."""
+    if is_rehearsing():
+        assert _rehearsal.plans is not None
+        _rehearsal.plans.append(plan)
+
+
+# ---------------------------------------------------------------- backends
+
+
+def plan_pairs(
+    operation: str,
+    x: Tensor,
+    y: Tensor,
+    *,
+    backend: str,
+    precision: str,
+    steep: bool = False,
+) -> Plan:
+    """How a sum over the pairs of x and y runs: as asked, or as suits the rows.
+
+    ``steep`` functions have slopes beyond a 16-bit weight's range.
+    """
+    (n, d), m, dtype, device = x.shape, y.shape[0], x.dtype, x.device
+    shape = (n, m, d)
+    if dtype != y.dtype:
+        dtype = torch.promote_types(dtype, y.dtype)
+    if backend != "auto":
+        choose(BACKENDS, backend, "backend")
+        obstacle = why_not_fused(device, dtype) if backend == "triton" else ""
+        if obstacle:
+            raise SettingError(
+                f"backend='triton' cannot be used here: {obstacle}. Leave "
+                "backend='auto'."
+            )
+        backend = "blockwise" if steep else backend
+        fused = backend == "triton"
+        precision = resolve_precision(precision, dtype, device) if fused else "exact"
+        return Plan(operation, backend, precision, "asked for", shape)
+    obstacle = why_not_fused(device, dtype)
+    if not n or not m:
+        obstacle = "there are no pairs"
+    elif steep:
+        obstacle = "the function is too steep for weights in 16 bits"
     if obstacle:
-        return Plan("blockwise", "exact", obstacle)
-    precision = resolve(precision, dtype, torch.device(device))
+        return Plan(operation, "blockwise", "exact", obstacle, shape)
+    precision = resolve_precision(precision, dtype, device)
     least = next(pairs for width, pairs in FUSED_FROM.items() if d <= width)
     if n * m < least:
         reason = f"{n} x {m} scores are few: fused kernels win from {least:,} on"
-        return Plan("blockwise", "exact", reason)
-    return Plan("triton", precision, f"{n} x {m} scores, from {least:,} on")
+        return Plan(operation, "blockwise", "exact", reason, shape)
+    reason = f"{n} x {m} scores, from {least:,} on"
+    return Plan(operation, "triton", precision, reason, shape)
 
 
-def resolve(precision: str, dtype: torch.dtype, device: torch.device) -> str:
+def plan_loss(
+    u: Tensor,
+    v: Tensor,
+    *,
+    kind: str,
+    scale: float | int | Tensor,
+    negatives: str,
+    powers: Sequence[float | int],
+    precision: str,
+    largest_scale: float | int | None,
+) -> Plan:
+    """Whether a loss of two views runs as one fused operation; else "blockwise"."""
+    obstacle = why_not_fused(u.device, u.dtype)
+    if not obstacle:
+        largest = largest_scale if isinstance(scale, Tensor) else scale
+        fixed = isinstance(scale, Tensor) and kind in FIXED_SCALE
+        if largest is None or fixed:
+            obstacle = "the scale is a tensor, and what it cannot exceed is not known"
+        else:
+            reach = abs(largest) * max([1.0, *[abs(power) for power in powers]])
+            if not 0 < reach <= SAFE_SCALE:
+                obstacle = f"logits up to {reach:.3g} are beyond {SAFE_SCALE:g}"
+    if not obstacle and len(powers) > MOST_SCALES[negatives]:
+        obstacle = f"there are {len(powers)} log-partitions per anchor"
+    if not obstacle and not (u.dtype == v.dtype and _is_plain(u) and _is_plain(v)):
+        obstacle = "the views are of two types, or no plain tensors"
+    if not obstacle and u.shape[1] > WIDEST_LOSS:
+        obstacle = f"rows are wider than {WIDEST_LOSS}"
+    if obstacle:
+        return Plan("pair_loss", "blockwise", "exact", obstacle)
+    precision = resolve_precision(precision, u.dtype, u.device)
+    reason = "two views, from raw rows to their gradient"
+    return Plan("pair_loss", "triton", precision, reason, tuple(u.shape))
+
+
+def _is_plain(x: Tensor) -> bool:
+    """Whether rows have memory of their own; a subclass may be spread over devices."""
+    return torch.compiler.is_compiling() or type(x) in (Tensor, torch.nn.Parameter)
+
+
+def plan_unit_rows(x: Tensor) -> Plan:
+    """Whether 16-bit rows are divided by their length in one kernel."""
+    if x.dtype not in HALVES or not x.is_cuda or x.shape[-1] > WIDEST_UNIT_ROWS:
+        return PLAIN_UNIT_ROWS
+    obstacle = why_not_fused(x.device, x.dtype)
+    backend = "dense" if obstacle else "triton"
+    reason = obstacle or "no float32 copy of the rows is kept"
+    return Plan("unit_rows", backend, "exact", reason, tuple(x.shape))
+
+
+def resolve_precision(precision: str, dtype: torch.dtype, device: torch.device) -> str:
     """What precision "auto" stands for."""
-    choose(PRECISIONS, precision, "precision")
+    if precision not in PRECISIONS:
+        raise SettingError(unknown("precision", precision, PRECISIONS))
     if precision != "auto":
         return precision
     if dtype in HALVES or torch.is_autocast_enabled(device.type):
         return "half"
     return "exact" if _float32_is_float32() else "half"
+
+
+def why_not_fused(device: torch.device, dtype: torch.dtype) -> str:
+    """Why the fused kernels cannot run, or nothing if they can."""
+    if dtype == torch.float64:
+        return "fused kernels compute in float32, and rows are float64"
+    if device.type != "cuda" and not (device.type == "cpu" and _interpreting()):
+        return f"fused kernels need a CUDA device, and rows are on {device.type}"
+    if not _has_triton():
+        return "fused kernels need Triton, which is not installed"
+    if device.type == "cuda" and not _device_is_able():
+        return "fused kernels need an NVIDIA device of compute capability 8.0 or more"
+    return ""
 
 
 def _constant(function: Callable[[], bool]) -> Callable[[], bool]:
@@ -96,7 +261,7 @@ def _float32_is_float32() -> bool:
 
 @_constant
 def _has_triton() -> bool:
-    return _found("triton")
+    return _is_installed("triton")
 
 
 @_constant
@@ -113,7 +278,7 @@ def _device_is_able() -> bool:
 
 
 @cache
-def _found(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
@@ -127,23 +292,42 @@ def _capability() -> tuple[int, ...]:
     return torch.cuda.get_device_capability() if torch.version.cuda else ()
 
 
-def why_not_fused(device: torch.device, dtype: torch.dtype) -> str:
-    """Why the fused kernels cannot run, or nothing if they can."""
-    if dtype == torch.float64:
-        return "fused kernels compute in float32, and rows are float64"
-    if device.type != "cuda" and not (device.type == "cpu" and _interpreting()):
-        return f"fused kernels need a CUDA device, and rows are on {device.type}"
-    if not _has_triton():
-        return "fused kernels need Triton, which is not installed"
-    if device.type == "cuda" and not _device_is_able():
-        return "fused kernels need an NVIDIA device of compute capability 8.0 or more"
-    return ""
+# ---------------------------------------------------------------- tiles
 
 
-def check_fused(device: torch.device, dtype: torch.dtype) -> None:
-    """Raise if the fused kernels were asked for and cannot run."""
-    obstacle = why_not_fused(device, dtype)
-    if obstacle:
-        raise SettingError(
-            f"backend='triton' cannot be used here: {obstacle}. Leave backend='auto'."
-        )
+def keeps_scores(x: Tensor, y: Tensor, scales: Tensor | None) -> bool:
+    """Whether scores are kept for the backward pass: few, at one known scale."""
+    if scales is not None:
+        return False
+    most = CPU_KEPT_BYTES if x.device.type == "cpu" else DEVICE_KEPT_BYTES
+    return x.shape[0] * y.shape[0] * x.element_size() <= most
+
+
+def tile_sides(n: int, m: int, itemsize: int, device: torch.device) -> tuple[int, int]:
+    """Rows and columns of a tile, such that all live tiles fit the byte budget.
+
+    >>> tile_sides(100_000, 100_000, 4, torch.device("cpu"))
+    (288, 288)
+    >>> tile_sides(256, 1_281_167, 4, torch.device("cpu"))
+    (256, 336)
+    """
+    budget = CPU_TILE_BYTES if device.type == "cpu" else DEVICE_TILE_BYTES
+    elements = max(budget // (itemsize * LIVE_TILES), 1)
+    rows = _even_side(n, math.isqrt(elements))
+    columns = _even_side(m, elements // rows)
+    return _even_side(n, elements // columns), columns
+
+
+def _even_side(length: int, most: int) -> int:
+    """Split ``length`` into equal parts of at most about ``most``; a part's length."""
+    if length <= most:
+        return max(length, 1)
+    most = max(most // ALIGN * ALIGN, 1)
+    part = math.ceil(length / math.ceil(length / most))
+    return min(math.ceil(part / ALIGN) * ALIGN, most)
+
+
+def cut(length: int, side: int) -> Iterator[slice]:
+    """Cut ``range(length)`` into slices of ``side``, the last one shorter."""
+    for start in range(0, length, side):
+        yield slice(start, min(start + side, length))

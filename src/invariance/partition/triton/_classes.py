@@ -5,18 +5,16 @@ it is added up where it is needed; one that goes on is left by every block as a 
 its edge, and its first block adds these up. So no two programs add to one number.
 """
 
-from typing import no_type_check
+from typing import Any, NamedTuple, no_type_check
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from .._layout import SMALLEST, ZERO_LENGTH, power_of_two
-from ._launch import launch
-from ._lengths import unit_rows
-from ._settle import ADD_BLOCK, add_up
-from ._tape import Tapes
+from ._launch import Launch, kept_by_shape
+from ._pair_loss import make_add_up
+from ._problem import divide_by_lengths, new_float32
 
 BLOCK, WIDEST_PART, AT_ONCE = 64, 64, 32
 
@@ -25,21 +23,21 @@ BLOCK, WIDEST_PART, AT_ONCE = 64, 64, 32
 @no_type_check
 def count_below(ordered, label, n, bits, EQUAL: tl.constexpr):
     """How many of n ordered labels are less than a label; or, EQUAL, no greater."""
-    found = (label * 0).to(tl.int32)
+    count = (label * 0).to(tl.int32)
     for i in range(0, bits):
-        probe = found + (1 << (bits - 1 - i))
-        there = probe <= n
-        value = tl.load(ordered + probe - 1, mask=there, other=0)
+        probe = count + (1 << (bits - 1 - i))
+        valid = probe <= n
+        value = tl.load(ordered + probe - 1, mask=valid, other=0)
         below = value < label
         if EQUAL:
             below = value <= label
-        found = tl.where(there & below, probe, found)
-    return found
+        count = tl.where(valid & below, probe, count)
+    return count
 
 
 @triton.jit
 @no_type_check
-def row_places(order, at, columns, n, D: tl.constexpr):
+def locate_rows(order, at, columns, n, D: tl.constexpr):
     """Which rows are at some places of the order, where they are, and if they are."""
     row = tl.load(order + at, mask=at < n, other=0)
     inside = (at < n)[:, None] & (columns < D)[None, :]
@@ -48,7 +46,7 @@ def row_places(order, at, columns, n, D: tl.constexpr):
 
 @triton.jit(do_not_specialize=["n"])
 @no_type_check
-def edge_sums(
+def sum_edges(
     rows, ordered, order, first, last, n,
     D: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -57,7 +55,7 @@ def edge_sums(
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     at = block * BLOCK + tl.arange(0, BLOCK)
     label = tl.load(ordered + at, mask=at < n, other=0)
-    _, places, inside = row_places(order, at, columns, n, D)
+    _, places, inside = locate_rows(order, at, columns, n, D)
     x = tl.load(rows + places, mask=inside, other=0.0)
     head = tl.load(ordered + block * BLOCK)
     tail = tl.load(ordered + tl.minimum((block + 1) * BLOCK, n) - 1)
@@ -70,11 +68,11 @@ def edge_sums(
 
 @triton.jit(do_not_specialize=["n", "bits"])
 @no_type_check
-def long_sums(
+def sum_long_classes(
     ordered, first, last, total, n, bits,
     D: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr, AT_ONCE: tl.constexpr,
 ):  # fmt: skip
-    """The sum of the class that begins in a block and goes on beyond it, if one is."""
+    """The sum of the class that begins in a block and goes on, if one does."""
     block = tl.program_id(0)
     columns = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     end = tl.minimum((block + 1) * BLOCK, n)
@@ -89,9 +87,9 @@ def long_sums(
         final = (beyond - 1) // BLOCK
         for start in range(block + 1, final + 1, AT_ONCE):
             some = start + tl.arange(0, AT_ONCE)
-            there = (some <= final)[:, None] & (columns < D)[None, :]
+            inside = (some <= final)[:, None] & (columns < D)[None, :]
             at = some.to(tl.int64)[:, None] * D + columns[None, :]
-            more += tl.load(first + at, mask=there, other=0.0)
+            more += tl.load(first + at, mask=inside, other=0.0)
         tl.store(total + here, sums + tl.sum(more, 0), mask=columns < D)
 
 
@@ -108,7 +106,7 @@ def pull_together(
     label = tl.load(ordered + at, mask=at < n, other=0)
     begin = count_below(ordered, label, n, bits, False)
     end = count_below(ordered, label, n, bits, True)
-    row, places, inside = row_places(order, at, columns, n, D)
+    row, places, inside = locate_rows(order, at, columns, n, D)
     x = tl.load(rows + places, mask=inside, other=0.0)
     # places past the last hold zeros, whatever class they seem to be of; products in
     # three parts are a matrix unit's way to float32's accuracy
@@ -127,40 +125,55 @@ def pull_together(
     tl.store(values + block * tl.num_programs(1) + part, value)
 
 
-def class_pull(
-    z: Tensor, labels: Tensor, factor: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradient of unit rows, who has others of its class (1 or 0), and the value.
+class ClassPlan(NamedTuple):
+    """The launches, and over how many blocks of rows and parts of a row."""
+
+    grid: tuple[int, int]
+    sum_edges: Launch
+    sum_long_classes: Launch
+    pull_together: Launch
+    add_up: Launch
+
+
+@kept_by_shape
+def _plan_classes(n: int, d: int, factor: float) -> ClassPlan:
+    width = max(min(power_of_two(d), WIDEST_PART), SMALLEST)
+    grid = (-(-n // BLOCK), -(-d // width))
+    sizes = {"D": d, "BLOCK": BLOCK, "WIDTH": width, "AT_ONCE": AT_ONCE}
+    counts = {"n": n, "bits": n.bit_length()}
+    return ClassPlan(
+        grid,
+        Launch(sum_edges, grid, {"n": n}, sizes),
+        Launch(sum_long_classes, grid, counts, sizes),
+        Launch(pull_together, grid, {**counts, "factor": factor}, sizes),
+        make_add_up(grid[0] * grid[1]),
+    )
+
+
+def class_pull(inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """The operation: a gradient of unit rows, who has others of its class, the value.
 
     The value is a factor times the sum over rows of their mean product with the others
     of their class.
     """
-    ordered, order = labels.long().sort(stable=True)
-    gradient, anchors, value = _recorded((z, ordered, order), factor)
+    z = inputs.z.contiguous()
+    ordered, order = inputs.labels.long().sort(stable=True)
+    (n, d), device = z.shape, z.device
+    plan = _plan_classes(n, d, inputs.factor)
+    rows, _ = divide_by_lengths(z, ZERO_LENGTH)
+    first, last, total = (new_float32(device, plan.grid[0], d) for _ in range(3))
+    plan.sum_edges(rows=rows, ordered=ordered, order=order, first=first, last=last)
+    plan.sum_long_classes(ordered=ordered, first=first, last=last, total=total)
+    gradient, anchors = new_float32(device, n, d), new_float32(device, n)
+    values, value = new_float32(device, *plan.grid), new_float32(device)
+    plan.pull_together(
+        rows=rows,
+        ordered=ordered,
+        order=order,
+        total=total,
+        gradient=gradient,
+        anchors=anchors,
+        values=values,
+    )
+    plan.add_up(parts=values, out=value)
     return gradient, anchors, value
-
-
-def _compute(inputs: tuple[Tensor, ...], factor: float) -> tuple[Tensor, ...]:
-    z, ordered, order = inputs
-    (n, d), bits = z.shape, len(z).bit_length()
-    rows, _ = unit_rows(z, ZERO_LENGTH)
-    width = max(min(power_of_two(d), WIDEST_PART), SMALLEST)
-    blocks, parts = -(-n // BLOCK), -(-d // width)
-    sizes = {"D": d, "BLOCK": BLOCK, "WIDTH": width, "AT_ONCE": AT_ONCE}
-
-    def room(*shape: int) -> Tensor:
-        return torch.empty(shape, dtype=torch.float32, device=z.device)
-
-    first, last, total = (room(blocks, d) for _ in range(3))
-    tensors: tuple[Tensor, ...] = (rows, ordered, order, first, last)
-    launch(edge_sums, (blocks, parts), tensors, (n,), sizes)
-    tensors = (ordered, first, last, total)
-    launch(long_sums, (blocks, parts), tensors, (n, bits), sizes)
-    gradient, anchors, values, value = room(n, d), room(n), room(blocks, parts), room()
-    tensors = (rows, ordered, order, total, gradient, anchors, values)
-    launch(pull_together, (blocks, parts), tensors, (n, bits, factor), sizes)
-    launch(add_up, (1,), (values, value), (values.numel(),), {"BLOCK": ADD_BLOCK})
-    return gradient, anchors, value
-
-
-_recorded = Tapes(_compute)

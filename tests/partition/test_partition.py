@@ -10,8 +10,10 @@ from tests import reference
 from torch.autograd import grad, gradcheck, gradgradcheck
 
 import invariance as inv
+
+# private: _plan's budgets, so that a small matrix has several tiles
 from invariance.partition import (
-    _planner,
+    _plan,
     log_partition,
     log_partitions,
     row_sums,
@@ -62,8 +64,8 @@ def test_blockwise_equals_dense(n, m, d, kinds, tile, kept, scale, learned):
     if "high" in kinds:
         more["high"] = 0.7
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_planner, "CPU_TILE_BYTES", tile)
-        patch.setattr(_planner, "CPU_KEPT_BYTES", kept)
+        patch.setattr(_plan, "CPU_TILE_BYTES", tile)
+        patch.setattr(_plan, "CPU_KEPT_BYTES", kept)
 
         def run(backend):
             settings = {"backend": backend, **more}
@@ -85,8 +87,8 @@ def test_blockwise_equals_dense(n, m, d, kinds, tile, kept, scale, learned):
 @pytest.mark.parametrize("tile", [3000, 10**6])
 @pytest.mark.parametrize("kept", [0, 10**6])
 def test_the_symmetric_case_equals_dense(scale, tile, kept, monkeypatch):
-    monkeypatch.setattr(_planner, "CPU_TILE_BYTES", tile)
-    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", kept)
+    monkeypatch.setattr(_plan, "CPU_TILE_BYTES", tile)
+    monkeypatch.setattr(_plan, "CPU_KEPT_BYTES", kept)
     x, ids = rows(33, 4), torch.arange(33) // 2
     for factor in (scale, torch.tensor(scale, dtype=torch.float64)):
 
@@ -104,8 +106,8 @@ def test_the_symmetric_case_equals_dense(scale, tile, kept, monkeypatch):
 @pytest.mark.parametrize("far", [1.0, 100.0])
 @pytest.mark.parametrize("kept", [0, 10**6])
 def test_rows_and_columns_come_from_one_call(far, kept, monkeypatch):
-    monkeypatch.setattr(_planner, "CPU_TILE_BYTES", 2000)
-    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", kept)
+    monkeypatch.setattr(_plan, "CPU_TILE_BYTES", 2000)
+    monkeypatch.setattr(_plan, "CPU_KEPT_BYTES", kept)
     x, y, ids = rows(21, 4), rows(13, 4, seed=1), torch.arange(21)
     scale = torch.tensor(far, dtype=torch.float64, requires_grad=True)
 
@@ -135,7 +137,7 @@ def test_rows_and_columns_come_from_one_call(far, kept, monkeypatch):
 @pytest.mark.parametrize("kept", [0, 10**6])
 @pytest.mark.parametrize("n", [9, 80])
 def test_a_known_length_changes_nothing(scale, kept, n, monkeypatch):
-    monkeypatch.setattr(_planner, "CPU_KEPT_BYTES", kept)
+    monkeypatch.setattr(_plan, "CPU_KEPT_BYTES", kept)
     x, y, ids = rows(n, 4), rows(n, 4, seed=1), torch.arange(n)
     unit = torch.nn.functional.normalize
 
@@ -249,7 +251,7 @@ def test_memory_is_the_tiles(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "__matmul__", watched)
     x = rows(3000, 8, dtype=torch.float32)
     log_partition(x, x, scale=1.0).sum().backward()
-    assert 0 < widest * 4 * _planner.LIVE_TILES <= _planner.CPU_TILE_BYTES
+    assert 0 < widest * 4 * _plan.LIVE_TILES <= _plan.CPU_TILE_BYTES
 
 
 @pytest.mark.usefixtures("our_errors")
@@ -261,7 +263,7 @@ def test_what_it_refuses():
         log_partition(x.long(), x, scale=1.0)
     with pytest.raises(inv.InvarianceError, match="both row_ids and column_ids"):
         log_partition(x, x, scale=1.0, row_ids=torch.arange(4))
-    with pytest.raises(inv.InvarianceError, match="one entry a column"):
+    with pytest.raises(inv.InvarianceError, match="one entry per column"):
         log_partition(
             x, x, scale=1.0, row_ids=torch.arange(4), column_ids=torch.arange(5)
         )

@@ -4,6 +4,10 @@ $$P_i = \log\sum_{j\text{ allowed for }i} e^{a\,x_i\cdot y_j}$$
 
 A pair is allowed when its ids differ and its score lies in the row's band. A row with
 nothing left has P = -inf and gradient zero. Differentiable in x, y and the scale.
+
+Beside it stand what objectives need that is no log-partition: sums of another function
+of the scores, and, where the fused kernels can take a batch whole, a loss of two views
+from raw rows to its gradient.
 """
 
 import math
@@ -14,10 +18,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError, choose
-from . import _dense, _fused, _operators
-from ._elementwise import FUNCTIONS
-from ._plan import BACKENDS, Plan, check_fused, explain, resolve
-from ._tiles import Pairs
+from . import _dense, _operations
+from ._functions import FUNCTIONS
+from ._plan import (
+    Plan,
+    is_rehearsing,
+    keeps_scores,
+    note,
+    plan_loss,
+    plan_pairs,
+    plan_unit_rows,
+)
+from ._tiled import Pairs
 
 Number = float | int | Tensor
 Band = float | int | Float[Tensor, " n"] | None
@@ -45,14 +57,14 @@ def log_partition(
         row_ids: With ``column_ids``: pairs of equal ids are left out.
         column_ids: See ``row_ids``.
         low: Scores ``x_i . y_j`` (before scaling) below this are left out; a number
-            or one a row.
+            or one per row.
         high: Scores above this are left out.
         backend: "auto", or one of ``invariance.partition.BACKENDS``;
             ``invariance.partition.explain`` says what "auto" does.
         precision: Of the fused GPU kernels, one of ``invariance.partition.PRECISIONS``;
             other backends compute in at least float32 whatever it says.
         longest: What no row of x or y exceeds in length, if that is known: 1 for unit
-            rows. It spares looking whether an exponential could overflow.
+            rows. It saves checking whether an exponential could overflow.
 
     >>> x = torch.eye(3)
     >>> ids = torch.arange(3)
@@ -88,10 +100,11 @@ def log_partitions(
 ) -> Float[Tensor, "k n"]:
     """``log_partition`` at several scales from one pass over the scores."""
     symmetric = x is y and row_ids is column_ids and low is None and high is None
-    pairs = _pairs(x, y, row_ids, column_ids, low, high, symmetric, longest)
-    plan = _plan(backend, precision, x, y)
+    pairs = _make_pairs(x, y, row_ids, column_ids, low, high, symmetric, longest)
+    plan = plan_pairs("log_partition", x, y, backend=backend, precision=precision)
     if plan.backend == "dense":
-        return _dense.log_partitions(pairs, _scales(scales, pairs.x))
+        note(plan)
+        return _dense.log_partitions(pairs, _stack_scales(scales, pairs.x))
     rows, _ = _stream(pairs, scales, plan, columns=False)
     return rows
 
@@ -111,12 +124,14 @@ def two_sided_log_partition(
 
     Both directions of a symmetric InfoNCE or CLIP loss for one set of products.
     """
-    pairs = _pairs(x, y, row_ids, column_ids, None, None, False, longest)
-    plan = _plan(backend, precision, x, y)
+    pairs = _make_pairs(x, y, row_ids, column_ids, None, None, False, longest)
+    name = "two_sided_log_partition"
+    plan = plan_pairs(name, x, y, backend=backend, precision=precision)
     if plan.backend == "dense":
-        factors = _scales([scale], pairs.x)
-        turned = Pairs(pairs.y, pairs.x, pairs.column_ids, pairs.row_ids)
-        both = (_dense.log_partitions(p, factors)[0] for p in (pairs, turned))
+        note(plan)
+        factors = _stack_scales([scale], pairs.x)
+        transposed = Pairs(pairs.y, pairs.x, pairs.column_ids, pairs.row_ids)
+        both = (_dense.log_partitions(p, factors)[0] for p in (pairs, transposed))
         return next(both), next(both)
     rows, columns = _stream(pairs, [scale], plan, columns=True)
     assert columns is not None
@@ -151,34 +166,37 @@ def row_sums(
     choose(FUNCTIONS, function, "function")
     parameter, offset = float(parameter), float(offset)
     symmetric = x is y and row_ids is column_ids
-    pairs = _pairs(x, y, row_ids, column_ids, None, None, symmetric)
-    tensors = (pairs.x, pairs.y, pairs.row_ids, pairs.column_ids)
-    plan = _plan(backend, precision, x, y)
+    pairs = _make_pairs(x, y, row_ids, column_ids, None, None, symmetric)
     # near D = 0 these are steeper than a 16-bit weight can be
     steep = function == "riesz" and parameter > -1
-    if plan.backend == "triton" and not steep:
-        modes = (symmetric, plan.precision == "exact", function, parameter, offset)
-        return _fused.fused_row_sums(*tensors, *modes)[0]
-    return _operators.row_sums(*tensors, symmetric, function, parameter, offset)
+    how = {"backend": backend, "precision": precision}
+    plan = plan_pairs("row_sums", x, y, steep=steep, **how)
+    note(plan)
+    return _operations.row_sums(
+        *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
+        *(function, parameter, offset, plan.backend, plan.precision == "exact"),
+    )[0]
 
 
 def _stream(
     pairs: Pairs, scales: Sequence[Number] | Tensor, plan: Plan, columns: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Call the operation that computes the rows' sums and, if asked, the columns'."""
-    x, y, symmetric = pairs.x, pairs.y, pairs.symmetric
-    masks = (pairs.row_ids, pairs.column_ids, pairs.low, pairs.high)
-    if plan.backend == "triton":
-        modes = (symmetric, columns, plan.precision == "exact")
-        return _fused.fused_log_partitions(x, y, *masks, _scales(scales, x), *modes)
-    scale, factors = _known(scales, pairs), None
+    x, y, fused = pairs.x, pairs.y, plan.backend == "triton"
+    scale, factors = None if fused else _known_scale(scales, pairs), None
     if scale is None:
-        scale, factors = 1.0, _scales(scales, x)
-    how = (factors, scale, pairs.longest, symmetric, columns)
-    return _operators.log_partitions(x, y, *masks, *how)
+        scale, factors = 1.0, _stack_scales(scales, x)
+    if is_rehearsing():
+        kept = not fused and keeps_scores(x, y, factors)
+        note(plan._replace(keeps_scores=kept))
+    return _operations.log_partitions(
+        *(x, None if pairs.symmetric else y, pairs.row_ids, pairs.column_ids),
+        *(pairs.low, pairs.high, factors, scale, pairs.longest, columns),
+        *(plan.backend, plan.precision == "exact"),
+    )
 
 
-def _known(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:
+def _known_scale(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:
     """The one scale, if it can go into rows and products instead of every score.
 
     Bands speak of unscaled scores, and half of a negative scale has no place in x and
@@ -192,23 +210,7 @@ def _known(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:
     return scale if scale > 0 or not pairs.symmetric else None
 
 
-def _plan(backend: str, precision: str, x: Tensor, y: Tensor) -> Plan:
-    """The backend asked for, or the one that suits the rows."""
-    (n, d), m = x.shape, y.shape[0]
-    dtype = x.dtype
-    if dtype != y.dtype:
-        dtype = torch.promote_types(dtype, y.dtype)
-    if backend == "auto" and n and m:
-        return explain(n, m, d, device=x.device, dtype=dtype, precision=precision)
-    if backend == "auto":
-        return Plan("blockwise", "exact", "there are no pairs")
-    choose(BACKENDS, backend, "backend")
-    if backend == "triton":
-        check_fused(x.device, dtype)
-    return Plan(backend, resolve(precision, dtype, x.device), "asked for")
-
-
-def _scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
+def _stack_scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
     """One tensor of the computation's dtype and device, differentiable if asked."""
     if isinstance(scales, Tensor):
         return scales.to(like)
@@ -220,7 +222,7 @@ def _scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _pairs(
+def _make_pairs(
     x: Tensor,
     y: Tensor,
     row_ids: Tensor | None,
@@ -230,6 +232,7 @@ def _pairs(
     symmetric: bool,
     longest: float | int = math.inf,
 ) -> Pairs:
+    """Rows in at least float32 and contiguous, with everything checked."""
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ShapeError(
             "A log-partition takes rows x (n, d) and columns y (m, d) of one width: "
@@ -258,14 +261,14 @@ def _pairs(
         x, y = x.to(dtype), y if symmetric else y.to(dtype)
     rows = x.contiguous()
     columns = rows if symmetric else y.contiguous()
-    low = None if low is None else _band("low", low, rows)
-    high = None if high is None else _band("high", high, rows)
+    low = None if low is None else _make_band("low", low, rows)
+    high = None if high is None else _make_band("high", high, rows)
     return Pairs(
-        rows, columns, row_ids, column_ids, low, high, symmetric, longest=float(longest)
+        rows, columns, row_ids, column_ids, low, high, symmetric, float(longest)
     )
 
 
-def _band(name: str, bound: Number, rows: Tensor) -> Tensor:
+def _make_band(name: str, bound: Number, rows: Tensor) -> Tensor:
     if not isinstance(bound, Tensor):
         return rows.new_full((len(rows),), float(bound))
     bound = bound.detach().to(rows)
@@ -278,6 +281,131 @@ def _band(name: str, bound: Number, rows: Tensor) -> Tensor:
 def _check_length(name: str, vector: Tensor | None, side: str, matrix: Tensor) -> None:
     if vector is not None and vector.shape != matrix.shape[:1]:
         raise ShapeError(
-            f"{name} needs one entry a {side}: expected ({len(matrix)},), "
+            f"{name} needs one entry per {side}: expected ({len(matrix)},), "
             f"got {tuple(vector.shape)}."
         )
+
+
+# ---------------------------------------------------------------- fused from raw rows
+
+
+def fused_loss(
+    u: Tensor,
+    v: Tensor,
+    kind: str,
+    *,
+    scale: Number,
+    negatives: str,
+    log_count: float,
+    precision: str,
+    powers: tuple[float | int, ...] = (1.0,),
+    parameters: tuple[float, ...] = (),
+    anchors: Tensor | None = None,
+    extra: Tensor | None = None,
+    largest_scale: float | int | None = None,
+) -> Tensor | None:
+    """A mean over the 2n anchors of unit rows, or None if not for such rows.
+
+    The gradient of unit rows is computed together with the loss and kept.
+
+    Args:
+        u: One view, raw rows.
+        v: The other view.
+        kind: Of ``triton._anchor_loss.KINDS``, which has the formulas.
+        scale: Of the scores; a 0-d tensor gets its gradient, for the kinds in whose
+            formula it stands in the logits alone.
+        negatives: Where an anchor's negatives are: "all", "cross" or "within"; or
+            "others", all rows but its own, where u and v are no views of each other.
+        log_count: Logarithm of their number.
+        precision: Of the products.
+        powers: Factors on the logits, one log-partition each.
+        parameters: Of the kind.
+        anchors: What each of the 2n anchors weighs in the mean, in float32; else 1.
+        extra: To be added to the gradient of the 2n unit rows, in float32: that of a
+            term whose value the caller adds to the loss.
+        largest_scale: What a scale that is a tensor cannot exceed, say because its
+            temperature is clamped. Without it such a scale is not for this operation:
+            one would have to wait for the device to know whether it is safe.
+    """
+    plan = plan_loss(
+        u,
+        v,
+        kind=kind,
+        scale=scale,
+        negatives=negatives,
+        powers=powers,
+        precision=precision,
+        largest_scale=largest_scale,
+    )
+    if plan.backend != "triton":
+        return None
+    note(plan)
+    learned, number = None, 1.0
+    if isinstance(scale, Tensor):
+        learned = scale.to(device=u.device, dtype=torch.float32).reshape(())
+    else:
+        number = float(scale)
+    grad = torch.is_grad_enabled()
+    by_scale = grad and learned is not None and learned.requires_grad
+    return _operations.pair_loss(
+        *(u, v, anchors, extra, learned, kind, parameters, number),
+        *(tuple([float(number * power) for power in powers]), log_count, negatives),
+        plan.precision == "exact",
+        (grad and u.requires_grad, grad and v.requires_grad, by_scale),
+    )[0]
+
+
+def suits_fused_loss(
+    u: Tensor,
+    v: Tensor,
+    *,
+    scale: Number,
+    negatives: str,
+    powers: tuple[float | int, ...] = (1.0,),
+    largest_scale: float | int | None = None,
+) -> bool:
+    """Whether ``fused_loss`` would not return None."""
+    plan = plan_loss(
+        u,
+        v,
+        kind="spread",
+        scale=scale,
+        negatives=negatives,
+        powers=powers,
+        precision="auto",
+        largest_scale=largest_scale,
+    )
+    return plan.backend == "triton"
+
+
+def class_pull(
+    z: Tensor, labels: Tensor, factor: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradient of unit rows, who has others of its class (1 or 0), and the value.
+
+    What pulls the rows of a class together, on a GPU: value and gradient at once.
+
+    Args:
+        z: Raw rows, for which ``suits_fused_loss``; not differentiated here.
+        labels: An integer each.
+        factor: Times the sum over rows of the mean product with the others of a row's
+            class: that is the value, and twice that mean the gradient.
+    """
+    note(Plan("class_pull", "triton", "exact", "as its loss", tuple(z.shape)))
+    return _operations.class_pull(z.detach(), labels, factor)
+
+
+def fused_unit_rows(
+    x: Float[Tensor, "*v n d"], shortest: float
+) -> Float[Tensor, "*v n d"] | None:
+    r"""Rows divided by their length, or None where there is no kernel for them.
+
+    $z = x / |x|$ in float32, and $dx = (dz - z\,(z\cdot dz)) / |x|$: one kernel each,
+    and nothing kept but lengths. Plain PyTorch would raise a copy of a 16-bit batch to
+    float32 and keep that, more than all the rest of a fused loss needs.
+    """
+    plan = plan_unit_rows(x)
+    if plan.backend != "triton":
+        return None
+    note(plan)
+    return _operations.unit_rows(x.flatten(0, -2), shortest)[0].view(x.shape)

@@ -1,8 +1,4 @@
-r"""Sums of an elementwise function of the scores, over the same tiles.
-
-$S_i = \sum_{j\text{ allowed}} \varphi(x_i\cdot y_j)$: what the objectives need
-that are no softmax (SigLIP's softplus, the kernels of KCL). The backward pass
-computes each tile again and weighs it with $\varphi'$.
+r"""Elementwise functions of a score whose sums objectives need, and their slopes.
 
 Kernels are functions of the squared distance D^2 = -2 score. For unit rows D^2 is
 2 - 2 x.y, so an offset of 1 is taken off the score; for others the rows are extended so
@@ -14,8 +10,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
-
-from ._tiles import Pairs, tiles
 
 # The square of a distance under which two rows count as the same point: a kernel with
 # a cusp there has no gradient, so it is given none.
@@ -71,49 +65,3 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
     "imq": (imq_kernel, imq_slope),
     "riesz": (riesz_kernel, riesz_slope),
 }
-
-
-def _less(scores: Tensor, offset: float) -> Tensor:
-    return scores.sub_(offset) if offset else scores
-
-
-def forward(pairs: Pairs, function: str, parameter: float, offset: float) -> Tensor:
-    """Row sums of the function over the allowed pairs: (n,)."""
-    value, _ = FUNCTIONS[function]
-    sums = pairs.x.new_zeros(len(pairs.x))
-    for tile in tiles(pairs):
-        terms = value(_less(tile.scores, offset), parameter)
-        if tile.excluded is not None:
-            terms = terms.masked_fill(tile.excluded, 0.0)
-        sums[tile.rows].add_(terms.sum(1))
-        if pairs.symmetric and not tile.on_diagonal:
-            sums[tile.columns].add_(terms.sum(0))
-    return sums
-
-
-def backward(
-    pairs: Pairs,
-    function: str,
-    parameter: float,
-    offset: float,
-    gradient: Tensor,
-    want_y: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """Gradients of x and, if wanted, y; of a symmetric matrix all of it is in x's."""
-    _, slope = FUNCTIONS[function]
-    x, y = pairs.x, pairs.y
-    dx = torch.zeros_like(x)
-    dy = torch.zeros_like(y) if want_y and not pairs.symmetric else None
-    for tile in tiles(pairs):
-        weight = gradient[tile.rows, None]
-        if pairs.symmetric:
-            weight = weight + gradient[tile.columns]
-        weight = weight * slope(_less(tile.scores, offset), parameter)
-        if tile.excluded is not None:
-            weight.masked_fill_(tile.excluded, 0.0)
-        dx[tile.rows].addmm_(weight, tile.y)
-        if pairs.symmetric and not tile.on_diagonal:
-            dx[tile.columns].addmm_(weight.T, tile.x)
-        if dy is not None:
-            dy[tile.columns].addmm_(weight.T, tile.x)
-    return dx, dy
