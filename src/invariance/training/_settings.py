@@ -101,7 +101,7 @@ class Train:
     method's."""
     options: dict[str, int | float] = field(default_factory=dict)
     """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
-    1'. Of a bank, 'k 512' are its nearest 512 rows and 'share 0.1' its nearest tenth."""
+    1'. Of a bank, 'k 512' is its nearest 512 rows, 'share 0.1' its nearest tenth."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
     n_views: int | None = None
