@@ -3,7 +3,6 @@
 import pytest
 
 import invariance as inv
-from invariance.cli._list import List
 from invariance.data import DATA_SETS
 from invariance.estimators import ESTIMATORS
 from invariance.methods import METHODS
@@ -87,10 +86,10 @@ with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, bufsize=1) as 
 
 
 def test_what_the_system_refuses_is_one_sentence(command, monkeypatch):
-    def refuse(self):
+    def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "runs")
 
-    monkeypatch.setattr(List, "run", refuse)
+    monkeypatch.setattr("invariance.folder.overviews", refuse)
     code, said, complained = command("list", "runs")
     assert (code, said) == (2, "")
     assert complained == "invariance: 'runs': Permission denied.\n"

@@ -13,9 +13,6 @@ from invariance.critics import (
     gaussian_critic,
     gradient_penalty,
 )
-
-# the chunk size is no setting: the test shrinks it
-from invariance.critics import _critic as chunks
 from invariance.errors import SettingError
 from invariance.estimators import correlated_gaussian
 
@@ -59,7 +56,8 @@ def test_chunks_change_neither_scores_nor_gradients(name, rows, monkeypatch):
 
     whole, grads = run()
     seen = []
-    monkeypatch.setattr(chunks, "PAIRS_AT_ONCE", 15)
+    # the chunk size is no setting
+    monkeypatch.setattr("invariance.critics._critic.PAIRS_AT_ONCE", 15)
     block = critic._block
     critic._block = lambda a, b: (seen.append(len(a) * len(b)), block(a, b))[1]
     parts, again = run()

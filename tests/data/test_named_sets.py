@@ -10,7 +10,6 @@ from PIL import Image
 from scipy.io import savemat
 
 from invariance.data import DATA_SETS, data_exists, default_shape, load
-from invariance.data import _resident as memory  # the free memory is faked
 from invariance.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -189,7 +188,8 @@ def test_a_file_that_is_no_array(tmp_path):
 def test_storage_is_chosen_by_memory_and_told(monkeypatch):
     small = load("shapes", n=10)
     assert "resident on cpu (" in str(small.notes[-1])
-    monkeypatch.setattr(memory, "free_host_bytes", lambda: 4 * 10 * 3072)
+    free = "invariance.data._resident.free_host_bytes"
+    monkeypatch.setattr(free, lambda: 4 * 10 * 3072)
     assert type(load("shapes", n=10)).__name__ == "ResidentImages"
     large = load("shapes", n=11)
     assert type(large).__name__ == "StreamedImages"

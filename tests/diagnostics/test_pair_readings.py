@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from invariance.diagnostics import (
-    _checked_rows,  # the size of a chunk is no setting: the test shrinks it
     alignment,
     contrastive_accuracy,
     diagnosis,
@@ -127,9 +126,11 @@ def test_contrastive_accuracy_is_the_loop(n, d, seed):
 def test_contrastive_accuracy_does_not_depend_on_the_chunks(monkeypatch):
     u, v = views(50, 6, noise=1.0)
     whole = contrastive_accuracy(u, v)
-    monkeypatch.setattr(_checked_rows, "CHUNK_ELEMENTS", 7 * 50)
+    # the size of a chunk is no setting
+    size = "invariance.diagnostics._checked_rows.CHUNK_ELEMENTS"
+    monkeypatch.setattr(size, 7 * 50)
     assert contrastive_accuracy(u, v) == whole
-    monkeypatch.setattr(_checked_rows, "CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr(size, 1)
     assert contrastive_accuracy(u, v) == whole
 
 

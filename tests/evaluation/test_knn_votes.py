@@ -6,7 +6,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from invariance.diagnostics import _checked_rows
 from invariance.errors import DataError, SettingError, ShapeError
 from invariance.evaluation import knn
 
@@ -63,7 +62,9 @@ def test_equals_the_loop_exactly(n, m, d, n_classes, k, temperature, seed):
 def test_chunks_do_not_matter(monkeypatch):
     data = blobs(60, 50, 4, 4)
     whole = knn(*data, k=5)
-    monkeypatch.setattr(_checked_rows, "CHUNK_ELEMENTS", 7 * 60)
+    # the size of a chunk is no setting
+    size = "invariance.diagnostics._checked_rows.CHUNK_ELEMENTS"
+    monkeypatch.setattr(size, 7 * 60)
     assert knn(*data, k=5) == whole
 
 

@@ -5,6 +5,8 @@ from sklearn.preprocessing import StandardScaler
 
 from invariance.errors import SettingError
 from invariance.evaluation import linear_probe
+
+# the score does not show which rows the probe held out to choose its penalty
 from invariance.evaluation._linear_probe import _stratified
 
 

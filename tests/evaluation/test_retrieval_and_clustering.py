@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 from tests.reference import scores as slow
 from torch.nn.functional import normalize
 
-from invariance.diagnostics import _checked_rows
+from invariance.diagnostics import score_chunks
 from invariance.errors import SettingError
 from invariance.evaluation import Score, clustering, retrieval
 
@@ -59,14 +59,15 @@ def test_tiles_do_not_matter_and_bound_the_memory(monkeypatch):
     data = blobs(60, 50, 4, 4)
     whole = retrieval(*data)
     sizes = []
-    chunks = _checked_rows.score_chunks
 
     def watched(x, y):
-        for rows, scores in chunks(x, y):
+        for rows, scores in score_chunks(x, y):
             sizes.append(scores.numel())
             yield rows, scores
 
-    monkeypatch.setattr(_checked_rows, "CHUNK_ELEMENTS", 7 * 60)
+    # the size of a chunk is no setting
+    size = "invariance.diagnostics._checked_rows.CHUNK_ELEMENTS"
+    monkeypatch.setattr(size, 7 * 60)
     monkeypatch.setattr("invariance.evaluation._retrieval.score_chunks", watched)
     tiled = retrieval(*data)
     assert [s.value for s in tiled] == pytest.approx([s.value for s in whole])

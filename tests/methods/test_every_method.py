@@ -12,10 +12,7 @@ from invariance.errors import DataError, SettingError, ShapeError
 from invariance.methods import METHODS, Method, build, customize
 from invariance.negatives import NEGATIVES
 from invariance.objectives import OBJECTIVES
-from invariance.training import Optim
-
-# what training itself optimizes with
-from invariance.training._optimizers import build_optimizer
+from invariance.training import Optim, build_optimizer
 from invariance.views import ViewSet, multi_crop
 
 SMALL = {"hidden": 32, "width": 16}

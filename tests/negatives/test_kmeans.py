@@ -88,12 +88,10 @@ def test_as_many_clusters_as_rows():
 
 
 def test_chunks_change_nothing(monkeypatch):
-    # how much is held at a time is nobody's setting
-    from invariance.negatives import _kmeans
-
     z, _, _ = islands(noise=0.6)
     whole = kmeans(z, 5, backend="torch")
-    monkeypatch.setattr(_kmeans, "CHUNK_ELEMENTS", 37)
+    # how much is held at a time is nobody's setting
+    monkeypatch.setattr("invariance.negatives._kmeans.CHUNK_ELEMENTS", 37)
     parts = kmeans(z, 5, backend="torch")
     assert torch.equal(whole.labels, parts.labels)
     torch.testing.assert_close(whole.centers, parts.centers)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from invariance.training import Stopped, Train, _train, train
+from invariance.folder import new_folder
+from invariance.training import Stopped, Train, train
 
 
 @pytest.fixture(scope="session")
@@ -56,12 +57,10 @@ def stopped_after(monkeypatch):
             yield lambda: next(calls) == n_steps
 
         with monkeypatch.context() as patch:
-            patch.setattr(_train, "catch_signals", asked)
+            patch.setattr("invariance.training._train.catch_signals", asked)
             folders = {}
-            new_folder = _train.new_folder
             patch.setattr(
-                _train,
-                "new_folder",
+                "invariance.training._train.new_folder",
                 lambda *a: folders.setdefault("run", new_folder(*a)),
             )
             with pytest.raises(Stopped):

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 import invariance as inv
 from invariance.errors import DataError
-from invariance.training import Train, _monitor, make_plan, train
+from invariance.training import Train, make_plan, train
 from invariance.training import read_encoder as read
 
 # the monitor is asked between epochs, which no public name lets one do
@@ -17,7 +17,8 @@ from invariance.training._monitor import Monitor, held_out_knn, split_rows
 def scripted(monkeypatch, accuracies):
     """Readings of one's choice, in this order."""
     readings = iter(accuracies)
-    monkeypatch.setattr(_monitor, "held_out_knn", lambda *_: next(readings))
+    name = "invariance.training._monitor.held_out_knn"
+    monkeypatch.setattr(name, lambda *_: next(readings))
 
 
 def test_the_best_of_several_epochs_is_kept(small, pictures, monkeypatch):

@@ -4,6 +4,7 @@ import errno
 import os
 import pickle
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,11 @@ import torch
 
 from invariance.errors import TrainingError
 from invariance.folder import write_whole
-from invariance.training import _checkpoint, train
 from invariance.training import newest_checkpoint as newest
+from invariance.training import train
 
-# what is written is no public matter: only what is read back is
-from invariance.training._checkpoint import random_states, save
+# only training writes checkpoints, so no public name does
+from invariance.training._checkpoint import random_states, save, set_random_states
 
 
 def state(step):
@@ -125,7 +126,7 @@ def test_nothing_in_a_checkpoint_is_executed(tmp_path):
 def test_random_states_come_back(tmp_path, our_errors):
     save(tmp_path, 1, random_states())
     first = torch.rand(3), np.random.rand(3), random.random()
-    _checkpoint.set_random_states(newest(tmp_path))
+    set_random_states(newest(tmp_path))
     again = torch.rand(3), np.random.rand(3), random.random()
     assert torch.equal(first[0], again[0]) and first[2] == again[2]
     assert (first[1] == again[1]).all()
@@ -144,6 +145,6 @@ def test_a_full_disk_ends_a_run_in_words(small, pictures, monkeypatch):
     settings = small(checkpoint_seconds=0.0, name="full")
     with pytest.raises(TrainingError, match=r"step-00000003\.pt: the disk is full"):
         train(settings, data=pictures)
-    folder = _checkpoint.Path(settings.out) / "full" / "checkpoints"
+    folder = Path(settings.out) / "full" / "checkpoints"
     assert names(folder) == ["step-00000001.pt", "step-00000002.pt"]
     assert newest(folder)["step"] == 2

@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from invariance.training import Ess, Optim, Train, _finish, train
+from invariance.training import Ess, Optim, Train, train
 
 RUNS = {
     "simclr": {},
@@ -158,10 +158,11 @@ def test_killed_while_evaluating_evaluates_again(small, pictures, monkeypatch):
         raise KeyboardInterrupt
 
     settings = small(evaluate=True, name="late")
-    monkeypatch.setattr(_finish, "evaluate_trained", killed)
+    last_work = "invariance.training._finish.evaluate_trained"
+    monkeypatch.setattr(last_work, killed)
     with pytest.raises(KeyboardInterrupt):
         train(settings, data=pictures)
     asked = []
-    monkeypatch.setattr(_finish, "evaluate_trained", lambda *_: asked.append(1))
+    monkeypatch.setattr(last_work, lambda *_: asked.append(1))
     run = train(Train(resume=f"{settings.out}/late", quiet=True), data=pictures)
     assert asked == [1] and (run.folder / "encoder.safetensors").exists()

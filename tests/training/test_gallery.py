@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 from invariance.data import ResidentImages
-from invariance.training import Train, _gallery_writer, make_plan
+from invariance.training import Train, make_plan
 
 # a run writes its pictures at its end; here without the run
-from invariance.training._gallery_writer import write_gallery
+from invariance.training._gallery_writer import MOST, write_gallery
 from invariance.views import ViewSet
 
 
@@ -105,8 +105,8 @@ def test_large_images_become_small(written):
 
 
 def test_of_many_images_some_are_chosen_evenly(written, monkeypatch):
-    assert _gallery_writer.MOST == 2000
-    monkeypatch.setattr(_gallery_writer, "MOST", 60)
+    assert MOST == 2000
+    monkeypatch.setattr("invariance.training._gallery_writer.MOST", 60)
     about, folder, plan = written(images(200))
     n = len(plan.source)
     assert about["count"] == 60 and about["of"] == n and about["columns"] == 50

@@ -7,8 +7,7 @@ import torch
 from timm.optim import Lars
 from torch import nn
 
-from invariance.training import LARS, Optim
-from invariance.training._optimizers import build_optimizer  # as the loop calls it
+from invariance.training import LARS, Optim, build_optimizer
 
 
 def network():

@@ -13,6 +13,8 @@ from invariance.folder import (
     to_yaml,
 )
 from invariance.training import Ess, Machine, Optim, Train
+
+# a rate for any step: a run shows only those of its own steps
 from invariance.training._schedule import peak_rate, rate_at
 
 CHANGED = Train(

@@ -7,7 +7,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import invariance as inv
-from invariance.training._trackers import TRACKERS
+from invariance.training import TRACKERS
 
 READING = {"step": 3, "loss": 1.5, "time/data_wait": 0.1}
 

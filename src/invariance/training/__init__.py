@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from ._encoder_file import load, read_encoder, stem_of, write_encoder
     from ._ess_controller import EssController
     from ._loop import Stopped
-    from ._optimizers import LARS
+    from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
     from ._run_plan import Plan, make_plan, make_views, seed_all, start_weights_from
+    from ._trackers import TRACKERS
     from ._train import Run, train
 
 _HOME = {
@@ -26,6 +27,8 @@ _HOME = {
     "Plan": "_run_plan",
     "Run": "_train",
     "Stopped": "_loop",
+    "TRACKERS": "_trackers",
+    "build_optimizer": "_optimizers",
     "keep_random_states": "_checkpoint",
     "load": "_encoder_file",
     "make_plan": "_run_plan",
@@ -42,6 +45,7 @@ _HOME = {
 
 __all__ = [
     "LARS",
+    "TRACKERS",
     "DryRun",
     "Ess",
     "EssController",
@@ -51,6 +55,7 @@ __all__ = [
     "Run",
     "Stopped",
     "Train",
+    "build_optimizer",
     "complete_settings",
     "keep_random_states",
     "load",

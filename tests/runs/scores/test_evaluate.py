@@ -13,7 +13,7 @@ from torch import nn
 
 import invariance as inv
 from invariance.errors import DataError, SettingError
-from invariance.evaluation import Evaluation, _evaluator
+from invariance.evaluation import Evaluation, fine_tune, linear_sgd
 from invariance.folder import read_rows
 
 # the first weights of a run are no public matter, but must be the right ones
@@ -103,11 +103,11 @@ def test_seeds_repeat_what_draws_at_random(run):
 
 
 def test_every_protocol_that_trains_and_the_twin(run, monkeypatch):
-    for name in ("fine_tune", "linear_sgd"):
-        quick = partial(getattr(_evaluator, name), epochs=1)
-        monkeypatch.setattr(_evaluator, name, quick)
-    quick = partial(_evaluator.fine_tune, min_steps=2)
-    monkeypatch.setattr(_evaluator, "fine_tune", quick)
+    for name, quick in (
+        ("fine_tune", partial(fine_tune, epochs=1, min_steps=2)),
+        ("linear_sgd", partial(linear_sgd, epochs=1)),
+    ):
+        monkeypatch.setattr(f"invariance.evaluation._evaluator.{name}", quick)
     found = inv.evaluate(
         run,
         protocols=["linear_sgd", "fine_tune", "few_labels_fine_tune"],
