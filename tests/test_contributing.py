@@ -29,7 +29,7 @@ SECTION = PAGE.split("\n## Adding an objective\n")[1].split("\n## ")[0]
     textwrap.dedent(block)
     for _, block in re.findall(r"^( *)```python\n(.*?)^\1```$", SECTION, re.M | re.S)
 )
-CASES = eval(f"[{CASE_LINES}]", {"Case": cases.Case})
+CASES = [eval(line, {"Case": cases.Case}) for line in CASE_LINES.splitlines()]
 
 
 def slow_spectral(u, v):

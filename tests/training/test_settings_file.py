@@ -12,10 +12,7 @@ from invariance.folder import (
     to_dict,
     to_yaml,
 )
-from invariance.training import Ess, Machine, Optim, Train
-
-# a rate for any step: a run shows only those of its own steps
-from invariance.training._schedule import peak_rate, rate_at
+from invariance.training import Ess, Machine, Optim, Train, peak_rate, rate_at
 
 CHANGED = Train(
     data="my photos/ünïcode",

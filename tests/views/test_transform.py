@@ -155,7 +155,7 @@ def test_without_channels_an_image_keeps_its_own():
         (torch.zeros(3, 8, 8, dtype=torch.long), "must be uint8"),
         (Image.new("I;16", (8, 8)), "more than 8 bits per channel"),
     ],
-    ids=str,
+    ids=["text", "batch", "one channel", "bright", "too bright", "whole", "16 bits"],
 )
 def test_a_bad_image_is_named(image, message):
     with pytest.raises(ShapeError, match=message):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ._embeddings import Embeddings, read_embeddings
     from ._evaluate import evaluate
     from ._export import ExportedFile, export
+    from ._open import OpenRun, open_run, untrained_encoder
     from ._search import Hit, Hits, SearchResult, search
 
 _HOME = {
@@ -18,15 +19,18 @@ _HOME = {
     "ExportedFile": "_export",
     "Hit": "_search",
     "Hits": "_search",
+    "OpenRun": "_open",
     "SearchResult": "_search",
     "diagnose": "_diagnose",
     "embed": "_embed",
     "evaluate": "_evaluate",
     "export": "_export",
     "keep_readings": "_diagnose",
+    "open_run": "_open",
     "read_embeddings": "_embeddings",
     "render_diagnosis": "_diagnosis_table",
     "search": "_search",
+    "untrained_encoder": "_open",
     "write_embeddings": "_embed",
 }
 
@@ -36,15 +40,18 @@ __all__ = [
     "ExportedFile",
     "Hit",
     "Hits",
+    "OpenRun",
     "SearchResult",
     "diagnose",
     "embed",
     "evaluate",
     "export",
     "keep_readings",
+    "open_run",
     "read_embeddings",
     "render_diagnosis",
     "search",
+    "untrained_encoder",
     "write_embeddings",
 ]
 

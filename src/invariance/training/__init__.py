@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
     from ._run_plan import Plan, make_plan, make_views, seed_all, start_weights_from
+    from ._schedule import peak_rate, rate_at
     from ._trackers import TRACKERS
     from ._train import Run, train
 
@@ -34,6 +35,8 @@ _HOME = {
     "make_plan": "_run_plan",
     "make_views": "_run_plan",
     "newest_checkpoint": "_checkpoint",
+    "peak_rate": "_schedule",
+    "rate_at": "_schedule",
     "read_encoder": "_encoder_file",
     "seed_all": "_run_plan",
     "start_weights_from": "_run_plan",
@@ -62,6 +65,8 @@ __all__ = [
     "make_plan",
     "make_views",
     "newest_checkpoint",
+    "peak_rate",
+    "rate_at",
     "read_encoder",
     "seed_all",
     "start_weights_from",

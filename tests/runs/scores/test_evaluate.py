@@ -15,9 +15,7 @@ import invariance as inv
 from invariance.errors import DataError, SettingError
 from invariance.evaluation import Evaluation, fine_tune, linear_sgd
 from invariance.folder import read_rows
-
-# the first weights of a run are no public matter, but must be the right ones
-from invariance.runs._open import open_run, untrained_encoder
+from invariance.runs import open_run, untrained_encoder
 from invariance.training import make_plan, write_encoder
 
 KINDS = ["raw pixels", "untrained encoder", "trained encoder", "best epoch"]
