@@ -27,7 +27,7 @@ from torch import Tensor, nn
 import invariance as inv
 from invariance.data import ImageSource, load
 from invariance.evaluation import knn, linear_probe, raw_pixels
-from invariance.training._plan import make_plan
+from invariance.training import make_plan
 
 RESULTS = Path(__file__).parent / "results"
 CHOSEN = """\

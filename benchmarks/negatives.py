@@ -26,7 +26,7 @@ import torch
 
 import invariance as inv
 from invariance.data import load
-from invariance.training._plan import make_plan
+from invariance.training import make_plan
 from methods import scores, spread, tell
 
 RESULTS = Path(__file__).parent / "results"

@@ -7,7 +7,7 @@ from invariance.errors import SettingError
 from invariance.evaluation import linear_probe
 
 # the score does not show which rows the probe held out to choose its penalty
-from invariance.evaluation._linear_probe import _stratified
+from invariance.evaluation._linear_probe import _hold_out_rows
 
 
 @pytest.fixture(autouse=True)
@@ -131,12 +131,12 @@ def test_too_few_steps_are_said():
     assert "stopped short of its minimum" in score.notes[0]
 
 
-def test_stratified_holds_out_a_share_of_every_class():
+def test_hold_out_rows_holds_out_a_share_of_every_class():
     y = torch.tensor([0] * 50 + [1] * 10 + [2] * 2 + [3])
-    held = _stratified(y, 0.2, seed=0)
+    held = _hold_out_rows(y, 0.2, seed=0)
     assert [int(held[y == c].sum()) for c in range(4)] == [10, 2, 1, 0]
-    assert torch.equal(held, _stratified(y, 0.2, seed=0))
-    assert not torch.equal(held, _stratified(y, 0.2, seed=1))
+    assert torch.equal(held, _hold_out_rows(y, 0.2, seed=0))
+    assert not torch.equal(held, _hold_out_rows(y, 0.2, seed=1))
 
 
 def test_mistakes_are_said_in_words():

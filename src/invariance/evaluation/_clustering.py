@@ -30,7 +30,7 @@ def clustering(
     """NMI and ARI of k-means clusters against the labels.
 
     Args:
-        h: embeddings, normalised here.
+        h: embeddings, normalized here.
         labels: their classes, any integers.
         n_clusters: None takes the number of classes.
         starts: k-means runs from other centres, of which the tightest counts.

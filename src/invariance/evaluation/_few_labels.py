@@ -1,7 +1,7 @@
 r"""Few labels: what the embeddings are worth when labels are dear.
 
 Of each class c with n_c rows, max(1, round(share n_c)) are drawn, so every class is
-there however small the share; the rest of the training part stays unlabelled. The
+there however small the share; the rest of the training part stays unlabeled. The
 draw is a function of (labels, share, seed, draw) alone. Several draws show how much
 the luck of the draw decides.
 """

@@ -78,7 +78,7 @@ def fine_tune(
         seed: of the order of the images.
         device: where it is done.
     """
-    found = fit_classifier(
+    classifier = fit_classifier(
         encoder,
         train_images,
         train_labels,
@@ -94,7 +94,7 @@ def fine_tune(
     )
     seen = train_labels if rows is None else train_labels[rows.to(train_labels.device)]
     _, truth, _, notes = number_classes(seen.cpu().long(), test_labels.cpu().long())
-    correct = found.predict(test_images, device=device) == truth
+    correct = classifier.predict(test_images, device=device) == truth
     settings: dict[str, Setting] = {
         "epochs": epochs,
         "min_steps": min_steps,
@@ -123,7 +123,7 @@ def fit_classifier(
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Classifier:
-    """A copy of the encoder and a linear layer, trained together on labelled rows."""
+    """A copy of the encoder and a linear layer, trained together on labeled rows."""
     above_zero(lr, "lr")
     if min(epochs, batch_size) < 1 or min_steps < 0:
         raise SettingError(

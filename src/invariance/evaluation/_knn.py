@@ -1,9 +1,9 @@
-r"""Weighted nearest neighbours: what the embeddings know without any fitting.
+r"""Weighted nearest neighbors: what the embeddings know without any fitting.
 
 $$\hat y = \arg\max_c \sum_{j\in N_k(x)} \mathbb 1[y_j = c]\; e^{\cos(x, x_j)/T}$$
 
 over the k training rows of highest cosine. The quickest honest score of an encoder: no
-optimiser, no seed, nothing tuned. Customary k: 200 on CIFAR, 20 on smaller sets.
+optimizer, no seed, nothing tuned. Customary k: 200 on CIFAR, 20 on smaller sets.
 """
 
 import torch
@@ -28,7 +28,7 @@ def knn(
 ) -> Score:
     """Accuracy of a cosine-weighted vote of the ``k`` nearest training rows.
 
-    Memory is linear in the rows. Equally near neighbours are taken in the order of the
+    Memory is linear in the rows. Equally near neighbors are taken in the order of the
     training rows, and equal votes go to the smallest label, so a score is repeatable.
 
     >>> import torch
@@ -37,7 +37,7 @@ def knn(
     1.0
     """
     if k < 1:
-        raise SettingError(f"k is a number of neighbours, at least 1: got {k}.")
+        raise SettingError(f"k is a number of neighbors, at least 1: got {k}.")
     temperature = above_zero(temperature, "temperature")
     data = Labeled.of(train_h, train_labels, test_h, test_labels)
     notes, n = data.notes, len(data.train_h)
@@ -67,7 +67,7 @@ def _vote(
     weights = torch.exp((cosines - cosines[:, :1]) / temperature)  # the nearest has 1
     votes = scores.new_zeros(len(scores), n_classes)
     rows = torch.arange(len(scores), device=scores.device)
-    for j in range(k):  # one neighbour at a time: no two additions meet, on any device
+    for j in range(k):  # one neighbor at a time: no two additions meet, on any device
         votes[rows, labels[nearest[:, j]]] += weights[:, j]
     return votes.argmax(1)
 

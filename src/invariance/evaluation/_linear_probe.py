@@ -3,7 +3,7 @@ r"""The linear probe: how well a linear classifier reads the frozen embeddings.
 $$\min_{W,b}\ \frac1n\sum_i -\log\operatorname{softmax}(W^\top x_i + b)_{y_i}
   + \frac\lambda2\lVert W\rVert^2$$
 
-on features standardised with the training rows' mean and deviation. The problem is
+on features standardized with the training rows' mean and deviation. The problem is
 convex and L-BFGS solves it to convergence, so the score has no learning rate, no
 schedule and no lucky epoch. lambda is ``l2`` (scikit-learn's C is 1 / (n lambda)); it
 is chosen on a stratified part of the training rows held out for that, then everything
@@ -76,7 +76,7 @@ def linear_probe(
     settings: dict[str, Setting] = {"n_train": len(data.train_h), "seed": seed}
     strength = path[len(path) // 2]
     if len(path) > 1:
-        held_out = _stratified(data.train_y, validation_share, seed)
+        held_out = _hold_out_rows(data.train_y, validation_share, seed)
         if held_out.any():
             strength, accuracy = _choose(data, held_out, path, max_steps)
             settings["validation_accuracy"] = accuracy
@@ -86,7 +86,7 @@ def linear_probe(
                 "the middle of the grid.",
             )
     scaler = Scaler.of(data.train_h)
-    x, x_test = narrowed(scaler(data.train_h), scaler(data.test_h))
+    x, x_test = narrow(scaler(data.train_h), scaler(data.test_h))
     fit = Problem(x, data.train_y, data.n_classes).fit(strength, max_steps)
     if fit.slope > 10 * GRADIENT_TOLERANCE:
         notes += (
@@ -99,7 +99,7 @@ def linear_probe(
 
 @dataclass(frozen=True)
 class Scaler:
-    """Standardises features; one that never changes is only centred."""
+    """Standardizes features; one that never changes is only centered."""
 
     mean: Float[Tensor, " e"]
     deviation: Float[Tensor, " e"]
@@ -117,7 +117,7 @@ class Scaler:
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted classifier, in standardised features."""
+    """A fitted classifier, in standardized features."""
 
     weight: Float[Tensor, "e c"]
     bias: Float[Tensor, " c"]
@@ -127,10 +127,10 @@ class Fit:
         return torch.addmm(self.bias, x, self.weight)
 
 
-def narrowed(
+def narrow(
     x: Float[Tensor, "n e"], other: Float[Tensor, "m e"]
 ) -> tuple[Float[Tensor, "n r"], Float[Tensor, "m r"]]:
-    """The same rows in r = min(n, e) coordinates that serve a penalised fit as well.
+    """The same rows in r = min(n, e) coordinates that serve a penalized fit as well.
 
     The minimum lies in the span of the rows it is fitted to, so fewer rows than
     features need no more coordinates than rows: an orthonormal basis of that span.
@@ -147,7 +147,7 @@ def _precise(h: Float[Tensor, "k e"]) -> Float[Tensor, "k e"]:
 
 
 class Problem:
-    """Standardised rows and their classes, to be fitted at several strengths.
+    """Standardized rows and their classes, to be fitted at several strengths.
 
     L-BFGS crawls where features are correlated (raw pixels). It runs instead in the
     variables V = L^T W with L L^T = X^T X / 2n + l2, the curvature's upper bound for a
@@ -209,9 +209,7 @@ def _choose(
 ) -> tuple[float, float]:
     """The strength of highest held-out accuracy, then of lowest cross-entropy."""
     scaler = Scaler.of(data.train_h[~held_out])
-    x, x_held = narrowed(
-        scaler(data.train_h[~held_out]), scaler(data.train_h[held_out])
-    )
+    x, x_held = narrow(scaler(data.train_h[~held_out]), scaler(data.train_h[held_out]))
     y, y_held = data.train_y[~held_out], data.train_y[held_out]
     problem, fit, tried = Problem(x, y, data.n_classes), None, []
     for l2 in path:
@@ -225,7 +223,7 @@ def _choose(
     return l2, accuracy
 
 
-def _stratified(
+def _hold_out_rows(
     y: Integer[Tensor, " n"], share: float, seed: int
 ) -> Bool[Tensor, " n"]:
     """Which rows are held out: ``share`` of each class, and at least one row stays."""

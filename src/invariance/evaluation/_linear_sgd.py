@@ -6,7 +6,7 @@ $$\min_{W,b}\ \mathrm E_{x\sim\text{data}}\,\mathrm E_{a}\;
 with f frozen and random augmentations a. Unlike ``linear_probe`` it does not converge
 to one answer: it has a learning rate and a schedule, and sees other crops at every
 epoch. It is here because published numbers are mostly made this way. Features are
-standardised by the training images as they are; the last step is scored.
+standardized by the training images as they are; the last step is scored.
 """
 
 import torch

@@ -45,17 +45,17 @@ def retrieval(
     [('recall@1', 1.0), ('map', 0.9166666666666666)]
     """
     if not ks or min(ks) < 1:
-        raise SettingError(f"ks are numbers of neighbours, at least 1: got {ks}.")
+        raise SettingError(f"ks are numbers of neighbors, at least 1: got {ks}.")
     data = Labeled.of(gallery_h, gallery_labels, query_h, query_labels)
     gallery, queries = normalize(data.train_h, dim=1), normalize(data.test_h, dim=1)
-    found: list[Bool[Tensor, "c k"]] = []
+    within: list[Bool[Tensor, "c k"]] = []
     precision: list[Float[Tensor, " c"]] = []
     for rows, scores in score_chunks(queries, gallery):
         order = scores.sort(dim=1, descending=True, stable=True).indices
         hits = data.train_y[order] == data.test_y[rows, None]
-        found.append(torch.stack([hits[:, :k].any(1) for k in ks], 1))
+        within.append(torch.stack([hits[:, :k].any(1) for k in ks], 1))
         precision.append(average_precision(hits))
-    right = torch.cat(found)
+    right = torch.cat(within)
     settings: dict[str, Setting] = {"n_train": len(gallery)}
     recalls = [
         Score.of("retrieval", right[:, i], settings, data.notes, f"recall@{k}")

@@ -31,10 +31,10 @@ def wilson_interval(n_correct: int, n: int) -> tuple[float, float]:
     (0.722, 1.0)
     """
     p, shrink = n_correct / n, 1 + Z95**2 / n
-    centre = (p + Z95**2 / (2 * n)) / shrink
+    center = (p + Z95**2 / (2 * n)) / shrink
     half = Z95 / shrink * math.sqrt(p * (1 - p) / n + Z95**2 / (4 * n * n))
-    low = 0.0 if n_correct == 0 else centre - half
-    return low, 1.0 if n_correct == n else centre + half
+    low = 0.0 if n_correct == 0 else center - half
+    return low, 1.0 if n_correct == n else center + half
 
 
 @dataclass(frozen=True)

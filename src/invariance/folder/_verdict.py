@@ -63,12 +63,12 @@ def read_verdict(record: Record) -> list[Finding]:
 def judge(record: Record) -> list[Finding]:
     """Everything worth saying, what decides first."""
     findings = [
-        _diverged(record),
-        _collapsed(record),
-        _unfinished(record),
-        _learned(record),
-        _better_before(record),
-        _behind_pixels(record),
+        _find_divergence(record),
+        _find_last_collapse(record),
+        _find_unfinished(record),
+        _find_learning(record),
+        _find_better_epoch(record),
+        _find_better_pixels(record),
         find_saturation(record.readings[-1]) if record.readings else None,
     ]
     return [finding for finding in findings if finding is not None]
@@ -106,7 +106,7 @@ def find_saturation(reading: Mapping[str, Any]) -> Finding | None:
     )
 
 
-def _diverged(record: Record) -> Finding | None:
+def _find_divergence(record: Record) -> Finding | None:
     if not record.readings or "loss" not in record.readings[-1]:
         return None
     if record.last("loss") is not None:
@@ -118,7 +118,7 @@ def _diverged(record: Record) -> Finding | None:
     return Finding("diverged", "bad", "Diverged", text)
 
 
-def _collapsed(record: Record) -> Finding | None:
+def _find_last_collapse(record: Record) -> Finding | None:
     """By the last reading; the first epoch of a run that goes on is too early."""
     if not record.readings:
         return None
@@ -127,7 +127,7 @@ def _collapsed(record: Record) -> Finding | None:
     return None if early else find_collapse(last)
 
 
-def _unfinished(record: Record) -> Finding | None:
+def _find_unfinished(record: Record) -> Finding | None:
     if record.finished:
         return None
     text = "There is no reading yet."
@@ -139,15 +139,16 @@ def _unfinished(record: Record) -> Finding | None:
     return Finding("unfinished", "unsure", "Unfinished", text, command)
 
 
-def _learned(record: Record) -> Finding | None:
+def _find_learning(record: Record) -> Finding | None:
     """By the linear probe where there is one, otherwise by the readings."""
     before, after = (
         record.scores.cell(features, "linear")
         for features in ("untrained encoder", TRAINED)
     )
     if before is None or after is None:
-        broken = _diverged(record) or _collapsed(record)  # readings prove nothing then
-        return None if broken else _learned_by_readings(record)
+        if _find_divergence(record) or _find_last_collapse(record):
+            return None  # the readings prove nothing then
+        return _judge_by_readings(record)
     was, now = before.mean, after.mean
     gain = f"{100 * abs(now - was):.1f} points"
     change = f"from {100 * was:.1f} % untrained to {100 * now:.1f} %"
@@ -174,7 +175,7 @@ def _learned(record: Record) -> Finding | None:
     return Finding("learned", "bad", "It did not learn what the labels ask for", text)
 
 
-def _learned_by_readings(record: Record) -> Finding:
+def _judge_by_readings(record: Record) -> Finding:
     """The bound over the last epoch beside the first reading."""
     why = "There are no labels to score it by. " if record.labeled is False else ""
     points = record.points("mi_nats")
@@ -201,7 +202,7 @@ def _last_epoch(points: list[tuple[float, float]]) -> float:
     return fmean(value for epoch, value in points if epoch > points[-1][0] - 1)
 
 
-def _better_before(record: Record) -> Finding | None:
+def _find_better_epoch(record: Record) -> Finding | None:
     """The best epoch, chosen without the test part, is clearly ahead of the last."""
     last = record.scores.cell(TRAINED, "linear")
     best = record.scores.cell("best epoch", "linear")
@@ -215,7 +216,7 @@ def _better_before(record: Record) -> Finding | None:
     return Finding("better_before", "unsure", "It was better before", text)
 
 
-def _behind_pixels(record: Record) -> Finding | None:
+def _find_better_pixels(record: Record) -> Finding | None:
     """Raw pixels, which cost nothing, do better."""
     ahead = []
     for protocol, name in (("knn", "kNN"), ("linear", "the linear probe")):

@@ -178,7 +178,7 @@ def line_chart(chart: Chart) -> Html:
         parts.append(tag("line", class_="ceiling", x1=x1, x2=x2, y1=y, y2=y))
         parts.append(text(name, x1 + 5, y + 14, "start"))
     drawn = {k: s for k, s in enumerate(chart.series) if s.points}
-    for k, series in drawn.items():  # one without points keeps its colour
+    for k, series in drawn.items():  # one without points keeps its color
         spots = [(x_of(max(x, chart.start)), y_of(height(y))) for x, y in series.points]
         path = " ".join(f"{x},{y}" for x, y in spots)
         parts.append(tag("polyline", class_=f"line s{k}", points=path))

@@ -1,4 +1,4 @@
-"""The map of the embeddings: a point per picture, its class in colour and in words.
+"""The map of the embeddings: a point per picture, its class in color and in words.
 
 Drawn here, so that it is there without a script and on paper; ``page.js`` adds pictures
 on hover, neighbors on click, keys, zoom.
@@ -15,7 +15,7 @@ from ._pictures import sheet, why_no_pictures
 
 WIDTH, HEIGHT, MARGIN = 1000, 760, 40
 TOP = 80  # where the buttons are
-COLOURS = 12
+COLORS = 12
 MOST_NAMES = 24  # classes whose names are written on the map
 REACH = 50  # how far a point looks for others of its class
 
@@ -34,7 +34,7 @@ def embedding_map(run: Record) -> Html:
     places = fit_places(gallery.places)
     own = gallery.clusters if gallery.labels is None else gallery.labels
     points = [
-        tag("circle", class_=f"c{k % COLOURS}", cx=x, cy=y, r=5)
+        tag("circle", class_=f"c{k % COLORS}", cx=x, cy=y, r=5)
         for (x, y), k in zip(places, own, strict=True)
     ]
     kinds = [("cluster", gallery.clusters, cluster_names(gallery))]
@@ -98,7 +98,7 @@ def for_script(
         "places": places,
         "neighbors": gallery.neighbors,
         "scores": [[round(score, 3) for score in row] for row in gallery.scores],
-        "colours": COLOURS,
+        "colors": COLORS,
     }
 
 
@@ -171,12 +171,12 @@ def _write_legend(
 
 
 def _tools(kinds: list[str], *, pictures: bool) -> Html:
-    """What the map is coloured by, whether pictures are on it, and the zoom."""
+    """What the map is colored by, whether pictures are on it, and the zoom."""
     choices = [
-        _choice("radio", kind, kind, checked=None if n else "", name="colour")
+        _choice("radio", kind, kind, checked=None if n else "", name="color")
         for n, kind in enumerate(kinds)
     ]
-    parts = [tag("fieldset", tag("legend", "Colour by"), *choices, class_="choice")]
+    parts = [tag("fieldset", tag("legend", "Color by"), *choices, class_="choice")]
     if pictures:
         own = _choice("checkbox", "pictures", "pictures")
         parts.append(tag("div", own, class_="choice"))
@@ -204,7 +204,7 @@ def _legend(n: int, kind: str, numbers: Sequence[int], names: dict[int, str]) ->
             "li",
             tag(
                 "button",
-                tag("i", class_=f"c{k % COLOURS}"),
+                tag("i", class_=f"c{k % COLORS}"),
                 tag("span", name),
                 tag("small", f"{counts[k]:,}"),
                 type="button",

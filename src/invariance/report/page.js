@@ -14,7 +14,7 @@ function theme(button) {
   const dark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
   const tell = () => {
     button.textContent = dark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Switch to ${dark() ? "light" : "dark"} colours`);
+    button.setAttribute("aria-label", `Switch to ${dark() ? "light" : "dark"} colors`);
   };
   button.addEventListener("click", () => {
     root.dataset.theme = dark() ? "light" : "dark";
@@ -254,13 +254,13 @@ function map(data) {
       (same ? ` ${same.length} of ${near.length} neighbors have its label.` : "");
   }
 
-  // ------------------------------------------------------------------ colours
+  // ------------------------------------------------------------------ colors
   function paint() {
     circles.forEach((circle, i) => {
       const k = data[kind][i];
-      const colour = ((k % data.colours) + data.colours) % data.colours;
+      const color = ((k % data.colors) + data.colors) % data.colors;
       const dim = lit !== null && k !== lit ? " dim" : "";
-      circle.setAttribute("class", `c${colour}${dim}`);
+      circle.setAttribute("class", `c${color}${dim}`);
     });
     document.querySelectorAll("[data-kind]").forEach((part) => {
       part.classList.toggle("off", part.dataset.kind !== kind);
@@ -273,7 +273,7 @@ function map(data) {
   }
   if (pictures) pictures.addEventListener("change", spread);
 
-  document.querySelectorAll("input[name=colour]").forEach((input) => {
+  document.querySelectorAll("input[name=color]").forEach((input) => {
     input.checked = input.value === kind;
     input.addEventListener("change", () => {
       [kind, lit] = [input.value, null];

@@ -65,7 +65,7 @@ def make_fsdp() -> FSDPStrategy:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A learner and its optimiser, wrapped for their device and processes."""
+    """A learner and its optimizer, wrapped for their device and processes."""
 
     fabric: Fabric
     wrapped: Any
@@ -125,7 +125,7 @@ class Prepared:
 
     @property
     def _inside(self) -> tuple[nn.Module, torch.optim.Optimizer]:
-        """PyTorch's own sharded module and optimiser, without Fabric's wrappers."""
+        """PyTorch's own sharded module and optimizer, without Fabric's wrappers."""
         return self.wrapped._forward_module, self.optimizer.optimizer
 
     def _weights(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,7 +144,7 @@ MEMORIES = ("negatives", "prototypes", "support")
 
 
 def keeps_more(learner: nn.Module) -> bool:
-    """Whether there is state beside the weights that the optimiser moves."""
+    """Whether there is state beside the weights that the optimizer moves."""
     parts = (getattr(learner, part, None) for part in ("twin", *MEMORIES))
     return any(part is not None for part in parts)
 

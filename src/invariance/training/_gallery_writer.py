@@ -1,4 +1,4 @@
-"""The pictures of a run: what the report's map, neighbours and views are made from.
+"""The pictures of a run: what the report's map, neighbors and views are made from.
 
     gallery/gallery.json    names, labels, clusters, places on the map, neighbors
             thumbnails.jpg  all pictures on one sheet, row by row
@@ -90,7 +90,7 @@ def _write(plan: Plan, encoder: nn.Module, place: Path, device: Any) -> str | No
 
 
 def arrange(h: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
-    """Clusters, places on a map, and nearest neighbours with their cosines."""
+    """Clusters, places on a map, and nearest neighbors with their cosines."""
     length = np.linalg.norm(h, axis=1, keepdims=True)
     unit = h / np.maximum(length, 1e-12)
     cosines = unit @ unit.T

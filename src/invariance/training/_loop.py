@@ -57,7 +57,7 @@ class Loop:
     def learn(
         self, rows: Tensor, images: Iterator[Tensor], epoch: int, lr: float, done: int
     ) -> Step:
-        """One step of the optimiser, from one or more batches."""
+        """One step of the optimizer, from one or more batches."""
         plan, optim = self.plan, self.plan.settings.optim
         for group in self.optimizer.param_groups:
             group["lr"] = lr

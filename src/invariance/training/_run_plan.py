@@ -222,7 +222,7 @@ def one_class(labels: Tensor) -> bool:
 def make_encoder(
     settings: Train, source: ImageSource, own: nn.Module | None
 ) -> Encoder:
-    """The encoder asked for, standardising its images itself."""
+    """The encoder asked for, standardizing its images itself."""
     channels, size, _ = source.shape
     name = settings.encoder
     if name == "auto":

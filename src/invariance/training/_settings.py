@@ -65,7 +65,7 @@ class Machine:
     device: Device = "auto"
     """"auto" takes a GPU if there is one."""
     devices: int = 1
-    """Processes on each machine, one a device."""
+    """Processes on each machine, one per device."""
     nodes: int = 1
     """Machines."""
     strategy: str = "auto"
@@ -79,7 +79,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train an encoder on images, unlabelled; --config FILE gives settings by file."""
+    """Train an encoder on images, unlabeled; --config FILE gives settings by file."""
 
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
