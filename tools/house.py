@@ -133,8 +133,13 @@ def defining(names: str, room: str = "") -> Callable[[Path], list[str]]:
     """Modules, of one room or of all, that define a function called so."""
 
     def measure(root: Path) -> list[str]:
-        functions = nodes(root, ast.FunctionDef)
-        named = {path for path, node in functions if re.fullmatch(names, node.name)}
+        named = {
+            path
+            for path, node in nodes(root, ast.FunctionDef)
+            if re.fullmatch(names, node.name)
+            # a property shows what was decided elsewhere
+            and "property" not in map(ast.unparse, node.decorator_list)
+        }
         return [place(root, p) for p in sorted(named) if room in ("", room_of(p))]
 
     return measure
