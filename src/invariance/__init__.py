@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 # Where each public name lives.
 _HOMES = {
     "errors": ("InvarianceError",),
-    "partition": ("gather", "log_partition"),
+    "partition": ("explain", "gather", "log_partition"),
     "objectives": (
         "OBJECTIVES",
         "AlignUniform",
@@ -84,7 +84,9 @@ _HOMES = {
         "learned",
     ),
     "methods": ("METHODS", "Learner", "Method", "Step", "build"),
-    "training": ("Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
+    "training": ("DryRun", "Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
+    "folder": ("Finding",),
+    "evaluation": ("Evaluation", "Score"),
     "runs": (
         "EmbeddingFile",
         "Embeddings",
