@@ -26,7 +26,7 @@ README = ROOT / "README.md"
 # what needs torch is not for the rooms that go without. "invariance" is the package
 # itself, whose __init__ finds every public name: only what nothing imports may use it.
 PLAIN = {"errors", "readings", "thresholds"}
-BESIDE = PLAIN | {"devices", "progress"}
+BESIDE = PLAIN | {"checked_rows", "devices", "progress", "randomness"}
 WITHOUT_TORCH = {"folder", "report"}
 LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
 LEARNING |= {"views", "encoders", "data"}
@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "objectives": {"partition", "diagnostics"},
     "negatives": {"partition"},
     "views": set(),
-    "encoders": set(),
+    "encoders": {"folder"},
     "data": set(),
     "folder": set(),
     "critics": {"partition"},

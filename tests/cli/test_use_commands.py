@@ -8,8 +8,7 @@ import torch
 from PIL import Image
 
 import invariance as inv
-from invariance.encoders import Encoder, build_encoder, standardize
-from invariance.training import write_encoder
+from invariance.encoders import Encoder, build_encoder, standardize, write_encoder
 
 HELP = """
 import sys

@@ -127,7 +127,7 @@ def test_contrastive_accuracy_does_not_depend_on_the_chunks(monkeypatch):
     u, v = views(50, 6, noise=1.0)
     whole = contrastive_accuracy(u, v)
     # the size of a chunk is no setting
-    size = "invariance.diagnostics._checked_rows.CHUNK_ELEMENTS"
+    size = "invariance.checked_rows.CHUNK_ELEMENTS"
     monkeypatch.setattr(size, 7 * 50)
     assert contrastive_accuracy(u, v) == whole
     monkeypatch.setattr(size, 1)

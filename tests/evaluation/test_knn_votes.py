@@ -63,7 +63,7 @@ def test_chunks_do_not_matter(monkeypatch):
     data = blobs(60, 50, 4, 4)
     whole = knn(*data, k=5)
     # the size of a chunk is no setting
-    size = "invariance.diagnostics._checked_rows.CHUNK_ELEMENTS"
+    size = "invariance.checked_rows.CHUNK_ELEMENTS"
     monkeypatch.setattr(size, 7 * 60)
     assert knn(*data, k=5) == whole
 

@@ -66,7 +66,7 @@ def test_tiles_do_not_matter_and_bound_the_memory(monkeypatch):
             yield rows, scores
 
     # the size of a chunk is no setting
-    size = "invariance.diagnostics._checked_rows.CHUNK_ELEMENTS"
+    size = "invariance.checked_rows.CHUNK_ELEMENTS"
     monkeypatch.setattr(size, 7 * 60)
     monkeypatch.setattr("invariance.evaluation._retrieval.score_chunks", watched)
     tiled = retrieval(*data)

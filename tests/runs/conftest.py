@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 import invariance as inv
-from invariance.encoders import build_encoder, standardize
+from invariance.encoders import build_encoder, standardize, write_encoder
 from invariance.folder import to_yaml
-from invariance.training import Train, write_encoder
+from invariance.training import Train
 
 
 def make_run(folder, name="tiny", image_size=16, channels=3, seed=0):

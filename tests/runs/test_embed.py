@@ -9,9 +9,8 @@ import torch
 from torch.utils.data import Dataset
 
 import invariance as inv
-from invariance.encoders import Encoder
+from invariance.encoders import Encoder, read_encoder
 from invariance.errors import DataError, InvarianceError, SettingError, ShapeError
-from invariance.training import read_encoder
 
 BROKEN = {"cat/cut.png", "dog/empty.png", "dog/words.jpg"}
 ENDINGS = [".npz", ".parquet", ".csv"]

@@ -6,9 +6,9 @@ import torch
 from safetensors.torch import load_file
 
 import invariance as inv
+from invariance.encoders import read_encoder as read
 from invariance.errors import DataError
 from invariance.training import Train, make_plan, train
-from invariance.training import read_encoder as read
 
 # the monitor is asked between epochs, which no public name lets one do
 from invariance.training._monitor import Monitor, held_out_knn, split_rows

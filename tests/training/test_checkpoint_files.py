@@ -12,11 +12,12 @@ import torch
 
 from invariance.errors import TrainingError
 from invariance.folder import write_whole
+from invariance.randomness import random_states, set_random_states
 from invariance.training import newest_checkpoint as newest
 from invariance.training import train
 
 # only training writes checkpoints, so no public name does
-from invariance.training._checkpoint import random_states, save, set_random_states
+from invariance.training._checkpoint import save
 
 
 def state(step):

@@ -89,7 +89,7 @@ def test_what_cannot_be_loaded(tmp_path):
 def test_a_pretrained_network_keeps_its_large_stem(tmp_path):
     """Its weights are for the published stem, also where images are small."""
     from invariance.encoders import build_encoder, standardize
-    from invariance.training import write_encoder as write
+    from invariance.encoders import write_encoder as write
 
     encoder = build_encoder("resnet10t", image_size=32, stem="large")
     encoder = standardize(encoder, [0.5] * 3, [0.2] * 3).eval()

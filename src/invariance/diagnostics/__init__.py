@@ -24,9 +24,7 @@ What counts as collapsed or saturated is decided by ``is_collapsed`` and
 ``is_saturated``, here and everywhere else.
 """  # noqa: E501
 
-from ..readings import Diagnosis, Reading, html_table
-from ..thresholds import is_collapsed, is_saturated, uses_few_directions
-from ._checked_rows import (
+from ..checked_rows import (
     above_zero,
     as_labels,
     as_rows,
@@ -34,6 +32,8 @@ from ._checked_rows import (
     unit_pair,
     unit_rows,
 )
+from ..readings import Diagnosis, Reading, html_table
+from ..thresholds import is_collapsed, is_saturated, uses_few_directions
 from ._diagnosis import diagnosis
 from ._probes import gradient_signal_to_noise, linear_r2
 from ._spectrum import (

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..checked_rows import as_rows
 from ..errors import SettingError, ShapeError
-from ._checked_rows import as_rows
 
 Objective = Callable[[Tensor, Tensor], Tensor]
 RIDGE_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)

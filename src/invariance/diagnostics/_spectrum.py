@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..checked_rows import as_rows, unit_rows
 from ..thresholds import NARROW_SPREAD, is_collapsed, uses_few_directions
-from ._checked_rows import as_rows, unit_rows
 
 EPSILON = 1e-7
 VARIANCE_SHARE = 0.99

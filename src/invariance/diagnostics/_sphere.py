@@ -12,9 +12,9 @@ from jaxtyping import Float, Integer
 from scipy.special import betainc, betaincinv, gammaln
 from torch import Tensor
 
+from ..checked_rows import above_zero, as_labels, unit_pair, unit_rows
 from ..errors import DataError, SettingError, ShapeError
 from ..partition import log_partition
-from ._checked_rows import above_zero, as_labels, unit_pair, unit_rows
 
 
 def alignment(

@@ -13,10 +13,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ..checked_rows import above_zero, as_pair, score_chunks, unit_pair
 from ..errors import SettingError, choose
 from ..partition import log_partition, log_partitions
 from ..thresholds import is_saturated
-from ._checked_rows import above_zero, as_pair, score_chunks, unit_pair
 
 NEGATIVES = {
     "cross": "the n - 1 other samples in the other view",

@@ -8,6 +8,7 @@
 | `build_head`, `Predictor` | from features to the rows that are trained |
 | `MomentumTwin`, `shuffle_batches` | a slow copy of a network, and MoCo's shuffling |
 | `fit_stem` | the small-image stem of a ResNet |
+| `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
 >>> import torch
 >>> import invariance as inv
@@ -19,6 +20,14 @@ torch.Size([4, 128])
 
 from ._by_name import ENCODERS, build_encoder
 from ._encoder import Encoder, Standardize, standardize
+from ._encoder_file import (
+    describe_encoder,
+    load_encoder,
+    read_encoder,
+    rebuild_encoder,
+    stem_of,
+    write_encoder,
+)
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
@@ -35,7 +44,13 @@ __all__ = [
     "Tiny",
     "build_encoder",
     "build_head",
+    "describe_encoder",
     "fit_stem",
+    "load_encoder",
+    "read_encoder",
+    "rebuild_encoder",
     "shuffle_batches",
     "standardize",
+    "stem_of",
+    "write_encoder",
 ]

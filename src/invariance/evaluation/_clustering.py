@@ -12,7 +12,7 @@ random clusters, NMI a little above. The labels only score: they choose nothing.
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..diagnostics import as_labels, unit_rows
+from ..checked_rows import as_labels, unit_rows
 from ..errors import SettingError
 from ._score import Score, Setting
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..diagnostics import as_labels
+from ..checked_rows import as_labels
 from ..errors import SettingError
 from ._linear_probe import linear_probe
 from ._score import Score, Setting

@@ -11,7 +11,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..diagnostics import above_zero, score_chunks
+from ..checked_rows import above_zero, score_chunks
 from ..errors import SettingError
 from ._labeled import Labeled
 from ._score import Score

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..diagnostics import as_labels, as_rows
+from ..checked_rows import as_labels, as_rows
 from ..errors import ShapeError
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from ..diagnostics import above_zero
+from ..checked_rows import above_zero
 from ..errors import SettingError
 from ._labeled import Labeled
 from ._score import Score, Setting

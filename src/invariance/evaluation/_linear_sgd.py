@@ -14,7 +14,7 @@ from jaxtyping import Integer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ..diagnostics import above_zero, as_labels
+from ..checked_rows import above_zero, as_labels
 from ..errors import SettingError
 from ._encode import encode_images
 from ._fine_tune import zero_layer

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..diagnostics import score_chunks
+from ..checked_rows import score_chunks
 from ..errors import SettingError
 from ._labeled import Labeled
 from ._score import Score, Setting

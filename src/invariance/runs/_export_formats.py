@@ -22,10 +22,18 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, Standardize, fit_stem, standardize
+from ..encoders import (
+    ENCODERS,
+    Encoder,
+    Standardize,
+    fit_stem,
+    standardize,
+    stem_of,
+    write_encoder,
+)
 from ..errors import InvarianceError, SettingError
 from ..folder import write_whole
-from ..training import load, stem_of, write_encoder
+from ..training import load
 
 Network = Callable[[Tensor], Tensor]
 ADVICE = "Make room or mend the disk, and export again."

@@ -8,30 +8,36 @@ from typing import Any
 
 from torch import nn
 
-from ..data import ImageSource, data_exists, default_shape, load
-from ..encoders import Encoder, build_encoder, standardize
+from ..data import ImageSource, data_exists, default_shape
+from ..data import load as load_data
+from ..encoders import (
+    Encoder,
+    build_encoder,
+    load_encoder,
+    read_encoder,
+    standardize,
+)
 from ..errors import DataError, InvarianceError, SettingError
 from ..folder import (
     BEST_ENCODER,
     CHECKPOINTS,
+    ENCODER,
     read_environment,
     read_settings,
     require_run,
 )
 from ..methods import METHODS, Learner
+from ..randomness import keep_random_states, seed_all
 from ..training import (
     Plan,
     Run,
     Train,
-    keep_random_states,
     make_plan,
     make_views,
     newest_checkpoint,
-    read_encoder,
-    seed_all,
     start_weights_from,
 )
-from ..training import load as load_encoder
+from ..training import load as load_from_run
 from ..views import ViewSet
 
 
@@ -65,7 +71,9 @@ def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> Open
     folder = folder_of(run)
     require_run(folder)
     settings = read_settings(folder, Train)
-    encoder = load_encoder(folder, network=copy.deepcopy(network))
+    finished = (folder / ENCODER).exists()
+    read = load_encoder if finished else load_from_run  # from its checkpoint
+    encoder = read(folder, network=copy.deepcopy(network))
     best, path = None, folder / BEST_ENCODER
     if path.exists():
         about, _ = read_encoder(path)
@@ -140,7 +148,7 @@ def load_part(
         )
     data_root = data_root or settings.data_root
     data = settings.data if own else data
-    source = load(
+    source = load_data(
         data,
         split=split,
         image_size=size,

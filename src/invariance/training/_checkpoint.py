@@ -4,18 +4,16 @@ A file appears under its name only when it is complete, so a run killed at any m
 leaves the last good checkpoint. Loading one executes no code from it.
 """
 
-import contextlib
 import pickle
-import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from torch import nn
 
-from ..errors import TrainingError
-from ..folder import write_whole
+from ..encoders import Encoder, load_encoder, rebuild_encoder
+from ..errors import DataError, TrainingError
+from ..folder import CHECKPOINTS, ENCODER, write_whole
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
 KEPT = 2  # the newest, and one before it in case a disk lies about the newest
@@ -75,34 +73,25 @@ def check_checkpoint(state: dict[str, Any], folder: Path, n_samples: int) -> Non
         )
 
 
-def random_states() -> dict[str, Any]:
-    """Where every random generator stands."""
-    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
-    version, numbers, gauss = random.getstate()
-    return {
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "numpy": [kind, torch.from_numpy(np.array(keys)), position, has_gauss, cached],
-        "python": [version, list(numbers), gauss],
+def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
+    """The encoder of a run folder or file: images in [0, 1] in, features out.
+
+    Args:
+        run_or_file: What ``train`` returned, a run folder, finished or not, or an
+            ``encoder.safetensors``.
+        network: The module itself, when the run was trained on one of your own.
+    """
+    place = getattr(run_or_file, "folder", run_or_file)  # what train returns
+    folder = Path(place).expanduser() if isinstance(place, str | Path) else None
+    if folder is None or not folder.is_dir() or (folder / ENCODER).exists():
+        return load_encoder(place, network=network)
+    state = newest_checkpoint(folder / CHECKPOINTS)
+    if state is None:
+        raise DataError(f"{folder} holds no encoder and no checkpoint.")
+    prefix = "encoder."
+    weights = {
+        key.removeprefix(prefix): value
+        for key, value in state["learner"].items()
+        if key.startswith(prefix)
     }
-
-
-def set_random_states(states: dict[str, Any]) -> None:
-    """Put every random generator back."""
-    torch.set_rng_state(states["torch"].cpu())
-    if states["cuda"] and len(states["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all([s.cpu() for s in states["cuda"]])
-    kind, keys, position, has_gauss, cached = states["numpy"]
-    np.random.set_state((kind, keys.cpu().numpy(), position, has_gauss, cached))
-    version, numbers, gauss = states["python"]
-    random.setstate((version, tuple(numbers), gauss))
-
-
-@contextlib.contextmanager
-def keep_random_states() -> Iterator[None]:
-    """Leave every random generator as it was."""
-    states = random_states()
-    try:
-        yield
-    finally:
-        set_random_states(states)
+    return rebuild_encoder(state["encoder"], weights, network)

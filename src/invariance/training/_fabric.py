@@ -18,9 +18,9 @@ from torch.distributed.fsdp import MixedPrecision
 from torch.nn.parallel import DistributedDataParallel
 
 from ..devices import choose_device
-from ..encoders import Encoder
+from ..encoders import Encoder, describe_encoder
 from ..errors import SettingError, TrainingError
-from . import _checkpoint, _encoder_file
+from ..randomness import random_states, set_random_states
 from ._optimizers import build_optimizer
 from ._readings import Health
 from ._run_plan import Plan
@@ -77,11 +77,11 @@ class Prepared:
         return {
             "learner": learner,
             "optimizer": optimizer,
-            "encoder": _encoder_file.describe_encoder(plan.learner.encoder),
+            "encoder": describe_encoder(plan.learner.encoder),
             "scaler": self.fabric._precision.state_dict(),
             "controller": plan.controller and plan.controller.state_dict(),
             "said": health.state_dict(),
-            "random": _checkpoint.random_states(),
+            "random": random_states(),
         }
 
     def load(self, state: dict[str, Any], plan: Plan, health: Health) -> None:
@@ -107,7 +107,7 @@ class Prepared:
         if plan.controller is not None:
             plan.controller.load_state_dict(state["controller"])
         health.load_state_dict(state["said"])
-        _checkpoint.set_random_states(state["random"])
+        set_random_states(state["random"])
 
     def encoder(self, plan: Plan) -> Encoder:
         """The encoder as it is now, whole; every process takes part in gathering it."""

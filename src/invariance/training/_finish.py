@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from ..diagnostics import Diagnosis, diagnosis
-from ..encoders import Encoder
+from ..encoders import Encoder, write_encoder
 from ..errors import DataError, InvarianceError
 from ..evaluation import (
     LIMIT,
@@ -28,7 +28,6 @@ from ..folder import (
     write_whole,
 )
 from ..report import write_report
-from . import _encoder_file
 from ._gallery_writer import write_gallery
 from ._monitor import Monitor
 from ._readings import temperature_of
@@ -65,7 +64,7 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
         problem = write_gallery(plan, trained.encoder, folder, trained.device)
         if problem:
             watch.say(problem, important=True)
-    _encoder_file.write_encoder(trained.encoder, folder / ENCODER)
+    write_encoder(trained.encoder, folder / ENCODER)
     for finding in write_verdict(folder):
         watch.say(str(finding), important=True)
     watch.say(f"run folder: {folder}", important=True)

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from ..data import ImageSource
-from ..encoders import Encoder
+from ..encoders import Encoder, read_encoder, write_encoder
 from ..evaluation import encode_images, knn, spread_rows
 from ..folder import BEST_ENCODER
-from . import _encoder_file
 from ._run_plan import Plan
 
 ROWS = 3000
@@ -37,7 +36,7 @@ class Monitor:
         # of equals the later: it has learned longer
         if accuracy is not None and (self.best is None or accuracy >= self.best["knn"]):
             self.best = {"knn": accuracy, "epoch": float(epoch)}
-            _encoder_file.write_encoder(encoder, self.path, knn=accuracy, epoch=epoch)
+            write_encoder(encoder, self.path, knn=accuracy, epoch=epoch)
         return accuracy
 
     def state_dict(self) -> dict[str, float] | None:
@@ -56,7 +55,7 @@ class Monitor:
         """The best encoder and its epoch; None if there was no reading."""
         if self.best is None:
             return None
-        about, weights = _encoder_file.read_encoder(self.path)
+        about, weights = read_encoder(self.path)
         network = copy.deepcopy(self.plan.untrained)
         network.load_state_dict(weights)
         return network.eval(), int(about["epoch"])

@@ -2,26 +2,24 @@
 
 import copy
 import math
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
 from ..data import ImageSource, load
-from ..encoders import Encoder, build_encoder, standardize
+from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import DataError, SettingError, choose
 from ..methods import METHODS, Learner, Method, build, customize
 from ..negatives import NEGATIVES
+from ..randomness import seed_all
 from ..views import RECIPES, ViewSet
-from ._encoder_file import load as load_encoder
-from ._encoder_file import stem_of
+from ._checkpoint import load as load_run_encoder
 from ._ess_controller import EssController
 from ._schedule import peak_rate
 from ._settings import Train, check_numbers
@@ -241,16 +239,9 @@ def make_encoder(
     return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
 
 
-def seed_all(seed: int) -> None:
-    """Every global generator, for whatever a network or view of one's own draws."""
-    torch.manual_seed(seed)
-    np.random.seed(seed % 2**32)
-    random.seed(seed)
-
-
 def start_weights_from(run: str, network: Encoder, own: nn.Module | None) -> Encoder:
     """The encoder with the weights of another run's."""
-    start = load_encoder(run, network=copy.deepcopy(own))
+    start = load_run_encoder(run, network=copy.deepcopy(own))
     if (
         own is None
         and start.name == network.name

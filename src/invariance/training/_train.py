@@ -40,7 +40,7 @@ from ..folder import (
 )
 from ..methods import Method
 from ..views import ViewSet
-from . import _checkpoint, _encoder_file
+from . import _checkpoint
 from ._dry_run import DryRun, dry_run
 from ._fabric import make_fabric, prepare
 from ._finish import Trained, finish
@@ -86,7 +86,7 @@ class Run:
     ) -> nn.Module:
         """The trained encoder, ready to use; ``best`` is that of the best epoch."""
         path = self.folder / BEST_ENCODER if best else self.folder
-        return _encoder_file.load(path, network=network)
+        return _checkpoint.load(path, network=network)
 
 
 def train(

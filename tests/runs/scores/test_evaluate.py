@@ -12,11 +12,12 @@ from PIL import Image
 from torch import nn
 
 import invariance as inv
+from invariance.encoders import write_encoder
 from invariance.errors import DataError, SettingError
 from invariance.evaluation import Evaluation, fine_tune, linear_sgd
 from invariance.folder import read_rows
 from invariance.runs import open_run, untrained_encoder
-from invariance.training import make_plan, write_encoder
+from invariance.training import make_plan
 
 KINDS = ["raw pixels", "untrained encoder", "trained encoder", "best epoch"]
 QUICK = ("--protocols", "knn")

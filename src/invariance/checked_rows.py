@@ -12,7 +12,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..errors import DataError, SettingError, ShapeError
+from .errors import DataError, SettingError, ShapeError
 
 CHUNK_ELEMENTS = 2**22  # cosines held at one time: 16 MiB in float32
 

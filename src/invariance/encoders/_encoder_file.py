@@ -9,10 +9,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..encoders import ENCODERS, Encoder, build_encoder, standardize
 from ..errors import DataError, SettingError, near_path
-from ..folder import CHECKPOINTS, ENCODER, write_whole
-from . import _checkpoint
+from ..folder import ENCODER, write_whole
+from ._by_name import ENCODERS, build_encoder
+from ._encoder import Encoder, standardize
 
 
 def write_encoder(
@@ -42,32 +42,27 @@ def stem_of(encoder: Encoder) -> str:
     return "small" if any(isinstance(p, nn.Identity) for p in parts) else "large"
 
 
-def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
-    """The encoder of a run folder or file: images in [0, 1] in, features out.
+def load_encoder(place: str | Path, *, network: nn.Module | None = None) -> Encoder:
+    """The encoder of a finished run's folder or of a file, ready to use.
 
     Args:
-        run_or_file: What ``train`` returned, a run folder, finished or not, or an
-            ``encoder.safetensors``.
-        network: The module itself, when the run was trained on one of your own.
+        place: A run folder or an ``encoder.safetensors``.
+        network: The module itself, when it was made from one of your own.
     """
-    if not isinstance(run_or_file, str | Path):
-        run_or_file = getattr(run_or_file, "folder", run_or_file)  # what train returns
-    if not isinstance(run_or_file, str | Path):
+    if not isinstance(place, str | Path):
         raise SettingError(
             "Expected a run, its folder or an encoder file: got "
-            f"{type(run_or_file).__name__}."
+            f"{type(place).__name__}."
         )
-    path = Path(run_or_file).expanduser()
-    if path.is_dir() and (path / ENCODER).exists():
-        path = path / ENCODER
+    path = Path(place).expanduser()
     if path.is_dir():
-        return _from_checkpoint(path, network)
+        path = path / ENCODER
     if not path.exists():
         raise DataError(
             f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
             f"shows what there is.{near_path(path)}"
         )
-    return _rebuild(*read_encoder(path), network)
+    return rebuild_encoder(*read_encoder(path), network)
 
 
 def read_encoder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -83,20 +78,7 @@ def read_encoder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return about, tensors
 
 
-def _from_checkpoint(folder: Path, network: nn.Module | None) -> Encoder:
-    state = _checkpoint.newest_checkpoint(folder / CHECKPOINTS)
-    if state is None:
-        raise DataError(f"{folder} holds no encoder and no checkpoint.")
-    prefix = "encoder."
-    weights = {
-        key.removeprefix(prefix): value
-        for key, value in state["learner"].items()
-        if key.startswith(prefix)
-    }
-    return _rebuild(state["encoder"], weights, network)
-
-
-def _rebuild(
+def rebuild_encoder(
     about: dict[str, Any], weights: dict[str, Tensor], network: nn.Module | None
 ) -> Encoder:
     """The encoder of that description, with these weights."""
