@@ -109,6 +109,12 @@ def test_readings_that_stay_where_they_were(words):
     assert found == [("bad", "It did not learn to tell images apart")]
 
 
+def test_a_bound_that_rises_below_zero_proves_nothing(words):
+    rising = [reading(k, mi_nats=-0.7 + k / 40) for k in range(1, 21)]
+    found, _ = words(evaluation=None, metrics=rising)
+    assert found == [("bad", "It did not learn to tell images apart")]
+
+
 def test_nothing_to_go_by(words):
     found, _ = words(evaluation=None, metrics=None)
     assert found == [("unsure", "Not known yet")]

@@ -190,7 +190,7 @@ def _judge_by_readings(record: Record) -> Finding:
         share = f"{100 * _last_epoch(accuracy):.1f} %"
         text += f", contrastive accuracy to {share} (chance is {chance})"
     text += "; means over the last epoch."
-    good = end - start > 0.1
+    good = end > 0 and end - start > 0.1  # a bound below 0 certifies nothing
     title = "It learned" if good else "It did not learn"
     if not record.finished:
         title = "It is learning" if good else "It has not yet learned"
