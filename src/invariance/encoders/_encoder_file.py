@@ -42,7 +42,7 @@ def stem_of(encoder: Encoder) -> str:
     return "small" if any(isinstance(p, nn.Identity) for p in parts) else "large"
 
 
-def load_encoder(place: str | Path, *, network: nn.Module | None = None) -> Encoder:
+def load_encoder(place: Any, *, network: nn.Module | None = None) -> Encoder:
     """The encoder of a finished run's folder or of a file, ready to use.
 
     Args:
