@@ -116,7 +116,7 @@ class Subject:
     encoder: nn.Module | None
     task: Task
     epoch: int | None = None
-    """Of the encoder, where it is not that of the last epoch by its name."""
+    """After which the encoder was taken, where the name does not tell."""
 
     @cached_property
     def features(
