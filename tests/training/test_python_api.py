@@ -336,3 +336,14 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         _ = inv.infonce
     with pytest.raises(SettingError, match="Expected a run, its folder or an encoder"):
         inv.load(3)
+
+
+def test_a_verdict_that_cannot_be_kept_is_shown(small, pictures, monkeypatch, capsys):
+    def fail(folder):
+        raise DataError("Could not write verdict.json: the disk is full.")
+
+    monkeypatch.setattr("invariance.training._finish.write_verdict", fail)
+    run = inv.train(small(), data=pictures)
+    text = capsys.readouterr().out
+    assert "Could not write verdict.json" in text and "to tell images apart" in text
+    assert (run.folder / "encoder.safetensors").exists()

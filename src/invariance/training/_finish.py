@@ -23,6 +23,8 @@ from ..folder import (
     ENCODER,
     SCORES,
     add_rows,
+    judge,
+    read_record,
     write_json,
     write_verdict,
     write_whole,
@@ -65,7 +67,12 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
         if problem:
             watch.say(problem, important=True)
     write_encoder(trained.encoder, folder / ENCODER)
-    for finding in write_verdict(folder):
+    try:
+        findings = write_verdict(folder)
+    except DataError as cause:  # it is shown all the same
+        watch.say(str(cause), important=True)
+        findings = judge(read_record(folder))
+    for finding in findings:
         watch.say(str(finding), important=True)
     watch.say(f"run folder: {folder}", important=True)
     try:
