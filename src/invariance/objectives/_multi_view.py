@@ -61,7 +61,7 @@ def multi_view(
 ) -> Float[Tensor, "*n"]:
     """Contrast of all views of all samples.
 
-    Args:
+    Settings:
         aggregate (pairs, poly, mv_info_nce, mv_dhel): How the views of a sample are put
             together.
 

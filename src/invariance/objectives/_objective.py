@@ -66,7 +66,7 @@ class Objective(nn.Module):
     its negatives' log-partition. It says so in ``of``, and then takes its negatives
     from any source as well: ``against``.
 
-    Args:
+    Settings:
         temperature (above 0, or learned): Divides every score: a low one looks at the
             nearest negatives only.
         normalize: Divide rows by their length first.
