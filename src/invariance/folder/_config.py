@@ -8,6 +8,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -156,7 +157,9 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise SettingError(f"{where} must be names with values: got {value!r}.")
-        return {str(k): _number(v, f"{where}.{k}") for k, v in value.items()}
+        numbers = typing.get_args(hint)[1] is float
+        read = partial(_read, float) if numbers else _scalar
+        return {str(k): read(v, f"{where}.{k}") for k, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, str):  # YAML takes 1e-3 for a word
@@ -167,9 +170,16 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _number(value: Any, where: str) -> int | float:
-    """A whole number stays one: 1 is a count where 1.0 is a share of all."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    number: float = _read(float, value, where)
-    return number
+def _scalar(value: Any, where: str) -> bool | int | float | str | None:
+    """A number, a word or a truth value; 1 is a count where 1.0 is a share of all."""
+    if isinstance(value, str):
+        if value in ("true", "false"):
+            return value == "true"
+        for kind in (int, float):  # YAML takes 1e-3 for a word
+            with contextlib.suppress(ValueError):
+                return kind(value)
+    elif not isinstance(value, bool | int | float | None):
+        raise SettingError(
+            f"{where} must be a number, a word, or true or false: got {value!r}."
+        )
+    return value

@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, get_args
@@ -28,6 +28,13 @@ DECIDED = {  # by the encoder, the data, the run or the learner: no options
     "objective": {"width", "gather", "reduction"},
     "negatives": {"width", "n_samples", "seed"},
     "views": {"size", "channels", "n_views"},
+}
+# settings of a source that count rows, each beside the one that gives a share of them
+SHARES = {
+    "k": "share",
+    "inner": "inner_share",
+    "outer": "outer_share",
+    "outer_start": "outer_start_share",
 }
 ENTRY = re.compile(r"(\w+)(?: \((.+?)\))?: (.+)")
 WORDS = {"true": True, "yes": True, "false": False, "no": False}
@@ -168,10 +175,27 @@ def read_docs(thing: Any) -> dict[str, tuple[str, str]]:
     return {e[1]: (e[2] or "", e[3]) for e in entries if e is not None}
 
 
+def separate_shares(
+    settings: Mapping[str, Any], accepted: Container[str]
+) -> dict[str, Any]:
+    """Counts of rows that are fractions become shares, as runs before 0.1.0 meant them.
+
+    >>> separate_shares({"k": 0.1, "inner": 5.0}, {"k", "share", "inner"})
+    {'share': 0.1, 'inner': 5.0}
+    """
+    return {
+        SHARES[name]
+        if SHARES.get(name) in accepted and isinstance(value, float) and value <= 1
+        else name: value
+        for name, value in settings.items()
+    }
+
+
 def read_options(
     accepted: Mapping[str, Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Options as the parts take them; one that is not accepted is answered in words."""
+    given = separate_shares(given, accepted)
     with answer(accepted):
         for name in given:
             if name not in accepted:

@@ -133,7 +133,11 @@ def train(
     fabric.launch()
     with refuse_overflow():
         plan = make_plan(
-            settings, processes=fabric.world_size, device=fabric.device, **objects
+            settings,
+            processes=fabric.world_size,
+            device=fabric.device,
+            started=folder is not None,
+            **objects,
         )
     return execute(fabric, plan, watch, folder)
 
