@@ -33,6 +33,10 @@ NEAREST_ROWS = 4096  # where neither a number nor a share is asked for
 class Ball(NegativeSource):
     """The ``k`` rows nearest to an anchor, or the nearest ``share`` of the bank.
 
+    Settings:
+        k (1 or more): Nearest rows that are negatives.
+        share (0 to 1): k as a part of the bank.
+
     >>> Ball(Bank(101, width=8), share=0.1)
     Ball(
       k = 10 of 100 rows
@@ -61,6 +65,14 @@ class Annulus(NegativeSource):
     """The ``outer`` nearest rows without the ``inner`` nearest, or shares of the bank.
 
     The outer end can start wide and close in over training: ``outer_start``.
+
+    Settings:
+        inner (0 or more): Nearest rows that are left out, likely of the same class.
+        inner_share (0 to 1): inner as a part of the bank.
+        outer (1 or more): Nearest rows, of which the inner ones are left out.
+        outer_share (0 to 1): outer as a part of the bank.
+        outer_start (1 or more): Where the outer end is when training starts.
+        outer_start_share (0 to 1): outer_start as a part of the bank.
     """
 
     def __init__(

@@ -21,6 +21,11 @@ from ._source import Anchors, Candidates, Ids, NegativeSource, Number, PerAnchor
 class Bank(NegativeSource):
     """Rows of all samples; it starts with random directions.
 
+    Settings:
+        momentum (0 to below 1): Share of a sample's old row that stays when a new view
+            of it comes.
+        n_draws (1 or more): Rows drawn anew at each step as negatives; none: all rows.
+
     >>> bank = Bank(100, width=8, momentum=0.0)
     >>> f = torch.nn.functional.normalize(torch.randn(2, 8), dim=1)
     >>> bank.remember(f, torch.tensor([3, 99]))
