@@ -33,6 +33,11 @@ NEAREST_ROWS = 4096  # where neither a number nor a share is asked for
 class Ball(NegativeSource):
     """The ``k`` rows nearest to an anchor, or the nearest ``share`` of the bank.
 
+    Args:
+        bank: All rows.
+        k (1 or more): Nearest rows that are negatives.
+        share (0 to 1): The same as a part of the bank.
+
     >>> Ball(Bank(101, width=8), share=0.1)
     Ball(
       k = 10 of 100 rows
@@ -66,6 +71,15 @@ class Annulus(NegativeSource):
     """The ``outer`` nearest rows without the ``inner`` nearest, or shares of the bank.
 
     The outer end can start wide and close in over training: ``outer_start``.
+
+    Args:
+        bank: All rows.
+        inner (0 or more): Nearest rows that are left out, likely of the same class.
+        inner_share (0 to 1): The same as a part of the bank.
+        outer (1 or more): Nearest rows, of which the inner ones are left out.
+        outer_share (0 to 1): The same as a part of the bank.
+        outer_start (1 or more): Where the outer end is when training starts.
+        outer_start_share (0 to 1): The same as a part of the bank.
     """
 
     def __init__(
