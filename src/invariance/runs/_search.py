@@ -28,7 +28,6 @@ from ..data import (
     explain_unreadable,
     open_image,
 )
-from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import (
     DataError,
@@ -41,7 +40,7 @@ from ..evaluation import encode_batch
 from ..folder import write_whole
 from ..progress import Progress, tell
 from ._contact_sheet import draw_contact_sheet
-from ._embed import encode_all, name_unreadable
+from ._embed import encode_all, name_unreadable, settle_batches
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
@@ -173,8 +172,8 @@ def search(
         raise SettingError(
             f"There is no folder {str(Path(sheet).parent)!r} to write into."
         )
+    where = settle_batches(batch_size, device)
     encoder, encoder_notes = open_encoder(run_or_encoder)
-    where = choose_device(device)
     encoder = encoder.to(where)
     several = list(query) if isinstance(query, list | tuple) else [query]
     queries = [open_query(one) for one in several]
@@ -229,7 +228,7 @@ def search(
     if sheet is not None:
         shown = {hit.name: gallery.find(hit.name) for hits in neighbors for hit in hits}
         drawn = draw_contact_sheet(neighbors, [image for _, image in queries], shown)
-        advice = "Make room or mend the disk, and search again."
+        advice = "Choose another place or make room, and search again."
         write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
         if n_missing := sum(image is None for image in shown.values()):
             notes.append(
