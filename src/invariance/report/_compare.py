@@ -23,9 +23,9 @@ from ..folder import (
     read_verdict,
     show_value,
 )
+from ..words import count, join_words
 from ._curves import overlay_curves
 from ._html import Html, lines, table, tag
-from ._numbers import count, join_words
 from ._page import page, section
 from ._report import write_page
 from ._score_table import score_table, summarize, why_no_scores

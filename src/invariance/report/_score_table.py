@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from ..folder import TRAINED, Cell, Line, Record, Scores
+from ..words import count
 from ._html import Html, Missing, lines, table, tag
-from ._numbers import count, show_number
+from ._numbers import show_number
 
 BELOW = {
     "raw pixels": "no training at all",
@@ -165,5 +166,6 @@ def summarize(run: Record) -> str:
     if not config:
         return "The settings of this run are not known."
     text = f"{config.get('method', '?')} on {config.get('data', '?')}"
-    text += f", {config.get('epochs', '?')} epochs"
+    epochs = config.get("epochs", "?")
+    text += f", {count(epochs, 'epoch') if isinstance(epochs, int) else epochs}"
     return f"{text}, batches of {config.get('batch_size', '?')}"

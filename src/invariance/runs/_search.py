@@ -39,6 +39,7 @@ from ..errors import (
 from ..evaluation import encode_batch
 from ..folder import write_whole
 from ..progress import Progress, tell
+from ..words import count
 from ._contact_sheet import draw_contact_sheet
 from ._embed import encode_all, name_unreadable, settle_batches
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
@@ -120,7 +121,7 @@ class SearchResult:
 
     def lines(self) -> list[str]:
         """A line per query, and below it a line per image found."""
-        where = f" in {self.n_gallery:,} images"
+        where = f" in {count(self.n_gallery, 'image')}"
         return [line for hits in self.neighbors for line in hits.lines(where)]
 
     def _repr_html_(self) -> str:
@@ -136,7 +137,7 @@ class SearchResult:
         header = "".join(f"<th>{title}</th>" for title in titles)
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return (
-            f"<p>{self.n_gallery:,} images searched</p>"
+            f"<p>{count(self.n_gallery, 'image')} searched</p>"
             f"<table><tr>{header}</tr>{lines}</table>{notes}"
         )
 
@@ -214,7 +215,8 @@ def search(
     notes = gallery.notes
     if nearest.n < k:
         notes.append(
-            f"The gallery has {nearest.n} images, fewer than k = {k}: all are shown."
+            f"The gallery has {count(nearest.n, 'image')}, fewer than k = {k}: all are "
+            "shown."
         )
     neighbors = []
     for (name, _), *best in zip(
