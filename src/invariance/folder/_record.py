@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import yaml
@@ -76,6 +77,12 @@ class Record:
         """(epoch, value) of every reading that has a finite value."""
         pairs = [(r["epoch"], finite_number(r.get(key))) for r in self.readings]
         return [(epoch, value) for epoch, value in pairs if value is not None]
+
+    def mean_of_last_epoch(self, key: str) -> float | None:
+        """The mean of the finite values in the last epoch that has any."""
+        points = self.points(key)
+        late = [value for epoch, value in points if epoch > points[-1][0] - 1]
+        return fmean(late) if late else None
 
     def last(self, key: str) -> float | None:
         """The value in the very last reading; None if it has none."""

@@ -1,9 +1,11 @@
 """A few figures at the top of the page, and the table of scores."""
 
+import math
 from collections.abc import Mapping
 
 from ..folder import TRAINED, Cell, Line, Record, Scores
 from ..words import count
+from ._diagnostics import checked_readings
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
 
@@ -24,14 +26,16 @@ def figures(run: Record) -> Html:
         if cell is not None:
             before = "" if was is None else f"untrained {show_number(was.mean, True)}"
             items.append((name, show_number(cell.mean, True), before))
-    nats, ceiling = run.last("mi_nats"), run.last("mi_ceiling")
+    nats, ceiling = run.mean_of_last_epoch("mi_nats"), run.last("mi_ceiling")
     if nats is not None:
         most = "" if ceiling is None else f"nats, of {ceiling:.2f} at most"
         items.append(("shared information", f"{nats:.2f}", most or "nats"))
-    if (rank := run.last("effective_rank")) is not None:
-        items.append(
-            ("effective rank", show_number(rank), "directions the projections use")
-        )
+    rank, below = run.mean_of_last_epoch("effective_rank"), "directions of a batch"
+    for reading in checked_readings(run):  # of images that were not trained on
+        if (reading.name, reading.of) == ("effective rank", "z"):
+            rank, below = reading.value, "directions the projections use"
+    if rank is not None and math.isfinite(rank):
+        items.append(("effective rank", show_number(rank), below))
     if not items:
         return Html()
     pairs = [
@@ -50,7 +54,7 @@ def show_scores(run: Record) -> Html:
     if not run.rows:
         return Missing(f"No scores: {why_no_scores(run)}.")
     scores = run.scores
-    heads = {name: head(name) for name in scores.features}
+    heads = {name: head(name, finished=run.finished) for name in scores.features}
     return lines(score_table(scores, heads), *notes(run, scores))
 
 
@@ -65,9 +69,11 @@ def why_no_scores(run: Record) -> str:
     return "there is no whole evaluation.jsonl"
 
 
-def head(features: str) -> Html:
+def head(features: str, *, finished: bool) -> Html:
     """The heading of a column, with what the features are."""
     below = BELOW.get(features)
+    if features == TRAINED and not finished:
+        below = "from a checkpoint"
     return Html(tag("span", features) + (tag("small", below) if below else ""))
 
 
@@ -154,7 +160,9 @@ def notes(run: Record, scores: Scores) -> list[Html]:
         )
     if any(cell.spread is not None for cell in cells):
         texts.append("± is the standard deviation over draws or seeds.")
-    if TRAINED in scores.features and "best epoch" not in scores.features:
+    if TRAINED in scores.features and not run.finished:
+        texts.append("The run is not finished: its newest checkpoint was scored.")
+    elif TRAINED in scores.features and "best epoch" not in scores.features:
         texts.append("The final epoch is scored; none was chosen by its score.")
     both = [" ".join(texts), " ".join(scores.notes)]
     return [tag("p", text, class_="note") for text in both if text]
