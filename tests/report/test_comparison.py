@@ -96,7 +96,7 @@ def test_runs_that_differ_in_their_seed_have_a_mean(compared):
     }
     read = compared(**runs, d={"config": CONFIG | {"method": "dcl"}})
     assert "mean over seeds" in read.words and "a, b and c" in read.words
-    assert "60.0 ± 10.0 %" in read.words and "3 runs" in read.words
+    assert "60.0 %" in read.words and "± 10.0, 3 runs" in read.words
 
 
 def test_runs_with_little_to_say(compared):

@@ -176,7 +176,7 @@ def test_one_epoch_is_no_epochs(page):
 def test_the_figures_on_top_are_no_single_batch(page):
     metrics = [reading(k, effective_rank=10.0 + k % 2) for k in range(1, 21)]
     text = page(metrics=metrics)
-    assert "<b>10.4</b><small>directions of a batch</small>" in text  # 2 of 5 are 11
+    assert "<b>10.4</b><small>directions per batch</small>" in text  # 2 of 5 are 11
     rank = {"name": "effective rank", "of": "z", "value": 12.9, "meaning": "So many."}
     text = page(name="read", metrics=metrics, diagnostics={"readings": [rank]})
     assert "<b>12.9</b><small>directions the projections use</small>" in text
@@ -385,7 +385,7 @@ def few_labels(*values):
 
 def test_draws_on_the_page(page):
     read = Reader(page(evaluation=scores() + few_labels(0.5, 0.6, 0.7)))
-    assert "60.0 ± 10.0 %" in read.text and "3 draws" in read.text
+    assert "60.0 %" in read.text and "± 10.0, 3 draws" in read.text
     assert "60 labels (1 %)" in read.text
     assert "standard deviation over draws or seeds" in read.text
 

@@ -1,9 +1,8 @@
 """A few figures at the top of the page, and the table of scores."""
 
-import math
 from collections.abc import Mapping
 
-from ..folder import TRAINED, Cell, Line, Record, Scores
+from ..folder import TRAINED, Cell, Line, Record, Scores, finite_number
 from ..words import count
 from ._diagnostics import checked_readings
 from ._html import Html, Missing, lines, table, tag
@@ -26,16 +25,22 @@ def figures(run: Record) -> Html:
         if cell is not None:
             before = "" if was is None else f"untrained {show_number(was.mean, True)}"
             items.append((name, show_number(cell.mean, True), before))
+    # of images that were not trained on, where they were read, as the table below says
+    read = {(r.name, r.of): r for r in checked_readings(run) if not r.settings}
+    information, rank = (
+        read.get((name, "z")) for name in ("mutual information", "effective rank")
+    )
     nats, ceiling = run.mean_of_last_epoch("mi_nats"), run.last("mi_ceiling")
+    if information is not None:
+        nats, ceiling = finite_number(information.value), information.ceiling
     if nats is not None:
-        most = "" if ceiling is None else f"nats, of {ceiling:.2f} at most"
-        items.append(("shared information", f"{nats:.2f}", most or "nats"))
-    rank, below = run.mean_of_last_epoch("effective_rank"), "directions of a batch"
-    for reading in checked_readings(run):  # of images that were not trained on
-        if (reading.name, reading.of) == ("effective rank", "z"):
-            rank, below = reading.value, "directions the projections use"
-    if rank is not None and math.isfinite(rank):
-        items.append(("effective rank", show_number(rank), below))
+        most = "nats" if ceiling is None else f"nats, of {ceiling:.2f} at most"
+        items.append(("shared information", f"{nats:.2f}", most))
+    directions, below = run.mean_of_last_epoch("effective_rank"), "directions per batch"
+    if rank is not None:
+        directions, below = finite_number(rank.value), "directions the projections use"
+    if directions is not None:
+        items.append(("effective rank", show_number(directions), below))
     if not items:
         return Html()
     pairs = [
@@ -106,8 +111,8 @@ def show_cell(cell: Cell, share: bool, own: bool = False) -> Html:
     """A value, how sure it is, and a bar as long as it."""
     value, below = show_score(cell.mean, share), ""
     if cell.spread is not None:
-        value += f" ± {show_score(cell.spread, share)}"
-        below = count(len(cell.values), cell.repeated)
+        repeats = count(len(cell.values), cell.repeated)
+        below = f"± {show_score(cell.spread, share)}, {repeats}"
     elif cell.interval is not None:
         low, high = (show_score(end, share) for end in cell.interval)
         below = f"{low} to {high}"
