@@ -377,5 +377,6 @@ def test_readings_equal_diagnostics():
         bound = mutual_information_bound(u, v, temperature=0.2)
         assert readings["mi_nats"] == bound.nats
         assert readings["mi_ceiling"] == bound.ceiling
+        assert readings["mi_reachable"] == bound.reachable
         ess = inv.effective_sample_size(u, v, temperature=0.2)
         assert readings["ess"] == ess

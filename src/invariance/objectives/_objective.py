@@ -195,8 +195,11 @@ class Objective(nn.Module):
         """Numbers worth logging for a batch, by name; takes what ``forward`` takes.
 
         The loss and its parts; of a softmax over negatives also what
-        ``invariance.diagnostics`` says of the first two views: ``info_nce``, the
-        certified information ``mi_nats`` with its ceiling, and ``ess``.
+        ``invariance.diagnostics`` says of the first two views: ``info_nce``; the
+        information bound ``mi_nats``, with ``mi_ceiling``, the most that so many rows
+        can show, and ``mi_reachable``, what the temperature allows of it; and ``ess``.
+        The bound is certified for rows that the encoder was not fitted to; of a batch
+        that is trained on it certifies nothing.
         """
         numbers: dict[str, float] = {}
         if not self.value_is_constant:
@@ -245,5 +248,6 @@ def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
         "info_nce": batch.info_nce,
         "mi_nats": batch.bound.nats,
         "mi_ceiling": batch.bound.ceiling,
+        "mi_reachable": batch.bound.reachable,
         "ess": batch.ess,
     }

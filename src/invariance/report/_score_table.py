@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ..folder import TRAINED, Cell, Line, Record, Scores
+from ..folder import TRAINED, Cell, Line, Record, Scores, describe_limit
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import count, show_number
 
@@ -23,10 +23,10 @@ def figures(run: Record) -> Html:
         if cell is not None:
             before = "" if was is None else f"untrained {show_number(was.mean, True)}"
             items.append((name, show_number(cell.mean, True), before))
-    nats, ceiling = run.last("mi_nats"), run.last("mi_ceiling")
-    if nats is not None:
-        most = "" if ceiling is None else f"nats, of {ceiling:.2f} at most"
-        items.append(("shared information", f"{nats:.2f}", most or "nats"))
+    if (nats := run.last("mi_nats")) is not None:
+        limit = describe_limit(run.readings[-1])
+        below = f"nats, of at most {limit}" if limit else "nats"
+        items.append(("shared information", f"{nats:.2f}", below))
     if (rank := run.last("effective_rank")) is not None:
         items.append(
             ("effective rank", show_number(rank), "directions the projections use")
