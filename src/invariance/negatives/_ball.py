@@ -46,6 +46,11 @@ class Ball(NegativeSource):
         super().__init__(bank)
         self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
 
+    @property
+    def n_negatives(self) -> int:
+        """The k nearest."""
+        return self.k
+
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The bank, cut off below the k-th score."""
         self.bank.check(u, ids)
@@ -98,6 +103,11 @@ class Annulus(NegativeSource):
         """The outer rank at this point of training."""
         way = self.outer - self.outer_start
         return self.outer_start + round(way * self.progress)
+
+    @property
+    def n_negatives(self) -> int:
+        """The rows between the two ends, where they are now."""
+        return self.outer_now - self.inner
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The bank, cut off above the inner and below the outer rank."""

@@ -71,6 +71,11 @@ class Bank(NegativeSource):
     def __len__(self) -> int:
         return len(self.z)
 
+    @property
+    def n_negatives(self) -> int:
+        """The other samples' rows, or as many as are drawn."""
+        return len(self) - 1 if self.n_draws is None else self.n_draws
+
     def check(self, u: Tensor, ids: Tensor) -> None:
         """Raise unless rows of this width and these samples can be in the bank.
 

@@ -89,6 +89,11 @@ class Neighbors(NegativeSource):
             labels.copy_(from_first_process(clusters.labels))
         self.clustered = True
 
+    @property
+    def n_negatives(self) -> int:
+        """The ball, if none of it is close; without clusters the whole bank."""
+        return self.k if self.clustered else self.bank.n_negatives
+
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The background: the ball, close set and all."""
         if not self.clustered:

@@ -44,6 +44,11 @@ class Queue(NegativeSource):
     def __len__(self) -> int:
         return min(self.n_seen, len(self.z))
 
+    @property
+    def n_negatives(self) -> int:
+        """All rows there are."""
+        return len(self)
+
     def candidates(
         self, u: Anchors | None = None, ids: Ids | None = None
     ) -> Candidates:

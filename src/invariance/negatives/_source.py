@@ -60,6 +60,11 @@ class NegativeSource(nn.Module):
         """Whether its ids are rows of a bank, so that nothing else can be an id."""
         return self.bank is not None
 
+    @property
+    @abstractmethod
+    def n_negatives(self) -> int:
+        """How many negatives an anchor can have now, at most; needs no look at rows."""
+
     @abstractmethod
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The rows anchors ``u`` of samples ``ids`` are compared with."""
