@@ -18,12 +18,13 @@ from ..errors import SettingError
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
+    check_setting,
     full_precision,
     reduce,
     scale_of,
     tile_precision,
 )
-from ._contrast import Contrast, Source
+from ._contrast import Contrast, Source, check_source
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Objective(nn.Module):
             if name == "temperature" and isinstance(value, str) and value == "learned":
                 value = LearnedTemperature(default)
             if name in checks:
-                checks[name](name, value)
+                value = check_setting(checks[name], name, value)
             setattr(self, name, value)
         self.make_state(**values)
 
@@ -177,6 +178,7 @@ class Objective(nn.Module):
         """
         if not self.takes_negatives:
             raise SettingError(no_softmax(self))
+        check_source(source)
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
         scale = scale_of(settings.temperature)
@@ -222,8 +224,11 @@ class Objective(nn.Module):
 
 
 def in_words(value: Any) -> str:
-    """A setting for ``print``; a tensor by its number."""
-    return f"{float(value.detach()):.4g}" if isinstance(value, Tensor) else repr(value)
+    """A setting for ``print``; a tensor by its number, and whether it is learned."""
+    if not isinstance(value, Tensor):
+        return repr(value)
+    learned = " (learned)" if value.requires_grad else ""
+    return f"{float(value.detach()):.4g}{learned}"
 
 
 def no_softmax(objective: Objective) -> str:
