@@ -14,7 +14,7 @@ log-partition. An end lies halfway between two neighboring scores, since other t
 compute them with other last bits. Rows of equal score stay together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -33,6 +33,11 @@ NEAREST_ROWS = 4096  # where neither a number nor a share is asked for
 
 class Ball(NegativeSource):
     """The ``k`` rows nearest to an anchor, or the nearest ``share`` of the bank.
+
+    Args:
+        bank: All rows.
+        k (1 or more): Nearest rows that are negatives.
+        share (0 to 1): The same as a part of the bank.
 
     >>> Ball(Bank(101, width=8), share=0.1)
     Ball(
@@ -67,6 +72,15 @@ class Annulus(NegativeSource):
     """The ``outer`` nearest rows without the ``inner`` nearest, or shares of the bank.
 
     The outer end can start wide and close in over training: ``outer_start``.
+
+    Args:
+        bank: All rows.
+        inner (0 or more): Nearest rows that are left out, likely of the same class.
+        inner_share (0 to 1): The same as a part of the bank.
+        outer (1 or more): Nearest rows, of which the inner ones are left out.
+        outer_share (0 to 1): The same as a part of the bank.
+        outer_start (1 or more): Where the outer end is when training starts.
+        outer_start_share (0 to 1): The same as a part of the bank.
     """
 
     def __init__(
@@ -189,15 +203,10 @@ def limits(
         ids: The anchors' own rows, which are not ranked.
         ranks: Each from 0 (infinity) to m - 1 (minus infinity).
     """
-    budget = CPU_BYTES if u.device.type == "cpu" else DEVICE_BYTES
-    dtype = torch.promote_types(u.dtype, z.dtype)
-    step = max(budget // (len(z) * dtype.itemsize), 1)
     most = min(max(ranks) + 1, len(z) - 1)
     parts: list[list[Tensor]] = [[] for _ in ranks]
-    for start in range(0, len(u), step):
-        rows = slice(start, start + step)
-        scores = exact_product(u[rows].to(dtype), z.to(dtype))
-        scores.scatter_(1, ids[rows, None], -torch.inf)
+    for some, scores in score_some(u, z):
+        scores.scatter_(1, ids[some, None], -torch.inf)
         best = scores.topk(most, dim=1).values if most else scores[:, :0]
         infinity = scores.new_full((len(scores), 1), torch.inf)
         # 0: above the best; m - 1: below the worst
@@ -205,6 +214,18 @@ def limits(
         for part, rank in zip(parts, ranks, strict=True):
             part.append(_between(edges[:, rank], edges[:, rank + 1]))
     return [torch.cat(part) for part in parts]
+
+
+def score_some(
+    u: Anchors, z: Float[Tensor, "m d"]
+) -> Iterator[tuple[slice, Float[Tensor, "k m"]]]:
+    """Scores of some anchors at a time with all rows, such that they fit a budget."""
+    budget = CPU_BYTES if u.device.type == "cpu" else DEVICE_BYTES
+    dtype = torch.promote_types(u.dtype, z.dtype)
+    step = max(budget // (len(z) * dtype.itemsize), 1)
+    for start in range(0, len(u), step):
+        some = slice(start, min(start + step, len(u)))
+        yield some, exact_product(u[some].to(dtype), z.to(dtype))
 
 
 def exact_product(

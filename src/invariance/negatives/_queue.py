@@ -12,11 +12,15 @@ from torch import Tensor
 
 from ..errors import SettingError, ShapeError
 from ..plain_numbers import plain_number
-from ._source import Anchors, Candidates, Ids, NegativeSource
+from ._source import Anchors, Candidates, Ids, NegativeSource, unit_rows
 
 
 class Queue(NegativeSource):
     """The last ``size`` rows remembered. It starts empty and fills up.
+
+    Args:
+        size (1 or more): Rows that are kept, a batch at least.
+        width: Of a row.
 
     >>> queue = Queue(4, width=2)
     >>> queue.remember(torch.eye(2), torch.tensor([7, 8]))
@@ -64,7 +68,11 @@ class Queue(NegativeSource):
 
     @torch.no_grad()
     def remember(self, z: Anchors, ids: Ids) -> None:
-        """Put rows in, unit length, in place of the oldest."""
+        """Put rows in, unit length, in place of the oldest.
+
+        Rows that are not finite are refused; on an accelerator, without waiting for it,
+        by leaving the oldest where they are (``readings`` counts the refused).
+        """
         size, width = self.z.shape
         if z.ndim != 2 or z.shape[1] != width or ids.shape != z.shape[:1]:
             raise ShapeError(
@@ -80,9 +88,12 @@ class Queue(NegativeSource):
                 f"A queue of {size} rows is shorter than the batch of {len(z)}: keys "
                 f"would be lost before they are used. Make it {len(z)} or longer."
             )
+        rows, fine = unit_rows(z, self.z)
         places = torch.arange(self.n_seen, self.n_seen + len(z), device=self.z.device)
-        self.z[places % size] = torch.nn.functional.normalize(z.to(self.z), dim=1)
-        self.ids[places % size] = ids.to(self.ids)
+        places = places % size
+        self.z[places] = torch.where(fine, rows, self.z[places])
+        self.ids[places] = torch.where(fine[:, 0], ids.to(self.ids), self.ids[places])
+        self.n_refused += (~fine).sum()
         self.n_seen += len(z)
 
     def extra_repr(self) -> str:

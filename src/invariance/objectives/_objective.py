@@ -6,8 +6,9 @@ asks which class it is.
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -65,6 +66,11 @@ class Objective(nn.Module):
     A softmax objective is algebra on two numbers per anchor: its positive's logit and
     its negatives' log-partition. It says so in ``of``, and then takes its negatives
     from any source as well: ``against``.
+
+    Args:
+        temperature (above 0, or learned): Divides every score: a low one looks at the
+            nearest negatives only.
+        normalize: Divide rows by their length first.
     """
 
     takes: ClassVar[str] = "pair"
@@ -80,6 +86,8 @@ class Objective(nn.Module):
     """Whether ``against`` works: it does for whoever has ``of`` or ``against``."""
     function_only: ClassVar[tuple[str, ...]] = ()
     """Settings of the function that the class does not take."""
+    batch_only: ClassVar[tuple[str, ...]] = ()
+    """Settings about the rows of a batch, which ``against`` does not ask for."""
     function: ClassVar[Callable[..., Tensor]]
     """The pure function."""
     defaults: ClassVar[Mapping[str, Any]] = {}
@@ -133,6 +141,11 @@ class Objective(nn.Module):
         return {name: getattr(self, name) for name in self.defaults}
 
     @property
+    def idle(self) -> tuple[str, ...]:
+        """Settings that change nothing beside the others as they are."""
+        return ()
+
+    @property
     def temperature_may_move(self) -> bool:
         """Whether a controller may change ``temperature`` while it trains."""
         number = isinstance(self.settings.get("temperature"), float | int)
@@ -148,6 +161,21 @@ class Objective(nn.Module):
         Where a loss has no parts of its own, it is the only one: "loss".
         """
         return Terms({"loss": self(*inputs, **named)})
+
+    def terms_of_views(
+        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
+    ) -> list[Terms]:
+        """The losses of two views or more, to be averaged.
+
+        Args:
+            whole: The views that show all of an image, or nearly; every two of them
+                are compared.
+            parts: Views of small parts (multi-crop's local ones). Each is compared with
+                every whole view, and never with another part: two parts of an image
+                may have nothing in common.
+        """
+        pairs = [*combinations(whole, 2), *product(whole, parts)]
+        return [self.terms(u, v) for u, v in pairs]
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """The loss of n samples that nothing tells apart; None if it says nothing."""
