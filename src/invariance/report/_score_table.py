@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 
+<<<<<<< HEAD
 from ..folder import TRAINED, Cell, Line, Record, Scores, finite_number
 from ..words import count
 from ._diagnostics import checked_readings
+=======
+from ..folder import TRAINED, Cell, Line, Record, Scores, describe_limit
+>>>>>>> objectives
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
 
@@ -25,6 +29,7 @@ def figures(run: Record) -> Html:
         if cell is not None:
             before = "" if was is None else f"untrained {show_number(was.mean, True)}"
             items.append((name, show_number(cell.mean, True), before))
+<<<<<<< HEAD
     # of images that were not trained on, where they were read, as the table below says
     read = {(r.name, r.of): r for r in checked_readings(run) if not r.settings}
     information, rank = (
@@ -41,6 +46,16 @@ def figures(run: Record) -> Html:
         directions, below = finite_number(rank.value), "directions the projections use"
     if directions is not None:
         items.append(("effective rank", show_number(directions), below))
+=======
+    if (nats := run.last("mi_nats")) is not None:
+        limit = describe_limit(run.readings[-1])
+        below = f"nats, of at most {limit}" if limit else "nats"
+        items.append(("shared information", f"{nats:.2f}", below))
+    if (rank := run.last("effective_rank")) is not None:
+        items.append(
+            ("effective rank", show_number(rank), "directions the projections use")
+        )
+>>>>>>> objectives
     if not items:
         return Html()
     pairs = [
