@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 
-<<<<<<< HEAD
-from ..folder import TRAINED, Cell, Line, Record, Scores, finite_number
+from ..folder import (
+    TRAINED,
+    Cell,
+    Line,
+    Record,
+    Scores,
+    describe_limit,
+    finite_number,
+)
 from ..words import count
 from ._diagnostics import checked_readings
-=======
-from ..folder import TRAINED, Cell, Line, Record, Scores, describe_limit
->>>>>>> objectives
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
 
@@ -29,33 +33,24 @@ def figures(run: Record) -> Html:
         if cell is not None:
             before = "" if was is None else f"untrained {show_number(was.mean, True)}"
             items.append((name, show_number(cell.mean, True), before))
-<<<<<<< HEAD
     # of images that were not trained on, where they were read, as the table below says
     read = {(r.name, r.of): r for r in checked_readings(run) if not r.settings}
     information, rank = (
         read.get((name, "z")) for name in ("mutual information", "effective rank")
     )
-    nats, ceiling = run.mean_of_last_epoch("mi_nats"), run.last("mi_ceiling")
+    nats = run.mean_of_last_epoch("mi_nats")
+    limit = describe_limit(run.readings[-1]) if run.readings else ""
     if information is not None:
-        nats, ceiling = finite_number(information.value), information.ceiling
+        nats, most = finite_number(information.value), information.most
+        limit = "" if most is None else f"{most:.2f}"
     if nats is not None:
-        most = "nats" if ceiling is None else f"nats, of {ceiling:.2f} at most"
-        items.append(("shared information", f"{nats:.2f}", most))
+        below = f"nats, of at most {limit}" if limit else "nats"
+        items.append(("shared information", f"{nats:.2f}", below))
     directions, below = run.mean_of_last_epoch("effective_rank"), "directions per batch"
     if rank is not None:
         directions, below = finite_number(rank.value), "directions the projections use"
     if directions is not None:
         items.append(("effective rank", show_number(directions), below))
-=======
-    if (nats := run.last("mi_nats")) is not None:
-        limit = describe_limit(run.readings[-1])
-        below = f"nats, of at most {limit}" if limit else "nats"
-        items.append(("shared information", f"{nats:.2f}", below))
-    if (rank := run.last("effective_rank")) is not None:
-        items.append(
-            ("effective rank", show_number(rank), "directions the projections use")
-        )
->>>>>>> objectives
     if not items:
         return Html()
     pairs = [

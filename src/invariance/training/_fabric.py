@@ -58,14 +58,13 @@ def make_fabric(machine: Machine) -> Fabric:
 @contextlib.contextmanager
 def arithmetic(machine: Machine, say: Callable[[str], None]) -> Iterator[None]:
     """Sums that repeat to the bit, or the fastest ones; afterwards all is as it was."""
-    cudnn, exact = torch.backends.cudnn, machine.deterministic
-    precision, choices = (
-        torch.get_float32_matmul_precision(),
-        (cudnn.benchmark, cudnn.deterministic),
-    )
+    exact, cudnn = machine.deterministic, torch.backends.cudnn
+    memory: Any = torch.utils.deterministic
+    precision = torch.get_float32_matmul_precision()
+    choices = cudnn.benchmark, cudnn.deterministic
     enabled = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    fills = torch.utils.deterministic.fill_uninitialized_memory
+    fills = memory.fill_uninitialized_memory
     if exact:  # read once, when a process first multiplies matrices
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if torch.cuda.is_available():
@@ -73,7 +72,7 @@ def arithmetic(machine: Machine, say: Callable[[str], None]) -> Iterator[None]:
     # by the clock, now one convolution is the fastest and now another
     cudnn.benchmark, cudnn.deterministic = not exact, exact
     torch.use_deterministic_algorithms(exact, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads it
+    memory.fill_uninitialized_memory = False  # nothing reads it
     try:
         with explain_unrepeatable(say):
             yield
@@ -81,7 +80,7 @@ def arithmetic(machine: Machine, say: Callable[[str], None]) -> Iterator[None]:
         torch.set_float32_matmul_precision(precision)
         cudnn.benchmark, cudnn.deterministic = choices
         torch.use_deterministic_algorithms(enabled, warn_only=warns)
-        torch.utils.deterministic.fill_uninitialized_memory = fills
+        memory.fill_uninitialized_memory = fills
 
 
 @contextlib.contextmanager
