@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import yaml
 
 from ..errors import SettingError, unknown
+from ..plain_numbers import plain_number
 
 T = TypeVar("T")
 
@@ -63,12 +64,12 @@ def check_settings(kind: type[T], settings: Any, example: str) -> T:
 
 
 def _plain(value: Any) -> Any:
-    """Paths as text and numbers of numpy as Python's, as a file can keep them."""
+    """Paths as text and numbers as Python's own, as a file can keep them."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, Path):
         return str(value)
-    return value.item() if hasattr(value, "item") else value
+    return plain_number(value)
 
 
 def read_yaml(kind: type[T], path: str | Path) -> T:
@@ -111,7 +112,11 @@ def differing_settings(settings: Any, other: Any) -> dict[str, tuple[Any, Any]]:
     ours, theirs = flatten(to_dict(settings)), flatten(to_dict(other))
     names = dict.fromkeys([*ours, *theirs])
     pairs = {name: (ours.get(name), theirs.get(name)) for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    return {
+        name: (value, default)
+        for name, (value, default) in pairs.items()
+        if value != default and {} not in (value, default)  # its entries are named
+    }
 
 
 def show_value(value: object) -> str:

@@ -136,6 +136,10 @@ class Remembering(Learner):
         if self.training:
             self.used.append((z.detach(), ids))
 
+    def n_candidates(self, n: int) -> int:
+        """The positive, and what is remembered; at first the batch, as ``_source``."""
+        return self.negatives.n_negatives + 1 if self.negatives.n_negatives else n
+
     def after_step(self, progress: float = 0.0) -> None:
         """The twin follows, the memory takes in what was used."""
         if self.twin is not None:

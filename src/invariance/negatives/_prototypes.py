@@ -83,6 +83,11 @@ class Prototypes(NegativeSource):
         self.concentration.copy_(concentration(self.bank.z, clusters))
         self.clustered = True
 
+    @property
+    def n_negatives(self) -> int:
+        """The centers of the other clusters."""
+        return len(self.centers) - 1
+
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """All centers, longer where concentrated: scaling them scales their logits."""
         return Candidates(self.centers / self.concentration[:, None], self.ids)

@@ -42,7 +42,7 @@ from ._arguments import (
     take_views,
     tile_precision,
 )
-from ._contrast import Source
+from ._contrast import Source, check_source
 from ._info_nce import info_nce
 from ._objective import Objective, Terms
 
@@ -132,6 +132,7 @@ class MultiView(Objective):
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
     ) -> Tensor:
         """The loss of all views, u of shape (views, n, d), against a source."""
+        check_source(source)
         z = ready_rows(take_views(u), self.normalize)
         check_ids(ids, z.shape[1])
         scale = scale_of(self.temperature)

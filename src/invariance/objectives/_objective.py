@@ -6,7 +6,7 @@ asks which class it is.
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,12 +19,13 @@ from ..errors import SettingError
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
+    check_setting,
     full_precision,
     reduce,
     scale_of,
     tile_precision,
 )
-from ._contrast import Contrast, Source
+from ._contrast import Contrast, Source, check_source
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Objective(nn.Module):
             if name == "temperature" and isinstance(value, str) and value == "learned":
                 value = LearnedTemperature(default)
             if name in checks:
-                checks[name](name, value)
+                value = check_setting(checks[name], name, value)
             setattr(self, name, value)
         self.make_state(**values)
 
@@ -205,6 +206,7 @@ class Objective(nn.Module):
         """
         if not self.takes_negatives:
             raise SettingError(no_softmax(self))
+        check_source(source)
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
         scale = scale_of(settings.temperature)
@@ -223,8 +225,11 @@ class Objective(nn.Module):
         """Numbers worth logging for a batch, by name; takes what ``forward`` takes.
 
         The loss and its parts; of a softmax over negatives also what
-        ``invariance.diagnostics`` says of the first two views: ``info_nce``, the
-        certified information ``mi_nats`` with its ceiling, and ``ess``.
+        ``invariance.diagnostics`` says of the first two views: ``info_nce``; the
+        information bound ``mi_nats``, with ``mi_ceiling``, the most that so many rows
+        can show, and ``mi_reachable``, what the temperature allows of it; and ``ess``.
+        The bound is certified for rows that the encoder was not fitted to; of a batch
+        that is trained on it certifies nothing.
         """
         numbers: dict[str, float] = {}
         if not self.value_is_constant:
@@ -237,18 +242,26 @@ class Objective(nn.Module):
         return numbers
 
     def __repr__(self) -> str:
+        return self.describe()
+
+    def describe(self, without: Container[str] = ()) -> str:
+        """Its name and settings, but for some."""
         shown = {
             name: value
             for name, value in self.settings.items()
             if name not in ("gather", "reduction") or value != self.defaults[name]
+            if name not in without
         }
         inner = ", ".join(f"{name}={in_words(v)}" for name, v in shown.items())
         return f"{type(self).__name__}({inner})"
 
 
 def in_words(value: Any) -> str:
-    """A setting for ``print``; a tensor by its number."""
-    return f"{float(value.detach()):.4g}" if isinstance(value, Tensor) else repr(value)
+    """A setting for ``print``; a tensor by its number, and whether it is learned."""
+    if not isinstance(value, Tensor):
+        return repr(value)
+    learned = " (learned)" if value.requires_grad else ""
+    return f"{float(value.detach()):.4g}{learned}"
 
 
 def no_softmax(objective: Objective) -> str:
@@ -273,5 +286,6 @@ def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
         "info_nce": batch.info_nce,
         "mi_nats": batch.bound.nats,
         "mi_ceiling": batch.bound.ceiling,
+        "mi_reachable": batch.bound.reachable,
         "ess": batch.ess,
     }

@@ -123,11 +123,19 @@ class Plan:
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""
         rows = f" ({text})" if remembered and (text := rows.extra_repr()) else ""
-        negatives = f"negatives: {self.method.negatives}{rows}, " if remembered else ""
-        views = f"{len(self.views)} view{'s' * (len(self.views) != 1)}"
+        parts = [f"{len(self.views)} view{'s' * (len(self.views) != 1)}"]
+        if (twin := getattr(self.learner, "twin", None)) is not None:
+            parts.append(twin.describe())
+        if getattr(self.learner, "symmetric", False):
+            parts.append("symmetric")
+        if remembered:
+            parts.append(f"negatives: {self.method.negatives}{rows}")
+        objective = self.learner.objective
+        idle = (*objective.idle, *(objective.batch_only if remembered else ()))
+        parts.append(objective.describe(without=idle))
         yield (
-            f"method: {self.method_name} ({views}, {negatives}"
-            f"{self.learner.objective}); defaults: {self.method.source or 'your own'}"
+            f"method: {self.method_name} ({', '.join(parts)}); defaults: "
+            f"{self.method.source or 'your own'}"
         )
         if text := describe_strengths(self.settings):
             yield f"views: {text}"

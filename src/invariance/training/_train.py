@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ from ..methods import Method
 from ..views import ViewSet
 from . import _checkpoint
 from ._dry_run import DryRun, dry_run
-from ._fabric import make_fabric, prepare
+from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
@@ -115,13 +116,14 @@ def train(
             f"views is a ViewSet: got {views!r}. Recipes by name go into the settings, "
             "as Train(views='weak')."
         )
-    objects = {"data": data, "encoder": encoder, "method": method, "views": views}
+    objects: dict[str, Any] = {"data": data, "encoder": encoder}
+    objects |= {"method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     if settings.dry_run:
         return dry_run(settings, watch, **objects)
     folder = None
     if settings.resume:
-        folder = Path(settings.resume)
+        folder, objects["started"] = Path(settings.resume), True
         settings = settings_to_resume(settings)
         if data is None and not data_exists(settings.data):
             raise TrainingError(
@@ -129,17 +131,15 @@ def train(
                 "more, or from here): put it back or a link to it, then go on with the "
                 "same command. Nothing was changed."
             )
-    fabric = make_fabric(settings.machine)
-    fabric.launch()
-    with refuse_overflow():
-        plan = make_plan(
-            settings,
-            processes=fabric.world_size,
-            device=fabric.device,
-            started=folder is not None,
-            **objects,
-        )
-    return execute(fabric, plan, watch, folder)
+    say = functools.partial(watch.say, important=True)
+    with arithmetic(settings.machine, say):
+        fabric = make_fabric(settings.machine)
+        fabric.launch()
+        with refuse_overflow():
+            plan = make_plan(
+                settings, processes=fabric.world_size, device=fabric.device, **objects
+            )
+        return execute(fabric, plan, watch, folder)
 
 
 def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Run:
