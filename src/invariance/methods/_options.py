@@ -120,9 +120,16 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
             if method.negatives != "bank":
                 found = {"bank_momentum": found["bank_momentum"]}
         options |= found
-    if recipe is not None:
-        options |= declared("views", choose(RECIPES, recipe, "views"))
-    return options
+    return options if recipe is None else options | recipe_options(recipe)
+
+
+def recipe_options(name: str) -> dict[str, Option]:
+    """The options of views by their name.
+
+    >>> list(recipe_options("multi_crop"))[:3]
+    ['n_global', 'n_local', 'local_size']
+    """
+    return declared("views", choose(RECIPES, name, "views"))
 
 
 def parts_of_source(method: Method) -> list[Callable[..., Any]]:
@@ -222,6 +229,8 @@ def list_options(options: Mapping[str, Option]) -> list[str]:
     >>> [line.split()[:2] for line in list_options(options_of("byol"))]
     [['momentum', '0.95'], ['rising', 'true']]
     """
+    if not options:
+        return []
     rows = [
         (o.name, show_default(o.default), o.range, o.meaning) for o in options.values()
     ]
