@@ -37,8 +37,17 @@ RANGES = {
     "0.05 to 1": ([0.4, 0.75], [0, 1.5]),
     "0 to 2.5": ([0.4, 2], [-1, 3]),
     "any number": ([2.7, -1.5], ["x"]),
-    "not 0": ([2, -0.5], [0]),
+    "not 0": ([2.5, -0.5], [0]),
     "true or false": ([True, False], [2, "maybe"]),
+}
+TRIALS = {  # values that make a difference for so few samples and steps
+    "size": [12, 30],
+    "k": [9, 30],
+    "inner": [1],
+    "inner_share": [0.05],
+    "outer": [9, 30],
+    "outer_start": [20],
+    "warmup": [0.0, 0.5, 0.75],
 }
 # Options that mean something only beside others
 BESIDE = {("kcl", "s"): {"kernel": "riesz"}}
@@ -50,6 +59,7 @@ def values_of(option):
     """Values inside and outside of an option's range."""
     plain = option.range.removesuffix(", or none")
     inside, outside = RANGES.get(plain) or (plain.split(", "), ["nonsense"])
+    inside = TRIALS.get(option.name, inside)
     if option.range != plain:
         inside = [*inside, None]
     return [value for value in inside if value != option.default], outside

@@ -175,7 +175,7 @@ def read_docs(thing: Any) -> dict[str, tuple[str, str]]:
     >>> read_docs(MomentumTwin)["momentum"][0]
     '0 to 1'
     """
-    _, _, text = (inspect.getdoc(thing) or "").partition("Settings:\n")
+    _, _, text = (inspect.getdoc(thing) or "").partition("\nSettings:\n")
     block = textwrap.dedent(text.partition("\n\n")[0])
     lines = re.sub(r"\n +", " ", block).splitlines()
     entries = [ENTRY.fullmatch(line) for line in lines]
