@@ -20,6 +20,7 @@ PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 sam
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "32", "bf16", "fp16"]
+Options = dict[str, int | float | bool | str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +103,21 @@ class Train:
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
-    options: dict[str, int | float] = field(default_factory=dict)
-    """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
-    1'. Of a bank, 'k 512' is its nearest 512 rows, 'share 0.1' its nearest tenth."""
+    options: Annotated[Options, conf.arg(metavar="[NAME VALUE ...]")] = field(
+        default_factory=dict
+    )
+    """Further settings of the method, its objective, negatives and views, as 'kernel
+    log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
+    views_drop: tuple[str, ...] = ()
+    """Operations that the views go without, such as 'blur gray': see 'invariance list
+    views NAME'."""
+    views_strength: Annotated[
+        dict[str, float], conf.arg(metavar="[NAME STRENGTH ...]")
+    ] = field(default_factory=dict)
+    """Operations of the views made weaker, as 'crop 0.5 color 0.2': 1 is as they are, 0
+    leaves them out."""
     n_views: int | None = None
     """Views of each sample. Default: the method's."""
     head: Literal["none", "linear", "mlp2", "mlp3"] | None = None
