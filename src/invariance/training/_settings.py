@@ -7,16 +7,18 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro import conf
 
-from ..errors import SettingError
-from ..folder import flatten
+from ..errors import SettingError, TrainingError
+from ..folder import CONFIG, ENCODER, flatten, read_settings
 from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
 PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 samples
+EMPTY = conf.arg(help_behavior_hint="(default: none)")
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "32", "bf16", "fp16"]
@@ -99,7 +101,7 @@ class Train:
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
-    options: dict[str, int | float] = field(default_factory=dict)
+    options: Annotated[dict[str, int | float], EMPTY] = field(default_factory=dict)
     """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
     1'. Of a bank, 'k 512' is its nearest 512 rows, 'share 0.1' its nearest tenth."""
     views: str = "auto"
@@ -131,7 +133,7 @@ class Train:
     """Folder of run folders."""
     name: str | None = None
     """Of the run folder. Default: data and method. A taken name gets a number."""
-    trackers: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    trackers: Annotated[tuple[Literal["tensorboard", "wandb"], ...], EMPTY] = ()
     """Also show readings in these, if they are installed."""
     log_every: int = 0
     """Steps between lines of metrics.jsonl; 0 is about ten an epoch."""
@@ -204,3 +206,28 @@ def check_numbers(settings: Train, processes: int) -> None:
             f"batch_size {settings.batch_size} is shared by {processes} processes: "
             f"choose a multiple of {processes}."
         )
+
+
+def settings_to_resume(asked: Train) -> Train:
+    """The run's own settings; only how it is shown may change."""
+    folder = Path(asked.resume or "")
+    if not (folder / CONFIG).exists():
+        raise TrainingError(
+            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
+            "shows the runs there are."
+        )
+    if (folder / ENCODER).exists():
+        raise TrainingError(
+            f"{folder} is finished. To train further, start a new run from it: "
+            f"invariance train --start-from {folder}"
+        )
+    alone = Train(resume=asked.resume, quiet=asked.quiet, json=asked.json)
+    if asked != alone:
+        raise TrainingError(
+            "A resumed run keeps its own settings exactly, so --resume goes alone. To "
+            "change something, start a new run: --start-from takes the weights along."
+        )
+    settings = read_settings(folder, Train)
+    return dataclasses.replace(
+        settings, quiet=asked.quiet, json=asked.json, resume=None
+    )
