@@ -95,7 +95,7 @@ def test_a_line_for_each_series_and_a_point_for_each_reading(page):
 def test_the_ceiling_is_a_dashed_line(page):
     read = Reader(page())
     assert [x["class"] for x in read.all("line")].count("ceiling") == 1
-    assert "ceiling: log n = 4.16" in read.text
+    assert "at most log n = 4.16" in read.text
 
 
 def test_every_drawing_is_described_and_its_numbers_are_finite(page):

@@ -65,7 +65,9 @@ from ._scores import (
 from ._seeds import describe_settings, group_seeds
 from ._verdict import (
     Finding,
+    describe_limit,
     find_collapse,
+    find_reachable,
     find_saturation,
     judge,
     read_verdict,
@@ -98,10 +100,12 @@ __all__ = [
     "add_rows",
     "check_settings",
     "describe_environment",
+    "describe_limit",
     "describe_settings",
     "differing_settings",
     "disk_failure",
     "find_collapse",
+    "find_reachable",
     "find_saturation",
     "finite_number",
     "flatten",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ..folder import Record, finite_number
+from ..folder import Record, describe_limit, find_reachable, finite_number
 from ._charts import Chart, Series, legend, line_chart
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
@@ -31,7 +31,8 @@ class Curve:
     about: str
     percent: bool = False
     zero: bool = True
-    ceiling: str | None = None
+    limited: bool = False
+    """Whether a dashed line says how far an information bound can rise."""
 
 
 CURVES = (
@@ -39,8 +40,9 @@ CURVES = (
     Curve(
         "Information",
         {"mi_nats": "nats"},
-        "Lower bound, in nats, of what two views share.",
-        ceiling="mi_ceiling",
+        "Lower bound, in nats, of what two views share; read from batches that are "
+        "trained on, so it certifies nothing.",
+        limited=True,
     ),
     Curve(
         "Views matched, and kNN",
@@ -115,9 +117,9 @@ def _figure(run: Record, curve: Curve) -> Html | None:
     series = [Series(name, thin(points)) for name, points in lines_of.items() if points]
     if not series:
         return None
-    ceiling = None
-    if curve.ceiling and (known := run.points(curve.ceiling)):
-        ceiling = (f"ceiling: log n = {known[-1][1]:.2f}", known[-1][1])
+    ceiling, most = None, find_reachable(run.readings[-1]) if curve.limited else None
+    if most is not None:
+        ceiling = (f"at most {describe_limit(run.readings[-1])}", most)
     chart = Chart(
         title=curve.title,
         series=series,

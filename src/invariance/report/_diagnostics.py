@@ -37,9 +37,8 @@ def checked_readings(run: Record) -> list[Reading]:
     for value in values if isinstance(values, list) else []:
         if not isinstance(value, dict):
             continue
-        numbers = {
-            key: finite_number(value.get(key)) for key in ("value", "ideal", "ceiling")
-        }
+        keys = ("value", "ideal", "ceiling", "reachable")
+        numbers = {key: finite_number(value.get(key)) for key in keys}
         words = {
             key: str(value.get(key) or "") for key in ("name", "of", "unit", "meaning")
         }
@@ -90,8 +89,8 @@ def _reading_cell(reading: Reading) -> Html:
     below = ""
     if reading.ideal is not None:
         below = f"ideal {show_number(reading.ideal)}"
-    elif reading.ceiling is not None:
-        below = f"at most {show_number(reading.ceiling)}"
+    elif reading.most is not None:
+        below = f"at most {show_number(reading.most)}"
     unit = f" {reading.unit}" if reading.unit else ""
     return Html(tag("span", value + unit) + tag("small", below))
 

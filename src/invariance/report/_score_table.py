@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from ..folder import TRAINED, Cell, Line, Record, Scores, finite_number
+from ..folder import (
+    TRAINED,
+    Cell,
+    Line,
+    Record,
+    Scores,
+    describe_limit,
+    finite_number,
+)
 from ..words import count
 from ._diagnostics import checked_readings
 from ._html import Html, Missing, lines, table, tag
@@ -30,12 +38,14 @@ def figures(run: Record) -> Html:
     information, rank = (
         read.get((name, "z")) for name in ("mutual information", "effective rank")
     )
-    nats, ceiling = run.mean_of_last_epoch("mi_nats"), run.last("mi_ceiling")
+    nats = run.mean_of_last_epoch("mi_nats")
+    limit = describe_limit(run.readings[-1]) if run.readings else ""
     if information is not None:
-        nats, ceiling = finite_number(information.value), information.ceiling
+        nats, most = finite_number(information.value), information.most
+        limit = "" if most is None else f"{most:.2f}"
     if nats is not None:
-        most = "nats" if ceiling is None else f"nats, of {ceiling:.2f} at most"
-        items.append(("shared information", f"{nats:.2f}", most))
+        below = f"nats, of at most {limit}" if limit else "nats"
+        items.append(("shared information", f"{nats:.2f}", below))
     directions, below = run.mean_of_last_epoch("effective_rank"), "directions per batch"
     if rank is not None:
         directions, below = finite_number(rank.value), "directions the projections use"

@@ -271,6 +271,7 @@ class Nearest:
                 f"{self.unit.shape[1]}: embed both with the same encoder."
             )
         scores = self.unit @ normalize(block.float(), dim=1).T
+        scores = scores.clamp(-1, 1)  # rounding may push a cosine out
         scores = scores.nan_to_num(-torch.inf)  # NaN is similar to nothing
         scores = torch.cat([self.scores, scores], 1)
         rows = torch.arange(self.n, self.n + len(block)).expand(len(scores), -1)
@@ -383,6 +384,11 @@ def open_query(query: Any) -> tuple[str, Image.Image]:
     """What a query is called, and its image, upright."""
     if isinstance(query, Image.Image):
         return getattr(query, "filename", "") or "query", query
+    if not isinstance(query, str | Path):
+        raise DataError(
+            "A query is an image file or a Pillow image, or a list of them: got "
+            f"{type(query).__name__} ({query!r:.60})."
+        )
     path = Path(query).expanduser()
     if not path.exists():
         raise DataError(f"There is no query image {str(query)!r}: check the path.")
