@@ -17,7 +17,7 @@ import tyro
 from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
 from ..progress import tell_loading
-from ..training import Train, check_numbers, settings_to_resume
+from ..training import Train, check_numbers, require_unfinished
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
@@ -160,7 +160,7 @@ def parse_optional(
 def train(settings: Train) -> int:
     """Train; torch is imported only when the settings have passed what needs none."""
     if settings.resume:
-        settings_to_resume(settings)
+        require_unfinished(Path(settings.resume))
     else:
         check_numbers(settings, processes=1)
     tell_loading(quiet=settings.quiet or settings.json)

@@ -13,7 +13,7 @@ from ._settings import (
     Train,
     check_numbers,
     complete_settings,
-    settings_to_resume,
+    require_unfinished,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
-    "settings_to_resume",
+    "require_unfinished",
     "start_weights_from",
     "temperature_of",
     "train",

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from tyro import conf
 
 from ..errors import SettingError, TrainingError
-from ..folder import CONFIG, ENCODER, flatten, read_settings
+from ..folder import CONFIG, ENCODER, flatten
 from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
@@ -211,9 +211,8 @@ def check_numbers(settings: Train, processes: int) -> None:
         )
 
 
-def settings_to_resume(asked: Train) -> Train:
-    """The run's own settings; only how it is shown may change."""
-    folder = Path(asked.resume or "")
+def require_unfinished(folder: Path) -> None:
+    """Raise a sentence unless there is a run to go on with."""
     if not (folder / CONFIG).exists():
         raise TrainingError(
             f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
@@ -224,13 +223,3 @@ def settings_to_resume(asked: Train) -> Train:
             f"{folder} is finished. To train further, start a new run from it: "
             f"invariance train --start-from {folder}"
         )
-    alone = Train(resume=asked.resume, quiet=asked.quiet, json=asked.json)
-    if asked != alone:
-        raise TrainingError(
-            "A resumed run keeps its own settings exactly, so --resume goes alone. To "
-            "change something, start a new run: --start-from takes the weights along."
-        )
-    settings = read_settings(folder, Train)
-    return dataclasses.replace(
-        settings, quiet=asked.quiet, json=asked.json, resume=None
-    )

@@ -1,6 +1,7 @@
 """``train``: settings in, a finished run folder out, and nothing lost on the way."""
 
 import contextlib
+import dataclasses
 import functools
 import signal
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from ..folder import (
     new_folder,
     read_metrics,
     read_record,
+    read_settings,
     read_verdict,
     resume_command,
     to_dict,
@@ -47,7 +49,7 @@ from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
-from ._settings import Train, settings_to_resume
+from ._settings import Train, require_unfinished
 from ._trackers import TRACKERS
 from ._watch import Watch
 
@@ -229,6 +231,22 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         evaluation = finish(trained, watch)
     fabric.barrier()
     return Run(folder, evaluation)
+
+
+def settings_to_resume(asked: Train) -> Train:
+    """The run's own settings; only how it is shown may change."""
+    folder = Path(asked.resume or "")
+    require_unfinished(folder)
+    alone = Train(resume=asked.resume, quiet=asked.quiet, json=asked.json)
+    if asked != alone:
+        raise TrainingError(
+            "A resumed run keeps its own settings exactly, so --resume goes alone. To "
+            "change something, start a new run: --start-from takes the weights along."
+        )
+    settings = read_settings(folder, Train)
+    return dataclasses.replace(
+        settings, quiet=asked.quiet, json=asked.json, resume=None
+    )
 
 
 @contextlib.contextmanager
