@@ -131,7 +131,7 @@ def describe_views(name: str) -> Iterator[str]:
             same = sum(tuple(view) == words for view in views)
             count = f"{same} view{'s' * (same != 1)}"
             yield f"at {size} pixels, {count} by default: {made_of}"
-    yield "Leave operations out with --views-drop, weaken them with --views-strength."
+    yield "Leave operations out with --views.drop, weaken them with --views.strength."
     yield from ["", "--options (name, default, what it may be, meaning):"]
     yield from list_options(recipe_options(name)) or ["none"]
 
