@@ -16,7 +16,6 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
@@ -44,7 +43,7 @@ from ._arguments import (
 )
 from ._contrast import Source, check_source
 from ._info_nce import info_nce
-from ._objective import Objective, Terms
+from ._objective import Objective
 
 Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]
 
@@ -121,12 +120,6 @@ class MultiView(Objective):
 
     __init__ = settings_of(multi_view)
     takes = "views"
-
-    def terms_of_views(
-        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
-    ) -> list[Terms]:
-        """One loss of them all, parts with parts too, as its equations say."""
-        return [self.terms(torch.stack([*whole, *parts]))]
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

@@ -173,7 +173,11 @@ class Objective(nn.Module):
             parts: Views of small parts (multi-crop's local ones). Each is compared with
                 every whole view, and never with another part: two parts of an image
                 may have nothing in common.
+
+        An objective that takes all views at once is given them all, parts as well.
         """
+        if self.takes == "views":
+            return [self.terms(torch.stack([*whole, *parts]))]
         pairs = [*combinations(whole, 2), *product(whole, parts)]
         return [self.terms(u, v) for u, v in pairs]
 
