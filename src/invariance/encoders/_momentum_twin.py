@@ -29,6 +29,10 @@ LOCAL_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 class MomentumTwin(nn.Module):
     """A copy of ``network`` that follows it.
 
+    Settings:
+        momentum (0 to 1): Share of its own weights that the twin keeps at each step.
+        rising: Whether the momentum rises to 1 by the end of training.
+
     >>> network = nn.Linear(2, 2)
     >>> twin = MomentumTwin(network, momentum=0.5)
     >>> _ = nn.init.constant_(network.weight, 1.0)
