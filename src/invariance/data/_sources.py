@@ -126,6 +126,11 @@ class ImageSource(ABC):
     unreadable: dict[str, str]
 
     @property
+    def targets(self) -> Int[Tensor, "n *c"] | Int8[Tensor, "n c"] | None:
+        """What scores compare with: labels or tags; None where there are neither."""
+        return self.labels if self.tags is None else self.tags
+
+    @property
     @abstractmethod
     def notes(self) -> tuple[Note, ...]:
         """What was left out and why, what was chosen, where the images are kept."""

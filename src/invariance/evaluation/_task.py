@@ -62,10 +62,7 @@ def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
 
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
-    labels, test_labels = (
-        source.labels if source.tags is None else source.tags
-        for source in (train, test)
-    )
+    labels, test_labels = train.targets, test.targets
     if labels is None:
         raise DataError(
             f"{train.name} has no labels, and scores compare with labels: use class "
