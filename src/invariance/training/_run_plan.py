@@ -89,9 +89,9 @@ class Plan:
     @property
     def test(self) -> ImageSource | None:
         """The held-out images, if they and the others have labels."""
-        if self.source.labels is None or self.held_out is None:
+        if self.source.targets is None or self.held_out is None:
             return None
-        return None if self.held_out.labels is None else self.held_out
+        return None if self.held_out.targets is None else self.held_out
 
     def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
         """Which samples each step of an epoch takes, by seed and epoch alone."""
