@@ -1,12 +1,11 @@
 """``invariance report``: the pages of runs, made anew from their folders."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Annotated
 
 from tyro import conf
 
-from ..training import Train
+from ..training import usual_settings
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Report:
                 "--out is for the comparison of several runs; the report of one is "
                 "report.html in its folder."
             )
-        defaults = dataclasses.asdict(Train())
+        defaults = usual_settings()
         for folder in dict.fromkeys(self.runs):
             print(f"report: {write_report(folder, defaults)}", flush=True)
         if len(set(self.runs)) > 1:

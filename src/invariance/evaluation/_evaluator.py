@@ -51,6 +51,15 @@ class Task:
     limit: int | None = None
     """Fit with at most so many training images, evenly spread."""
     device: Any = "cpu"
+    fingerprint: str = ""
+    """What tells the data from others of the same name."""
+    parent: str = ""
+    """What the folder around the data is called."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a row says about the data."""
+        return {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
 
     @cached_property
     def rows(self) -> Int[Tensor, " k"]:
@@ -96,6 +105,8 @@ def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
         shape=train.shape,
         limit=limit if bites else None,
         device=device,
+        fingerprint=train.origin.fingerprint,
+        parent=train.origin.parent,
     )
 
 
@@ -308,12 +319,19 @@ def score_supervised_twin(
     subject = Subject("supervised twin", twin.encoder, task)
     # to train it on once more would be the same twice
     frozen = [name for name in protocols if not PROTOCOLS[name].needs_encoder]
-    row = make_row(_with_limit(score, task), features=subject.name, data=task.data)
+    row = make_row(_with_limit(score, task), features=subject.name, **task.about)
     return [row, *_score_subject(subject, frozen, seeds, say)]
 
 
 def make_row(
-    score: Score, *, features: str, data: str, seed: int = 0, epoch: int | None = None
+    score: Score,
+    *,
+    features: str,
+    data: str,
+    fingerprint: str = "",
+    parent: str = "",
+    seed: int = 0,
+    epoch: int | None = None,
 ) -> Row:
     """A score as a plain row of evaluation.jsonl.
 
@@ -327,6 +345,8 @@ def make_row(
         "protocol": score.name,
         "metric": score.metric,
         "data": data,
+        **({"fingerprint": fingerprint} if fingerprint else {}),
+        **({"parent": parent} if parent else {}),
         "value": score.value,
         "interval": None if score.interval is None else list(score.interval),
         "n_test": score.n_test,
@@ -351,7 +371,7 @@ def _score_subject(
                 yield make_row(
                     _with_limit(score, subject.task),
                     features=subject.name,
-                    data=subject.task.data,
+                    **subject.task.about,
                     seed=seed,
                     epoch=subject.epoch,
                 )

@@ -6,7 +6,15 @@ The settings load without torch; the rest when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._settings import Ess, Machine, Optim, Train, complete_settings
+from ._settings import (
+    BATCH,
+    Ess,
+    Machine,
+    Optim,
+    Train,
+    complete_settings,
+    usual_settings,
+)
 
 if TYPE_CHECKING:
     from ._checkpoint import load, newest_checkpoint
@@ -41,6 +49,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BATCH",
     "LARS",
     "TRACKERS",
     "DryRun",
@@ -63,6 +72,7 @@ __all__ = [
     "start_weights_from",
     "temperature_of",
     "train",
+    "usual_settings",
 ]
 
 
