@@ -58,7 +58,7 @@ from ._gallery import Gallery
 from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
 from ._overview import Overview, overviews
-from ._record import Record, read_record
+from ._record import Record, is_run, read_record
 from ._scores import (
     PROTOCOL_NAMES,
     TRAINED,
@@ -74,7 +74,9 @@ from ._scores import (
 from ._seeds import describe_settings, group_seeds
 from ._verdict import (
     Finding,
+    describe_limit,
     find_collapse,
+    find_reachable,
     find_saturation,
     judge,
     read_verdict,
@@ -106,16 +108,19 @@ __all__ = [
     "Scores",
     "check_settings",
     "describe_environment",
+    "describe_limit",
     "describe_settings",
     "differing_settings",
     "disk_failure",
     "find_collapse",
     "find_data",
+    "find_reachable",
     "find_saturation",
     "finite_number",
     "flatten",
     "group_seeds",
     "hold_run",
+    "is_run",
     "judge",
     "keep_rows",
     "new_folder",

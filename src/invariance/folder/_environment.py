@@ -74,18 +74,25 @@ def find_data(folder: Path, data: str) -> str:
     return place if isinstance(place, str) and Path(place).exists() else data
 
 
+def check_format(folder: Path, environment: Mapping[str, Any]) -> None:
+    """Refuse a run folder that a later version wrote in a way of its own."""
+    from .. import __version__
+
+    written = environment.get("format", 1)
+    if isinstance(written, int) and written > FORMAT:
+        raise TrainingError(
+            f"{folder} was written by invariance {environment.get('invariance')}, and "
+            f"this is {__version__}, which cannot read it: update invariance."
+        )
+
+
 def read_settings(folder: Path, kind: type[T]) -> T:
     """The settings of a run, as an object of the dataclass ``kind``."""
     from .. import __version__
 
     environment = read_environment(folder)
-    written = environment.get("format", 1)
+    check_format(folder, environment)
     maker = environment.get("invariance")
-    if isinstance(written, int) and written > FORMAT:
-        raise TrainingError(
-            f"{folder} was written by invariance {maker}, and this is {__version__}, "
-            "which cannot read it: update invariance."
-        )
     try:
         settings: Any = read_yaml(kind, folder / CONFIG)
     except SettingError as cause:
@@ -96,6 +103,7 @@ def read_settings(folder: Path, kind: type[T]) -> T:
             f"{__version__}."
         ) from None
     k = settings.options.get("k")
+    written = environment.get("format", 1)
     if written == 1 and isinstance(k, float) and k == 1:  # where it was one row
         settings = dataclasses.replace(settings, options={**settings.options, "k": 1})
     if isinstance(written, int) and written < 3:

@@ -106,6 +106,11 @@ class Accepted(NegativeSource):
         self.last: dict[str, Tensor] = {}
         self.lesson: Tensor | None = None
 
+    @property
+    def n_negatives(self) -> int:
+        """All proposals, if they are all kept."""
+        return self.n_proposals
+
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The proposals, the same for every anchor."""
         self.bank.check(u, ids)

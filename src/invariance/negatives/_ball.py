@@ -14,7 +14,7 @@ log-partition. An end lies halfway between two neighboring scores, since other t
 compute them with other last bits. Rows of equal score stay together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
+from ..plain_numbers import plain_number
 from ._bank import Bank
 from ._source import Anchors, Candidates, Ids, NegativeSource
 
@@ -32,6 +33,10 @@ NEAREST_ROWS = 4096  # where neither a number nor a share is asked for
 
 class Ball(NegativeSource):
     """The ``k`` rows nearest to an anchor, or the nearest ``share`` of the bank.
+
+    Settings:
+        k (1 or more): Nearest rows that are negatives.
+        share (0 to 1): k as a part of the bank.
 
     >>> Ball(Bank(101, width=8), share=0.1)
     Ball(
@@ -45,6 +50,11 @@ class Ball(NegativeSource):
     ) -> None:
         super().__init__(bank)
         self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
+
+    @property
+    def n_negatives(self) -> int:
+        """The k nearest."""
+        return self.k
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The bank, cut off below the k-th score."""
@@ -61,6 +71,14 @@ class Annulus(NegativeSource):
     """The ``outer`` nearest rows without the ``inner`` nearest, or shares of the bank.
 
     The outer end can start wide and close in over training: ``outer_start``.
+
+    Settings:
+        inner (0 or more): Nearest rows that are left out, likely of the same class.
+        inner_share (0 to 1): inner as a part of the bank.
+        outer (1 or more): Nearest rows, of which the inner ones are left out.
+        outer_share (0 to 1): outer as a part of the bank.
+        outer_start (1 or more): Where the outer end is when training starts.
+        outer_start_share (0 to 1): outer_start as a part of the bank.
     """
 
     def __init__(
@@ -99,6 +117,11 @@ class Annulus(NegativeSource):
         way = self.outer - self.outer_start
         return self.outer_start + round(way * self.progress)
 
+    @property
+    def n_negatives(self) -> int:
+        """The rows between the two ends, where they are now."""
+        return self.outer_now - self.inner
+
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The bank, cut off above the inner and below the outer rank."""
         self.bank.check(u, ids)
@@ -133,7 +156,9 @@ def count_rows(
     >>> count_rows(bank, k=10, share=None), count_rows(bank, k=None, share=0.5)
     (10, 50)
     """
-    (number, rows), (fraction, share) = asked.items()
+    (number, rows), (fraction, share) = (
+        (name, plain_number(value)) for name, value in asked.items()
+    )
     n_others = len(bank) - 1
     if rows is not None and share is not None:
         raise SettingError(
@@ -176,15 +201,10 @@ def limits(
         ids: The anchors' own rows, which are not ranked.
         ranks: Each from 0 (infinity) to m - 1 (minus infinity).
     """
-    budget = CPU_BYTES if u.device.type == "cpu" else DEVICE_BYTES
-    dtype = torch.promote_types(u.dtype, z.dtype)
-    step = max(budget // (len(z) * dtype.itemsize), 1)
     most = min(max(ranks) + 1, len(z) - 1)
     parts: list[list[Tensor]] = [[] for _ in ranks]
-    for start in range(0, len(u), step):
-        rows = slice(start, start + step)
-        scores = exact_product(u[rows].to(dtype), z.to(dtype))
-        scores.scatter_(1, ids[rows, None], -torch.inf)
+    for some, scores in score_some(u, z):
+        scores.scatter_(1, ids[some, None], -torch.inf)
         best = scores.topk(most, dim=1).values if most else scores[:, :0]
         infinity = scores.new_full((len(scores), 1), torch.inf)
         # 0: above the best; m - 1: below the worst
@@ -192,6 +212,18 @@ def limits(
         for part, rank in zip(parts, ranks, strict=True):
             part.append(_between(edges[:, rank], edges[:, rank + 1]))
     return [torch.cat(part) for part in parts]
+
+
+def score_some(
+    u: Anchors, z: Float[Tensor, "m d"]
+) -> Iterator[tuple[slice, Float[Tensor, "k m"]]]:
+    """Scores of some anchors at a time with all rows, such that they fit a budget."""
+    budget = CPU_BYTES if u.device.type == "cpu" else DEVICE_BYTES
+    dtype = torch.promote_types(u.dtype, z.dtype)
+    step = max(budget // (len(z) * dtype.itemsize), 1)
+    for start in range(0, len(u), step):
+        some = slice(start, min(start + step, len(u)))
+        yield some, exact_product(u[some].to(dtype), z.to(dtype))
 
 
 def exact_product(

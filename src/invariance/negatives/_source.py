@@ -4,16 +4,19 @@ A source hands over candidates; whatever bears the anchor's own id is no negativ
 and the log-partition leaves it out. Sources keep their rows without gradient.
 """
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ..errors import SettingError
-from ..partition import log_partitions
+from ..errors import NotFiniteError, SettingError
+from ..partition import effective_share, log_partitions
 
 Number = float | int | Tensor
 Scales = Sequence[Number]
@@ -22,6 +25,7 @@ Ids = Int[Tensor, " n"]
 PerAnchor = Float[Tensor, " n"]
 PerScale = Float[Tensor, "k n"]
 EMPTY = "There are no negatives yet: let the source remember a first batch."
+SHORTEST = 1e-12  # a row that is shorter is not made longer than 1
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,26 @@ class NegativeSource(nn.Module):
 
     plain = False
     """Whether the negatives are the candidates as they are: no band, no weights."""
+    shares: Callable[[], PerAnchor] | None = None
+    """The effective share (``effective_share``) of each anchor's negatives in the last
+    logits, computed when it is called: do so before ``remember``. None before any."""
+    n_refused: Tensor
 
     def __init__(self, bank: Any = None) -> None:
         super().__init__()
         self.bank = bank
+        if bank is None:  # rows of its own: how many could not be remembered
+            self.register_buffer("n_refused", torch.tensor(0), persistent=False)
 
     @property
     def numbered(self) -> bool:
         """Whether its ids are rows of a bank, so that nothing else can be an id."""
         return self.bank is not None
+
+    @property
+    @abstractmethod
+    def n_negatives(self) -> int:
+        """How many negatives an anchor can have now, at most; needs no look at rows."""
 
     @abstractmethod
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
@@ -66,7 +81,9 @@ class NegativeSource(nn.Module):
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Log-partitions over the negatives, one per scale; scale 0 counts them."""
-        return over(self.candidates(u, ids), u, ids, scales)
+        ask = partial(over, self.candidates(u, ids), ids=ids)
+        self.shares = partial(read_shares, ask, u.detach(), scales[0])
+        return warn_if_alone(ask(u, scales=scales))
 
     def positive(
         self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
@@ -104,11 +121,29 @@ class NegativeSource(nn.Module):
         return None
 
     def readings(self) -> dict[str, Tensor]:
-        """Numbers about the last logits worth logging."""
-        return {}
+        """Numbers worth logging about the last logits, and about the memory.
+
+        ``rows_refused``: rows that were not finite, where saying so at once would have
+        made an accelerator wait.
+        """
+        if self.bank is not None:
+            return self.bank.readings()
+        told = self.n_refused.device.type == "cpu"
+        return {} if told else {"rows_refused": self.n_refused}
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *how: Any) -> None:
+        for name, _ in self.named_buffers(recurse=False):
+            saved = state.get(prefix + name)
+            if isinstance(saved, Tensor) and not bool(saved.isfinite().all()):
+                raise NotFiniteError(
+                    f"The saved {name} of a {type(self).__name__} has NaN or infinite "
+                    "numbers, and every loss against it would be NaN: go on from an "
+                    "earlier state, or start anew."
+                )
+        super()._load_from_state_dict(state, prefix, *how)
 
 
-def over(candidates: Candidates, u: Anchors, ids: Ids, scales: Scales) -> PerScale:
+def over(candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
     """Log-partitions of anchors over candidates that are not of their own sample.
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
@@ -126,3 +161,50 @@ def over(candidates: Candidates, u: Anchors, ids: Ids, scales: Scales) -> PerSca
         high=candidates.high,
         precision="exact" if banded else "auto",
     )
+
+
+@torch.no_grad()
+def read_shares(ask: Callable[..., PerScale], u: Anchors, scale: Number) -> PerAnchor:
+    """Effective share of the negatives, from what they ask for at three scales."""
+    return effective_share(*ask(u, scales=[scale, 2 * scale, 0.0]))
+
+
+def warn_if_alone(negative: PerScale) -> PerScale:
+    """Say it when no anchor has a negative: the loss then teaches nothing.
+
+    Looking would make an accelerator wait; there the readings of training tell.
+    """
+    unseen = negative.device.type != "cpu" or torch.compiler.is_compiling()
+    if not unseen and bool((negative[0].detach() == -torch.inf).all()):
+        warnings.warn(ALONE, stacklevel=2)
+    return negative
+
+
+ALONE = (
+    "No anchor of this batch has a negative: every candidate is of the anchor's own "
+    "sample, or outside the source's limits. The loss teaches nothing here: remember "
+    "other samples, or widen the limits."
+)
+
+
+def unit_rows(
+    z: Float[Tensor, "n d"], like: Tensor
+) -> tuple[Float[Tensor, "n d"], Bool[Tensor, "n 1"]]:
+    """Rows of unit length, and which of them can be remembered.
+
+    A row with NaN or infinite numbers, or too long for the memory's precision, cannot.
+    On a CPU it is refused in words. Elsewhere looking would make the device wait: the
+    memory leaves such a row out and counts it.
+    """
+    z = z.to(like)
+    length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    fine = length.isfinite()
+    if z.device.type == "cpu" and not bool(fine.all()):
+        bad = int((~fine).sum())
+        raise NotFiniteError(
+            f"{bad} of the {len(z)} rows to remember are NaN, infinite or too long for "
+            f"{like.dtype}: every later loss would be NaN. Nothing was remembered. The "
+            "network has diverged or its input is broken: lower the learning rate, "
+            "clip the gradient, or check the data."
+        )
+    return z / length.clamp_min(SHORTEST), fine

@@ -16,6 +16,7 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
@@ -41,9 +42,9 @@ from ._arguments import (
     take_views,
     tile_precision,
 )
-from ._contrast import Source
+from ._contrast import Source, check_source
 from ._info_nce import info_nce
-from ._objective import Objective
+from ._objective import Objective, Terms
 
 Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]
 
@@ -59,6 +60,10 @@ def multi_view(
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Contrast of all views of all samples.
+
+    Settings:
+        aggregate (pairs, poly, mv_info_nce, mv_dhel): How the views of a sample are put
+            together.
 
     >>> import torch
     >>> multi_view(torch.ones(3, 4, 8))  # log 4
@@ -117,10 +122,17 @@ class MultiView(Objective):
     __init__ = settings_of(multi_view)
     takes = "views"
 
+    def terms_of_views(
+        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
+    ) -> list[Terms]:
+        """One loss of them all, parts with parts too, as its equations say."""
+        return [self.terms(torch.stack([*whole, *parts]))]
+
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
     ) -> Tensor:
         """The loss of all views, u of shape (views, n, d), against a source."""
+        check_source(source)
         z = ready_rows(take_views(u), self.normalize)
         check_ids(ids, z.shape[1])
         scale = scale_of(self.temperature)

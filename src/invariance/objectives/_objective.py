@@ -6,8 +6,9 @@ asks which class it is.
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -18,12 +19,13 @@ from ..errors import SettingError
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
+    check_setting,
     full_precision,
     reduce,
     scale_of,
     tile_precision,
 )
-from ._contrast import Contrast, Source
+from ._contrast import Contrast, Source, check_source
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,11 @@ class Objective(nn.Module):
     A softmax objective is algebra on two numbers per anchor: its positive's logit and
     its negatives' log-partition. It says so in ``of``, and then takes its negatives
     from any source as well: ``against``.
+
+    Settings:
+        temperature (above 0, or learned): Divides every score: a low one looks at the
+            nearest negatives only.
+        normalize: Divide rows by their length first.
     """
 
     takes: ClassVar[str] = "pair"
@@ -79,6 +86,8 @@ class Objective(nn.Module):
     """Whether ``against`` works: it does for whoever has ``of`` or ``against``."""
     function_only: ClassVar[tuple[str, ...]] = ()
     """Settings of the function that the class does not take."""
+    batch_only: ClassVar[tuple[str, ...]] = ()
+    """Settings about the rows of a batch, which ``against`` does not ask for."""
     function: ClassVar[Callable[..., Tensor]]
     """The pure function."""
     defaults: ClassVar[Mapping[str, Any]] = {}
@@ -119,7 +128,7 @@ class Objective(nn.Module):
             if name == "temperature" and isinstance(value, str) and value == "learned":
                 value = LearnedTemperature(default)
             if name in checks:
-                checks[name](name, value)
+                value = check_setting(checks[name], name, value)
             setattr(self, name, value)
         self.make_state(**values)
 
@@ -130,6 +139,11 @@ class Objective(nn.Module):
     def settings(self) -> dict[str, Any]:
         """The settings as they are now, as the function takes them."""
         return {name: getattr(self, name) for name in self.defaults}
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Settings that change nothing beside the others as they are."""
+        return ()
 
     @property
     def temperature_may_move(self) -> bool:
@@ -147,6 +161,21 @@ class Objective(nn.Module):
         Where a loss has no parts of its own, it is the only one: "loss".
         """
         return Terms({"loss": self(*inputs, **named)})
+
+    def terms_of_views(
+        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
+    ) -> list[Terms]:
+        """The losses of two views or more, to be averaged.
+
+        Args:
+            whole: The views that show all of an image, or nearly; every two of them
+                are compared.
+            parts: Views of small parts (multi-crop's local ones). Each is compared with
+                every whole view, and never with another part: two parts of an image
+                may have nothing in common.
+        """
+        pairs = [*combinations(whole, 2), *product(whole, parts)]
+        return [self.terms(u, v) for u, v in pairs]
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """The loss of n samples that nothing tells apart; None if it says nothing."""
@@ -177,6 +206,7 @@ class Objective(nn.Module):
         """
         if not self.takes_negatives:
             raise SettingError(no_softmax(self))
+        check_source(source)
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
         scale = scale_of(settings.temperature)
@@ -195,8 +225,11 @@ class Objective(nn.Module):
         """Numbers worth logging for a batch, by name; takes what ``forward`` takes.
 
         The loss and its parts; of a softmax over negatives also what
-        ``invariance.diagnostics`` says of the first two views: ``info_nce``, the
-        certified information ``mi_nats`` with its ceiling, and ``ess``.
+        ``invariance.diagnostics`` says of the first two views: ``info_nce``; the
+        information bound ``mi_nats``, with ``mi_ceiling``, the most that so many rows
+        can show, and ``mi_reachable``, what the temperature allows of it; and ``ess``.
+        The bound is certified for rows that the encoder was not fitted to; of a batch
+        that is trained on it certifies nothing.
         """
         numbers: dict[str, float] = {}
         if not self.value_is_constant:
@@ -209,18 +242,26 @@ class Objective(nn.Module):
         return numbers
 
     def __repr__(self) -> str:
+        return self.describe()
+
+    def describe(self, without: Container[str] = ()) -> str:
+        """Its name and settings, but for some."""
         shown = {
             name: value
             for name, value in self.settings.items()
             if name not in ("gather", "reduction") or value != self.defaults[name]
+            if name not in without
         }
         inner = ", ".join(f"{name}={in_words(v)}" for name, v in shown.items())
         return f"{type(self).__name__}({inner})"
 
 
 def in_words(value: Any) -> str:
-    """A setting for ``print``; a tensor by its number."""
-    return f"{float(value.detach()):.4g}" if isinstance(value, Tensor) else repr(value)
+    """A setting for ``print``; a tensor by its number, and whether it is learned."""
+    if not isinstance(value, Tensor):
+        return repr(value)
+    learned = " (learned)" if value.requires_grad else ""
+    return f"{float(value.detach()):.4g}{learned}"
 
 
 def no_softmax(objective: Objective) -> str:
@@ -245,5 +286,6 @@ def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
         "info_nce": batch.info_nce,
         "mi_nats": batch.bound.nats,
         "mi_ceiling": batch.bound.ceiling,
+        "mi_reachable": batch.bound.reachable,
         "ess": batch.ess,
     }

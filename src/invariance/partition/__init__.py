@@ -4,6 +4,7 @@ from ._functions import FUNCTIONS, SAME_POINT
 from ._layout import ZERO_LENGTH
 from ._partition import (
     class_pull,
+    effective_share,
     fused_loss,
     fused_unit_rows,
     log_partition,
@@ -23,6 +24,7 @@ __all__ = [
     "ZERO_LENGTH",
     "Plan",
     "class_pull",
+    "effective_share",
     "explain",
     "from_first_process",
     "fused_loss",

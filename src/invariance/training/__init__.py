@@ -12,7 +12,9 @@ from ._settings import (
     Machine,
     Optim,
     Train,
+    check_numbers,
     complete_settings,
+    require_unfinished,
     usual_settings,
 )
 
@@ -62,6 +64,7 @@ __all__ = [
     "Stopped",
     "Train",
     "build_optimizer",
+    "check_numbers",
     "complete_settings",
     "load",
     "make_plan",
@@ -69,6 +72,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "require_unfinished",
     "start_weights_from",
     "temperature_of",
     "train",

@@ -27,6 +27,7 @@ from ..folder import (
     write_verdict,
 )
 from ..report import write_report
+from ..words import join_words
 from ._gallery_writer import write_gallery
 from ._monitor import Monitor
 from ._readings import temperature_of
@@ -58,8 +59,10 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
     evaluation = None
     if plan.settings.evaluate:
         evaluation = evaluate_trained(trained, watch)
+        watch.say("reading the embeddings ...")
         readings = diagnose_trained(trained)
         write_json(folder / DIAGNOSTICS, readings.as_dict())
+        watch.say("drawing the map ...")
         problem = write_gallery(plan, trained.encoder, folder, trained.device)
         if problem:
             watch.say(problem, important=True)
@@ -89,7 +92,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     if plan.test is None:
         watch.say(
             "no labels in these data, so nothing to score: the readings above "
-            "(accuracy, nats, rank) say whether it learned.",
+            "(matched, nats, rank) say whether it learned.",
             important=True,
         )
         return None
@@ -98,7 +101,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     except DataError:
         watch.say(
             "a single class in these data, so nothing to score: the readings above "
-            "(accuracy, nats, rank) say whether it learned.",
+            "(matched, nats, rank) say whether it learned.",
             important=True,
         )
         return None
@@ -113,6 +116,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
         last = epoch == plan.settings.epochs  # then there is nothing new to score
         encoders["best epoch"] = trained.encoder if last else encoder.to(trained.device)
         epochs["best epoch"] = epoch
+    watch.say(f"scoring {join_words(list(encoders))} ...")
     rows = evaluate_encoders(task, encoders, epochs=epochs)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
@@ -129,10 +133,11 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
 
 
 def diagnose_trained(trained: Trained) -> Diagnosis:
-    """Quick readings of h and z, from views of images that were not trained on."""
+    """Quick readings of h and z, of images not trained on where there are any."""
     plan, settings = trained.plan, trained.plan.settings
     source = plan.held_out
-    if source is None or len(source) < 2:
+    held_out = source is not None and len(source) > 1
+    if source is None or not held_out:
         source = plan.source
     rows = spread_rows(len(source), DIAGNOSED)
     h, z = encode_views(
@@ -147,4 +152,5 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
     temperature = temperature_of(plan.learner.objective)
-    return diagnosis(h, z, labels=labels, temperature=temperature)
+    how: Any = {"temperature": temperature, "held_out": held_out}
+    return diagnosis(h, z, labels=labels, **how)

@@ -34,6 +34,7 @@ def read(step: Step, objective: Any) -> dict[str, float]:
         "info_nce": info_nce,
         "mi_nats": bound.nats,
         "mi_ceiling": bound.ceiling,
+        "mi_reachable": bound.reachable,
         "accuracy": contrastive_accuracy(u, v),
         "ess": effective_sample_size(u, v, temperature=temperature),
         "alignment": alignment(u, v),

@@ -2,11 +2,11 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from ..folder import (
     BEST_ENCODER,
     CHECKPOINTS,
     CONFIG,
-    ENCODER,
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -47,14 +46,14 @@ from ..methods import Method
 from ..views import ViewSet
 from . import _checkpoint
 from ._dry_run import DryRun, dry_run
-from ._fabric import make_fabric, prepare
+from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
-from ._settings import Train
+from ._settings import Train, require_unfinished
 from ._trackers import TRACKERS
 from ._watch import Watch
 
@@ -116,16 +115,19 @@ def train(
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)
     check_objects(encoder, method, views)
-    objects = {"data": data, "encoder": encoder, "method": method, "views": views}
+    objects: dict[str, Any] = {"data": data, "encoder": encoder}
+    objects |= {"method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     folder = Path(settings.resume) if settings.resume else None
     if folder is not None:
         settings = settings_to_resume(settings, find_place=data is None)
+        objects["started"] = True
     if settings.dry_run:
         return dry_run(settings, watch, folder, **objects)
-    with contextlib.ExitStack() as held:
-        if folder is not None and is_first_process():  # before hours of preparation
-            held.enter_context(hold_run(folder, watch.say))
+    say = functools.partial(watch.say, important=True)
+    with arithmetic(settings.machine, say), contextlib.ExitStack() as held:
+        if folder is not None and is_first_process():
+            held.enter_context(hold_run(folder, say))
         fabric = make_fabric(settings.machine)
         fabric.launch()
         with refuse_overflow():
@@ -137,7 +139,7 @@ def train(
             folder = Path()
             if fabric.is_global_zero:
                 folder = new_folder(settings.out, plan.name)
-                held.enter_context(hold_run(folder, watch.say))
+                held.enter_context(hold_run(folder, say))
             folder = Path(fabric.broadcast(str(folder)))
         return execute(fabric, plan, watch, folder, resumes)
 
@@ -149,7 +151,8 @@ def execute(
     settings, first = plan.settings, fabric.is_global_zero
     state = None
     if resumes:
-        say = partial(watch.say, important=True) if first else (lambda _: None)
+        say = functools.partial(watch.say, important=True)
+        say = say if first else (lambda _: None)
         state = _checkpoint.find_state(folder, plan.source, fabric.device, say)
     if first:
         watch.log = folder / LOG
@@ -244,16 +247,7 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
         find_place: Look for the data by name or path, as no object was given.
     """
     folder = Path(asked.resume or "")
-    if not (folder / CONFIG).exists():
-        raise TrainingError(
-            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
-            "shows the runs there are."
-        )
-    if (folder / ENCODER).exists():
-        raise TrainingError(
-            f"{folder} is finished. To train further, start a new run from it: "
-            f"invariance train --start-from {folder}"
-        )
+    require_unfinished(folder)
     settings, usual = read_settings(folder, Train), Train()
     shown = {name: getattr(asked, name) for name in ("quiet", "json", "dry_run")}
     mine = dataclasses.replace(settings, **shown, resume=asked.resume)
