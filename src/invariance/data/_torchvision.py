@@ -130,9 +130,9 @@ def to_items(name: str, dataset: Any, request: Request) -> Items:
     labels = np.asarray(getattr(dataset, "targets", getattr(dataset, "labels", None)))
     known = bool((labels >= 0).all())  # STL-10 marks the unlabeled part with -1
     given = labels if known else None
-    items = Pixels(dataset.data, given, type(dataset).__name__, request)
-    items.class_names = names if known and names else items.class_names
-    return items
+    pixels = Pixels(dataset.data, given, type(dataset).__name__, request)
+    pixels.class_names = names if known and names else pixels.class_names
+    return pixels
 
 
 def to_files(
