@@ -251,6 +251,20 @@ def test_zero_rows_give_no_nan(case: Case):
 
 
 @every_case
+def test_rows_of_any_length_count_by_their_direction(case: Case):
+    """Squares beyond float32, from 1.8e19 on, once made every cosine 0."""
+    if not case.softmax or case.settings.get("normalize") is False:
+        pytest.skip("lengths count")
+    inputs = case.inputs(6, 4, dtype=torch.float32)
+    value, gradients = value_and_gradients(case.function(), inputs)
+    long = [x * 2.0**100 if x.is_floating_point() else x for x in inputs]
+    theirs, shrunk = value_and_gradients(case.function(), long)
+    torch.testing.assert_close(theirs, value)
+    for a, b in zip(shrunk, gradients, strict=True):
+        torch.testing.assert_close(a * 2.0**100, b)
+
+
+@every_case
 def test_autocast_does_not_lower_its_precision(case: Case):
     inputs = case.inputs(8, 16, dtype=torch.float32)
     outside = value_and_gradients(case.function(), inputs)

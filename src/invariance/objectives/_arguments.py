@@ -29,6 +29,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..checked_rows import row_lengths
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
 from ..plain_numbers import plain_number
@@ -272,7 +273,7 @@ def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
     if fused is not None:
         return fused
     x = at_least_float32(x)
-    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    length = row_lengths(x)
     # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
     return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
 
