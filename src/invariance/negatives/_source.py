@@ -143,9 +143,7 @@ class NegativeSource(nn.Module):
         super()._load_from_state_dict(state, prefix, *how)
 
 
-def over(
-    candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales
-) -> PerScale:
+def over(candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
     """Log-partitions of anchors over candidates that are not of their own sample.
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
