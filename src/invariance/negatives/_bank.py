@@ -146,7 +146,9 @@ class Bank(NegativeSource):
         fresh, fine = unit_rows(z, self.z)
         ids, m = ids.to(self.ids), self.momentum
         old = self.z[ids]
-        self.z[ids] = torch.where(fine, normalize(m * old + (1 - m) * fresh, dim=1), old)
+        self.z[ids] = torch.where(
+            fine, normalize(m * old + (1 - m) * fresh, dim=1), old
+        )
         self.n_refused += (~fine).sum()
 
     def extra_repr(self) -> str:
