@@ -6,9 +6,10 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -21,7 +22,7 @@ from ..partition import gather_rows
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
-NOTHING: Mapping[str, Tensor] = MappingProxyType({})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Step(NamedTuple):
@@ -36,6 +37,22 @@ class Step(NamedTuple):
     """The parts of the loss by name, unweighted and without gradient, if it has any."""
     readings: Mapping[str, Tensor] = NOTHING
     """Further numbers worth logging, by name."""
+    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING
+    """How to compute the effective share of each anchor's negatives, by the reading's
+    name, for every contrast the loss is made of."""
+
+    def with_ess(self) -> "Step":
+        """The step with the effective sample size of its negatives as a reading.
+
+        "ess" is the mean share of the negatives that carries the weight, of those that
+        the loss had, and NaN if no anchor had any. Ask before ``after_step``: then the
+        memory takes in others. Without a softmax over negatives there is no such thing.
+        """
+        ess = {
+            name: torch.cat([share() for share in shares]).nanmean()
+            for name, shares in self.shares.items()
+        }
+        return self._replace(readings={**self.readings, **ess})
 
     def __repr__(self) -> str:
         numbers = {"loss": self.loss, **self.parts, **self.readings}
@@ -109,9 +126,15 @@ class JointEmbedding(Learner):
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
         z = project(self.online, views)
-        return make_step(self._terms(z, labels), z[0], z[1])
+        contrasts = self._contrasts(z, labels)
+        terms = [self.objective.terms(*rows) for rows in contrasts]
+        shares = shares_of(self.objective, contrasts)
+        return make_step(terms, z[0], z[1], shares=shares)
 
-    def _terms(self, z: list[Tensor], labels: Tensor | None) -> list[Terms]:
+    def _contrasts(
+        self, z: list[Tensor], labels: Tensor | None
+    ) -> list[tuple[Tensor, ...]]:
+        """What the objective is given, as often as it is asked."""
         if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(
@@ -119,10 +142,10 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             labels = gather_rows(labels).repeat(len(z))
-            return [self.objective.terms(torch.cat(z), labels)]
+            return [(torch.cat(z), labels)]
         if self.objective.takes == "views":
-            return [self.objective.terms(torch.stack(z))]
-        return [self.objective.terms(u, v) for u, v in combinations(z, 2)]
+            return [(torch.stack(z),)]
+        return list(combinations(z, 2))
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """That of the objective."""
@@ -172,13 +195,27 @@ class SelfPrediction(Learner):
 
 
 def make_step(
-    terms: list[Terms], u: Tensor, v: Tensor, readings: Mapping[str, Tensor] = NOTHING
+    terms: list[Terms],
+    u: Tensor,
+    v: Tensor,
+    readings: Mapping[str, Tensor] = NOTHING,
+    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING,
 ) -> Step:
     """The mean of several losses, and of their parts where they have any."""
     loss = torch.stack([t.total for t in terms]).mean()
     names = [name for name in terms[0].parts if name != "loss"]
     parts = {k: torch.stack([t.parts[k].detach() for t in terms]).mean() for k in names}
-    return Step(loss, u.detach(), v.detach(), parts, readings)
+    return Step(loss, u.detach(), v.detach(), parts, readings, shares)
+
+
+def shares_of(
+    objective: Objective, contrasts: Sequence[tuple[Tensor, ...]]
+) -> Mapping[str, Sequence[Callable[[], Tensor]]]:
+    """How to read the ESS of contrasts within a batch, where there are negatives."""
+    if objective.negatives is None:
+        return NOTHING
+    rows = [[x.detach() for x in contrast] for contrast in contrasts]
+    return {"ess": [partial(objective.shares, *contrast) for contrast in rows]}
 
 
 def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:

@@ -17,7 +17,7 @@ from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
 from ..partition import gather_rows
-from ._learner import Learner, Maybe, Step, make_step, project
+from ._learner import Learner, Maybe, Step, make_step, project, shares_of
 
 
 class NearestNeighbor(Learner):
@@ -47,13 +47,14 @@ class NearestNeighbor(Learner):
         rows = project(self.online, views)
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
         neighbors = [nearest(row.detach(), ids, self.support) for row in rows]
-        terms = [
-            self.objective.terms(neighbors[a], guesses[b])
-            for a, b in permutations(range(len(rows)), 2)
+        contrasts = [
+            (neighbors[a], guesses[b]) for a, b in permutations(range(len(rows)), 2)
         ]
+        terms = [self.objective.terms(*pair) for pair in contrasts]
         if self.training:
             self.used.append((rows[0].detach(), ids))
-        return make_step(terms, rows[0], rows[1])
+        shares = shares_of(self.objective, contrasts)
+        return make_step(terms, rows[0], rows[1], shares=shares)
 
     def after_step(self, progress: float = 0.0) -> None:
         """The first view's projections become the next steps' neighbors."""

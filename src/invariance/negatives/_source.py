@@ -4,7 +4,6 @@ A source hands over candidates; whatever bears the anchor's own id is no negativ
 and the log-partition leaves it out. Sources keep their rows without gradient.
 """
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ class NegativeSource(nn.Module):
         """Log-partitions over the negatives, one per scale; scale 0 counts them."""
         ask = partial(over, self.candidates(u, ids), ids=ids)
         self.shares = partial(read_shares, ask, u.detach(), scales[0])
-        return warn_if_alone(ask(u, scales=scales))
+        return ask(u, scales=scales)
 
     def positive(
         self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
@@ -167,24 +166,6 @@ def over(candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales) -> Per
 def read_shares(ask: Callable[..., PerScale], u: Anchors, scale: Number) -> PerAnchor:
     """Effective share of the negatives, from what they ask for at three scales."""
     return effective_share(*ask(u, scales=[scale, 2 * scale, 0.0]))
-
-
-def warn_if_alone(negative: PerScale) -> PerScale:
-    """Say it when no anchor has a negative: the loss then teaches nothing.
-
-    Looking would make an accelerator wait; there the readings of training tell.
-    """
-    unseen = negative.device.type != "cpu" or torch.compiler.is_compiling()
-    if not unseen and bool((negative[0].detach() == -torch.inf).all()):
-        warnings.warn(ALONE, stacklevel=2)
-    return negative
-
-
-ALONE = (
-    "No anchor of this batch has a negative: every candidate is of the anchor's own "
-    "sample, or outside the source's limits. The loss teaches nothing here: remember "
-    "other samples, or widen the limits."
-)
 
 
 def unit_rows(

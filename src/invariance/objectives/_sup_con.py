@@ -151,6 +151,7 @@ class SupCon(Objective):
 
     __init__ = settings_of(sup_con)
     takes = "labels"
+    negatives = "all"  # of other classes
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

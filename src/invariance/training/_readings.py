@@ -1,5 +1,7 @@
 """What is read off a batch while training, and what is said about it in words."""
 
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,12 +11,12 @@ from ..diagnostics import (
     collapse,
     contrastive_accuracy,
     effective_rank,
-    effective_sample_size,
     mutual_information_bound,
     uniformity,
 )
 from ..folder import Finding, find_collapse, find_saturation
 from ..methods import Step
+from ..objectives import ALONE
 
 UNTEMPERED = 0.1  # temperature of the readings for objectives that have none
 
@@ -36,15 +38,26 @@ def read(step: Step, objective: Any) -> dict[str, float]:
         "mi_ceiling": bound.ceiling,
         "mi_reachable": bound.reachable,
         "accuracy": contrastive_accuracy(u, v),
-        "ess": effective_sample_size(u, v, temperature=temperature),
         "alignment": alignment(u, v),
         "uniformity": uniformity(u),
         "effective_rank": effective_rank(u),
         "spread": collapse(u).ratio,
         "temperature": temperature,
         **{f"loss/{name}": float(part) for name, part in step.parts.items()},
-        **{name: float(value) for name, value in step.readings.items()},
+        **read_step(step),
     }
+
+
+def read_step(step: Step) -> dict[str, float]:
+    """What the learner itself says of the step: ESS, and what its memory reports.
+
+    There is no ESS where no anchor had a negative; that is said.
+    """
+    numbers = {name: float(value) for name, value in step.readings.items()}
+    alone = [name for name in step.shares if math.isnan(numbers.get(name, 0.0))]
+    if alone:
+        warnings.warn(ALONE, stacklevel=2)
+    return {name: x for name, x in numbers.items() if name not in alone}
 
 
 def temperature_of(objective: Any) -> float:
