@@ -68,12 +68,27 @@ def row_lengths(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n 1"]:
             [5.0000e+00]])
     """
     lengths = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    may_look = x.device.type == "cpu" and not torch.compiler.is_compiling()
-    if may_look and (not len(x) or float(lengths.detach().max()) < torch.inf):
+    if may_look(x) and (not len(x) or float(lengths.detach().max()) < torch.inf):
         return lengths
     shrink = 2.0 ** (-512 if x.dtype == torch.float64 else -64)  # exact, and enough
     again = torch.linalg.vector_norm(x * shrink, dim=-1, keepdim=True) / shrink
     return torch.where(lengths.isinf(), again, lengths)
+
+
+def may_look(x: Tensor) -> bool:
+    """Whether a value can be asked for: at no cost, and if there is one.
+
+    An accelerator would have to finish all its work first; a graph that is compiled,
+    and torch.func's transforms, have no values to ask for.
+    """
+    unknown = torch.compiler.is_compiling() or is_transforming()
+    return x.device.type == "cpu" and not unknown
+
+
+def is_transforming() -> bool:
+    """Whether one of torch.func's transforms (grad, vmap, hessian) is at work."""
+    compiling = torch.compiler.is_compiling()
+    return not compiling and torch._C._functorch.maybe_current_level() is not None
 
 
 def as_pair(
