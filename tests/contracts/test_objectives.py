@@ -273,7 +273,9 @@ def test_torch_func_differentiates_and_batches_it(case: Case):
     for a, b in zip(functional, gradients, strict=True):
         torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b)
     batches = [case.inputs(5, 3, seed=k) for k in range(3)]
-    together = torch.func.vmap(case.function())(*map(torch.stack, zip(*batches)))
+    together = torch.func.vmap(case.function())(
+        *map(torch.stack, zip(*batches, strict=True))
+    )
     each = torch.stack([case.function()(*batch) for batch in batches])
     torch.testing.assert_close(together, each)
 
