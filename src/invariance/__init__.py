@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 # Where each public name lives.
 _HOMES = {
     "errors": ("InvarianceError",),
-    "partition": ("explain", "gather", "log_partition"),
+    "partition": ("explain", "gather", "gather_rows", "log_partition"),
     "objectives": (
         "OBJECTIVES",
         "AlignUniform",

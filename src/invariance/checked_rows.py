@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from .errors import DataError, SettingError, ShapeError
+from .plain_numbers import plain_number
 
 CHUNK_ELEMENTS = 2**22  # cosines held at one time: 16 MiB in float32
 
@@ -97,9 +98,10 @@ def as_labels(labels: Tensor, n: int, name: str = "labels") -> Integer[Tensor, "
 
 def above_zero(value: float | int, name: str) -> float:
     """``value`` as a float, or an error if it is not a positive finite number."""
-    if not 0 < value < float("inf"):
-        raise SettingError(f"{name} must be above 0 and finite: got {value}.")
-    return float(value)
+    number = plain_number(value)
+    if not isinstance(number, int | float) or not 0 < number < float("inf"):
+        raise SettingError(f"{name} must be a finite number above 0: got {value!r}.")
+    return float(number)
 
 
 def score_chunks(

@@ -1,7 +1,10 @@
 """The contract every objective of the catalogue passes."""
 
 import inspect
+import warnings
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from torch.autograd import grad, gradcheck
@@ -298,6 +301,95 @@ def test_what_is_no_matrix_is_refused_in_words(name):
             getattr(inv, name)(nothing, nothing)
 
 
+@every_case
+@pytest.mark.parametrize("wrong", [None, [[1.0, 2.0]], np.ones((4, 3))])
+@pytest.mark.usefixtures("our_errors")
+def test_what_is_no_tensor_is_refused_in_words(case: Case, wrong):
+    inputs = case.inputs(4, 3)
+    for k in range(len(inputs)):
+        changed = [wrong if i == k else x for i, x in enumerate(inputs)]
+        with pytest.raises(inv.InvarianceError, match="must be a torch tensor, not"):
+            case.function()(*changed)
+
+
+@pytest.mark.usefixtures("our_errors")
+def test_other_widths_are_called_so():
+    u = torch.randn(8, 4)
+    for name in ("info_nce", "kcl", "vicreg", "byol", "sig_lip"):
+        with pytest.raises(inv.InvarianceError, match=r"one width: got .8, 4. and .8,"):
+            getattr(inv, name)(u, torch.randn(8, 5))
+    with pytest.raises(inv.InvarianceError, match="target_u needs the shape of u"):
+        inv.byol(u, u, torch.randn(8, 5), u)
+
+
+@pytest.mark.parametrize("name", ["info_nce", "dcl", "multi_view", "sup_con"])
+@pytest.mark.usefixtures("our_errors")
+def test_against_says_what_it_needs(name):
+    objective, u = inv.OBJECTIVES[name](), torch.randn(4, 3)
+    queue, ids = inv.Queue(8, 3), torch.arange(4)
+    queue.remember(u, ids)
+    rows = torch.stack([u, u]) if name == "multi_view" else u
+    with pytest.raises(inv.InvarianceError, match="must be a torch tensor, not None"):
+        objective.against(rows, u, queue, None)
+    with pytest.raises(inv.InvarianceError, match="must be a torch tensor, not None"):
+        objective.against(None, u, queue, ids)
+    with pytest.raises(inv.InvarianceError, match=r"such as inv\.Queue"):
+        objective.against(rows, u, None, ids)
+
+
+@every_case
+@pytest.mark.parametrize(
+    "number",
+    [
+        np.float32(0.25),
+        np.float64(0.25),
+        np.array(0.25),
+        Fraction(1, 4),
+        np.float16(0.25),
+    ],
+)
+def test_any_kind_of_number_will_do(case: Case, number):
+    """As each setting that is a number, in the function and in the class."""
+    inputs = case.inputs(4, 3)
+    taken = inspect.signature(getattr(inv, case.name)).parameters.values()
+    floats = [p.name for p in taken if isinstance(p.default, float)]
+    for name in floats:
+        plain = case.function()(*inputs, **{name: 0.25})
+        torch.testing.assert_close(case.function()(*inputs, **{name: number}), plain)
+        setting = getattr(case.module(3, **{name: number}), name)
+        assert float(setting) == 0.25 and type(setting) is not type(number)
+
+
+@pytest.mark.usefixtures("our_errors")
+def test_whole_numbers_of_numpy_will_do():
+    count = np.int64(4)
+    assert len(inv.Queue(count, count).z) == len(inv.Bank(count, width=count)) == 4
+    assert inv.Ball(inv.Bank(16, width=4), k=count).k == 4
+    assert inv.InfoNCE(temperature=count).temperature == 4
+    with pytest.raises(inv.InvarianceError, match="must be a number"):
+        inv.InfoNCE(temperature=np.bool_(True))
+
+
+def test_it_prints_what_is_learned():
+    assert repr(inv.SigLIP()) == "SigLIP(scale=10, bias=-10, normalize=True)"
+    assert "scale=10 (learned), bias=-10 (learned)" in repr(inv.SigLIP(learnable=True))
+    learned = torch.nn.Parameter(torch.tensor(0.2))
+    assert "temperature=0.2 (learned)" in repr(inv.InfoNCE(temperature=learned))
+    assert "temperature=0.2," in repr(inv.InfoNCE(temperature=learned.detach()))
+
+
+def test_labels_that_are_all_different_teach_nothing():
+    z, queue = torch.randn(4, 3), inv.Queue(8, 3)
+    queue.remember(z, torch.arange(10, 14))
+    with pytest.warns(UserWarning, match="No two of the 4 labels are equal"):
+        assert inv.sup_con(z, torch.arange(4)) == 0
+    with pytest.warns(UserWarning, match="No two of the 4 labels are equal"):
+        inv.SupCon().against(z, None, queue, torch.arange(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inv.sup_con(z, torch.tensor([0, 0, 1, 2]))
+
+
 @pytest.mark.usefixtures("our_errors")
 def test_labels_are_integers():
     for labels in (torch.rand(4), torch.rand(4) > 0.5):
@@ -377,5 +469,7 @@ def test_readings_equal_diagnostics():
         bound = mutual_information_bound(u, v, temperature=0.2)
         assert readings["mi_nats"] == bound.nats
         assert readings["mi_ceiling"] == bound.ceiling
-        ess = inv.effective_sample_size(u, v, temperature=0.2)
+        assert readings["mi_reachable"] == bound.reachable
+        how = {"temperature": 0.2, "negatives": objective.negatives}
+        ess = inv.effective_sample_size(u, v, **how)
         assert readings["ess"] == ess

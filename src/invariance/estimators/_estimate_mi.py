@@ -12,6 +12,7 @@ from torch import Tensor
 from ..critics import CRITICS
 from ..devices import choose_device
 from ..errors import SettingError, choose, unknown
+from ..plain_numbers import plain_number
 from ._auto import auto_estimate
 from ._bounds import BOUNDS
 from ._classical import (
@@ -126,7 +127,7 @@ def estimate_mi(
     known = {f.name for f in fields(Training)}
     if wrong := [name for name in training if name not in known]:
         raise SettingError(unknown("setting", wrong[0], known))
-    options = Training(**training)
+    options = Training(**{k: plain_number(value) for k, value in training.items()})
     place = choose_device(device)
     samples = read_samples(x, y, drop_missing=drop_missing)
     if estimate := find_exact(samples, estimator):
@@ -136,7 +137,7 @@ def estimate_mi(
             samples,
             critic=critic,
             training=options,
-            seed=seed,
+            seed=plain_number(seed),
             device=place,
             progress=progress,
         )

@@ -50,7 +50,7 @@ from ._files import (
 from ._gallery import Gallery
 from ._metrics import Metrics, read_metrics
 from ._overview import Overview, overviews
-from ._record import Record, read_record
+from ._record import Record, is_run, read_record
 from ._scores import (
     PROTOCOL_NAMES,
     TRAINED,
@@ -65,7 +65,9 @@ from ._scores import (
 from ._seeds import describe_settings, group_seeds
 from ._verdict import (
     Finding,
+    describe_limit,
     find_collapse,
+    find_reachable,
     find_saturation,
     judge,
     read_verdict,
@@ -98,14 +100,17 @@ __all__ = [
     "add_rows",
     "check_settings",
     "describe_environment",
+    "describe_limit",
     "describe_settings",
     "differing_settings",
     "disk_failure",
     "find_collapse",
+    "find_reachable",
     "find_saturation",
     "finite_number",
     "flatten",
     "group_seeds",
+    "is_run",
     "judge",
     "new_folder",
     "overviews",

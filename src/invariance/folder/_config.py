@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import yaml
 
 from ..errors import SettingError, unknown
+from ..plain_numbers import plain_number
 
 T = TypeVar("T")
 
@@ -62,12 +63,12 @@ def check_settings(kind: type[T], settings: Any, example: str) -> T:
 
 
 def _plain(value: Any) -> Any:
-    """Paths as text and numbers of numpy as Python's, as a file can keep them."""
+    """Paths as text and numbers as Python's own, as a file can keep them."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, Path):
         return str(value)
-    return value.item() if hasattr(value, "item") else value
+    return plain_number(value)
 
 
 def read_yaml(kind: type[T], path: str | Path) -> T:

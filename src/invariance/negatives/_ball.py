@@ -22,6 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
+from ..plain_numbers import plain_number
 from ._bank import Bank
 from ._source import Anchors, Candidates, Ids, NegativeSource
 
@@ -217,7 +218,9 @@ def count_rows(
     >>> count_rows(bank, k=10, share=None), count_rows(bank, k=None, share=0.5)
     (10, 50)
     """
-    (number, rows), (fraction, share) = asked.items()
+    (number, rows), (fraction, share) = (
+        (name, plain_number(value)) for name, value in asked.items()
+    )
     n_others = len(bank) - 1
     if rows is not None and share is not None:
         raise SettingError(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ..plain_numbers import plain_number
 from ._source import Anchors, Candidates, Ids, NegativeSource, unit_rows
 
 
@@ -32,6 +33,7 @@ class Queue(NegativeSource):
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
+        size, width = plain_number(size), plain_number(width)
         if not isinstance(size, int) or not isinstance(width, int):
             raise SettingError(
                 f"size and width are whole numbers: got {size} and {width}."

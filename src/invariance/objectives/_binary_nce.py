@@ -143,7 +143,7 @@ class BinaryNCE(Objective):
 
     @torch.no_grad()
     def readings(self, *inputs: Any) -> dict[str, float]:
-        """The loss with the batch's own constant, certified information."""
+        """The loss with the batch's own constant, and the information."""
         loss = float(binary_nce(*inputs, **self.settings).mean())
         u, v = inputs
         return {"loss": loss} | softmax_readings(u, v, self)

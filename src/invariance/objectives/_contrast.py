@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ..errors import SettingError
 from ..partition import fused_loss, log_partitions, two_sided_log_partition
 from ._arguments import (
     Number,
@@ -82,6 +83,15 @@ class Source(Protocol):
         scales: list[Number],
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, "k n"]]:
         """Logits of the anchors' positives, and the negatives' log-partitions."""
+
+
+def check_source(source: object) -> None:
+    """Raise unless negatives can be had from it."""
+    if not isinstance(source, Source):
+        raise SettingError(
+            "Negatives come from a source such as inv.Queue or inv.Bank: got "
+            f"{'None' if source is None else type(source).__name__}."
+        )
 
 
 def paired_loss(

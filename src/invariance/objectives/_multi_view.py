@@ -42,7 +42,7 @@ from ._arguments import (
     take_views,
     tile_precision,
 )
-from ._contrast import Source, warn_if_alone
+from ._contrast import Source, check_source, warn_if_alone
 from ._info_nce import info_nce
 from ._objective import Objective
 
@@ -137,6 +137,7 @@ class MultiView(Objective):
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
     ) -> Tensor:
         """The loss of all views, u of shape (views, n, d), against a source."""
+        check_source(source)
         z = ready_rows(take_views(u), self.normalize)
         check_ids(ids, z.shape[1])
         scale = scale_of(self.temperature)

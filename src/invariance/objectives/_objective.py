@@ -20,13 +20,14 @@ from ..partition import shares_in_batch
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
+    check_setting,
     full_precision,
     ready_rows,
     reduce,
     scale_of,
     tile_precision,
 )
-from ._contrast import Contrast, Source, warn_if_alone
+from ._contrast import Contrast, Source, check_source, warn_if_alone
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Objective(nn.Module):
             if name == "temperature" and isinstance(value, str) and value == "learned":
                 value = LearnedTemperature(default)
             if name in checks:
-                checks[name](name, value)
+                value = check_setting(checks[name], name, value)
             setattr(self, name, value)
         self.make_state(**values)
 
@@ -213,6 +214,7 @@ class Objective(nn.Module):
         """
         if not self.takes_negatives:
             raise SettingError(no_softmax(self))
+        check_source(source)
         settings: Any = self
         u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
         scale = scale_of(settings.temperature)
@@ -260,9 +262,11 @@ class Objective(nn.Module):
         """Numbers worth logging for a batch, by name; takes what ``forward`` takes.
 
         The loss and its parts; of a softmax over negatives also what
-        ``invariance.diagnostics`` says of the first two views: ``info_nce``, the
-        certified information ``mi_nats`` with its ceiling; and ``ess``, the mean of
-        ``shares``.
+        ``invariance.diagnostics`` says of the first two views: ``info_nce``; the
+        information bound ``mi_nats``, with ``mi_ceiling``, the most that so many rows
+        can show, and ``mi_reachable``, what the temperature allows of it; and ``ess``,
+        the mean of ``shares``. The bound is certified for rows that the encoder was not
+        fitted to; of a batch that is trained on it certifies nothing.
         """
         numbers: dict[str, float] = {}
         if not self.value_is_constant:
@@ -288,8 +292,11 @@ class Objective(nn.Module):
 
 
 def in_words(value: Any) -> str:
-    """A setting for ``print``; a tensor by its number."""
-    return f"{float(value.detach()):.4g}" if isinstance(value, Tensor) else repr(value)
+    """A setting for ``print``; a tensor by its number, and whether it is learned."""
+    if not isinstance(value, Tensor):
+        return repr(value)
+    learned = " (learned)" if value.requires_grad else ""
+    return f"{float(value.detach()):.4g}{learned}"
 
 
 def no_softmax(objective: Objective) -> str:
@@ -314,4 +321,5 @@ def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
         "info_nce": batch.info_nce,
         "mi_nats": batch.bound.nats,
         "mi_ceiling": batch.bound.ceiling,
+        "mi_reachable": batch.bound.reachable,
     }

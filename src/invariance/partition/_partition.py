@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError, choose
+from ..plain_numbers import plain_number
 from . import _dense, _operations
 from ._functions import FUNCTIONS
 from ._plan import (
@@ -216,7 +217,9 @@ def _stack_scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
         return scales.to(like)
     # full, not tensor: no copy from the host, so a CUDA graph can hold it
     parts = [
-        s.to(like).reshape(1) if isinstance(s, Tensor) else like.new_full((1,), s)
+        s.to(like).reshape(1)
+        if isinstance(s, Tensor)
+        else like.new_full((1,), plain_number(s))
         for s in scales
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -41,9 +41,11 @@ def pool_readings(
         of,
         pooled.batch_nats,
         f"What one mini-batch shows at temperature {temperature:g}, on average over "
-        f"{len(u) // size} of them; none shows more than log {size}.",
+        f"{len(u) // size} of them; none shows more than "
+        f"{pooled.batch_reachable:.2f}, nor at any temperature more than log {size}.",
         unit="nats",
         ceiling=pooled.batch_ceiling,
+        reachable=pooled.batch_reachable,
         batch_size=size,
     )
     yield Reading(
@@ -53,6 +55,7 @@ def pool_readings(
         pooled.sentence,
         unit="nats",
         ceiling=pooled.pool_ceiling,
+        reachable=pooled.pool_reachable,
         n_pool=pooled.n_pool,
     )
     if len(u) < 8:
@@ -74,6 +77,7 @@ def pool_readings(
         "half of the images chose and the other half was read with.",
         unit="nats",
         ceiling=best.pool_ceiling,
+        reachable=best.pool_reachable,
     )
 
 

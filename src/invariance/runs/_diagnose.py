@@ -82,7 +82,13 @@ def diagnose(
     few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
     objective = None if parts.learner is None else parts.learner.objective
     temperature = temperature_of(objective)
-    result = diagnosis(few.h, few.z, labels=few.labels, temperature=temperature)
+    result = diagnosis(
+        few.h,
+        few.z,
+        labels=few.labels,
+        temperature=temperature,
+        held_out=len(few.samples) <= held,
+    )
     (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
     tell(f"{opened.name}: information at {size} and {len(u):,} candidates", quiet=quiet)
     more = list(pool_readings(of, u, v, temperature, size))

@@ -132,10 +132,11 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
 
 
 def diagnose_trained(trained: Trained) -> Diagnosis:
-    """Quick readings of h and z, from views of images that were not trained on."""
+    """Quick readings of h and z, of images not trained on where there are any."""
     plan, settings = trained.plan, trained.plan.settings
     source = plan.held_out
-    if source is None or len(source) < 2:
+    held_out = source is not None and len(source) > 1
+    if source is None or not held_out:
         source = plan.source
     rows = spread_rows(len(source), DIAGNOSED)
     h, z = encode_views(
@@ -150,4 +151,5 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
     temperature = temperature_of(plan.learner.objective)
-    return diagnosis(h, z, labels=labels, temperature=temperature)
+    how: Any = {"temperature": temperature, "held_out": held_out}
+    return diagnosis(h, z, labels=labels, **how)

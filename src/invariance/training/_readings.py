@@ -36,6 +36,7 @@ def read(step: Step, objective: Any) -> dict[str, float]:
         "info_nce": info_nce,
         "mi_nats": bound.nats,
         "mi_ceiling": bound.ceiling,
+        "mi_reachable": bound.reachable,
         "accuracy": contrastive_accuracy(u, v),
         "alignment": alignment(u, v),
         "uniformity": uniformity(u),
