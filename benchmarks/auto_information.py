@@ -161,6 +161,20 @@ def said(facts: dict[str, object]) -> list[str]:
     return [f"- {key}: {value}" for key, value in facts.items()]
 
 
+def gather_facts(**more: object) -> dict[str, object]:
+    """When, by which command and on what a result was made."""
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "command": shlex.join(["python", "benchmarks/" + Path(sys.argv[0]).name])
+        + (" " + shlex.join(sys.argv[1:]) if sys.argv[1:] else ""),
+        **more,
+        "cores": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "versions": {p: version(p) for p in ("torch", "numpy", "scipy")},
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="a word in the name")
@@ -192,17 +206,8 @@ def main() -> None:
             flush=True,
         )
     print(verdict(rows))
-    facts = {
-        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "command": shlex.join(["python", "benchmarks/" + Path(sys.argv[0]).name])
-        + (" " + shlex.join(sys.argv[1:]) if sys.argv[1:] else ""),
-        "samples": SAMPLES,
-        "seconds": round(sum(float(str(r["seconds"])) for r in rows)),
-        "cores": os.cpu_count(),
-        "torch_threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "versions": {p: version(p) for p in ("torch", "numpy", "scipy")},
-    }
+    seconds = round(sum(float(str(r["seconds"])) for r in rows))
+    facts = gather_facts(samples=SAMPLES, seconds=seconds)
     if len(rows) == len(makers):
         (RESULTS / f"{name}.md").write_text(page(rows, facts))
         print(f"table: benchmarks/results/{name}.md")

@@ -523,5 +523,6 @@ def test_readings_equal_diagnostics():
         assert readings["mi_nats"] == bound.nats
         assert readings["mi_ceiling"] == bound.ceiling
         assert readings["mi_reachable"] == bound.reachable
-        ess = inv.effective_sample_size(u, v, temperature=0.2)
+        how = {"temperature": 0.2, "negatives": objective.negatives}
+        ess = inv.effective_sample_size(u, v, **how)
         assert readings["ess"] == ess

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro import conf
 
+from ..words import count
 from ._estimate_figure import draw
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class EstimateCommand:
         x, y, notes = self._read_variables()
         columns = [z.shape[1] if z.ndim > 1 else 1 for z in (x, y)]
         if not self.json:
-            widths = " and ".join(f"{n} column{'s' * (n != 1)}" for n in columns)
+            widths = " and ".join(count(n, "column") for n in columns)
             print(f"{self.x} and {self.y}: {len(x):,} rows, {widths}")
             for note in notes:
                 print(f"  {note}")

@@ -296,8 +296,8 @@ def pair_statistics(
     n, ids = len(u), torch.arange(len(u), device=u.device)
     logs = [_log_partitions(*xy, ids, scale, precision) for xy in ((u, v), (v, u))]
     loss = softplus(logs[0][0] - scale * (u * v).sum(1)).mean().item()
-    bound = _bound(loss, n, temperature if normalize else None)
     shares = torch.cat([effective_share(*both, math.log(n - 1)) for both in logs])
+    bound = _bound(loss, n, temperature if normalize else None)
     return PairStatistics(loss, bound, shares.mean().item())
 
 

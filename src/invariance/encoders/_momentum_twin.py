@@ -29,8 +29,7 @@ LOCAL_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 class MomentumTwin(nn.Module):
     """A copy of ``network`` that follows it.
 
-    Args:
-        network: Who is followed.
+    Settings:
         momentum (0 to 1): Share of its own weights that the twin keeps at each step.
         rising: Whether the momentum rises to 1 by the end of training.
 

@@ -51,6 +51,8 @@ class Estimate:
     """The value on rows that were trained on: far above ``nats`` means overfitting."""
     reason: str = field(default="", repr=False)
     """Why this estimator was picked, where ``auto`` picked it."""
+    withheld: str = ""
+    """Why ``nats`` is no answer, where it is none; '' where it may be shown."""
     notes: tuple[str, ...] = field(default=(), repr=False)
     """What was done to the data, and what to keep in mind."""
     history: tuple[Checkpoint, ...] = field(default=(), repr=False)

@@ -50,7 +50,7 @@ from ._files import (
 from ._gallery import Gallery
 from ._metrics import Metrics, read_metrics
 from ._overview import Overview, overviews
-from ._record import Record, read_record
+from ._record import Record, is_run, read_record
 from ._scores import (
     PROTOCOL_NAMES,
     TRAINED,
@@ -110,6 +110,7 @@ __all__ = [
     "finite_number",
     "flatten",
     "group_seeds",
+    "is_run",
     "judge",
     "new_folder",
     "overviews",

@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,18 +50,25 @@ def read_environment(folder: Path) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
+def check_format(folder: Path, environment: Mapping[str, Any]) -> None:
+    """Refuse a run folder that a later version wrote in a way of its own."""
+    from .. import __version__
+
+    written = environment.get("format", 1)
+    if isinstance(written, int) and written > FORMAT:
+        raise TrainingError(
+            f"{folder} was written by invariance {environment.get('invariance')}, and "
+            f"this is {__version__}, which cannot read it: update invariance."
+        )
+
+
 def read_settings(folder: Path, kind: type[T]) -> T:
     """The settings of a run, as an object of the dataclass ``kind``."""
     from .. import __version__
 
     environment = read_environment(folder)
-    written = environment.get("format", 1)
+    check_format(folder, environment)
     maker = environment.get("invariance")
-    if isinstance(written, int) and written > FORMAT:
-        raise TrainingError(
-            f"{folder} was written by invariance {maker}, and this is {__version__}, "
-            "which cannot read it: update invariance."
-        )
     try:
         settings: Any = read_yaml(kind, folder / CONFIG)
     except SettingError as cause:
@@ -71,7 +79,9 @@ def read_settings(folder: Path, kind: type[T]) -> T:
             f"{__version__}."
         ) from None
     k = settings.options.get("k")
-    if written == 1 and isinstance(k, float) and k == 1:  # where it was one row
+    if (
+        environment.get("format", 1) == 1 and isinstance(k, float) and k == 1
+    ):  # where it was one row
         settings = dataclasses.replace(settings, options={**settings.options, "k": 1})
     result: T = settings
     return result

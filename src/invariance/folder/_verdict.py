@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from ..thresholds import (
@@ -221,16 +220,17 @@ def _find_learning(record: Record) -> Finding | None:
 def _judge_by_readings(record: Record) -> Finding:
     """The bound over the last epoch beside the first reading."""
     why = "There are no labels to score it by. " if record.labeled is False else ""
-    points = record.points("mi_nats")
-    if len(points) < 2:
+    points, end = record.points("mi_nats"), record.mean_of_last_epoch("mi_nats")
+    if len(points) < 2 or end is None:
         text = f"{why}There are too few readings."
         return Finding("learned", "unsure", "Not known yet", text)
-    start, end = points[0][1], _last_epoch(points)
-    accuracy, ceiling = record.points("accuracy"), record.last("mi_ceiling")
+    start = points[0][1]
+    accuracy = record.mean_of_last_epoch("accuracy")
+    ceiling = record.last("mi_ceiling")
     text = f"{why}The information bound went from {start:.2f} to {end:.2f} nats"
-    if accuracy and ceiling is not None:
+    if accuracy is not None and ceiling is not None:
         chance = f"{100 * math.exp(-ceiling):.1f} %"
-        share = f"{100 * _last_epoch(accuracy):.1f} %"
+        share = f"{100 * accuracy:.1f} %"
         text += f", contrastive accuracy to {share} (chance is {chance})"
     text += "; means over the last epoch."
     good = end > 0 and end - start > 0.1  # a bound below 0 certifies nothing
@@ -239,10 +239,6 @@ def _judge_by_readings(record: Record) -> Finding:
         title = "It is learning" if good else "It has not yet learned"
     mood = "good" if good else "bad"
     return Finding("learned", mood, f"{title} to tell images apart", text)
-
-
-def _last_epoch(points: list[tuple[float, float]]) -> float:
-    return fmean(value for epoch, value in points if epoch > points[-1][0] - 1)
 
 
 def _find_better_epoch(record: Record) -> Finding | None:

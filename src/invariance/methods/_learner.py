@@ -7,9 +7,8 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -22,6 +21,7 @@ from ..partition import gather_rows
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
+T = TypeVar("T")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -125,27 +125,22 @@ class JointEmbedding(Learner):
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
-        z = project(self.online, views)
-        contrasts = self._contrasts(z, labels)
-        terms = [self.objective.terms(*rows) for rows in contrasts]
-        shares = shares_of(self.objective, contrasts)
-        return make_step(terms, z[0], z[1], shares=shares)
-
-    def _contrasts(
-        self, z: list[Tensor], labels: Tensor | None
-    ) -> list[tuple[Tensor, ...]]:
-        """What the objective is given, as often as it is asked."""
+        whole, parts = split_views(project(self.online, views), views)
+        u, v = [*whole, *parts][:2]
         if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(
                     "supcon learns from labels and these data have none: use class "
                     "folders, or a method that needs no labels, such as simclr."
                 )
+            z = [*whole, *parts]
             labels = gather_rows(labels).repeat(len(z))
-            return [(torch.cat(z), labels)]
-        if self.objective.takes == "views":
-            return [(torch.stack(z),)]
-        return list(combinations(z, 2))
+            contrasts = [(torch.cat(z), labels)]
+            terms = [self.objective.terms(*contrasts[0])]
+        else:
+            contrasts = self.objective.contrasts(whole, parts)
+            terms = self.objective.terms_of_views(whole, parts)
+        return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """That of the objective."""
@@ -156,7 +151,8 @@ class SelfPrediction(Learner):
     """A predictor turns each view's projection into the other's target (no negatives).
 
     The target is the projection itself without gradient (SimSiam) or that of a momentum
-    twin (BYOL).
+    twin (BYOL). Of multi-crop views the small ones are never targets: as in SwAV and
+    DINO, every view predicts every other whole one.
     """
 
     def __init__(
@@ -176,16 +172,22 @@ class SelfPrediction(Learner):
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
-        """Each view's guess of every other view's target."""
+        """Each view's guess of every other whole view's target."""
         rows = local_projections(self.online, views)
-        targets = rows if self.twin is None else local_projections(self.twin, views)
+        whole, parts = split_views(range(len(views)), views)
+        targets = [rows[k] for k in whole]
+        if self.twin is not None:
+            targets = local_projections(self.twin, [views[k] for k in whole])
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
-        # a mean over samples, so the average over processes is already exact
+        # one guess and its target stand for both halves of the pair's loss; it is a
+        # mean over samples, so the average over processes is already exact
         terms = [
-            self.objective.terms(guesses[a], guesses[b], targets[a], targets[b])
-            for a, b in combinations(range(len(rows)), 2)
+            self.objective.terms(guess, guess, target, target)
+            for a, guess in enumerate(guesses)
+            for b, target in zip(whole, targets, strict=True)
+            if a != b
         ]
-        u, v = (gather_rows(row.detach()) for row in rows[:2])
+        u, v = (gather_rows(rows[k].detach()) for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float = 0.0) -> None:
@@ -216,6 +218,21 @@ def shares_of(
         return NOTHING
     rows = [[x.detach() for x in contrast] for contrast in contrasts]
     return {"ess": [partial(objective.shares, *contrast) for contrast in rows]}
+
+
+def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], list[T]]:
+    """What belongs to views of the largest size, and what to smaller ones.
+
+    Smaller views are crops of small parts (multi-crop's local ones). They are compared
+    with whole views only, and nothing is asked to be like them.
+
+    >>> split_views("abc", [torch.zeros(4, 3, s, s) for s in (16, 8, 16)])
+    (['a', 'c'], ['b'])
+    """
+    pixels = [view[0].numel() for view in views]
+    pairs = list(zip(items, pixels, strict=True))
+    whole = [item for item, size in pairs if size == max(pixels)]
+    return whole, [item for item, size in pairs if size < max(pixels)]
 
 
 def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:

@@ -14,17 +14,33 @@ from torch import Tensor, nn
 
 from ..encoders import Encoder, Head, MomentumTwin, shuffle_batches
 from ..errors import SettingError
-from ..negatives import NegativeSource, Prototypes, Queue
+from ..negatives import Bank, NegativeSource, Prototypes, Queue
 from ..objectives import Objective, Terms
 from ..partition import gather_rows
-from ._learner import Learner, Maybe, Step, local_projections, make_step, project
+from ._learner import (
+    Learner,
+    Maybe,
+    Step,
+    local_projections,
+    make_step,
+    project,
+    split_views,
+)
 
 
 class Remembering(Learner):
     """Views against a queue or a memory bank, with or without a momentum twin.
 
-    With a twin, the first view asks and the twin answers for the others; ``symmetric``
-    lets every view ask. Without, every view asks the bank, and the last is remembered.
+    With a twin, the first view asks and the twin answers for the others; the keys of
+    the last are remembered. Without, every view asks the bank, and the last is
+    remembered.
+
+    Of multi-crop views the small ones only ask: a key, and what a bank remembers, shows
+    a whole image, as the targets of the released multi-crop methods do.
+
+    Settings:
+        symmetric: Every view asks, the twin answers for every view, and all keys are
+            remembered; otherwise the first view asks and the others answer.
     """
 
     def __init__(
@@ -69,31 +85,34 @@ class Remembering(Learner):
 
     def _ask_bank(self, views: list[Tensor], ids: Tensor) -> Step:
         rows = project(self.online, views)
+        whole, _ = split_views(rows, views)
         bank: Any = self.negatives.bank or self.negatives
         bank.check(rows[0], ids)
         positives = bank.z[ids].clone()
         terms = [self._terms(u, None, ids, self.negatives) for u in rows]
-        self._keep(rows[-1], ids)
+        self._keep(whole[-1], ids)
         readings = self.negatives.readings()
-        return make_step(terms, rows[0], positives, readings, self.shares)
+        return make_step(terms, whole[0], positives, readings, self.shares)
 
     def _ask_twin(self, twin: MomentumTwin, views: list[Tensor], ids: Tensor) -> Step:
-        askers = range(len(views)) if self.symmetric else range(1)
-        answering = range(0 if self.symmetric else 1, len(views))
-        rows = project(self.online, [views[a] for a in askers])
+        whole, parts = split_views(range(len(views)), views)
+        answering = whole if self.symmetric or len(whole) == 1 else whole[1:]
+        asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
+        rows = project(self.online, [views[a] for a in asking])
         local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
-        keys = {b: gather_rows(k) for b, k in zip(answering, local, strict=True)}
-        newest = keys[len(views) - 1]
-        source = self._source(newest, ids)
+        keys = [gather_rows(k) for k in local]
+        kept = keys if self.symmetric else keys[-1:]
+        source = self._source(torch.cat(kept), ids.repeat(len(kept)))
         terms = [
-            self._terms(u, keys[b], ids, source)
-            for a, u in zip(askers, rows, strict=True)
-            for b in answering
+            self._terms(u, key, ids, source)
+            for a, u in zip(asking, rows, strict=True)
+            for b, key in zip(answering, keys, strict=True)
             if a != b
         ]
-        self._keep(newest, ids)
+        for key in kept:
+            self._keep(key, ids)
         readings = self.negatives.readings()
-        return make_step(terms, rows[0], newest, readings, self.shares)
+        return make_step(terms, rows[0], keys[-1], readings, self.shares)
 
     def _source(self, keys: Tensor, ids: Tensor) -> NegativeSource:
         """The queue; for the very first batch the other samples' keys."""
@@ -149,3 +168,23 @@ class Remembering(Learner):
         """Cluster anew, where clusters are used."""
         for source in (self.negatives, *self.prototypes):
             source.refresh(progress)
+
+
+def make_prototypes(
+    bank: Bank,
+    *,
+    n_clusters: int | None = None,
+    n_clusterings: int = 1,
+    warmup: float | int = 0.1,
+) -> list[Prototypes]:
+    """Clusterings of one bank.
+
+    Settings:
+        n_clusters (2 or more): Of each clustering; none: one for every 100 rows.
+        n_clusterings (1 or more): Clusterings, over whose losses the mean is taken.
+        warmup (0 to 1): Share of training before the first clustering.
+    """
+    if n_clusterings < 1:
+        raise SettingError(f"n_clusterings is 1 or more: got {n_clusterings}.")
+    how: Any = {"n_clusters": n_clusters, "warmup": warmup}
+    return [Prototypes(bank, **how) for _ in range(n_clusterings)]

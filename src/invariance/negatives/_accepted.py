@@ -332,8 +332,7 @@ def accept_similar(
 ) -> Accepted:
     """Accepted negatives, kept by their similarity to the anchor.
 
-    Args:
-        bank: All rows.
+    Settings:
         n_proposals (1 or more): Rows drawn at each step, the same for every anchor.
         share (0 to 1): Nearest part of the proposals that is kept; none: a quarter,
             unless there are limits.
@@ -370,8 +369,7 @@ def learned(
 ) -> Accepted:
     """Accepted negatives, kept by a network that learns which are hard.
 
-    Args:
-        bank: All rows.
+    Settings:
         n_proposals (1 or more): Rows drawn at each step, the same for every anchor.
         rank (1 or more): Width of the network's two maps, of anchors and of rows.
         floor (above 0 to 1): Least probability of keeping a proposal.

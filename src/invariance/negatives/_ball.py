@@ -34,10 +34,9 @@ NEAREST_ROWS = 4096  # where neither a number nor a share is asked for
 class Ball(NegativeSource):
     """The ``k`` rows nearest to an anchor, the nearest ``share``, or all that are near.
 
-    Args:
-        bank: All rows.
+    Settings:
         k (1 or more): Nearest rows that are negatives.
-        share (0 to 1): The same as a part of the bank.
+        share (0 to 1): k as a part of the bank.
         min_similarity (-1 to 1): Instead, rows of this cosine or more, however many: an
             anchor may be left without any, and then costs nothing.
 
@@ -88,17 +87,16 @@ class Annulus(NegativeSource):
     Either end can be a similarity instead. The outer end can start wide and close in
     over training: ``outer_start``.
 
-    Args:
-        bank: All rows.
+    Settings:
         inner (0 or more): Nearest rows that are left out, likely of the same class.
-        inner_share (0 to 1): The same as a part of the bank; none: 0.01.
+        inner_share (0 to 1): inner as a part of the bank; none: 0.01.
         max_similarity (-1 to 1): Instead, rows above this cosine are left out.
         outer (1 or more): Nearest rows, of which the inner ones are left out.
-        outer_share (0 to 1): The same as a part of the bank; none: 0.1.
+        outer_share (0 to 1): outer as a part of the bank; none: 0.1.
         min_similarity (-1 to 1): Instead, rows below this cosine are left out. With a
             similarity an anchor may be left without any row, and then costs nothing.
         outer_start (1 or more): Where the outer end is when training starts.
-        outer_start_share (0 to 1): The same as a part of the bank.
+        outer_start_share (0 to 1): outer_start as a part of the bank.
     """
 
     def __init__(

@@ -29,13 +29,10 @@ from ._source import (
 class Bank(NegativeSource):
     """Rows of all samples; it starts with random directions.
 
-    Args:
-        n_samples: Of the data set.
-        width: Of a row.
+    Settings:
         momentum (0 to below 1): Share of a sample's old row that stays when a new view
             of it comes.
         n_draws (1 or more): Rows drawn anew at each step as negatives; none: all rows.
-        seed: Of the first rows and of the draws.
 
     >>> bank = Bank(100, width=8, momentum=0.0)
     >>> f = torch.nn.functional.normalize(torch.randn(2, 8), dim=1)

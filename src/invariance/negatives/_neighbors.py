@@ -44,10 +44,9 @@ ROUNDING = 1000  # units of it: less of a ball than this is what subtracting lea
 class Neighbors(NegativeSource):
     """Close set and background of Local Aggregation, both from one bank.
 
-    Args:
-        bank: All rows.
+    Settings:
         k (1 or more): Nearest rows that make the background.
-        share (0 to 1): The same as a part of the bank.
+        share (0 to 1): k as a part of the bank.
         n_clusters (2 or more): Of a clustering; none: one for every 20 rows.
         n_clusterings (1 or more): Clusterings; rows that share a cluster in any of them
             are close.

@@ -41,8 +41,7 @@ SMOOTHING = 10  # members added to a cluster's size: few members say little
 class Prototypes(NegativeSource):
     """Centers of one clustering of a bank.
 
-    Args:
-        bank: All rows.
+    Settings:
         n_clusters (2 or more): Of a clustering; none: one for every 100 rows.
         warmup (0 to 1): Share of training before the first clustering.
     """

@@ -18,9 +18,8 @@ from ._source import Anchors, Candidates, Ids, NegativeSource, unit_rows
 class Queue(NegativeSource):
     """The last ``size`` rows remembered. It starts empty and fills up.
 
-    Args:
+    Settings:
         size (1 or more): Rows that are kept, a batch at least.
-        width: Of a row.
 
     >>> queue = Queue(4, width=2)
     >>> queue.remember(torch.eye(2), torch.tensor([7, 8]))

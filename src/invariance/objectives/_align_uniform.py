@@ -40,7 +40,7 @@ def align_uniform(
 ) -> Float[Tensor, ""]:
     """Weighted sum of alignment and mean uniformity of the two views.
 
-    Args:
+    Settings:
         alpha (above 0): Exponent of the distance between partners.
         t (above 0): Width of the Gaussian that measures how even the rows lie.
         align_weight (any number): Weight of the distance between partners.

@@ -29,7 +29,7 @@ def barlow_twins(
 ) -> Float[Tensor, ""]:
     """Squared distance of the cross-correlation matrix from the identity.
 
-    Args:
+    Settings:
         off_diagonal_weight (any number): Weight of correlations between different
             features.
 

@@ -46,7 +46,7 @@ def dcl(
 ) -> Float[Tensor, "*n"]:
     """Log-partition over the negatives minus the positive's logit.
 
-    Args:
+    Settings:
         negatives (all, cross): The other samples' rows in both views, or in the other
             view alone.
         weight_sigma (above 0): Width of DCLW's weights, which favor positives that are

@@ -61,7 +61,7 @@ def debiased(
 ) -> Float[Tensor, "*n"]:
     """NT-Xent with the expected false negatives taken out of the denominator.
 
-    Args:
+    Settings:
         prior (0 to below 1): Share of the negatives that are of the anchor's own class.
         hardness (0 or more): How much more near negatives weigh; 0 weighs all alike.
 

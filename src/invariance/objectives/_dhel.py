@@ -32,7 +32,7 @@ def dhel(
 ) -> Float[Tensor, "*n"]:
     """Within-view log-partition minus the positive's logit.
 
-    Args:
+    Settings:
         views (mean, sum, first): Which views spread their rows: both, averaged; both,
             added, as in the released code; or u alone.
 

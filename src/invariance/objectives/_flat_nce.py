@@ -40,7 +40,7 @@ def flat_nce(
 ) -> Float[Tensor, "*n"]:
     """A constant 1 whose gradient is that of the self-normalized contrast.
 
-    Args:
+    Settings:
         negatives (all, cross): The other samples' rows in both views, or in the other
             view alone.
         keep_positive: Whether the positive stays in the denominator.

@@ -31,7 +31,7 @@ def info_nce(
 ) -> Float[Tensor, "*n"]:
     """Cross-entropy of finding v_i among all of v (and u_i among all of u).
 
-    Args:
+    Settings:
         symmetric: Whether v's rows look for u's as well, both directions averaged.
 
     >>> import torch

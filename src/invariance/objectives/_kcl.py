@@ -60,7 +60,7 @@ def kcl(
 ) -> Float[Tensor, "*n"]:
     """Kernel energy within the views minus kernel alignment across them.
 
-    Args:
+    Settings:
         kernel (gaussian, log, imq, riesz, gaussian_riesz): How nearness is measured.
         gamma (any number): Weight of the energy that pushes rows apart.
         t (above 0): Width of the kernel; riesz has none.

@@ -44,7 +44,7 @@ from ._arguments import (
 )
 from ._contrast import Source, check_source, warn_if_alone
 from ._info_nce import info_nce
-from ._objective import Objective, Terms
+from ._objective import Objective
 
 Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]
 
@@ -61,7 +61,7 @@ def multi_view(
 ) -> Float[Tensor, "*n"]:
     """Contrast of all views of all samples.
 
-    Args:
+    Settings:
         aggregate (pairs, poly, mv_info_nce, mv_dhel): How the views of a sample are put
             together.
 
@@ -127,11 +127,11 @@ class MultiView(Objective):
         """Whose softmax it is, by the aggregate."""
         return {"pairs": "cross", "mv_dhel": "within"}.get(self.aggregate, "all")
 
-    def terms_of_views(
+    def contrasts(
         self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
-    ) -> list[Terms]:
+    ) -> list[tuple[Tensor, ...]]:
         """One loss of them all, parts with parts too, as its equations say."""
-        return [self.terms(torch.stack([*whole, *parts]))]
+        return [(torch.stack([*whole, *parts]),)]
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

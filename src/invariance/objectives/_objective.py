@@ -69,7 +69,7 @@ class Objective(nn.Module):
     its negatives' log-partition. It says so in ``of``, and then takes its negatives
     from any source as well: ``against``.
 
-    Args:
+    Settings:
         temperature (above 0, or learned): Divides every score: a low one looks at the
             nearest negatives only.
         normalize: Divide rows by their length first.
@@ -168,7 +168,13 @@ class Objective(nn.Module):
     def terms_of_views(
         self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
     ) -> list[Terms]:
-        """The losses of two views or more, to be averaged.
+        """The losses of two views or more, to be averaged: those of ``contrasts``."""
+        return [self.terms(*rows) for rows in self.contrasts(whole, parts)]
+
+    def contrasts(
+        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
+    ) -> list[tuple[Tensor, ...]]:
+        """What ``terms`` is given for two views or more, once for each loss.
 
         Args:
             whole: The views that show all of an image, or nearly; every two of them
@@ -177,8 +183,7 @@ class Objective(nn.Module):
                 every whole view, and never with another part: two parts of an image
                 may have nothing in common.
         """
-        pairs = [*combinations(whole, 2), *product(whole, parts)]
-        return [self.terms(u, v) for u, v in pairs]
+        return [*combinations(whole, 2), *product(whole, parts)]
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """The loss of n samples that nothing tells apart; None if it says nothing."""

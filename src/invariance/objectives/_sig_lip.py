@@ -44,7 +44,7 @@ def sig_lip(
 ) -> Float[Tensor, "*n"]:
     """Softplus of every pair's logit, with the sign its kind asks for.
 
-    Args:
+    Settings:
         scale (above 0): Factor on every score; where it starts if it is learned.
         bias (any number): Added to every logit; where it starts if it is learned.
 
@@ -105,7 +105,7 @@ class SigLIP(Objective):
     def make_state(self, *, learnable: bool = False) -> None:
         """Make the bias a parameter, as the scale is, and train both if asked.
 
-        Args:
+        Settings:
             learnable: Whether scale and bias are trained along with the weights.
         """
         self.bias = nn.Parameter(torch.tensor(float(self.bias)))

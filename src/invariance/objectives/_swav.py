@@ -54,7 +54,7 @@ def swav(
 ) -> Float[Tensor, "*n"]:
     """Swapped prediction of balanced prototype assignments; all rows are normalized.
 
-    Args:
+    Settings:
         epsilon (above 0): Softness of the assignments to prototypes.
         iterations (1 or more): Times the assignments are balanced.
 
@@ -120,8 +120,7 @@ class SwAV(Objective):
     ) -> None:
         """Prototypes in random directions.
 
-        Args:
-            width: Of the projections.
+        Settings:
             n_prototypes (2 or more): How many; a batch should fill each with a few.
         """
         if width < 1 or n_prototypes < 2:
@@ -144,9 +143,10 @@ class SwAV(Objective):
         """
         for name, rows in enumerate((*whole, *parts), start=1):
             check_rows(rows, f"view {name}")
-        rows = [[unit_rows(x) for x in views] for views in (whole, parts)]
+        whole, parts = [unit_rows(x) for x in whole], [unit_rows(x) for x in parts]
         how = self.temperature, self.epsilon, self.iterations
-        return [Terms({"loss": _swapped(*rows, self.prototypes, *how).mean()})]
+        losses = _swapped(whole, parts, self.prototypes, *how)
+        return [Terms({"loss": losses.mean()})]
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the prototypes."""

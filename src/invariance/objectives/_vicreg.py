@@ -32,7 +32,7 @@ def vicreg(
 ) -> Float[Tensor, ""]:
     """Weighted sum of invariance, variance and covariance.
 
-    Args:
+    Settings:
         invariance_weight (any number): Weight of the distance between partners.
         variance_weight (any number): Weight of features that vary too little.
         covariance_weight (any number): Weight of features that vary together.

@@ -23,9 +23,9 @@ from ..folder import (
     read_verdict,
     show_value,
 )
+from ..words import count, join_words
 from ._curves import overlay_curves
 from ._html import Html, lines, table, tag
-from ._numbers import count, join_words
 from ._page import page, section
 from ._report import write_page
 from ._score_table import score_table, summarize, why_no_scores
@@ -103,12 +103,12 @@ def _verdicts(runs: Sequence[Record], names: list[str]) -> Html:
     for k, (run, name) in enumerate(zip(runs, names, strict=True)):
         first = read_verdict(run)[0]
         title = tag("strong", tag("i", class_=f"swatch s{k}"), name)
-        text = f"{first.title}. {first.text} "
         items.append(
             tag(
                 "li",
                 title,
-                tag("span", text),
+                tag("span", f"{first.title}. {first.text}"),
+                tag("code", first.command) if first.command else Html(),
                 tag("small", summarize(run)),
                 *(tag("small", problem) for problem in run.problems),
             )
@@ -210,7 +210,10 @@ def _settings(runs: Sequence[Record], names: list[str]) -> Html:
 def _environments(runs: Sequence[Record], names: list[str]) -> Html:
     known = [flatten(run.env) for run in runs]
     return _side_by_side(
-        [{k.removeprefix("packages."): v for k, v in own.items()} for own in known],
+        [
+            {k.removeprefix("packages."): v for k, v in own.items() if k != "command"}
+            for own in known
+        ],
         names,
         ("what", "Environments that differ", "They ran in the same environment."),
     )

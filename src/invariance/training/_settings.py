@@ -75,6 +75,9 @@ class Machine:
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool = False
     """Compile the encoder with torch.compile."""
+    deterministic: bool = True
+    """Use only arithmetic that repeats: the same seed, machine and versions then give
+    the same run bit for bit, also when it is stopped and resumed."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ from ..methods import Method
 from ..views import ViewSet
 from . import _checkpoint
 from ._dry_run import DryRun, dry_run
-from ._fabric import make_fabric, prepare
+from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
@@ -129,13 +130,15 @@ def train(
                 "more, or from here): put it back or a link to it, then go on with the "
                 "same command. Nothing was changed."
             )
-    fabric = make_fabric(settings.machine)
-    fabric.launch()
-    with refuse_overflow():
-        plan = make_plan(
-            settings, processes=fabric.world_size, device=fabric.device, **objects
-        )
-    return execute(fabric, plan, watch, folder)
+    say = functools.partial(watch.say, important=True)
+    with arithmetic(settings.machine, say):
+        fabric = make_fabric(settings.machine)
+        fabric.launch()
+        with refuse_overflow():
+            plan = make_plan(
+                settings, processes=fabric.world_size, device=fabric.device, **objects
+            )
+        return execute(fabric, plan, watch, folder)
 
 
 def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Run:
