@@ -169,6 +169,17 @@ def test_larger_batches_are_quieter_and_flat_nce_is_dcl():
     assert a == pytest.approx(b, rel=1e-6)
 
 
+def test_labels_go_to_the_objective_batch_by_batch():
+    u, labels, seen = rows(40, 3), torch.arange(40), []
+
+    def loss(a, b, own):
+        seen.extend(own.tolist())
+        return (a * own[:, None]).sum()
+
+    gradient_signal_to_noise(u, u, loss, batch_size=10, labels=labels)
+    assert seen == labels.tolist()
+
+
 def test_gradient_mistakes():
     u = rows(10, 3)
     with pytest.raises(SettingError, match="2 or more: got 1"):

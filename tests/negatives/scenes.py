@@ -188,7 +188,7 @@ def neighbors(seed=0, n=4, d=3, n_samples=12, k=7, n_clusters=4, n_clusterings=2
 
 
 def accepted(
-    seed=0, n=4, d=3, n_samples=9, n_proposals=8, share=0.25, floor=0.3, weighted=True
+    seed=0, n=4, d=3, n_samples=9, n_proposals=8, share=0.25, floor=0.3, weighted=False
 ) -> Scene:
     """The dice of a copy of the bank say what is proposed and what is kept."""
     scene = bank(seed, n, d, n_samples)
@@ -214,7 +214,7 @@ def accepted(
             r = [1.0 if s >= limit else floor for s in ranked]
             others = [k for k in range(n_proposals) if lot[k] != own]
             kept = [k for k in others if float(dice[i, k]) < r[k]]
-            if not kept and others:
+            if not kept and others and not weighted:
                 kept = [max(others, key=lambda k: (r[k], -k))]
             weights = reference.acceptance_weights([r[k] for k in kept], weighted)
             log_weights.append(
@@ -226,8 +226,8 @@ def accepted(
     return Scene(source, scene.u, None, scene.ids, by_hand, LOOSE)
 
 
-def unweighted(seed=0, **sizes) -> Scene:
-    return accepted(seed, weighted=False, **sizes)
+def weighted(seed=0, **sizes) -> Scene:
+    return accepted(seed, weighted=True, **sizes)
 
 
 def prototypes(seed=0, n=4, d=3, n_samples=12, n_clusters=4) -> Scene:
@@ -265,6 +265,6 @@ SOURCES = {
     "annulus": annulus,
     "neighbors": neighbors,
     "accepted": accepted,
-    "unweighted": unweighted,
+    "weighted": weighted,
     "prototypes": prototypes,
 }

@@ -150,10 +150,10 @@ def test_readings_say_how_much_is_kept():
     read = source.readings()
     # rows drawn twice are equally near: both are kept, or neither
     assert 0.25 + 0.75 * 0.25 <= read["acceptance"] < 0.55
-    assert 0 < read["weight_ess"] < 1
-    source.weighted = False
+    torch.testing.assert_close(read["weight_ess"], torch.tensor(1.0))
+    source.weighted = True
     inv.InfoNCE(0.2).against(torch.randn(6, D), None, source, torch.arange(6))
-    torch.testing.assert_close(source.readings()["weight_ess"], torch.tensor(1.0))
+    assert 0 < source.readings()["weight_ess"] < 1
 
 
 def test_weights_undo_the_choice_of_negatives():

@@ -258,7 +258,11 @@ def make_plan(
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     controller = None
     if settings.ess.target is not None:
-        controller = EssController(learner.objective, settings.ess)
+        memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
+        n_negatives = (memory.n_negatives or None) if memory else None
+        controller = EssController(
+            learner.objective, settings.ess, n_negatives=n_negatives
+        )
     return Plan(
         settings=settings,
         data=data,
