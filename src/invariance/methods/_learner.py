@@ -144,6 +144,7 @@ class JointEmbedding(Learner):
         """Every two views, or all at once if the objective takes them so."""
         whole, parts = split_views(project(self.online, views), views)
         u, v = [*whole, *parts][:2]
+        contrasts: list[tuple[Tensor, ...]]
         if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(

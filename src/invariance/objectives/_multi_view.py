@@ -122,8 +122,8 @@ class MultiView(Objective):
     __init__ = settings_of(multi_view)
     takes = "views"
 
-    @property  # type: ignore[override]
-    def negatives(self) -> str:
+    @property
+    def negatives(self) -> str:  # type: ignore[override]
         """Whose softmax it is, by the aggregate."""
         return {"pairs": "cross", "mv_dhel": "within"}.get(self.aggregate, "all")
 

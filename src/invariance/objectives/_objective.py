@@ -235,14 +235,17 @@ class Objective(nn.Module):
         return False
 
     @torch.no_grad()
-    def shares(self, *inputs: Any) -> Tensor | None:
+    def shares(self, *inputs: Any) -> Tensor:
         """Effective share of each anchor's negatives; takes what ``forward`` takes.
 
         Of the negatives that the loss has, as its softmax weighs them; NaN for an
-        anchor without any. None where there is no softmax over negatives.
+        anchor without any. Where ``negatives`` is None there is no such thing.
         """
         if self.negatives is None:
-            return None
+            raise SettingError(
+                f"{type(self).__name__} has no softmax over negatives, so no share of "
+                "them carries the weight: there is no ESS."
+            )
         z, ids = inputs[0], None
         if self.takes == "pair":
             z = torch.stack(inputs)
@@ -276,9 +279,8 @@ class Objective(nn.Module):
         if self.takes_negatives and self.takes != "labels":
             u, v = inputs[:2] if self.takes == "pair" else inputs[0][:2]
             numbers |= softmax_readings(u, v, self)
-        shares = self.shares(*inputs)
-        if shares is not None:
-            numbers["ess"] = float(shares.nanmean())
+        if self.negatives is not None:
+            numbers["ess"] = float(self.shares(*inputs).nanmean())
         return numbers
 
     def __repr__(self) -> str:
