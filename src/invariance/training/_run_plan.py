@@ -22,7 +22,7 @@ from ..views import RECIPES, ViewSet
 from ._checkpoint import load as load_run_encoder
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import Train, check_numbers
+from ._settings import PEAKS, Train, check_numbers
 
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -100,15 +100,39 @@ class Plan:
             return None
         return self.source.labels[samples.to(self.source.labels.device)].to(device)
 
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are trained, those of the head among them."""
+        return sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
+
+    def outcome(self) -> dict[str, Any]:
+        """What the settings came to, for env.json; "used" has them by dotted names."""
+        used = {
+            "encoder": self.learner.encoder.name,
+            "batch_size": self.local_batch * self.processes,
+            "n_views": len(self.views),
+            "image_size": self.source.shape[1],
+            "optim.lr": self.settings.optim.lr or PEAKS[self.settings.optim.name],
+        }
+        used |= {name: getattr(self.method, name) for name in ("head", "hidden")}
+        used["width"] = self.method.width
+        temperature = getattr(self.learner.objective, "temperature", None)
+        if temperature is not None:
+            used["temperature"] = round(float(temperature), 6)
+        return {
+            "used": used,
+            "peak_rate": self.peak,
+            "parameters": self.n_parameters,
+        }
+
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
         c, h, w = self.source.shape
         yield f"data: {self.source.name}, {len(self.source):,} images of {c}x{h}x{w}"
         yield from map(str, self.source.notes)
-        n = sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
         yield (
             f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
-            f"features; {n:,} parameters with the head"
+            f"features; {self.n_parameters:,} parameters with the head"
         )
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""

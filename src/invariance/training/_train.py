@@ -153,7 +153,8 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
         if not resumes:
             write_whole(folder / CONFIG, to_yaml(settings).encode())
             given = {} if isinstance(plan.data, str) else {"data": "from Python"}
-            environment = describe_environment(str(fabric.device)) | given
+            environment = describe_environment(str(fabric.device)) | plan.outcome()
+            environment |= given
             write_json(folder / ENVIRONMENT, environment)
         for fact in plan.facts():
             watch.say(fact)
