@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from ..errors import DataError
-from ._arrays import Pixels, number_labels
+from ._arrays import Pixels, set_labels
 from ._decode import crop_square, to_pillow
 from ._sources import NO_LABEL, Items, Read, Request
 from ._subset import split_items
@@ -34,7 +34,7 @@ class FromDataset(Items):
         self.shape = (request.channels or (1 if gray else 3), size, size)
         stored = getattr(dataset, "targets", getattr(dataset, "labels", None))
         if stored is not None and len(stored) == self.n:
-            self.labels, self.class_names = number_labels(stored, self.n, name)
+            set_labels(self, stored, name)
         if names := getattr(dataset, "classes", None):
             self.class_names = tuple(str(name) for name in names)
 

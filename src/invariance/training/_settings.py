@@ -18,10 +18,12 @@ from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
 PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 samples
-EMPTY = conf.arg(help_behavior_hint="(default: none)")
+NOTHING = "(default: none)"
+EMPTY = conf.arg(help_behavior_hint=NOTHING)
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "32", "bf16", "fp16"]
+Options = dict[str, int | float | bool | str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +106,28 @@ class Train:
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
-    options: Annotated[dict[str, int | float], EMPTY] = field(default_factory=dict)
-    """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
-    1'. Of a bank, 'k 512' is its nearest 512 rows, 'share 0.1' its nearest tenth."""
+    options: Annotated[
+        Options, conf.arg(metavar="[NAME VALUE ...]", help_behavior_hint=NOTHING)
+    ] = field(default_factory=dict)
+    """Further settings of the method, its objective, negatives and views, as 'kernel
+    log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
+    views_drop: Annotated[
+        tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
+    ] = ()
+    """Operations that the views go without, such as 'blur gray': see 'invariance list
+    views NAME'."""
+    views_strength: Annotated[
+        dict[str, float],
+        conf.arg(
+            name="views.strength",
+            metavar="[NAME STRENGTH ...]",
+            help_behavior_hint=NOTHING,
+        ),
+    ] = field(default_factory=dict)
+    """Operations of the views made weaker, as 'crop 0.5 color 0.2': 1 is as they are, 0
+    leaves them out."""
     n_views: int | None = None
     """Views of each sample. Default: the method's."""
     head: Literal["none", "linear", "mlp2", "mlp3"] | None = None

@@ -115,13 +115,14 @@ def train(
             f"views is a ViewSet: got {views!r}. Recipes by name go into the settings, "
             "as Train(views='weak')."
         )
-    objects = {"data": data, "encoder": encoder, "method": method, "views": views}
+    objects: dict[str, Any] = {"data": data, "encoder": encoder}
+    objects |= {"method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     if settings.dry_run:
         return dry_run(settings, watch, **objects)
     folder = None
     if settings.resume:
-        folder = Path(settings.resume)
+        folder, objects["started"] = Path(settings.resume), True
         settings = settings_to_resume(settings)
         if data is None and not data_exists(settings.data):
             raise TrainingError(
