@@ -102,6 +102,7 @@ def test_what_the_system_refuses_is_one_sentence(command, monkeypatch):
     [
         (("trian", "photos"), "Unknown command 'trian'. Did you mean 'train'?"),
         (("here",), "'here' is no command: 'invariance train here' would train on it."),
+        (("help", "trian"), "Unknown command 'trian'. Did you mean 'train'?"),
     ],
 )
 def test_what_is_no_command(command, tmp_path, words, message):
@@ -111,7 +112,76 @@ def test_what_is_no_command(command, tmp_path, words, message):
 
 
 def test_version_and_help_as_people_ask_for_them(command):
-    code, said, _ = command("--version")
-    assert code == 0 and said == f"invariance {inv.__version__}\n"
+    for word in ("--version", "-V", "version"):
+        code, said, _ = command(word)
+        assert code == 0 and said == f"invariance {inv.__version__}\n"
+    for words in (["help"], ["--help"], []):
+        code, said, _ = command(*words)
+        assert code == 0 and "invariance train FOLDER" in said
     code, said, _ = command("help", "train")
     assert code == 0 and "[DATA]" in said and "--config FILE" in said
+
+
+def test_help_fits_a_terminal_of_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in (["help"], ["help", "train"], ["help", "estimate"]):
+        _, said, _ = command(*words)
+        lines = said.splitlines()[1:]  # the usage names every command
+        assert max(map(len, lines)) <= 80
+
+
+def test_a_setting_that_may_be_unset_is_shown_by_its_kind(command, tmp_path):
+    _, said, _ = command("train", "--help")
+    assert "--limit INT" in said and "{None}" not in said and "(default: )" not in said
+    (tmp_path / "mine.yaml").write_text("limit: 1\n")
+    words = ("--config", "mine.yaml", "--limit", "unset", "--epochs", "0")
+    code, _, complained = command("train", *words)
+    assert code == 2 and "epochs must be at least 1" in complained
+
+
+def test_choices_come_in_their_order(command):
+    code, _, complained = command("train", "--head", "mlp9")
+    words = " ".join(complained.replace("│", " ").split())
+    assert code == 2 and "('none', 'linear', 'mlp2', 'mlp3', 'unset'" in words
+
+
+def test_only_flags_of_the_command_are_suggested(command):
+    code, _, complained = command("report", "runs/a", "--epochs", "3")
+    assert code == 2 and "invariance report --help" in complained
+    assert "Passes over the data" not in complained
+    code, _, complained = command("evaluate", "runs/a", "--config", "mine.yaml")
+    assert code == 2 and "--config" in complained
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["train", "--epochs", "0"], "epochs must be at least 1: got 0."),
+        (["train", "--batch-size", "1"], "batch_size must be at least 2: got 1."),
+        (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
+        (["evaluate", "nope"], "There is no run at 'nope'"),
+        (["diagnose", "nope"], "There is no run at 'nope'"),
+    ],
+)
+def test_what_needs_no_torch_is_refused_without_it(words, message, python):
+    code = """
+import sys
+from invariance.cli import main
+print(main(sys.argv[1:]), "torch" in sys.modules)
+"""
+    said = python(code, *words)
+    assert "2 False" in said and message in said
+
+
+def test_closed_outputs_are_no_error(python):
+    code = """
+import os, subprocess, sys
+words = [sys.executable, "-m", "invariance", *sys.argv[1:]]
+for closed in ([1], [2], [1, 2]):
+    shut = lambda: [os.close(number) for number in closed]
+    print(subprocess.run(words, preexec_fn=shut).returncode)
+"""
+    said = python(code, "list", "views")
+    assert said.splitlines()[-1] == "0" and "Traceback" not in said
+    said = python(code, "train", "--epochs", "0")
+    assert said.split().count("2") == 3 and "Traceback" not in said

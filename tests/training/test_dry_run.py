@@ -5,7 +5,7 @@ import math
 import pytest
 
 from invariance.errors import DataError, SettingError, TrainingError
-from invariance.training import Machine, Optim, train
+from invariance.training import Ess, Machine, Optim, train
 
 
 def test_it_prints_shapes_and_chance_and_writes_nothing(
@@ -59,7 +59,37 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         (
             {"options": {"prior": 0.1}},
             SettingError,
-            "Unknown setting of nt_xent 'prior'",
+            r"Unknown option 'prior'.*\n  temperature  0.5   above 0, or learned  Div",
+        ),
+        (
+            {"n_views": 3, "views": "multi_crop"},
+            SettingError,
+            "multi_crop makes 6 view",
+        ),
+        ({"n_views": 4, "views": "byol"}, SettingError, "byol makes 2 views, and n_vi"),
+        ({"method": "kcl", "temperature": 0.1}, SettingError, "option 'temperature'"),
+        ({"method": "kcl", "options": {"s": 1.0}}, SettingError, "s has no effect in"),
+        (
+            {"temperature": 0.1, "options": {"temperature": 0.2}},
+            SettingError,
+            "The temperature is given twice",
+        ),
+        ({"optim": Optim(momentum=0.5)}, SettingError, "optim.momentum is that of sgd"),
+        ({"ess": Ess(end=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
+        ({"ess": Ess(rate=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
+        ({"method": "kcl", "ess": Ess(target=0.3)}, SettingError, "KCL has none"),
+        ({"head": "linear", "width": None}, SettingError, "hidden is the width of lay"),
+        ({"head": "none", "hidden": None}, SettingError, "width is that of the proje"),
+        ({"pretrained": True, "start_from": "x"}, SettingError, "both say where the w"),
+        ({"storage": "resident", "workers": 1}, SettingError, "workers decode images"),
+        ({"data_root": "sets"}, SettingError, "data_root is where named sets"),
+        ({"json": True}, SettingError, "--json prints every reading and --quiet none"),
+        ({"views_drop": ("blur",)}, SettingError, "Unknown operation 'blur'"),
+        ({"views_strength": {"crop": 2.0}}, SettingError, "The strength of crop lies"),
+        (
+            {"views_drop": ("crop",), "views_strength": {"crop": 0.5}},
+            SettingError,
+            "crop is to be left out and to have a strength of 0.5",
         ),
         ({"temperature": -1.0}, SettingError, "temperature must be a positive"),
         ({"optim": Optim(lr=-1.0)}, SettingError, "optim.lr must be positive"),

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro import conf
@@ -148,6 +149,12 @@ class Evaluate:
         """Score, print, and say where the scores are."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..errors import DataError
+        from ..folder import require_run
+        from ..progress import tell_loading
+
+        for folder in self.runs:
+            require_run(Path(folder).expanduser())
+        tell_loading(quiet=self.json)
         from ..runs import evaluate
 
         evaluation = evaluate(

@@ -206,9 +206,8 @@ def rebuild_learner(
         return Rebuilt(plan.learner.to(device).eval(), plan.views)
     settings = run.settings
     method = METHODS.get(settings.method, METHODS["simclr"])
-    recipe = settings.views if settings.views != "auto" else method.views
-    is_shapes = settings.data == "shapes" and not run.from_python
-    views = make_views(recipe, method, source, is_shapes=is_shapes)
+    data = None if run.from_python else settings.data
+    views = make_views(settings, method, data, source.shape)
     return Rebuilt(None, views, f"The head cannot be rebuilt, so z is left out: {why}")
 
 
@@ -227,6 +226,7 @@ def _load_plan(run: OpenRun, data: Any, device: Any) -> tuple[Plan | None, str]:
                 data=data if run.from_python else None,
                 encoder=inside,
                 device=device,
+                started=True,
             )
         plan.learner.load_state_dict(state["learner"])
         if plan.controller is not None:

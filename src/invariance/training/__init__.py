@@ -6,7 +6,15 @@ The settings load without torch; the rest when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._settings import Ess, Machine, Optim, Train, complete_settings
+from ._settings import (
+    Ess,
+    Machine,
+    Optim,
+    Train,
+    check_numbers,
+    complete_settings,
+    require_unfinished,
+)
 
 if TYPE_CHECKING:
     from ._checkpoint import load, newest_checkpoint
@@ -53,6 +61,7 @@ __all__ = [
     "Stopped",
     "Train",
     "build_optimizer",
+    "check_numbers",
     "complete_settings",
     "load",
     "make_plan",
@@ -60,6 +69,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "require_unfinished",
     "start_weights_from",
     "temperature_of",
     "train",

@@ -30,6 +30,7 @@ from ..folder import (
     write_whole,
 )
 from ..report import write_report
+from ..words import join_words
 from ._gallery_writer import write_gallery
 from ._monitor import Monitor
 from ._readings import temperature_of
@@ -61,8 +62,10 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
     evaluation = None
     if plan.settings.evaluate:
         evaluation = evaluate_trained(trained, watch)
+        watch.say("reading the embeddings ...")
         readings = diagnose_trained(trained)
         write_json(folder / DIAGNOSTICS, readings.as_dict())
+        watch.say("drawing the map ...")
         problem = write_gallery(plan, trained.encoder, folder, trained.device)
         if problem:
             watch.say(problem, important=True)
@@ -92,7 +95,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     if plan.test is None:
         watch.say(
             "no labels in these data, so nothing to score: the readings above "
-            "(accuracy, nats, rank) say whether it learned.",
+            "(matched, nats, rank) say whether it learned.",
             important=True,
         )
         return None
@@ -101,7 +104,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     except DataError:
         watch.say(
             "a single class in these data, so nothing to score: the readings above "
-            "(accuracy, nats, rank) say whether it learned.",
+            "(matched, nats, rank) say whether it learned.",
             important=True,
         )
         return None
@@ -116,6 +119,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
         last = epoch == plan.settings.epochs  # then there is nothing new to score
         encoders["best epoch"] = trained.encoder if last else encoder.to(trained.device)
         epochs["best epoch"] = epoch
+    watch.say(f"scoring {join_words(list(encoders))} ...")
     rows = evaluate_encoders(task, encoders, epochs=epochs)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))

@@ -1,6 +1,7 @@
 """From settings to everything a run needs, decided before anything is written."""
 
 import copy
+import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +16,20 @@ from torch import Tensor, nn
 from ..data import ImageSource, load
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import DataError, SettingError, choose
-from ..methods import METHODS, Learner, Method, build, customize
+from ..methods import (
+    METHODS,
+    Learner,
+    Method,
+    build,
+    customize,
+    options_of,
+    read_options,
+)
 from ..negatives import NEGATIVES
 from ..randomness import seed_all
-from ..views import RECIPES, ViewSet
+from ..views import RECIPES, ViewSet, weaken
 from ._checkpoint import load as load_run_encoder
+from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._schedule import peak_rate
 from ._settings import Train, check_numbers
@@ -113,12 +123,22 @@ class Plan:
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""
         rows = f" ({text})" if remembered and (text := rows.extra_repr()) else ""
-        negatives = f"negatives: {self.method.negatives}{rows}, " if remembered else ""
-        views = f"{len(self.views)} view{'s' * (len(self.views) != 1)}"
+        parts = [f"{len(self.views)} view{'s' * (len(self.views) != 1)}"]
+        if (twin := getattr(self.learner, "twin", None)) is not None:
+            parts.append(twin.describe())
+        if getattr(self.learner, "symmetric", False):
+            parts.append("symmetric")
+        if remembered:
+            parts.append(f"negatives: {self.method.negatives}{rows}")
+        objective = self.learner.objective
+        idle = (*objective.idle, *(objective.batch_only if remembered else ()))
+        parts.append(objective.describe(without=idle))
         yield (
-            f"method: {self.method_name} ({views}, {negatives}"
-            f"{self.learner.objective}); defaults: {self.method.source or 'your own'}"
+            f"method: {self.method_name} ({', '.join(parts)}); defaults: "
+            f"{self.method.source or 'your own'}"
         )
+        if text := describe_strengths(self.settings):
+            yield f"views: {text}"
         yield (
             f"steps: {self.n_steps:,} of {self.settings.batch_size} samples, "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
@@ -134,8 +154,12 @@ def make_plan(
     views: ViewSet | None = None,
     processes: int = 1,
     device: torch.device | str = "cpu",
+    started: bool = False,
 ) -> Plan:
-    """Resolve settings; objects given stand in for what settings can only name."""
+    """Resolve settings; objects given stand in for what settings can only name.
+
+    Settings of a run that was ``started`` before may hold what has no effect.
+    """
     check_numbers(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
@@ -145,7 +169,12 @@ def make_plan(
         hidden=settings.hidden,
         width=settings.width,
     )
+    if not started:
+        own = {"data": data, "encoder": encoder, "views": views}
+        refuse_idle_settings(settings, four, **own)
     data = settings.data if data is None else data
+    recipe = None if views is not None else choose_recipe(settings, four, data)
+    options = choose_options(settings, four, recipe)
     source = load(
         data,
         image_size=settings.image_size,
@@ -179,9 +208,13 @@ def make_plan(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
         )
-    recipe = settings.views if settings.views != "auto" else four.views
-    is_shapes = isinstance(data, str) and data == "shapes"
-    chosen = views or make_views(recipe, four, source, is_shapes=is_shapes)
+    chosen = views or make_views(settings, four, data, source.shape)
+    if settings.n_views not in (None, len(chosen)) and not started:
+        also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
+        raise SettingError(
+            f"{recipe or 'The view set'} makes {len(chosen)} views{also}, and n_views "
+            f"asks for {settings.n_views}: leave n_views out, or take other views."
+        )
     alone = four.negatives in NEGATIVES and four.encoder == "one"
     if len(chosen) < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
@@ -189,9 +222,6 @@ def make_plan(
     network = make_encoder(settings, source, encoder)
     if settings.start_from:
         network = start_weights_from(settings.start_from, network, encoder)
-    options: dict[str, Any] = dict(settings.options)
-    if settings.temperature is not None:
-        options["temperature"] = settings.temperature
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     controller = None
     if settings.ess.target is not None:
@@ -259,14 +289,58 @@ def start_weights_from(run: str, network: Encoder, own: nn.Module | None) -> Enc
     return network
 
 
-def make_views(
-    name: str, method: Method, source: ImageSource, *, is_shapes: bool
-) -> ViewSet:
+def choose_recipe(settings: Train, method: Method, data: Any) -> str:
     """The recipe asked for, or the one that suits the data."""
-    if name == "auto":
-        name = "shapes" if is_shapes else "simclr"
+    name = settings.views if settings.views != "auto" else method.views
+    if name != "auto":
+        return name
+    return "shapes" if isinstance(data, str) and data == "shapes" else "simclr"
+
+
+def choose_options(
+    settings: Train, method: Method, recipe: str | None
+) -> dict[str, Any]:
+    """What the learner is told; what the views are told is left to ``make_views``."""
+    given = dict(settings.options)
+    if settings.temperature is not None:
+        given["temperature"] = settings.temperature
+    accepted = options_of(method, recipe)
+    options = read_options(accepted, given)
+    return {k: v for k, v in options.items() if accepted[k].part != "views"}
+
+
+def make_views(
+    settings: Train, method: Method, data: Any, shape: tuple[int, int, int]
+) -> ViewSet:
+    """The views that the settings name, of images of a shape."""
+    name, (channels, size, _) = choose_recipe(settings, method, data), shape
     recipe = choose(RECIPES, name, "views")
-    channels, size, _ = source.shape
-    if name in ("byol", "multi_crop"):
-        return ViewSet(recipe(size, channels))
-    return ViewSet(recipe(size, channels, n_views=method.n_views))
+    accepted = options_of(method, name)
+    options = read_options(accepted, settings.options)
+    how = {k: v for k, v in options.items() if accepted[k].part == "views"}
+    if "n_views" in inspect.signature(recipe).parameters:
+        how["n_views"] = method.n_views
+    return ViewSet(weaken(recipe(size, channels, **how), strengths_of(settings)))
+
+
+def strengths_of(settings: Train) -> dict[str, float]:
+    """The strength of each operation of the views that was weakened or left out."""
+    twice = [name for name in settings.views_drop if name in settings.views_strength]
+    if twice:
+        raise SettingError(
+            f"{twice[0]} is to be left out and to have a strength of "
+            f"{settings.views_strength[twice[0]]}: leave one of them out."
+        )
+    return dict.fromkeys(settings.views_drop, 0.0) | settings.views_strength
+
+
+def describe_strengths(settings: Train) -> str:
+    """How the views were weakened, in words; empty if they were not.
+
+    >>> describe_strengths(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
+    'without blur, crop at 0.5 of its strength'
+    """
+    strengths = strengths_of(settings)
+    parts = [f"without {name}" for name, s in strengths.items() if s == 0]
+    weaker = [f"{n} at {s:g} of its strength" for n, s in strengths.items() if s]
+    return ", ".join([*parts, *weaker])

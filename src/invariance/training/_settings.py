@@ -7,19 +7,23 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro import conf
 
-from ..errors import SettingError
-from ..folder import flatten
+from ..errors import SettingError, TrainingError
+from ..folder import CONFIG, ENCODER, flatten
 from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
 PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 samples
+NOTHING = "(default: none)"
+EMPTY = conf.arg(help_behavior_hint=NOTHING)
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "32", "bf16", "fp16"]
+Options = dict[str, int | float | bool | str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +106,28 @@ class Train:
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
-    options: dict[str, int | float] = field(default_factory=dict)
-    """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
-    1'. Of a bank, 'k 512' is its nearest 512 rows, 'share 0.1' its nearest tenth."""
+    options: Annotated[
+        Options, conf.arg(metavar="[NAME VALUE ...]", help_behavior_hint=NOTHING)
+    ] = field(default_factory=dict)
+    """Further settings of the method, its objective, negatives and views, as 'kernel
+    log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
+    views_drop: Annotated[
+        tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
+    ] = ()
+    """Operations that the views go without, such as 'blur gray': see 'invariance list
+    views NAME'."""
+    views_strength: Annotated[
+        dict[str, float],
+        conf.arg(
+            name="views.strength",
+            metavar="[NAME STRENGTH ...]",
+            help_behavior_hint=NOTHING,
+        ),
+    ] = field(default_factory=dict)
+    """Operations of the views made weaker, as 'crop 0.5 color 0.2': 1 is as they are, 0
+    leaves them out."""
     n_views: int | None = None
     """Views of each sample. Default: the method's."""
     head: Literal["none", "linear", "mlp2", "mlp3"] | None = None
@@ -134,7 +155,7 @@ class Train:
     """Folder of run folders."""
     name: str | None = None
     """Of the run folder. Default: data and method. A taken name gets a number."""
-    trackers: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    trackers: Annotated[tuple[Literal["tensorboard", "wandb"], ...], EMPTY] = ()
     """Also show readings in these, if they are installed."""
     log_every: int = 0
     """Steps between lines of metrics.jsonl; 0 is about ten an epoch."""
@@ -206,4 +227,18 @@ def check_numbers(settings: Train, processes: int) -> None:
         raise SettingError(
             f"batch_size {settings.batch_size} is shared by {processes} processes: "
             f"choose a multiple of {processes}."
+        )
+
+
+def require_unfinished(folder: Path) -> None:
+    """Raise a sentence unless there is a run to go on with."""
+    if not (folder / CONFIG).exists():
+        raise TrainingError(
+            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
+            "shows the runs there are."
+        )
+    if (folder / ENCODER).exists():
+        raise TrainingError(
+            f"{folder} is finished. To train further, start a new run from it: "
+            f"invariance train --start-from {folder}"
         )

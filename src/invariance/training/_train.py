@@ -20,7 +20,6 @@ from ..folder import (
     BEST_ENCODER,
     CHECKPOINTS,
     CONFIG,
-    ENCODER,
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -50,7 +49,7 @@ from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
-from ._settings import Train
+from ._settings import Train, require_unfinished
 from ._trackers import TRACKERS
 from ._watch import Watch
 
@@ -116,13 +115,14 @@ def train(
             f"views is a ViewSet: got {views!r}. Recipes by name go into the settings, "
             "as Train(views='weak')."
         )
-    objects = {"data": data, "encoder": encoder, "method": method, "views": views}
+    objects: dict[str, Any] = {"data": data, "encoder": encoder}
+    objects |= {"method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     if settings.dry_run:
         return dry_run(settings, watch, **objects)
     folder = None
     if settings.resume:
-        folder = Path(settings.resume)
+        folder, objects["started"] = Path(settings.resume), True
         settings = settings_to_resume(settings)
         if data is None and not data_exists(settings.data):
             raise TrainingError(
@@ -237,16 +237,7 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
 def settings_to_resume(asked: Train) -> Train:
     """The run's own settings; only how it is shown may change."""
     folder = Path(asked.resume or "")
-    if not (folder / CONFIG).exists():
-        raise TrainingError(
-            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
-            "shows the runs there are."
-        )
-    if (folder / ENCODER).exists():
-        raise TrainingError(
-            f"{folder} is finished. To train further, start a new run from it: "
-            f"invariance train --start-from {folder}"
-        )
+    require_unfinished(folder)
     alone = Train(resume=asked.resume, quiet=asked.quiet, json=asked.json)
     if asked != alone:
         raise TrainingError(
