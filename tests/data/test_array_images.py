@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from invariance.data import ResidentImages, load
 from invariance.errors import DataError, SettingError
@@ -120,7 +120,8 @@ def test_a_column_per_class_says_what_each_image_shows(storage, tmp_path):
 
 def test_parts_of_an_array_never_overlap():
     images = RNG.integers(0, 256, (500, 8, 8), np.uint8)
-    train, test = load(images), load(images, split="test")
+    data = images, np.arange(500) % 5
+    train, test = load(data), load(data, split="test")
     assert len(train) + len(test) == 500 and 30 <= len(test) <= 70
     rows = {x.numpy().tobytes() for x in everything(train)}
     assert not rows & {x.numpy().tobytes() for x in everything(test)}
@@ -218,6 +219,19 @@ def test_a_broken_item_of_a_dataset_is_left_out():
     assert len(source) == 29 and source.unreadable == {"image 4": "disk on fire"}
 
 
+@pytest.mark.parametrize("storage", ["resident", "streamed"])
+def test_a_broken_item_is_called_by_its_number_in_the_data_set(storage, caplog):
+    source = load(Pairs("bad"), storage=storage, workers=0)
+    everything(source)
+    assert len(source) < 29  # a part: item 4 has another number in it
+    assert source.unreadable == {"image 4": "disk on fire"}
+
+
+def test_a_data_loader_is_answered_with_its_data_set():
+    with pytest.raises(DataError, match=r"data=loader\.dataset"):
+        load(DataLoader(Pairs("pair")))
+
+
 def test_an_iterable_dataset_is_refused():
     class Endless(IterableDataset):
         def __iter__(self):
@@ -230,6 +244,7 @@ def test_an_iterable_dataset_is_refused():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
+        ({"hold_out": "half"}, "Unknown hold_out 'half'"),
         ({"split": "tset"}, "Did you mean 'test'"),
         ({"storage": "disk"}, "Unknown storage 'disk'"),
         ({"channels": 2}, "channels is 1"),

@@ -13,6 +13,7 @@ Labels are one per image, or, where an image may show several classes, a row of 
 per image: these become ``tags``.
 """
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
-from ._sources import Items, Read, Request
-from ._subset import join, split_items
+from ._sources import Items, Origin, Read, Request
+from ._subset import join, split_items, spread
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "targets", "arr_1")
@@ -37,6 +38,7 @@ PART_KEYS = (
 )
 CHANNELS = (1, 3, 4)
 ROWS_AT_ONCE = 1024
+MARKED = 256  # rows that stand for all of an array
 MOST_CLASSES = 1_000_000
 AS_STORED = Request()
 
@@ -93,10 +95,27 @@ class Pixels(Items):
             self.images = np.memmap(*state["images"])
 
 
-def read_arrays(images: Any, labels: Any, name: str, request: Request) -> Read:
+def read_arrays(
+    images: Any, labels: Any, name: str, request: Request, parent: str = ""
+) -> Read:
     """One part of an array that has no parts of its own."""
     items = Pixels(images, labels, name, request)
-    return Read(name, split_items(items, request.split, name))
+    part, n_held_out = split_items(items, request, name)
+    origin = Origin(mark_pixels([items]), parent, n_held_out, own_test=False)
+    return Read(name, part, origin=origin)
+
+
+def mark_pixels(sets: list[Pixels]) -> str:
+    """A short mark of arrays by some of their rows, and one of all of their labels."""
+    pixels, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    for items in sets:
+        pixels.update(repr(items.images.shape).encode())
+        for i in spread(len(items), MARKED):
+            pixels.update(np.ascontiguousarray(items.images[i]).tobytes())
+        if items.labels is not None:
+            labels.update(items.labels.numpy().tobytes())
+    labeled = any(items.labels is not None for items in sets)
+    return pixels.hexdigest() + (f"+{labels.hexdigest()}" if labeled else "")
 
 
 def read_array_file(path: Path, request: Request) -> Read:
@@ -113,14 +132,17 @@ def read_array_file(path: Path, request: Request) -> Read:
             f"{str(path)!r} cannot be read as a numpy file ({why}): "
             "save plain numbers with numpy.save or numpy.savez."
         ) from error
+    parent = path.resolve().parent.name
     for keys in PART_KEYS:
         if all(images in archive for images, _ in keys.values()):
-            chosen = [keys[part] for part in keys if request.split in (part, "all")]
-            sets: list[Items] = [
-                Pixels(archive[x], archive.get(y), f"{x} of {name}", request)
-                for x, y in chosen
-            ]
-            return Read(name, join(sets))
+            sets = {
+                part: Pixels(archive[x], archive.get(y), f"{x} of {name}", request)
+                for part, (x, y) in keys.items()
+            }
+            chosen = [sets[part] for part in sets if request.split in (part, "all")]
+            mark = mark_pixels(list(sets.values()))
+            origin = Origin(mark, parent, n_held_out=len(sets["test"]))
+            return Read(name, join([*chosen]), origin=origin)
     image_key = next((k for k in IMAGE_KEYS if k in archive), None)
     if image_key is None:
         raise DataError(
@@ -128,7 +150,7 @@ def read_array_file(path: Path, request: Request) -> Read:
             "array called 'images' (and 'labels', if there are any)."
         )
     labels = next((archive[k] for k in LABEL_KEYS if k in archive), None)
-    return read_arrays(archive[image_key], labels, name, request)
+    return read_arrays(archive[image_key], labels, name, request, parent)
 
 
 def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:

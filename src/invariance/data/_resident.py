@@ -22,6 +22,7 @@ from ._sources import (
     Items,
     Note,
     check_unreadable,
+    name_image,
     note_unreadable,
 )
 
@@ -109,8 +110,7 @@ def read_all(
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(place, range(0, n, AT_ONCE)))
 
-    names = items.paths or tuple(f"image {i}" for i in range(n))
-    broken = {names[i]: bad[i] for i in sorted(bad)}
+    broken = {name_image(items, i): bad[i] for i in sorted(bad)}
     check_unreadable(name, broken, n, max_bad_fraction)
     good = torch.tensor([i for i in range(n) if i not in bad], dtype=torch.long)
     labels = items.labels

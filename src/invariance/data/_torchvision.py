@@ -187,7 +187,10 @@ def read_sun397(dataset: Any, request: Request) -> Read:
                 "unpack all of SUN397 there."
             )
         return Read("sun397", Subset(items, rows))
-    rows = split_names(list(items.paths or ()), request.split, "sun397")
+    names = list(items.paths or ())
+    rows, n_held_out = split_names(names, request, "sun397", labeled=True)
+    if not n_held_out:
+        return Read("sun397", Subset(items, rows))
     text = (
         "A tenth of sun397 is held out: for the split that papers use, place "
         "Training_01.txt and Testing_01.txt of its official partitions in "

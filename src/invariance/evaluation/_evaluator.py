@@ -141,14 +141,21 @@ def score_supervised_twin(
     names = (name for name in plan.protocols if not PROTOCOLS[name].needs_encoder)
     frozen = dataclasses.replace(plan, protocols=tuple(names))
     rows = [
-        make_row(_with_limit(part, task), features=subject.name, data=task.data)
+        make_row(_with_limit(part, task), features=subject.name, **task.about)
         for part in score.split()
     ]
     return [*rows, *_score_subject(subject, frozen, seeds, say)]
 
 
 def make_row(
-    score: Score, *, features: str, data: str, seed: int = 0, epoch: int | None = None
+    score: Score,
+    *,
+    features: str,
+    data: str,
+    fingerprint: str = "",
+    parent: str = "",
+    seed: int = 0,
+    epoch: int | None = None,
 ) -> Row:
     """A score as a plain row of evaluation.jsonl.
 
@@ -162,6 +169,8 @@ def make_row(
         "protocol": score.name,
         "metric": score.metric,
         "data": data,
+        **({"fingerprint": fingerprint} if fingerprint else {}),
+        **({"parent": parent} if parent else {}),
         "value": score.value,
         "interval": None if score.interval is None else list(score.interval),
         "n_test": score.n_test,
@@ -187,7 +196,7 @@ def _score_subject(
                     row = make_row(
                         _with_limit(part, subject.task),
                         features=subject.name,
-                        data=subject.task.data,
+                        **subject.task.about,
                         seed=seed,
                         epoch=subject.epoch,
                     )

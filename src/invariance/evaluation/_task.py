@@ -35,6 +35,15 @@ class Task:
     limit: int | None = None
     """Fit with at most so many training images, evenly spread."""
     device: Any = "cpu"
+    fingerprint: str = ""
+    """What tells the data from others of the same name."""
+    parent: str = ""
+    """What the folder around the data is called."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a row says about the data."""
+        return {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
 
     @property
     def several(self) -> bool:
@@ -87,6 +96,8 @@ def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
         shape=train.shape,
         limit=limit if bites else None,
         device=device,
+        fingerprint=train.origin.fingerprint,
+        parent=train.origin.parent,
     )
 
 

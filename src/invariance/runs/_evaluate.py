@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from ..data import ImageSource
 from ..devices import choose_device
 from ..errors import DataError, SettingError
 from ..evaluation import (
@@ -17,13 +18,12 @@ from ..evaluation import (
     score_supervised_twin,
 )
 from ..folder import (
-    SCORES,
     Row,
-    add_rows,
     describe_settings,
+    keep_rows,
+    remember_images,
     to_dict,
     write_verdict,
-    write_whole,
 )
 from ..progress import tell
 from ..training import Run
@@ -99,7 +99,7 @@ def evaluate(
             tell(f"{run.name}: {line}", quiet=quiet)
 
         common: dict[str, Any] = {"plan": plan, "seeds": seeds, "say": report}
-        which = run.settings.data if data is None else id(data)
+        which = run.data if data is None else id(data)
         key = which, train.shape, len(train), len(test)
         if key not in pixels:
             pixels[key] = evaluate_encoders(task, {"raw pixels": None}, **common)
@@ -116,12 +116,12 @@ def evaluate(
                 task,
                 before,
                 epochs=run.settings.epochs,
-                batch_size=run.settings.batch_size,
+                batch_size=run.batch_size,
                 seed=run.settings.seed,
                 **common,
             )
         try:
-            _keep(run, rows)
+            _keep(run, rows, train if run.is_own(data, data_root) else None)
         except (DataError, OSError) as cause:  # they took long: shown all the same
             unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": label} if label else {})
@@ -148,9 +148,14 @@ def _encoders(
     return encoders, {"best epoch": epoch}, why
 
 
-def _keep(run: OpenRun, rows: Sequence[Row]) -> None:
-    """Add rows to the run's scores, and judge it anew."""
-    path = run.folder / SCORES
+def _keep(run: OpenRun, rows: Sequence[Row], own: ImageSource | None) -> None:
+    """Add rows to the run's scores, and judge it anew.
+
+    A run of an older version does not know its images; ``own`` are they.
+    """
     advice = f"The scores of {run.name} are not kept in its folder."
-    write_whole(path, add_rows(path, rows), advice=advice)
+    keep_rows(run.folder, rows, own=own is not None, advice=advice)
+    if own is not None and not run.images:
+        about = {"name": own.name, "fingerprint": own.origin.fingerprint}
+        remember_images(run.folder, about)
     write_verdict(run.folder)
