@@ -23,6 +23,13 @@ from invariance.estimators import (
 )
 
 QUICK = {"max_steps": 60, "check_every": 20, "batch_size": 64, "width": 16}
+
+
+def quick(name):
+    """The short training, as far as the estimator trains."""
+    return {k: v for k, v in QUICK.items() if k in ESTIMATORS[name].settings}
+
+
 CONTINUOUS = [name for name in ESTIMATORS if name != "histogram"]
 
 
@@ -41,7 +48,7 @@ def pair():
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_every_estimator_finds_one_nat_and_says_what_it_is(name, pair):
-    e = estimate_mi(*pair, estimator=name, seed=3, **QUICK)
+    e = estimate_mi(*pair, estimator=name, seed=3, **quick(name))
     assert isinstance(e, Estimate)
     least = 0.4 if name == "vince" else 0.75
     assert least < e.nats < 1.35
@@ -51,16 +58,16 @@ def test_every_estimator_finds_one_nat_and_says_what_it_is(name, pair):
     assert e.samples == 600 and e.lower_bound == ESTIMATORS[name].lower_bound
     assert ("at least" in e.sentence) == e.lower_bound
     assert f"{e.nats:.2f} nats" in e.sentence
-    ceiling = BOUNDS[name].ceiling if name in BOUNDS else None
-    assert e.ceiling == (ceiling(e.evaluated_on) if ceiling else None)
+    assert e.ceiling == (BOUNDS[name].most(e.evaluated_on) if name in BOUNDS else None)
     json.dumps(e.as_dict(), allow_nan=False)
     if name in BOUNDS:
         assert e.evaluated_on == 180 and e.steps <= 60 and e.critic == "separable"
-        assert [c.step for c in e.history] == list(range(0, e.steps + 1, 20))
+        looks = [c.step for c in e.history]
+        assert looks[0] == 0 and looks[-1] == e.steps and {20, 40} & {*looks}
     if name in ("info_nce", "mine", "flo"):  # what keeps state while training
-        again = estimate_mi(*pair, estimator=name, seed=3, **QUICK)
+        again = estimate_mi(*pair, estimator=name, seed=3, **quick(name))
         assert again.nats == e.nats
-        assert estimate_mi(*pair, estimator=name, seed=4, **QUICK).nats != e.nats
+        assert estimate_mi(*pair, estimator=name, seed=4, **quick(name)).nats != e.nats
 
 
 @pytest.mark.parametrize("critic", ["bilinear", "concatenated", "additive", "cosine"])
@@ -120,8 +127,8 @@ def test_progress_hears_every_look(pair):
 def test_increasing_maps_of_columns_change_nearly_nothing(pair):
     x, y = pair
     for name in ("gaussian", "ksg", "info_nce"):
-        plain = estimate_mi(x, y, estimator=name, **QUICK)
-        bent = estimate_mi(x.exp(), y**3, estimator=name, **QUICK)
+        plain = estimate_mi(x, y, estimator=name, **quick(name))
+        bent = estimate_mi(x.exp(), y**3, estimator=name, **quick(name))
         assert bent.nats == pytest.approx(plain.nats, abs=0.03)
 
 
@@ -131,8 +138,8 @@ def test_increasing_maps_of_columns_change_nearly_nothing(pair):
 @pytest.mark.parametrize("name", ["info_nce", "ksg"])
 def test_a_repeated_variable_adds_nothing(name, pair):
     x, y = pair
-    once = estimate_mi(x, y, estimator=name, **QUICK).nats
-    twice = estimate_mi(x, torch.cat([y, y], 1), estimator=name, **QUICK).nats
+    once = estimate_mi(x, y, estimator=name, **quick(name)).nats
+    twice = estimate_mi(x, torch.cat([y, y], 1), estimator=name, **quick(name)).nats
     assert twice == pytest.approx(once, abs=0.1)
 
 
@@ -140,9 +147,9 @@ def test_a_repeated_variable_adds_nothing(name, pair):
 def test_independent_blocks_add_up(name):
     one = correlated_gaussian(2, nats=0.5)
     x, y = draw(blocks([one, one]), n=2000)
-    whole = estimate_mi(x, y, estimator=name, **QUICK).nats
+    whole = estimate_mi(x, y, estimator=name, **quick(name)).nats
     parts = [
-        estimate_mi(x[:, s], y[:, s], estimator=name, **QUICK).nats
+        estimate_mi(x[:, s], y[:, s], estimator=name, **quick(name)).nats
         for s in (slice(0, 2), slice(2, 4))
     ]
     assert whole == pytest.approx(sum(parts), abs=0.12)
@@ -154,7 +161,7 @@ def test_processing_cannot_add_information(name, pair):
     dice = torch.Generator().manual_seed(8)
     noisy = y + torch.randn(y.shape, generator=dice, dtype=y.dtype)
     before, after, none = (
-        estimate_mi(x, z, estimator=name, **QUICK).nats
+        estimate_mi(x, z, estimator=name, **quick(name)).nats
         for z in (y, noisy, y[torch.randperm(len(y), generator=dice)])
     )
     assert before > after + 0.1 > none

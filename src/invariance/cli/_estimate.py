@@ -5,7 +5,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro import conf
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 FIGURES = (".png", ".pdf", ".svg", ".jpg", ".webp")
 HEAD = ("estimator", "nats", "bits", "error", "ceiling", "lower bound", "steps", "s")
 USUAL = ("auto", "info_nce", "smile", "gaussian")
+SETTINGS = (
+    *("critic", "batch_size", "max_steps", "weight_decay", "spectral_norm"),
+    *("gradient_penalty", "penalty_weight", "alpha", "clip", "fraction"),
+)
 
 
 @dataclass(frozen=True)
@@ -32,14 +36,28 @@ class EstimateCommand:
     """The other variable, row by row. A file of 'invariance embed' has FILE:label."""
     estimators: tuple[str, ...] = USUAL
     """Which to run, or 'all'; 'invariance list estimators' says what each claims."""
-    critic: str = "separable"
-    """bilinear, separable, concatenated, additive or cosine."""
+    critic: str | None = None
+    """bilinear, separable (the default), concatenated, additive or cosine."""
     seed: int = 0
     """Of the split, the weights and the batches."""
-    batch_size: int = 256
-    """Rows per training step."""
-    max_steps: int = 3000
-    """Training steps at most; validation rows stop it earlier."""
+    batch_size: int | None = None
+    """Rows per training step; 256 unless set."""
+    max_steps: int | None = None
+    """Training steps at most, 3,000 unless set; validation rows stop it earlier."""
+    weight_decay: float | None = None
+    """Pull of the weights to zero, per step and learning rate."""
+    spectral_norm: bool = False
+    """Keep the gain of every layer of the critic at one."""
+    gradient_penalty: str | None = None
+    """Pull the critic's slopes to one ('wgan') or to zero ('zero')."""
+    penalty_weight: float | None = None
+    """How much the penalty counts; 0.1 unless set."""
+    alpha: float | None = None
+    """Of interpolated: 1 is InfoNCE, 0 is TUBA; 0.5 unless set."""
+    clip: float | None = None
+    """Of smile: the scores of strangers stay within this; 5 unless set."""
+    fraction: float | None = None
+    """Of vince: the share of the strangers, hardest first; 0.5 unless set."""
     max_rows: int | None = None
     """Use at most this many rows, drawn at random."""
     drop_missing: bool = False
@@ -62,8 +80,13 @@ class EstimateCommand:
         names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators
         if not names:
             raise SettingError("Name an estimator, or leave the usual ones.")
-        for name in names:
-            find_estimator(name)
+        settings = {s for name in names for s in find_estimator(name).settings}
+        if unused := [name for name in self._get_settings() if name not in settings]:
+            takers = [n for n, e in ESTIMATORS.items() if unused[0] in e.settings]
+            raise SettingError(
+                f"--{unused[0].replace('_', '-')} would do nothing here: it is for "
+                f"{', '.join(takers)}. Name one with --estimators, or leave it out."
+            )
         if self.figure and Path(self.figure).suffix.lower() not in FIGURES:
             raise SettingError(
                 f"The figure {self.figure!r} has no ending that can be drawn: use "
@@ -105,6 +128,11 @@ class EstimateCommand:
             raise problem
         return 0
 
+    def _get_settings(self) -> dict[str, Any]:
+        """What was set of the training, by the names of ``estimate_mi``."""
+        values = {name: getattr(self, name) for name in SETTINGS}
+        return {name: v for name, v in values.items() if v not in (None, False)}
+
     def _read_variables(self) -> "tuple[np.ndarray, np.ndarray, list[str]]":
         """Both variables, and notes on how their rows were matched or drawn."""
         import numpy as np
@@ -137,16 +165,19 @@ class EstimateCommand:
         none are an error.
         """
         from ..errors import DataError
-        from ..estimators import estimate_mi, find_estimator, heed_bounds
+        from ..estimators import Training, estimate_mi, find_estimator, heed_bounds
         from ..progress import Progress
 
         results: list[tuple[Estimate, float]] = []
         refused: dict[str, str] = {}
         ran: list[str] = []
+        given = self._get_settings()
         for name in names:
             start = time.perf_counter()
-            quiet = self.json or self.quiet or not find_estimator(name).trained
-            steps = Progress(self.max_steps, unit=f"steps of {name}", quiet=quiet)
+            method = find_estimator(name)
+            quiet = self.json or self.quiet or not method.trained
+            most = self.max_steps or Training().max_steps
+            steps = Progress(most, unit=f"steps of {name}", quiet=quiet)
 
             def show_step(c: "Checkpoint", steps: Progress = steps) -> None:
                 steps.reach(c.step, f"validation {c.validation:.3f} nats")
@@ -157,13 +188,11 @@ class EstimateCommand:
                         x,
                         y,
                         estimator=name,
-                        critic=self.critic,
                         seed=self.seed,
-                        batch_size=self.batch_size,
-                        max_steps=self.max_steps,
                         drop_missing=self.drop_missing,
                         device=self.device,
                         progress=show_step,
+                        **{s: v for s, v in given.items() if s in method.settings},
                     )
             except DataError as error:
                 if len(names) == 1:
@@ -188,9 +217,8 @@ def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> No
     rows = [
         (
             e.estimator,
-            f"{e.nats:.3f}",
-            f"{e.bits:.3f}",
-            f"{e.std_error:.3f}",
+            *(f"{v:.3f}" if not e.withheld else "-" for v in (e.nats, e.bits)),
+            f"{e.std_error:.3f}" if not e.withheld else "-",
             "none" if e.ceiling is None else f"{e.ceiling:.2f}",
             describe_claim(e),
             str(e.steps or ""),
@@ -215,12 +243,20 @@ def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> No
         print(f"Why: {first.reason}.")
     for note in first.notes:
         print(f"Note: {note}")
+    for e, _ in results[1:]:
+        if e.withheld:
+            print(f"Withheld: {e.sentence}")
     for name, why in refused.items():
         print(f"Not run: {name}: {why}")
 
 
 def describe_claim(e: "Estimate") -> str:
     """What the number is, in a word or two."""
+    if e.withheld:
+        return "withheld"
     if e.exact:
         return "exact"
-    return ("certified" if e.lower_bound else "no") + ", SATURATED" * e.saturated
+    claim = "no"
+    if e.lower_bound:  # at least 0 is always true, and certifies nothing
+        claim = "certified" if e.floor > 0 else "none certified"
+    return claim + ", SATURATED" * e.saturated

@@ -52,7 +52,7 @@ def draw(results: "list[Estimate]", path: Path, *, title: str) -> Path:
         c.train for e in results for c in e.history[1:] if math.isfinite(c.train)
     ][-3:]
     left.set_ylim(
-        min(0.0, *(e.nats - 0.1 for e in results)) if results else 0,
+        min([0.0, *(e.nats - 0.1 for e in results if math.isfinite(e.nats))]),
         1.08 * max([0.1, *tallest]),
     )
     for axes in (left, right):

@@ -37,6 +37,7 @@ from ._samplers import (
 )
 from ._score_bounds import (
     binary_nce,
+    clip_tails,
     donsker_varadhan,
     fdv_loss,
     flat_nce_loss,
@@ -52,6 +53,7 @@ from ._score_bounds import (
     tuba,
     unnormalized_ba,
 )
+from ._trained import TrainedCritic
 from ._variables import Variable, pair_rows, read_variable
 from ._vince import acceptance_log_ratio, hard_negatives, vince
 
@@ -68,6 +70,7 @@ __all__ = [
     "Invertible",
     "NormalScores",
     "Pairs",
+    "TrainedCritic",
     "Training",
     "Variable",
     "acceptance_log_ratio",
@@ -76,6 +79,7 @@ __all__ = [
     "blocks",
     "canonical_correlations",
     "canonical_gaussian",
+    "clip_tails",
     "correlated_gaussian",
     "donsker_varadhan",
     "estimate_mi",

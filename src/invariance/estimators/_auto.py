@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..critics import Residual, gaussian_critic
+from ..critics import Residual, gaussian_critic, lifted_gaussian_critic
 from ..errors import DataError
 from ._classical import (
     break_ties,
@@ -38,8 +38,9 @@ from ._cross_fit import predict_labels, split_folds
 from ._estimate import Estimate
 from ._fit import LEAST_ROWS, Parts, fit
 from ._looks import FOLDS, Look, look_around
-from ._models import Classifier, jackknife
+from ._models import SCALES, Classifier, jackknife
 from ._request import Request
+from ._samples import Rows
 from ._score_bounds import info_nce
 from ._trained import train_critic
 
@@ -150,6 +151,10 @@ def _estimate_from_labels(request: Request) -> Estimate:
     )
 
 
+def _keep_rows(x: Rows, y: Rows) -> tuple[Tensor, Tensor]:
+    return torch.as_tensor(x), torch.as_tensor(y)
+
+
 def _mean(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.std()) / math.sqrt(len(values))
 
@@ -168,7 +173,7 @@ class _NetworkOf:
         stop, train = order.tensor_split([len(x) // 10])
         a, b = x.float().to(request.device), other.float().to(request.device)
         y = label[:, None].float().to(request.device)
-        parts = Parts((a[train], y[train]), (a[stop], y[stop]), (b, y[:0]))
+        parts = Parts((a[train], y[train]), (a[stop], y[stop]), (b, y[:0]), _keep_rows)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(request.seed)
             model = Classifier(x.shape[1], torch.arange(self.classes))
@@ -195,7 +200,7 @@ class _Critic:
 
     @property
     def floor(self) -> float:
-        return self.estimate.nats - 1.645 * self.estimate.std_error
+        return self.estimate.nats - Z95 * self.estimate.std_error
 
 
 def _estimate_continuous(request: Request) -> Estimate:
@@ -219,7 +224,7 @@ def _estimate_continuous(request: Request) -> Estimate:
     reasons += [f"{q.words} {q.nats:.3f}" for k, q in looks.items() if k != "critic"]
     beyond = critic is not None and critic.gain > max(2.5 * critic.gain_error, 0.01)
     for name, look in looks.items():
-        clear = 2.5 * math.hypot(look.error, copula.std_error) + 0.02
+        clear = 3 * math.hypot(look.error, copula.std_error) + 0.02
         clear += look.slack * max(0.0, copula.nats)
         if name != "critic" and look.nats - copula.nats > clear:
             beyond = True
@@ -238,13 +243,17 @@ def _estimate_continuous(request: Request) -> Estimate:
     value = max(0.0, value)  # information is never negative
     notes = list(s.notes)
     enough = n >= ROWS_PER_PRODUCT * columns * (columns + 3) / 2
-    if not enough:
+    if math.isinf(copula.interval[1]):
+        high = math.inf
+        notes += copula.notes[-1:]
+    elif not enough:
         high = math.inf
         notes.append(
             f"{n} rows of {columns} columns are too few to rule out more than was found"
         )
     if critic is not None:
-        low = max(low, critic.floor)
+        if pick != "gaussian":
+            low = max(low, critic.floor)
         notes.append(f"certified lower bound: {critic.estimate.sentence}")
         if critic.estimate.saturated and pick == "critic":
             notes.append("near the ceiling of held-out checking: there may be more")
@@ -262,28 +271,52 @@ def _estimate_continuous(request: Request) -> Estimate:
     )
 
 
+@torch.no_grad()
 def _train_on_the_copula(request: Request, nats: float) -> _Critic:
     """Train a critic from the copula's; the gain is read on the same rows as its start.
 
-    As one difference on the same rows, so that their noise cancels. What the start
-    shows is compared with what it would show if the copula were right.
+    As one difference on the same rows, so that their noise cancels. Where columns are
+    too many for a network, a Gaussian critic of columns times the row's length may do
+    better on validation rows, and takes its place. What the start shows is compared
+    with what it would show if the copula were right.
     """
     request = replace(
         request, training=replace(request.training, base="gaussian", margins="normal")
     )
-    estimate, model, parts = train_critic("info_nce", request)
+    with torch.enable_grad():
+        estimate, model, parts = train_critic("info_nce", request)
     assert isinstance(model.critic, Residual)
-    with torch.no_grad():
-        scores = torch.stack(
-            [model.critic(*parts.test), model.critic.base(*parts.test)]
+    base, lifted = model.critic.base, lifted_gaussian_critic(*parts.train)
+    # all as bold as validation rows allow, so that the gain is of learning alone
+    bold = {g: _calibrate(g(*parts.validation)) for g in (base, lifted)}
+    scores = torch.stack([model.scale * model.critic(*parts.test), base(*parts.test)])
+    if bold[lifted][1] > info_nce(model.scale * model.critic(*parts.validation)).item():
+        scale = bold[lifted][0]
+        scores[0] = scale * lifted(*parts.test)
+        shown, error = jackknife(info_nce, scores[0])
+        seen = lifted(*(z[: len(parts.test[0])] for z in parts.train))
+        estimate = replace(
+            estimate,
+            nats=shown,
+            std_error=error,
+            in_sample=info_nce(scale * seen).item(),
         )
-        gain, error = jackknife(lambda s: info_nce(s[0]) - info_nce(s[1]), scores)
-        start, start_error = jackknife(info_nce, scores[1])
-        sizes = len(parts.train[0]), len(parts.test[0])
-        twin = _draw_twin(*map_margins(request.samples, "normal"), nats, sum(sizes))
-        train, test = zip(*(z.split(sizes) for z in twin), strict=True)
-        expected = info_nce(gaussian_critic(*train)(*test)).item()
+    gain, error = jackknife(
+        lambda s: info_nce(s[0]) - info_nce(bold[base][0] * s[1]), scores
+    )
+    start, start_error = jackknife(info_nce, scores[1])
+    sizes = len(parts.train[0]), len(parts.test[0])
+    twin = _draw_twin(*map_margins(request.samples, "normal"), nats, sum(sizes))
+    train, test = zip(*(z.split(sizes) for z in twin), strict=True)
+    expected = info_nce(gaussian_critic(*train)(*test)).item()
     return _Critic(estimate, gain, error, start, start_error, expected)
+
+
+def _calibrate(scores: Tensor) -> tuple[float, float]:
+    """The scale at which the scores of these rows show most, and how much."""
+    shown = {scale: info_nce(scale * scores).item() for scale in SCALES}
+    best = max(shown, key=lambda scale: shown[scale])
+    return best, shown[best]
 
 
 def _draw_twin(x: Tensor, y: Tensor, nats: float, n: int) -> tuple[Tensor, Tensor]:
@@ -326,6 +359,8 @@ def _contradicts(
     copula: Estimate, looks: dict[str, Look], critic: _Critic | None
 ) -> bool:
     """Whether the copula claims clearly more than neighbors or unseen rows show."""
+    if math.isinf(copula.interval[1]):
+        return False  # neighbors see no more than ranks do
     if "ksg" in looks:
         look = looks["ksg"]
         error = math.hypot(look.error, copula.std_error)

@@ -2,14 +2,25 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
+from jaxtyping import Float
+from torch import Tensor
+
+from ..errors import SettingError
 from ..readings import html_table
+from ._samples import Rows
+from ._score_bounds import reach
+
+if TYPE_CHECKING:
+    from ._trained import TrainedCritic
 
 LOG_2 = math.log(2)
 Z99 = 2.33  # one-sided: the best of several bounds must not be luck
 NEARLY_NONE = 0.2  # nats; an upper end below is called independence
+LEAST_SENSIBLE = -0.5  # nats; what reads lower was learned by heart
+SMALL_ERROR = 0.5  # nats
 
 
 @dataclass(frozen=True)
@@ -62,6 +73,39 @@ class Estimate:
     notes: tuple[str, ...] = field(default=(), repr=False)
     """What was done to the data, and what to keep in mind."""
     history: tuple[Checkpoint, ...] = field(default=(), repr=False)
+    trained_critic: "TrainedCritic | None" = field(
+        default=None, repr=False, compare=False
+    )
+    """The critic as it was read: call it with rows of x and y to score all pairs."""
+
+    def pointwise(self, x: Rows, y: Rows) -> Float[Tensor, " n"]:
+        r"""What each pair contributes: log p(x,y)/p(x)p(y) of row i of x and of y.
+
+        $$i(x,y) = \log\frac{p(x,y)}{p(x)\,p(y)},\qquad E_{p(x,y)}[i] = I(X;Y)$$
+
+        In nats; above 0 where the two go together more often than by chance. Any rows
+        of the same columns will do, but of rows that were trained on the critic is
+        surer than it should be. The critics of nwj, jsd, smile and binary_nce are the
+        log ratio themselves; those of tuba and flo less their second network. mine's is
+        so up to a constant, and those of info_nce, flat_nce, fdv, interpolated and
+        unnormalized_ba up to a term of x: these are set so that e^i is 1 on average
+        over held-out strangers. vince's is no log ratio, and other estimators train no
+        critic; they are refused.
+
+        >>> import torch
+        >>> from invariance.estimators import correlated_gaussian, estimate_mi
+        >>> pairs = correlated_gaussian(1, nats=1.0)
+        >>> x, y = pairs.sample(500, generator=torch.Generator().manual_seed(0))
+        >>> e = estimate_mi(x, y, estimator="jsd", max_steps=10)
+        >>> e.pointwise([2.0, 2.0], [2.0, -2.0]) > 0
+        tensor([ True, False])
+        """
+        if self.trained_critic is None:
+            raise SettingError(
+                f"{self.estimator} hands out no critic, so it knows nothing of single "
+                "pairs: estimate with 'jsd' or another that trains one."
+            )
+        return self.trained_critic.pointwise(x, y)
 
     @property
     def bits(self) -> float:
@@ -71,7 +115,12 @@ class Estimate:
     @property
     def exact(self) -> bool:
         """Whether the answer was known without estimating, as for constants."""
-        return self.std_error == 0
+        return self.std_error == 0 and self.in_sample is None
+
+    @property
+    def floor(self) -> float:
+        """What a lower bound certifies with 95 % confidence; never below 0."""
+        return max(0.0, self.nats - 1.645 * self.std_error)
 
     @property
     def sentence(self) -> str:
@@ -82,6 +131,8 @@ class Estimate:
         return self.sentence
 
     def _repr_html_(self) -> str:
+        if self.withheld:
+            return html_table([("estimator", self.estimator), ("in words", str(self))])
         rows = [
             ("estimator", self.estimator),
             ("nats", f"{self.nats:.4g} ± {self.std_error:.2g}"),
@@ -98,7 +149,10 @@ class Estimate:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON: what is infinite or was not measured is None."""
-        return _plain({**asdict(self), "bits": self.bits, "sentence": self.sentence})
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        del values["trained_critic"]
+        values["history"] = [vars(look) for look in self.history]
+        return _plain({**values, "bits": self.bits, "sentence": self.sentence})
 
 
 def unclaimed(
@@ -143,6 +197,37 @@ def heed_bounds(estimate: Estimate, others: Iterable[Estimate]) -> Estimate:
     )
 
 
+def withhold_absurd(e: Estimate) -> Estimate:
+    """The estimate without its number where that says nothing, and why.
+
+    Near zero an error always exceeds the value, so small errors are let through.
+    """
+    read = f"{e.nats:,.2f} ± {e.std_error:,.2f} nats"
+    if e.in_sample is not None:
+        read += f" on {e.evaluated_on:,} rows it was not trained on"
+    learned_nothing = e.nats == e.std_error == 0 and not e.exact
+    if not e.nats >= LEAST_SENSIBLE:
+        why = f"it reads {read}, and no information is below zero"
+    elif not e.std_error <= max(e.nats, SMALL_ERROR):
+        why = f"it reads {read}, an error larger than the value"
+    elif learned_nothing and not e.lower_bound:
+        why = (
+            "nothing that it learned from its training rows held on others, which does "
+            "not show that there is nothing"
+        )
+    else:
+        return e
+    return replace(
+        e,
+        nats=math.nan,
+        std_error=math.nan,
+        interval=(math.nan, math.nan),
+        lower_bound=False,
+        saturated=False,
+        withheld=f"{why}; bring more rows or fewer columns",
+    )
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
@@ -152,6 +237,8 @@ def _plain(value: Any) -> Any:
 
 
 def _sentence(e: Estimate) -> str:
+    if e.withheld:
+        return f"{e.estimator} gives no number: {e.withheld}."
     if math.isinf(e.nats):
         return f"The information is infinite: {e.reason}"
     if e.nats == 0 and e.exact:
@@ -166,18 +253,18 @@ def _sentence(e: Estimate) -> str:
         return (
             f"x and y share {least} {size}, close to all that {e.estimator} can show "
             f"here ({e.ceiling:.2f} nats): the information may be far larger. More "
-            "samples raise the ceiling; smile and flo have none."
+            f"samples raise the ceiling{_name_higher(e)}."
         )
     if e.lower_bound:
-        floor = e.nats - 1.645 * e.std_error
-        if floor <= 0:
+        if e.floor == 0:
             return (
                 f"No information is certified: the lower bound {e.estimator} is {size} "
-                f"with an error of {e.std_error:.2f}."
+                f"with an error of {e.std_error:.2f}, which does not show that there "
+                "is none."
             )
         return (
             f"x and y share at least {size} ({e.estimator}, a lower bound; "
-            f"with 95 % confidence at least {floor:.2f} nats)."
+            f"with 95 % confidence at least {e.floor:.2f} nats)."
         )
     if low <= 0 and e.conclusive and high <= NEARLY_NONE:
         return f"x and y may well be independent: {e.estimator} gives {size}, {within}."
@@ -186,3 +273,11 @@ def _sentence(e: Estimate) -> str:
         found = f"{e.estimator} finds no certain dependence{unseen}"
         return f"{found}: {size}, {within}."
     return f"x and y share about {size} ({e.estimator}, an estimate; {within})."
+
+
+def _name_higher(e: Estimate) -> str:
+    """Estimators that see beyond the ceiling of this one."""
+    higher, assumed = 1 + reach(e.evaluated_on), "smile has none, but certifies nothing"
+    if e.ceiling is not None and higher > e.ceiling + 0.5:
+        return f"; flo and nwj see up to {higher:.1f} nats, and {assumed}"
+    return f"; {assumed}"

@@ -1,7 +1,7 @@
 """The one call: two variables in, an ``Estimate`` out; and every estimator by name."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -21,9 +21,9 @@ from ._classical import (
     histogram_estimate,
     ksg_estimate,
 )
-from ._estimate import Estimate, unclaimed
+from ._estimate import Estimate, unclaimed, withhold_absurd
 from ._normal_scores import fit_normal_scores
-from ._request import OnCheckpoint, Request, Training
+from ._request import OF_CRITIC, OF_LOOP, OnCheckpoint, Request, Training
 from ._samples import Rows, Samples, read_samples
 from ._trained import barber_agakov_estimate, bound_estimate
 
@@ -43,6 +43,8 @@ class Estimator:
     trained: bool
     """Whether it trains a network, and so needs a few hundred rows."""
     run: Callable[[Request], Estimate]
+    settings: frozenset[str]
+    """The settings that it listens to; others are refused."""
 
 
 ESTIMATORS: dict[str, Estimator] = {
@@ -51,16 +53,23 @@ ESTIMATORS: dict[str, Estimator] = {
         lower_bound=False,
         trained=True,
         run=auto_estimate,
+        # it starts from a copula of columns made normal, so these are not to be chosen
+        settings=OF_LOOP | OF_CRITIC - {"base"},
     ),
     "barber_agakov": Estimator(
         "how well x predicts y; certified for labels, else a difference of two models",
         lower_bound=False,
         trained=True,
         run=barber_agakov_estimate,
+        settings=OF_LOOP | {"margins"},
     ),
     **{
         name: Estimator(
-            bound.about, bound.lower_bound, True, partial(bound_estimate, name)
+            bound.about,
+            bound.lower_bound,
+            trained=True,
+            run=partial(bound_estimate, name),
+            settings=OF_LOOP | OF_CRITIC | {"margins", *bound.settings},
         )
         for name, bound in BOUNDS.items()
     },
@@ -69,18 +78,21 @@ ESTIMATORS: dict[str, Estimator] = {
         lower_bound=False,
         trained=False,
         run=ksg_estimate,
+        settings=frozenset({"margins"}),
     ),
     "gaussian": Estimator(
         "canonical correlations of columns made normal; exact for a Gaussian copula",
         lower_bound=False,
         trained=False,
         run=gaussian_estimate,
+        settings=frozenset({"margins"}),
     ),
     "histogram": Estimator(
         "counts with Miller and Madow's correction; for discrete data",
         lower_bound=False,
         trained=False,
         run=histogram_estimate,
+        settings=frozenset(),
     ),
 }
 
@@ -90,7 +102,7 @@ def estimate_mi(
     y: Rows,
     *,
     estimator: str = "info_nce",
-    critic: str = "separable",
+    critic: str | None = None,
     seed: int = 0,
     drop_missing: bool = False,
     device: str | torch.device = "cpu",
@@ -103,16 +115,20 @@ def estimate_mi(
         x: One row per sample (a tensor or array), or one number per sample.
         y: The same; row i belongs to row i of x. Integers that repeat are labels.
         estimator: A name of ``ESTIMATORS``; "auto" picks by the data and says why.
-        critic: A name of ``CRITICS``, for estimators that train one.
+        critic: A name of ``CRITICS``, for estimators that train one; None is
+            "separable".
         seed: Of the split, the weights and the batches; the same seed repeats exactly.
         drop_missing: Leave rows with NaN or infinite numbers out instead of refusing.
         device: Where networks are trained: "cpu", "cuda" or "auto".
         progress: Called with every ``Checkpoint`` of the training.
-        **training: Settings of ``Training``, such as batch_size=512.
+        **training: Settings of ``Training``, such as batch_size=512. What the estimator
+            would ignore is refused; ``ESTIMATORS[name].settings`` has what it takes.
 
     Columns are made normal one by one first (an increasing map each, which changes no
     information; margins="standard" or "raw" turn that off). Critics train on 60 % of
-    the rows, stop early by 10 %, and are read on rows that neither touched.
+    the rows, stop early by 10 % (50 rows, if there are 250 or more), and are read on
+    rows that neither touched. A number that says nothing about the information is
+    withheld: ``nats`` is NaN, and ``withheld`` has the reason.
 
     >>> import torch
     >>> from invariance.estimators import correlated_gaussian
@@ -123,30 +139,50 @@ def estimate_mi(
 0.96 to 1.06).
     """
     method = find_estimator(estimator)
-    choose(CRITICS, critic, "critic")
-    known = {f.name for f in fields(Training)}
-    if wrong := [name for name in training if name not in known]:
-        raise SettingError(unknown("setting", wrong[0], known))
+    given = {**training, **({} if critic is None else {"critic": critic})}
+    check_settings(estimator, given)
     options = Training(**{k: plain_number(value) for k, value in training.items()})
     place = choose_device(device)
     samples = read_samples(x, y, drop_missing=drop_missing)
     if estimate := find_exact(samples, estimator):
         return estimate
-    return method.run(
-        Request(
-            samples,
-            critic=critic,
-            training=options,
-            seed=plain_number(seed),
-            device=place,
-            progress=progress,
-        )
+    request = Request(
+        samples,
+        critic=critic or "separable",
+        training=options,
+        seed=plain_number(seed),
+        device=place,
+        progress=progress,
     )
+    estimate = method.run(request)
+    # what auto is not sure of is in its interval
+    return estimate if estimator == "auto" else withhold_absurd(estimate)
 
 
 def find_estimator(name: str) -> Estimator:
     """The estimator of this name; names of earlier versions still work."""
     return choose(ESTIMATORS, OLD_NAMES.get(name, name), "estimator")
+
+
+def check_settings(estimator: str, given: Mapping[str, Any]) -> None:
+    """Refuse settings of ``estimate_mi`` that this estimator would ignore."""
+    method = find_estimator(estimator)
+    if "critic" in given:
+        choose(CRITICS, given["critic"], "critic")
+    known = {"critic"} | {f.name for f in fields(Training)}
+    if wrong := [name for name in given if name not in known]:
+        raise SettingError(unknown("setting", wrong[0], known))
+    if ignored := [name for name in given if name not in method.settings]:
+        takes = ", ".join(sorted(method.settings)) or "none"
+        who = ", ".join(n for n, e in ESTIMATORS.items() if ignored[0] in e.settings)
+        raise SettingError(
+            f"{estimator} would ignore {', '.join(ignored)}. Its settings: {takes}. "
+            f"{ignored[0]} is for {who}."
+        )
+    if "penalty_weight" in given and given.get("gradient_penalty", "none") == "none":
+        raise SettingError(
+            "penalty_weight weighs nothing without gradient_penalty='wgan' or 'zero'."
+        )
 
 
 def find_exact(samples: Samples, name: str) -> Estimate | None:
@@ -170,14 +206,18 @@ def find_exact(samples: Samples, name: str) -> Estimate | None:
                 samples,
             )
     if n >= LEAST_TO_ORDER and (same := _find_same_order(samples.x, samples.y)):
-        return _exact_estimate(
+        # noise of e^-I changes the order of some 0.3 n^2 e^-I pairs: none of 3 expected
+        # is a chance of 5 %
+        least = 2 * math.log(n) - math.log(10)
+        estimate = _exact_estimate(
             name,
             math.inf,
             f"column {same[0]} of x and column {same[1]} of y put all {n} rows in the "
             f"same order, which {n} rows show only if one determines the other "
-            f"(or beyond about {2 * math.log(n):.0f} nats).",
+            f"(or beyond about {least:.0f} nats).",
             samples,
         )
+        return replace(estimate, interval=(least, math.inf))
     return None
 
 

@@ -13,8 +13,12 @@ from ._estimate import Checkpoint
 from ._models import Model
 from ._normal_scores import fit_normal_scores
 from ._request import Request
+from ._samples import Rows
 
+Map = Callable[[Tensor, Tensor | None], Tensor]
 VALIDATION, TEST = 0.1, 0.3
+FEW_TO_STOP_BY = 50  # below this, validation gets a fifth of the rows
+BEYOND = 1.0  # how far beyond the training rows a normal score may lie
 LEAST_ROWS = 100
 MOST_VALIDATION = 2048
 MOST_VALUES = 1024
@@ -28,6 +32,10 @@ class Parts:
     train: tuple[Tensor, Tensor]
     validation: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
+    map_rows: Callable[[Rows, Rows], tuple[Tensor, Tensor]]
+    """Brings new rows of x and y into the same form, on the same device."""
+    y_repeats: bool = False
+    """Whether y has few values, so that strangers may share one."""
 
 
 def split_rows(name: str, request: Request, *, y_as_labels: bool = False) -> Parts:
@@ -46,30 +54,55 @@ def split_rows(name: str, request: Request, *, y_as_labels: bool = False) -> Par
         )
     order = torch.randperm(n, generator=request.generator())
     n_test = min(int(TEST * n), options.max_candidates)
-    n_validation = min(int(VALIDATION * n), MOST_VALIDATION, options.max_candidates)
+    n_validation = max(int(VALIDATION * n), min(n // 5, FEW_TO_STOP_BY))
+    n_validation = min(n_validation, MOST_VALIDATION, options.max_candidates)
     test, validation, train = order.split(
         [n_test, n_validation, n - n_test - n_validation]
     )
-    x, y = (
-        _map_columns(z, label, train, options.margins)
-        for z, label in ((samples.x, samples.x_label), (samples.y, samples.y_label))
-    )
+    map_x = _fit_map(samples.x[train], samples.x_label, options.margins)
+    map_y = _fit_map(samples.y[train], samples.y_label, options.margins)
     if y_as_labels and samples.y_label is not None:
-        y = samples.y_label[:, None].float()
-    x, y = x.to(request.device), y.to(request.device)
-    return Parts(*((x[rows], y[rows]) for rows in (train, validation, test)))
+        map_y = _as_column
+
+    def map_rows(x: Rows, y: Rows) -> tuple[Tensor, Tensor]:
+        mapped = map_x(*samples.x_columns.read(x)), map_y(*samples.y_columns.read(y))
+        return mapped[0].to(request.device), mapped[1].to(request.device)
+
+    x = map_x(samples.x, samples.x_label).to(request.device)
+    y = map_y(samples.y, samples.y_label).to(request.device)
+    return Parts(
+        (x[train], y[train]),
+        (x[validation], y[validation]),
+        (x[test], y[test]),
+        map_rows,
+        y_repeats=samples.y_label is not None,
+    )
 
 
-def _map_columns(
-    z: Tensor, label: Tensor | None, train: Tensor, margins: str
-) -> Tensor:
-    if label is not None and int(label.max()) < MOST_VALUES:
-        return torch.nn.functional.one_hot(label).float()
+def _fit_map(z: Tensor, label: Tensor | None, margins: str) -> Map:
+    """What is done to rows and their labels, learned from training rows ``z``."""
+    if label is not None and (values := int(label.max()) + 1) <= MOST_VALUES:
+        return lambda _, label: _one_hot(label, values)
     if margins == "raw":
-        return z.float()
-    mean, spread = z[train].mean(0), z[train].std(0)
-    z = (z - mean) / torch.where(spread > 0, spread, 1.0)
-    return fit_normal_scores(z[train])(z).float() if margins == "normal" else z.float()
+        return lambda z, _: z.float()
+    mean, spread = z.mean(0), z.std(0)
+    spread = torch.where(spread > 0, spread, 1.0)
+    if margins == "standard":
+        return lambda z, _: ((z - mean) / spread).float()
+    scores = fit_normal_scores((z - mean) / spread)
+    most = scores((z - mean) / spread).abs().amax(0) + BEYOND
+    # beyond the training rows the map goes on with a slope that few rows settle badly
+    return lambda z, _: scores((z - mean) / spread).clamp(-most, most).float()
+
+
+def _one_hot(label: Tensor | None, values: int) -> Tensor:
+    assert label is not None
+    return torch.nn.functional.one_hot(label, values).float()
+
+
+def _as_column(_: Tensor, label: Tensor | None) -> Tensor:
+    assert label is not None
+    return label[:, None].float()
 
 
 def fit(
@@ -77,7 +110,7 @@ def fit(
     parts: Parts,
     request: Request,
     *,
-    ceiling: Callable[[int], float] | None = None,
+    ceiling: Callable[[int], float | None] | None = None,
 ) -> tuple[Checkpoint, ...]:
     """Train ``model`` and leave it at its best validation value.
 
@@ -101,6 +134,7 @@ def fit(
         nonlocal best, best_state, waited
         model.eval()
         with torch.no_grad():
+            model.calibrate(*parts.validation)
             score = model.criterion(*parts.validation).item()
             value = model.value(*parts.validation).item()
         model.train()
@@ -110,11 +144,14 @@ def fit(
         if score > best:
             best, waited = score, 0
             best_state = copy.deepcopy(model.state_dict())
-        else:
+        elif step % options.check_every == 0:
             waited += 1
         return waited >= options.patience
 
     look(math.nan)
+    # few rows are learned by heart before the first regular look
+    early = {options.check_every // part for part in (16, 8, 4, 2)} - {0}
+    early.add(options.max_steps)
     recent: list[float] = []
     order, at = torch.empty(0, dtype=torch.long), 0
     while step < options.max_steps:
@@ -129,10 +166,10 @@ def fit(
         length = torch.nn.utils.clip_grad_norm_(learned, LONGEST_GRADIENT)
         if torch.isfinite(length):
             optimizer.step()
-        if -step % options.check_every <= 3:  # the last steps before a look
+        if -step % options.check_every <= 3 or step in early:
             with torch.no_grad():  # what the curve shows for training rows
                 recent.append(model.value(x[rows], y[rows]).item())
-        if step % options.check_every == 0 or step == options.max_steps:
+        if step % options.check_every == 0 or step in early:
             seen = [r for r in recent if math.isfinite(r)]
             stop = look(sum(seen) / len(seen) if seen else math.nan)
             recent = []

@@ -26,6 +26,7 @@ from ._classical import (
     canonical_correlations,
     ksg,
     plug_in,
+    sharpen_ranks,
 )
 from ._cross_fit import predict_columns, split_folds
 from ._normal_scores import fit_normal_scores
@@ -133,7 +134,8 @@ def corrected_ksg(x: Tensor, y: Tensor, generator: torch.Generator) -> Reading:
     """Nearest neighbors, less their error on a twin of known information.
 
     The twin is drawn from a Gaussian with the covariance of [x, y], which is so like
-    the data that the two errors are nearly the same.
+    the data that the two errors are nearly the same. What making columns normal cost
+    is added as for a copula.
     """
     rho = canonical_correlations(x, y)
     exact = -0.5 * (1 - rho.square()).clamp(min=1e-300).log().sum().item()
@@ -144,7 +146,8 @@ def corrected_ksg(x: Tensor, y: Tensor, generator: torch.Generator) -> Reading:
     twin = torch.randn(both.shape, generator=generator, dtype=torch.float64) @ root.T
     nats, error = ksg(x, y)
     twin_nats, twin_error = ksg(*twin.split([x.shape[1], y.shape[1]], 1))
-    return nats - (twin_nats - exact), math.hypot(error, twin_error)
+    lost, unsure, _ = sharpen_ranks(rho, exact, len(x))
+    return nats - (twin_nats - exact) + lost, math.hypot(error, twin_error, unsure)
 
 
 def sum_over_columns(x: Tensor, y: Tensor) -> Reading:
@@ -161,7 +164,9 @@ def sum_over_columns(x: Tensor, y: Tensor) -> Reading:
     shared = torch.tensor([[plug_in(p, q)[0] for q in b] for p in a])
     rows, columns = linear_sum_assignment(-shared.numpy())
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    return _add_up([ksg(x[:, [i]], y[:, [j]]) for i, j in pairs])
+    # the best of d^2 pairs look dependent by chance
+    clear = math.sqrt(CLEAR**2 + 2 * math.log(len(a) * len(b)))
+    return _add_up([ksg(x[:, [i]], y[:, [j]]) for i, j in pairs], clear)
 
 
 def read_predictions(
@@ -195,12 +200,13 @@ def read_predictions(
     return max(readings)
 
 
-def _add_up(readings: list[Reading]) -> Reading:
-    """The sum of those that are clear: the best of many pairs always shows a little."""
-    clear = [reading for reading in readings if reading[0] > CLEAR * reading[1]]
-    if not clear:
+def _add_up(readings: list[Reading], clear: float = CLEAR) -> Reading:
+    """The sum of those ``clear`` standard errors above zero."""
+    counted = [reading for reading in readings if reading[0] > clear * reading[1]]
+    if not counted:
         return 0.0, max(error for _, error in readings)
-    return sum(nats for nats, _ in clear), math.hypot(*(error for _, error in clear))
+    errors = math.hypot(*(error for _, error in counted))
+    return sum(nats for nats, _ in counted), errors
 
 
 def are_independent(z: Tensor) -> bool:

@@ -22,6 +22,8 @@ from torch.nn.functional import cross_entropy
 
 from ..critics import (
     Critic,
+    Lift,
+    Lifted,
     Residual,
     build_critic,
     gaussian_critic,
@@ -32,6 +34,7 @@ from ._bounds import Bound, Memory
 from ._request import Training
 
 JACKKNIFE_BLOCKS = 12
+SCALES = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 
 
 def jackknife(
@@ -78,6 +81,9 @@ class Model(nn.Module):
         """What early stopping maximizes on validation rows."""
         return self.value(x, y)
 
+    def calibrate(self, x: Tensor, y: Tensor) -> None:
+        """Take back what validation rows say is claimed too boldly, where one can."""
+
 
 class CriticModel(Model):
     """A critic, the helper network of its bound, and the bound."""
@@ -87,18 +93,19 @@ class CriticModel(Model):
     ) -> None:
         super().__init__()
         self.bound, self.options, self.memory = bound, options, Memory()
+        self.scale = nn.Buffer(torch.ones(()))
         learned = build_critic(
             name,
-            x.shape[1],
-            y.shape[1],
+            x.shape[1] + 1,
+            y.shape[1] + 1,
             width=options.width,
             depth=options.depth,
             embed=options.embed,
             spectral_norm=options.spectral_norm,
         )
-        self.critic: Critic = learned
+        self.critic: Critic = Lifted(learned, Lift(x), Lift(y))
         if options.base == "gaussian":
-            self.critic = Residual(gaussian_critic(x, y), learned)
+            self.critic = Residual(gaussian_critic(x, y), self.critic)
         self.helper: nn.Module | None = None
         if bound.helper != "none":
             inputs = x.shape[1] + (y.shape[1] if bound.helper == "dual" else 0)
@@ -116,6 +123,14 @@ class CriticModel(Model):
         bent = self.helper(torch.cat([x, y], 1)).squeeze(1)
         return scores, bent - scores.diagonal()
 
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        """The calibrated score of each pair (less the helper's, if part of it)."""
+        scores = self.critic.score_pairs(x, y)
+        if self.helper is not None and self.bound.log_ratio == "helper":
+            both = torch.cat([x, y], 1) if self.bound.helper == "dual" else x
+            scores = scores - self.helper(both).squeeze(1)
+        return self.scale * scores
+
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """The bound's loss, with the penalty where one is wanted."""
         loss = self.bound.loss(*self.parts(x, y), self.memory)
@@ -125,18 +140,37 @@ class CriticModel(Model):
         return loss
 
     def value(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.bound.value(*self.parts(x, y))
+        return self.bound.value(*self._read(x, y))
 
     @torch.no_grad()
     def measure(self, x: Tensor, y: Tensor) -> tuple[float, float]:
         """The bound, and its error by the jackknife."""
-        return jackknife(self.bound.value, *self.parts(x, y))
+        return jackknife(self.bound.value, *self._read(x, y))
 
     def criterion(self, x: Tensor, y: Tensor) -> Tensor:
         """Minus the loss, or the value where the loss is constant."""
+        return self._criterion(*self._read(x, y))
+
+    @torch.no_grad()
+    def calibrate(self, x: Tensor, y: Tensor) -> None:
+        """Scale the critic down as far as these rows ask for, if need be to nothing.
+
+        Few rows make critics too sure of themselves. A critic that is scaled is still a
+        critic, so bounds stay bounds.
+        """
+        parts = self.parts(x, y)
+        fits = torch.stack(
+            [self._criterion(*self.bound.temper(*parts, scale)) for scale in SCALES]
+        )
+        self.scale.fill_(SCALES[int(fits.nan_to_num(nan=-math.inf).argmax())])
+
+    def _read(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return self.bound.temper(*self.parts(x, y), self.scale)
+
+    def _criterion(self, scores: Tensor, helper: Tensor) -> Tensor:
         if self.bound.select_by_value:
-            return self.value(x, y)
-        return -self.bound.loss(*self.parts(x, y), {})
+            return self.bound.value(scores, helper)
+        return -self.bound.loss(scores, helper, {})
 
 
 def barber_agakov(

@@ -5,11 +5,22 @@ from dataclasses import dataclass, field
 
 import torch
 
-from ..errors import SettingError
+from ..critics import PENALTIES
+from ..errors import SettingError, choose
 from ._estimate import Checkpoint
 from ._samples import Samples
 
 OnCheckpoint = Callable[[Checkpoint], None]
+OF_LOOP = frozenset(
+    {"batch_size", "max_steps", "check_every", "patience", "lr", "weight_decay"}
+    | {"max_candidates"}
+)
+"""Settings of everything that is trained."""
+OF_CRITIC = frozenset(
+    {"critic", "width", "depth", "embed", "base", "spectral_norm"}
+    | {"gradient_penalty", "penalty_weight"}
+)
+"""Settings of what trains a critic."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,12 @@ class Training:
     """'normal' makes each column normal, 'standard' scales it, 'raw' leaves it."""
     max_candidates: int = 4096
     """Held-out rows at most; they are the candidates, and their log is the ceiling."""
+    alpha: float | int | None = None
+    """Of ``interpolated``: 1 is InfoNCE, 0 is TUBA; None is 0.5."""
+    clip: float | int | None = None
+    """Of ``smile``: strangers' scores are clipped to ± this; None is 5."""
+    fraction: float | int | None = None
+    """Of ``vince``: the share of the strangers, hardest first; None is 0.5."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
@@ -64,6 +81,15 @@ class Training:
         if self.margins not in ("normal", "standard", "raw"):
             raise SettingError(
                 f"margins are 'normal', 'standard' or 'raw', got {self.margins!r}."
+            )
+        choose(dict.fromkeys(PENALTIES), self.gradient_penalty, "gradient penalty")
+        if self.alpha is not None and not 0 <= self.alpha <= 1:
+            raise SettingError(f"alpha is 0 to 1, got {self.alpha}.")
+        if self.clip is not None and not self.clip > 0:
+            raise SettingError(f"clip must be above 0, got {self.clip}.")
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise SettingError(
+                f"fraction must be above 0 and at most 1, got {self.fraction}."
             )
 
 

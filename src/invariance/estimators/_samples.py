@@ -18,6 +18,42 @@ HUGE = 1e100  # squares and differences of numbers beyond overflow
 
 
 @dataclass(frozen=True)
+class Columns:
+    """How the columns of a variable were read, to read new rows in the same way."""
+
+    name: str
+    varies: Tensor
+    """Which of the given columns are not constant; the others are left out."""
+    unit: Tensor
+    """What each column that is left was divided by."""
+    values: Tensor | None
+    """The distinct rows, where there are few; else None."""
+
+    def read(self, z: Rows) -> tuple[Tensor, Tensor | None]:
+        """New rows of the variable, and the numbers of their values if it has few."""
+        rows = _as_matrix(z, self.name)
+        if rows.shape[1] != len(self.varies):
+            raise ShapeError(
+                f"{self.name} had {len(self.varies)} columns when it was estimated, "
+                f"got {rows.shape[1]}."
+            )
+        if not rows.isfinite().all():
+            broken = _name_broken(rows, self.name).rstrip("; ")
+            raise NotFiniteError(f"NaN or infinite numbers in {broken}: clean them.")
+        rows = rows[:, self.varies] / self.unit
+        if self.values is None:
+            return rows, None
+        same = (rows[:, None] == self.values).all(-1)
+        if not same.any(1).all():
+            first = int((~same.any(1)).nonzero()[0])
+            raise DataError(
+                f"Row {first} of {self.name} holds a value that was not among the "
+                f"{len(self.values)} of the estimate: leave such rows out."
+            )
+        return rows, same.int().argmax(1)
+
+
+@dataclass(frozen=True)
 class Samples:
     """Paired rows in float64 on the CPU, without constant columns."""
 
@@ -27,9 +63,23 @@ class Samples:
     """The number of each row's value, where x has few values; else None."""
     y_label: Tensor | None
     notes: tuple[str, ...]
+    x_columns: Columns
+    y_columns: Columns
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def turn(self) -> "Samples":
+        """The same samples with x and y exchanged."""
+        return Samples(
+            self.y,
+            self.x,
+            self.y_label,
+            self.x_label,
+            self.notes,
+            self.y_columns,
+            self.x_columns,
+        )
 
 
 def read_samples(x: Rows, y: Rows, *, drop_missing: bool = False) -> Samples:
@@ -63,14 +113,17 @@ def read_samples(x: Rows, y: Rows, *, drop_missing: bool = False) -> Samples:
         raise DataError(
             f"Information needs samples: got {len(a)} rows{lost}, expected 4 or more."
         )
-    kept = []
+    read = []
     for z, name in ((a, "x"), (b, "y")):
         varies = (z != z[0]).any(0)
         if not varies.all():
             notes.append(f"constant {_name_columns(~varies)} of {name} left out")
-        kept.append(_rescale_extremes(z[:, varies]))
-    labels = [_number_values(z) for z in kept]
-    return Samples(kept[0], kept[1], labels[0], labels[1], tuple(notes))
+        unit = _find_units(z[:, varies])
+        z = z[:, varies] / unit
+        values, label = _number_values(z)
+        read.append((z, label, Columns(name, varies, unit, values)))
+    (x_rows, x_label, x_columns), (y_rows, y_label, y_columns) = read
+    return Samples(x_rows, y_rows, x_label, y_label, tuple(notes), x_columns, y_columns)
 
 
 def _as_matrix(z: Rows, name: str) -> Tensor:
@@ -103,22 +156,27 @@ def _name_columns(these: Tensor) -> str:
     return f"column{'s' * (len(numbers) > 1)} {some}{more}"
 
 
-def _rescale_extremes(z: Tensor) -> Tensor:
-    """Columns near the ends of float64 in other units: the information stays."""
+def _find_units(z: Tensor) -> Tensor:
+    """1, or the largest number of a column near the ends of float64.
+
+    Other units leave the information as it is.
+    """
     largest = z.abs().amax(0)
     extreme = (largest > HUGE) | (largest < 1 / HUGE)
-    return torch.where(extreme, z / largest, z) if extreme.any() else z
+    return torch.where(extreme, largest, 1.0)
 
 
-def _number_values(z: Tensor) -> Tensor | None:
-    """Numbers of the distinct rows, if they repeat often enough to be categories."""
+def _number_values(z: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """The distinct rows and each row's number, if they repeat enough for categories."""
     if z.shape[1] == 0:
-        return None
+        return None, None
     # one column is cheap to look at and decides most cases
     if not _repeats_enough(len(z[:, 0].unique()), len(z)):
-        return None
+        return None, None
     distinct, number = torch.unique(z, dim=0, return_inverse=True)
-    return number if _repeats_enough(len(distinct), len(z)) else None
+    return (
+        (distinct, number) if _repeats_enough(len(distinct), len(z)) else (None, None)
+    )
 
 
 def _repeats_enough(values: int, rows: int) -> bool:

@@ -17,6 +17,9 @@ from torch.nn.functional import softplus
 # One batch with a huge score would fill MINE's average for thousands of steps, in which
 # strangers weigh nothing and the critic runs away: the average forgets it at once.
 MOST_BEHIND = 1.0
+# How far below the log of the number of strangers scores are clipped when they are
+# read: with 3, one pair weighs at most e^-3, about 0.05.
+TAIL = 3.0
 
 
 def joint(scores: Float[Tensor, "*s n n"]) -> Float[Tensor, "*s n"]:
@@ -46,6 +49,39 @@ def mean_of_others(values: Float[Tensor, "*s n n"]) -> Float[Tensor, "*s"]:
     n = values.shape[-1]
     total = values.sum((-2, -1)) - joint(values).sum(-1)
     return total / (n * (n - 1))
+
+
+def reach(n: int) -> float:
+    """The highest score that the strangers among n rows can check: log n (n - 1) - 3.
+
+    >>> round(reach(300), 2)
+    8.4
+    """
+    return math.log(n * (n - 1)) - TAIL
+
+
+def clip_tails(
+    scores: Float[Tensor, "*s n n"], level: Float[Tensor, "*s n"] | float | int = 0.0
+) -> Float[Tensor, "*s n n"]:
+    r"""Scores within what n rows can check; ``level`` is log a(x_i), if there is one.
+
+    $$g_{ij} \leftarrow \mathrm{clip}\big(g_{ij},\; \log a(x_i) \pm t\big),\qquad
+    t = \log n(n-1) - 3$$
+
+    The mean of e^g / a over n (n - 1) strangers tells little about scores near the log
+    of their number. If no stranger happens to have one, the value comes out above the
+    information; if one has, thousands of nats below. Clipped, no pair weighs more than
+    e^-3, the mean Z has a variance of at most e^-3 Z if pairs were independent, and
+    what is read is still a bound, the one of the clipped critic. From below, one
+    partner that the critic has never seen the like of costs t / n nats at most.
+
+    >>> import torch
+    >>> clip_tails(torch.tensor([[9.0] * 6] * 6))[0, 0]
+    tensor(0.4012)
+    """
+    t = max(0.0, reach(scores.shape[-1]))
+    level = torch.as_tensor(level, dtype=scores.dtype, device=scores.device)[..., None]
+    return scores.clamp(level - t, level + t)
 
 
 def info_nce(scores: Float[Tensor, "*s n n"]) -> Float[Tensor, "*s"]:
