@@ -124,7 +124,8 @@ def test_arrays_pairs_and_data_sets(small, pictures):
     tensors = torch.from_numpy(images).permute(0, 3, 1, 2)
     kinds = [images, tensors, (images, labels), (tensors, torch.from_numpy(labels))]
     kinds.append(TensorDataset(tensors, torch.from_numpy(labels)))
-    runs = [inv.train(small(epochs=1), data=data) for data in kinds]
+    settings = small(epochs=1, hold_out="tenth")  # whether there are labels or not
+    runs = [inv.train(settings, data=data) for data in kinds]
     losses = [[m["loss"] for m in run.metrics] for run in runs]
     assert all(loss == losses[0] for loss in losses)
     assert {run.folder.name.partition("-")[0] for run in runs} == {"data"}
@@ -228,6 +229,9 @@ def test_resume_goes_alone(small, pictures, stopped_after):
     fewer = pictures[0][:60], pictures[1][:60]
     with pytest.raises(TrainingError, match=r"on \d+ images, and now there are \d+"):
         inv.train(inv.Train(resume=str(folder)), data=fewer)
+    others = 255 - pictures[0], pictures[1]  # as many, but others
+    with pytest.raises(TrainingError, match=r"on \d+ images, and these are others"):
+        inv.train(inv.Train(resume=str(folder)), data=others)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +244,7 @@ def test_resume_goes_alone(small, pictures, stopped_after):
 def test_a_checkpoint_that_is_none(
     change, message, small, pictures, stopped_after, newest
 ):
-    folder = stopped_after(2, small(), data=pictures)
+    folder = stopped_after(1, small(), data=pictures)
     (path,) = (folder / "checkpoints").iterdir()
     torch.save(change(newest(folder)), path)
     with pytest.raises(TrainingError, match=message):
@@ -250,7 +254,7 @@ def test_a_checkpoint_that_is_none(
 def test_a_checkpoint_from_before_counts_were_kept(
     small, pictures, stopped_after, newest
 ):
-    folder = stopped_after(2, small(), data=pictures)
+    folder = stopped_after(1, small(), data=pictures)
     (path,) = (folder / "checkpoints").iterdir()
     state = newest(folder)
     del state["samples"]

@@ -41,6 +41,9 @@ class Embed:
     def run(self) -> int:
         """Embed, then say where the file is and what came of it."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        from ..progress import tell_loading
+
+        tell_loading(quiet=self.quiet)
         from ..data import describe_unreadable
         from ..runs import write_embeddings
         from ..words import count

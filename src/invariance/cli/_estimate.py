@@ -75,6 +75,9 @@ class EstimateCommand:
         """Estimate, print the table, draw the figure."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from ..errors import DataError, SettingError
+        from ..progress import tell_loading
+
+        tell_loading(quiet=self.quiet or self.json)
         from ..estimators import ESTIMATORS, find_estimator
 
         names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators

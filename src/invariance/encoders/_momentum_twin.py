@@ -52,6 +52,11 @@ class MomentumTwin(nn.Module):
         self.momentum = momentum
         self.rising = rising
 
+    def describe(self) -> str:
+        """Its momentum, in words."""
+        rising = " rising to 1" * self.rising
+        return f"momentum twin at {self.momentum:g}{rising}"
+
     @torch.no_grad()
     def forward(self, *inputs: Tensor) -> Tensor:
         """The twin's output, without gradient."""

@@ -139,9 +139,10 @@ def estimate_mi(
 0.96 to 1.06).
     """
     method = find_estimator(estimator)
+    training = {name: plain_number(value) for name, value in training.items()}
     given = {**training, **({} if critic is None else {"critic": critic})}
     check_settings(estimator, given)
-    options = Training(**{k: plain_number(value) for k, value in training.items()})
+    options = Training(**training)
     place = choose_device(device)
     samples = read_samples(x, y, drop_missing=drop_missing)
     if estimate := find_exact(samples, estimator):

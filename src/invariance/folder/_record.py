@@ -71,7 +71,14 @@ class Record:
     @cached_property
     def scores(self) -> Scores:
         """The rows of the evaluation as a table."""
-        return tabulate(self.rows or [], self.config.get("data", ""))
+        data = self.config.get("data", "")
+        return tabulate(self.rows or [], data, self.images.get("fingerprint"))
+
+    @property
+    def images(self) -> dict[str, Any]:
+        """What env.json says about the data; empty for older runs."""
+        about = self.env.get("images")
+        return about if isinstance(about, dict) else {}
 
     def points(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every reading that has a finite value."""

@@ -1,7 +1,7 @@
 """From four choices to something that can be trained."""
 
 import inspect
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +14,18 @@ from ..objectives import OBJECTIVES, Objective
 from ._catalogue import METHODS, Method
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._nearest_neighbor import NearestNeighbor
-from ._options import Option, answer, options_of, read_options
+from ._options import (
+    SHARES,
+    Option,
+    answer,
+    options_of,
+    read_options,
+    separate_shares,
+)
 from ._remembering import Remembering, make_prototypes
 
 ENCODERS = ("one", "predictor", "momentum twin")
 POSITIVES = ("views", "prototypes", "neighbors")
-# settings of a source that count rows, each beside the one that gives a share of them
-SHARES = {
-    "k": "share",
-    "inner": "inner_share",
-    "outer": "outer_share",
-    "outer_start": "outer_start_share",
-}
 
 
 def build(
@@ -77,7 +77,7 @@ def build(
         last_batch_norm=method.last_batch_norm,
     )
     accepted = options_of(method)
-    given = read_options(accepted, separate_shares(options, accepted))
+    given = read_options(accepted, options)
     settings = settings_of_parts(method, accepted, given, n_samples)
     with answer(accepted, asked=bool(given)):
         objective = build_objective(method, head.width, settings["objective"])
@@ -146,22 +146,6 @@ def check_fit(method: Method, objective: Objective) -> None:
             wrong = f"{method.objective} takes its noise from a queue or a bank alone"
     if wrong:
         raise SettingError(f"These choices do not go together: {wrong}.")
-
-
-def separate_shares(
-    settings: Mapping[str, Any], accepted: Container[str]
-) -> dict[str, Any]:
-    """Counts of rows that are fractions become shares, as runs before 0.1.0 meant them.
-
-    >>> separate_shares({"k": 0.1, "inner": 5.0}, {"k", "share", "inner"})
-    {'share': 0.1, 'inner': 5.0}
-    """
-    return {
-        SHARES[name]
-        if SHARES.get(name) in accepted and isinstance(value, float) and value <= 1
-        else name: value
-        for name, value in settings.items()
-    }
 
 
 def settings_of_parts(

@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, get_args
@@ -28,6 +28,13 @@ DECIDED = {  # by the encoder, the data, the run or the learner: no options
     "objective": {"width", "gather", "reduction"},
     "negatives": {"width", "n_samples", "seed"},
     "views": {"size", "channels", "n_views"},
+}
+# settings of a source that count rows, each beside the one that gives a share of them
+SHARES = {
+    "k": "share",
+    "inner": "inner_share",
+    "outer": "outer_share",
+    "outer_start": "outer_start_share",
 }
 ENTRY = re.compile(r"(\w+)(?: \((.+?)\))?: (.+)")
 WORDS = {"true": True, "yes": True, "false": False, "no": False}
@@ -113,9 +120,16 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
             if method.negatives != "bank":
                 found = {"bank_momentum": found["bank_momentum"]}
         options |= found
-    if recipe is not None:
-        options |= declared("views", choose(RECIPES, recipe, "views"))
-    return options
+    return options if recipe is None else options | recipe_options(recipe)
+
+
+def recipe_options(name: str) -> dict[str, Option]:
+    """The options of views by their name.
+
+    >>> list(recipe_options("multi_crop"))[:3]
+    ['n_global', 'n_local', 'local_size']
+    """
+    return declared("views", choose(RECIPES, name, "views"))
 
 
 def parts_of_source(method: Method) -> list[Callable[..., Any]]:
@@ -161,17 +175,34 @@ def read_docs(thing: Any) -> dict[str, tuple[str, str]]:
     >>> read_docs(MomentumTwin)["momentum"][0]
     '0 to 1'
     """
-    _, _, text = (inspect.getdoc(thing) or "").partition("Settings:\n")
+    _, _, text = (inspect.getdoc(thing) or "").partition("\nSettings:\n")
     block = textwrap.dedent(text.partition("\n\n")[0])
     lines = re.sub(r"\n +", " ", block).splitlines()
     entries = [ENTRY.fullmatch(line) for line in lines]
     return {e[1]: (e[2] or "", e[3]) for e in entries if e is not None}
 
 
+def separate_shares(
+    settings: Mapping[str, Any], accepted: Container[str]
+) -> dict[str, Any]:
+    """Counts of rows that are fractions become shares, as runs before 0.1.0 meant them.
+
+    >>> separate_shares({"k": 0.1, "inner": 5.0}, {"k", "share", "inner"})
+    {'share': 0.1, 'inner': 5.0}
+    """
+    return {
+        SHARES[name]
+        if SHARES.get(name) in accepted and isinstance(value, float) and value <= 1
+        else name: value
+        for name, value in settings.items()
+    }
+
+
 def read_options(
     accepted: Mapping[str, Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Options as the parts take them; one that is not accepted is answered in words."""
+    given = separate_shares(given, accepted)
     with answer(accepted):
         for name in given:
             if name not in accepted:
@@ -198,6 +229,8 @@ def list_options(options: Mapping[str, Option]) -> list[str]:
     >>> [line.split()[:2] for line in list_options(options_of("byol"))]
     [['momentum', '0.95'], ['rising', 'true']]
     """
+    if not options:
+        return []
     rows = [
         (o.name, show_default(o.default), o.range, o.meaning) for o in options.values()
     ]

@@ -6,7 +6,7 @@ asks which class it is.
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -242,10 +242,15 @@ class Objective(nn.Module):
         return numbers
 
     def __repr__(self) -> str:
+        return self.describe()
+
+    def describe(self, without: Container[str] = ()) -> str:
+        """Its name and settings, but for some."""
         shown = {
             name: value
             for name, value in self.settings.items()
             if name not in ("gather", "reduction") or value != self.defaults[name]
+            if name not in without
         }
         inner = ", ".join(f"{name}={in_words(v)}" for name, v in shown.items())
         return f"{type(self).__name__}({inner})"
