@@ -5,6 +5,7 @@ import pytest
 import invariance as inv
 from invariance.data import DATA_SETS
 from invariance.estimators import ESTIMATORS
+from invariance.evaluation import PRESETS
 from invariance.methods import METHODS
 from invariance.objectives import OBJECTIVES
 from invariance.views import RECIPES
@@ -41,6 +42,7 @@ def test_help_imports_no_torch(words, python):
         ("estimators", ESTIMATORS),
         ("data", [*DATA_SETS, "PATH"]),
         ("views", RECIPES),
+        ("presets", PRESETS),
     ],
 )
 def test_list_names_everything(what, names, command):

@@ -1,11 +1,13 @@
 """A dry run says what would happen and writes nothing."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from invariance.errors import DataError, SettingError, TrainingError
-from invariance.training import Ess, Machine, Optim, train
+from invariance.folder import read_yaml
+from invariance.training import Ess, Machine, Optim, Train, train
 
 
 def test_it_prints_shapes_and_chance_and_writes_nothing(
@@ -115,3 +117,18 @@ def test_what_cannot_work_is_said(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(error, match=message):
         train(small(dry_run=True, **changes), data=pictures)
+
+
+def test_of_a_run_to_resume(small, pictures, stopped_after, tmp_path, capsys):
+    folder = stopped_after(3, small(), data=pictures)
+    before = sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
+    for asked in (Train(), read_yaml(Train, folder / "config.yaml")):
+        asked = replace(asked, resume=str(folder), dry_run=True, quiet=False)
+        found = train(asked, data=pictures)
+        said = capsys.readouterr().out
+        assert f"would resume {folder} after step 3 of 8: 5 are left" in said
+        assert "batch_size = 16  (default 128)" in said
+        assert (found.done, found.n_steps, found.n_batches) == (3, 8, 5)
+    assert before == sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
+    with pytest.raises(TrainingError, match="goes alone: another epochs was asked for"):
+        train(Train(resume=str(folder), dry_run=True, epochs=7), data=pictures)

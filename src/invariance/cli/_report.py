@@ -1,6 +1,5 @@
 """``invariance report``: the pages of runs, made anew from their folders."""
 
-import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Annotated
 
 from tyro import conf
 
-from ..training import Train
+from ..training import usual_settings
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Report:
                 "--out is for the comparison of several runs; the report of one is "
                 "report.html in its folder."
             )
-        defaults = dataclasses.asdict(Train())
+        defaults = usual_settings()
         for folder in folders:
             read_record(folder)  # or a mistake would come after some were written
         for path in others:

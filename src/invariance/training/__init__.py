@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._settings import (
+    BATCH,
     Ess,
     Machine,
     Optim,
@@ -14,6 +15,7 @@ from ._settings import (
     check_numbers,
     complete_settings,
     require_unfinished,
+    usual_settings,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BATCH",
     "LARS",
     "TRACKERS",
     "DryRun",
@@ -73,6 +76,7 @@ __all__ = [
     "start_weights_from",
     "temperature_of",
     "train",
+    "usual_settings",
 ]
 
 

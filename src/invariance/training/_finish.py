@@ -1,6 +1,5 @@
 """The end of a run: scores, readings, pictures, the encoder, a verdict and a report."""
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,11 @@ from ..evaluation import (
 from ..folder import (
     DIAGNOSTICS,
     ENCODER,
-    SCORES,
-    add_rows,
     judge,
+    keep_rows,
     read_record,
     write_json,
     write_verdict,
-    write_whole,
 )
 from ..report import write_report
 from ..words import join_words
@@ -35,7 +32,7 @@ from ._gallery_writer import write_gallery
 from ._monitor import Monitor
 from ._readings import temperature_of
 from ._run_plan import Plan
-from ._settings import Train
+from ._settings import usual_settings
 from ._watch import Watch
 
 DIAGNOSED = 1000  # images
@@ -79,7 +76,7 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
         watch.say(str(finding), important=True)
     watch.say(f"run folder: {folder}", important=True)
     try:
-        page = write_report(folder, dataclasses.asdict(Train()))
+        page = write_report(folder, usual_settings())
         watch.say(f"report:     {page}", important=True)
     except InvarianceError as cause:  # the run is complete without its report
         watch.say(str(cause), important=True)
@@ -123,7 +120,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     rows = evaluate_encoders(task, encoders, epochs=epochs)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
-    write_whole(trained.folder / SCORES, add_rows(trained.folder / SCORES, rows))
+    keep_rows(trained.folder, rows)
     for line in str(evaluation).splitlines():
         watch.say(line, important=True)
     if best is not None:

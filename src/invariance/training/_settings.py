@@ -17,6 +17,7 @@ from ..folder import CONFIG, ENCODER, flatten
 from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
+BATCH = 128  # samples, where nobody says how many
 PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 samples
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
@@ -101,8 +102,9 @@ class Train:
     """Start from the encoder of another run or .safetensors file (weights only)."""
     epochs: int = 20
     """Passes over the data."""
-    batch_size: int = 128
-    """Samples in one contrast, over all processes."""
+    batch_size: int | None = None
+    """Samples in one contrast, over all processes. Default: 128, or as many as give a
+    small data set two steps per epoch."""
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
@@ -144,6 +146,12 @@ class Train:
     """Keep all images on the device, or decode them as training goes."""
     workers: int | None = None
     """Decoding processes of streamed images."""
+    labels: bool = True
+    """Use the labels that the data come with, such as class folders, to score by;
+    --no-labels for folders that mean something else, such as years."""
+    hold_out: Literal["auto", "tenth", "nothing"] = "auto"
+    """What data without a test part of their own keep from training; auto is a tenth
+    where there are labels to score by."""
     data_root: str | None = None
     """Where named sets are kept."""
     seed: int = 0
@@ -175,13 +183,18 @@ class Train:
     """Print every reading as a line of JSON."""
 
 
+def usual_settings() -> dict[str, Any]:
+    """What the settings are when nobody sets them, nested as in a run's file."""
+    return dataclasses.asdict(Train(batch_size=BATCH))
+
+
 def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by dotted names, with defaults for those that are left out.
 
     >>> complete_settings({"optim.name": "sgd"})["optim.lr"]
     0.12
     """
-    settings = flatten(dataclasses.asdict(Train())) | dict(values)
+    settings = flatten(usual_settings()) | dict(values)
     if settings.get("optim.lr") is None:
         settings["optim.lr"] = PEAKS.get(str(settings.get("optim.name")))
     return settings
@@ -191,7 +204,11 @@ def check_numbers(settings: Train, processes: int) -> None:
     """Refuse numbers that cannot work before time is spent on them."""
     for name, value, least in (
         ("epochs", settings.epochs, 1),
-        ("batch_size", settings.batch_size, 2),
+        (
+            "batch_size",
+            BATCH if settings.batch_size is None else settings.batch_size,
+            2,
+        ),
         ("optim.accumulate", settings.optim.accumulate, 1),
         ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
         ("log_every", settings.log_every, 0),
@@ -223,7 +240,7 @@ def check_numbers(settings: Train, processes: int) -> None:
             f"{settings.seed}."
         )
     check_installed(settings.trackers)
-    if settings.batch_size % processes:
+    if settings.batch_size is not None and settings.batch_size % processes:
         raise SettingError(
             f"batch_size {settings.batch_size} is shared by {processes} processes: "
             f"choose a multiple of {processes}."
