@@ -40,6 +40,9 @@ class Step(NamedTuple):
     shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING
     """How to compute the effective share of each anchor's negatives, by the reading's
     name, for every contrast the loss is made of."""
+    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = ()
+    """How to compute the anchors' InfoNCE over a memory's candidates, and the logarithm
+    of their number, where the memory's rows are the negatives as they are."""
 
     def with_ess(self) -> "Step":
         """The step with the effective sample size of its negatives as a reading.
@@ -53,6 +56,20 @@ class Step(NamedTuple):
             for name, shares in self.shares.items()
         }
         return self._replace(readings={**self.readings, **ess})
+
+    def with_information(self) -> "Step":
+        """The step with the information bound over a memory's candidates as a reading.
+
+        "info_nce" and "mi_nats", at most "mi_ceiling", the logarithm of the number of
+        candidates. Ask before ``after_step``, too. Without a memory, or where it
+        chooses its negatives, nothing is added: the batch's own rows say it.
+        """
+        if not self.contrasts:
+            return self
+        both = [torch.stack(contrast()) for contrast in self.contrasts]
+        loss, ceiling = torch.cat(both, 1).mean(1)
+        bound = {"info_nce": loss, "mi_nats": ceiling - loss, "mi_ceiling": ceiling}
+        return self._replace(readings={**self.readings, **bound})
 
     def __repr__(self) -> str:
         numbers = {"loss": self.loss, **self.parts, **self.readings}
@@ -203,12 +220,13 @@ def make_step(
     v: Tensor,
     readings: Mapping[str, Tensor] = NOTHING,
     shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING,
+    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = (),
 ) -> Step:
     """The mean of several losses, and of their parts where they have any."""
     loss = torch.stack([t.total for t in terms]).mean()
     names = [name for name in terms[0].parts if name != "loss"]
     parts = {k: torch.stack([t.parts[k].detach() for t in terms]).mean() for k in names}
-    return Step(loss, u.detach(), v.detach(), parts, readings, shares)
+    return Step(loss, u.detach(), v.detach(), parts, readings, shares, contrasts)
 
 
 def shares_of(

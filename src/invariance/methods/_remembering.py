@@ -70,6 +70,7 @@ class Remembering(Learner):
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
         self.used: list[tuple[Tensor, Tensor]] = []
         self.shares: dict[str, list[Callable[[], Tensor]]] = {}
+        self.contrasts: list[Callable[[], tuple[Tensor, Tensor]]] = []
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Views of samples ``ids`` against what is remembered."""
@@ -78,7 +79,7 @@ class Remembering(Learner):
                 "Negatives that outlive the batch need to know whose they are: pass "
                 "ids, the samples' numbers in the data set."
             )
-        ids, self.shares = gather_rows(ids), {}
+        ids, self.shares, self.contrasts = gather_rows(ids), {}, []
         if self.twin is None:
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
@@ -92,7 +93,8 @@ class Remembering(Learner):
         terms = [self._terms(u, None, ids, self.negatives) for u in rows]
         self._keep(whole[-1], ids)
         readings = self.negatives.readings()
-        return make_step(terms, whole[0], positives, readings, self.shares)
+        how = readings, self.shares, self.contrasts
+        return make_step(terms, whole[0], positives, *how)
 
     def _ask_twin(self, twin: MomentumTwin, views: list[Tensor], ids: Tensor) -> Step:
         whole, parts = split_views(range(len(views)), views)
@@ -112,7 +114,8 @@ class Remembering(Learner):
         for key in kept:
             self._keep(key, ids)
         readings = self.negatives.readings()
-        return make_step(terms, rows[0], keys[-1], readings, self.shares)
+        how = readings, self.shares, self.contrasts
+        return make_step(terms, rows[0], keys[-1], *how)
 
     def _source(self, keys: Tensor, ids: Tensor) -> NegativeSource:
         """The queue; for the very first batch the other samples' keys."""
@@ -139,10 +142,12 @@ class Remembering(Learner):
         self, ess: str, u: Tensor, v: Tensor | None, source: NegativeSource, ids: Tensor
     ) -> Tensor:
         """The loss against a source; how to read its ESS is kept under this name."""
-        source.shares = None
+        source.shares = source.contrast = None
         loss = self.objective.against(u, v, source, ids)
         if source.shares is not None:  # there is a softmax
             self.shares.setdefault(ess, []).append(source.shares)
+        if source.contrast is not None:
+            self.contrasts.append(source.contrast)
         return loss
 
     def _keep(self, z: Tensor, ids: Tensor) -> None:

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ..checked_rows import may_look
 from ..errors import SettingError
 from ..partition import fused_loss, log_partitions, two_sided_log_partition
 from ._arguments import (
@@ -220,8 +221,7 @@ def warn_if_alone(negative: Float[Tensor, "*a"]) -> None:
 
     Looking would make an accelerator wait; there the readings of training tell.
     """
-    unseen = negative.device.type != "cpu" or torch.compiler.is_compiling()
-    if not unseen and bool((negative.detach() == -torch.inf).all()):
+    if may_look(negative) and bool((negative.detach() == -torch.inf).all()):
         warnings.warn(ALONE, stacklevel=3)
 
 

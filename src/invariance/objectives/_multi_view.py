@@ -16,7 +16,6 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
@@ -126,12 +125,6 @@ class MultiView(Objective):
     def negatives(self) -> str:  # type: ignore[override]
         """Whose softmax it is, by the aggregate."""
         return {"pairs": "cross", "mv_dhel": "within"}.get(self.aggregate, "all")
-
-    def contrasts(
-        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
-    ) -> list[tuple[Tensor, ...]]:
-        """One loss of them all, parts with parts too, as its equations say."""
-        return [(torch.stack([*whole, *parts]),)]
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

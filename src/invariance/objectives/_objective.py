@@ -182,7 +182,11 @@ class Objective(nn.Module):
             parts: Views of small parts (multi-crop's local ones). Each is compared with
                 every whole view, and never with another part: two parts of an image
                 may have nothing in common.
+
+        An objective that takes all views at once is given them all, parts as well.
         """
+        if self.takes == "views":
+            return [(torch.stack([*whole, *parts]),)]
         return [*combinations(whole, 2), *product(whole, parts)]
 
     def chance(self, n: int, n_views: int = 2) -> float | None:

@@ -161,7 +161,7 @@ def row_sums(
         offset: Taken off every score first.
         row_ids: With ``column_ids``: pairs of equal ids are left out.
         column_ids: See ``row_ids``.
-        backend: "auto", "blockwise" or "triton".
+        backend: As for ``log_partition``.
         precision: Of the fused GPU kernels, as for ``log_partition``.
     """
     choose(FUNCTIONS, function, "function")
@@ -173,6 +173,8 @@ def row_sums(
     how = {"backend": backend, "precision": precision}
     plan = plan_pairs("row_sums", x, y, steep=steep, **how)
     note(plan)
+    if plan.backend == "dense":
+        return _dense.row_sums(pairs, function, parameter, offset)
     return _operations.row_sums(
         *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
         *(function, parameter, offset, plan.backend, plan.precision == "exact"),

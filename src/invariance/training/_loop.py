@@ -90,6 +90,8 @@ class Loop:
         progress = (done + 1) / plan.n_steps
         if plan.controller is not None or self.logs_at(done + 1):
             step = step.with_ess()  # before the memory takes in others
+        if self.logs_at(done + 1):
+            step = step.with_information()
         plan.learner.after_step(progress)
         if plan.controller is not None:
             plan.controller.update(step.readings["ess"], progress)
