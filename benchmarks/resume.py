@@ -2,13 +2,16 @@
 
     python benchmarks/resume.py                # 25 kills, writes results/resume.md
     python benchmarks/resume.py --kills 5 --seed 1
+    python benchmarks/resume.py --kills 12 --processes 6 --out resume_cuda.md \
+        --settings --encoder resnet18          # what follows goes to every run
 
 Every run goes through the real command line in a process of its own, saves at every
 step, and is killed once: in turn at a random moment between its first file and its end,
 and while a checkpoint is half written. It is then resumed to its end. Its metrics
 (but for the clock's), its encoder and its last checkpoint (weights, optimiser, momentum
 twin, temperature, random generators) must equal those of a run that was never killed,
-bit for bit. Two methods take turns: simclr with an ESS target, and byol.
+bit for bit. So must those of a second run that was left alone. Four methods take turns:
+simclr with an ESS target, byol, moco and la.
 """
 
 import argparse
@@ -22,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -34,6 +38,8 @@ RESULTS = Path(__file__).parent / "results"
 METHODS = {
     "simclr + ESS": ("--method", "simclr", "--ess.target", "0.3", "--ess.end", "0.2"),
     "byol": ("--method", "byol"),
+    "moco": ("--method", "moco"),
+    "la": ("--method", "la"),
 }
 BUDGET = (
     *("--limit", "600", "--batch-size", "64", "--epochs", "3", "--log-every", "1"),
@@ -152,43 +158,54 @@ def same(a: Any, b: Any) -> bool:
     return a == b
 
 
-def run(n_kills: int, seed: int) -> list[Outcome]:
-    """All outcomes, told as they come."""
-    dice, outcomes = random.Random(seed), []
-    with tempfile.TemporaryDirectory() as place:
-        whole = {}
-        for k, method in enumerate(METHODS):
-            out = Path(place) / str(k)
-            whole[method] = left_alone(out, method)
-            print(f"{method}: left alone, {whole[method][1]:.1f} s", flush=True)
-        while len(outcomes) < n_kills:
-            k = len(outcomes)
+def run(n_kills: int, seed: int, processes: int) -> tuple[list[str], list[Outcome]]:
+    """Methods that do not repeat, and all outcomes, told as they come."""
+    with (
+        tempfile.TemporaryDirectory() as place,
+        ThreadPoolExecutor(processes) as workers,
+    ):
+        folders = {m: Path(place) / str(k) for k, m in enumerate(METHODS)}
+        first = {m: workers.submit(left_alone, f, m) for m, f in folders.items()}
+        second = {
+            m: workers.submit(left_alone, f / "again", m) for m, f in folders.items()
+        }
+        whole = {method: done.result() for method, done in first.items()}
+        unlike = []
+        for method, done in second.items():
+            found = differences(done.result()[0], whole[method][0])
+            unlike += [method] if found else []
+            verdict = f"DIFFERENT: {', '.join(found)}" if found else "the same"
+            print(f"{method}: left alone twice, {verdict}", flush=True)
+
+        def outcome(k: int) -> Outcome:
             method = list(METHODS)[k % len(METHODS)]
             aim = ("any moment", "saving")[k // len(METHODS) % 2]
             reference, seconds = whole[method]
-            done = killed(reference.parent, method, aim, seconds, dice)
-            if done is None:  # it was quicker than its killer
-                continue
-            folder, steps, inside = done
+            dice, ended = random.Random(f"{seed} {k}"), None
+            while ended is None:  # else it was quicker than its killer
+                ended = killed(reference.parent, method, aim, seconds, dice)
+            folder, steps, inside = ended
             found = differences(folder, reference)
-            outcomes.append(Outcome(method, aim, steps, inside, found))
-            verdict = "the same" if not found else f"DIFFERENT: {', '.join(found)}"
+            verdict = f"DIFFERENT: {', '.join(found)}" if found else "the same"
             where = ", a checkpoint half written" if inside else ""
             print(
                 f"kill {k + 1:>2}  {method:<12}  aimed at {aim:<10}  "
                 f"step {steps:>2} saved{where}  {verdict}",
                 flush=True,
             )
-    return outcomes
+            return Outcome(method, aim, steps, inside, found)
+
+        return unlike, list(workers.map(outcome, range(n_kills)))
 
 
-def report(outcomes: list[Outcome], facts: dict[str, Any]) -> str:
+def report(unlike: list[str], outcomes: list[Outcome], facts: dict[str, Any]) -> str:
     bad = sum(bool(o.differences) for o in outcomes)
     inside = sum(o.inside_save for o in outcomes)
     lines = [
         f"{len(outcomes)} runs killed and resumed, {inside} of them with a checkpoint "
         f"half written: {len(outcomes) - bad} equal to the run left alone, bit for "
-        f"bit, {bad} different.",
+        f"bit, {bad} different. Two runs left alone: "
+        + (f"different for {', '.join(unlike)}." if unlike else "equal, every method."),
         "",
         "| kill | method | aimed at | steps saved | half-written checkpoint | result |",
         "| ---: | :--- | :--- | ---: | :--- | :--- |",
@@ -208,21 +225,26 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS / "resume.md")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--settings", nargs=argparse.REMAINDER, default=[])
     given = parser.parse_args()
-    outcomes = run(given.kills, given.seed)
+    global BUDGET
+    BUDGET += tuple(given.settings)
+    unlike, outcomes = run(given.kills, given.seed, given.processes)
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "command": shlex.join(["python", "benchmarks/resume.py", *sys.argv[1:]]),
         "each run": "27 steps of 64 shapes, a checkpoint at every step",
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES},
     }
-    text = report(outcomes, facts)
+    text = report(unlike, outcomes, facts)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(f"# Killed and resumed\n\n{text}\n")
     print(text.splitlines()[0])
-    return int(any(o.differences for o in outcomes))
+    return int(bool(unlike) or any(o.differences for o in outcomes))
 
 
 if __name__ == "__main__":

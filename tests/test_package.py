@@ -25,7 +25,7 @@ README = ROOT / "README.md"
 # Which rooms each room may import. The modules beside the rooms are open to all, but
 # what needs torch is not for the rooms that go without. "invariance" is the package
 # itself, whose __init__ finds every public name: only what nothing imports may use it.
-PLAIN = {"errors", "readings", "thresholds"}
+PLAIN = {"errors", "plain_numbers", "readings", "thresholds", "words"}
 BESIDE = PLAIN | {"checked_rows", "devices", "progress", "randomness"}
 WITHOUT_TORCH = {"folder", "report"}
 LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
@@ -57,6 +57,7 @@ ARROWS = {
     room: rooms | (PLAIN if room in WITHOUT_TORCH else BESIDE)
     for room, rooms in ROOMS.items()
 } | {module: {"errors"} - {module} for module in BESIDE}
+ARROWS["checked_rows"] |= {"plain_numbers"}
 
 
 def test_importing_and_listing_the_package_loads_no_torch():

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
     from .runs import *  # noqa: F403
-    from .training import Run, Train, load, train  # noqa: F401
+    from .training import Run, Stopped, Train, load, train  # noqa: F401
 
 __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
     "errors": ("InvarianceError",),
-    "partition": ("explain", "gather", "log_partition"),
+    "partition": ("explain", "gather", "gather_rows", "log_partition"),
     "objectives": (
         "OBJECTIVES",
         "AlignUniform",
@@ -84,7 +84,17 @@ _HOMES = {
         "learned",
     ),
     "methods": ("METHODS", "Learner", "Method", "Step", "build"),
-    "training": ("DryRun", "Ess", "Machine", "Optim", "Run", "Train", "load", "train"),
+    "training": (
+        "DryRun",
+        "Ess",
+        "Machine",
+        "Optim",
+        "Run",
+        "Stopped",
+        "Train",
+        "load",
+        "train",
+    ),
     "folder": ("Finding",),
     "evaluation": ("Evaluation", "Score"),
     "runs": (

@@ -121,6 +121,12 @@ def tell(sentence: str, *, quiet: bool = False, file: Any = None) -> None:
         print(sentence, file=sys.stderr if file is None else file, flush=True)
 
 
+def tell_loading(*, quiet: bool = False) -> None:
+    """Say what takes the first seconds of a command, where it does."""
+    if "torch" not in sys.modules:
+        tell("loading PyTorch ...", quiet=quiet)
+
+
 def is_live(file: Any) -> bool:
     """Whether a line can be rewritten there: a terminal, and not under CI."""
     if os.environ.get("CI", "").lower() not in ("", "0", "false"):

@@ -1,4 +1,7 @@
-"""Every global random generator at once: seed them, note where they stand, go back."""
+"""What a run's numbers depend on beside its data: random generators, order of sums.
+
+Every global generator at once: seed them, note where they stand, go back.
+"""
 
 import contextlib
 import random
@@ -47,3 +50,22 @@ def keep_random_states() -> Iterator[None]:
         yield
     finally:
         set_random_states(states)
+
+
+@contextlib.contextmanager
+def in_any_order() -> Iterator[None]:
+    """For writes and sums whose order cannot matter: deterministic arithmetic sorts.
+
+    That costs a dozen launches each time, where rows are written that all differ, or
+    where at most two numbers are added up.
+    """
+    if torch.compiler.is_compiling():  # a compiled function keeps to one arithmetic
+        yield
+        return
+    exact = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(False)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(exact, warn_only=warns)

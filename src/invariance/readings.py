@@ -45,6 +45,8 @@ class Reading:
     """What the best possible embeddings would read, where that is known."""
     ceiling: float | None = None
     """The most (or the longest) this reading can show."""
+    reachable: float | None = None
+    """What its temperature allows of that, where it has one."""
     objective: str | None = None
     """The objective whose gradient was read."""
     augmentation: str | None = None
@@ -53,6 +55,11 @@ class Reading:
     """Rows per batch, of readings that are means over batches."""
     n_pool: int | None = None
     """Rows of the pool, of readings that compare a batch with a pool."""
+
+    @property
+    def most(self) -> float | None:
+        """The most that can be read: what is reachable, or else the ceiling."""
+        return self.ceiling if self.reachable is None else self.reachable
 
     @property
     def settings(self) -> dict[str, str | int]:
@@ -158,7 +165,7 @@ class Diagnosis:
                 r.of,
                 f"{r.value:.4g} {r.unit}",
                 "" if r.ideal is None else f"{r.ideal:.4g}",
-                "" if r.ceiling is None else f"{r.ceiling:.4g}",
+                "" if r.most is None else f"{r.most:.4g}",
                 r.meaning,
             )
             for r in self.readings

@@ -13,7 +13,7 @@ NARROW_SPREAD = 0.5
 COLLAPSED_RANK = 1.5
 """Effective rank below which rows lie on one line, up to noise."""
 FEW_DIRECTIONS = 0.1
-"""Share of the width; rows that use fewer directions are a dimensional collapse."""
+"""Share of the width; rows that use fewer directions may be a dimensional collapse."""
 
 
 def is_collapsed(spread: float, effective_rank: float | None = None) -> bool:
@@ -38,7 +38,31 @@ def uses_few_directions(used: int, width: int) -> bool:
     return used < FEW_DIRECTIONS * width
 
 
-def is_saturated(nats: float, ceiling: float | None) -> bool:
+def reachable_information(n: float | int, temperature: float | int) -> float:
+    r"""The most that InfoNCE can read from cosines of n pairs at a temperature.
+
+    $$\log n - \log\Big(1 + (n-1)\,e^{-n/((n-1)\tau)}\Big)$$
+
+    Cosines end at 1 and -1, so a logit can only be so much above the others. The best
+    that unit rows can do is u = v, a regular simplex, in which all cosines between
+    samples are -1/(n - 1): by convexity the loss is least when all its differences are
+    alike, and no rows have a mean difference beyond n/(n - 1). A simplex needs n <= d +
+    1; in fewer dimensions the value is a limit that cannot quite be reached. Scores
+    that are no cosines have the limit log n alone.
+
+    Args:
+        n: Candidates of an anchor, its partner included.
+        temperature: What the cosines are divided by.
+
+    >>> [round(reachable_information(128, t), 2) for t in (0.5, 0.2, 0.05)]
+    [1.97, 4.25, 4.85]
+    """
+    return math.log(n) - math.log1p((n - 1) * math.exp(-n / ((n - 1) * temperature)))
+
+
+def is_saturated(
+    nats: float, ceiling: float | None, reachable: float | None = None
+) -> bool:
     r"""Whether a bound is so near its ceiling that the information may be far larger.
 
     With information I and n candidates, a critic that finds every partner equally well
@@ -49,7 +73,20 @@ def is_saturated(nats: float, ceiling: float | None) -> bool:
     three candidates log 2 is most of the ceiling, so half the ceiling must be reached
     as well. None as a ceiling means that there is no limit.
 
+    Where a temperature allows less than the ceiling (``reachable_information``), the
+    same share of what it allows must be reached.
+
     >>> is_saturated(5.0, math.log(256)), is_saturated(4.8, math.log(256))
     (True, False)
+    >>> is_saturated(1.9, math.log(256), reachable=2.0)
+    True
     """
-    return ceiling is not None and ceiling - nats < min(math.log(2), ceiling / 2)
+    if ceiling is None:
+        return False
+    share = 1 - min(math.log(2) / ceiling, 0.5)
+    return nats > share * (ceiling if reachable is None else reachable)
+
+
+def is_temperature_bound(ceiling: float, reachable: float) -> bool:
+    """Whether the temperature hides more of the information than the candidates do."""
+    return ceiling - reachable > math.log(2)

@@ -5,6 +5,7 @@ import pytest
 import invariance as inv
 from invariance.data import DATA_SETS
 from invariance.estimators import ESTIMATORS
+from invariance.evaluation import PRESETS
 from invariance.methods import METHODS
 from invariance.objectives import OBJECTIVES
 from invariance.views import RECIPES
@@ -41,6 +42,7 @@ def test_help_imports_no_torch(words, python):
         ("estimators", ESTIMATORS),
         ("data", [*DATA_SETS, "PATH"]),
         ("views", RECIPES),
+        ("presets", PRESETS),
     ],
 )
 def test_list_names_everything(what, names, command):
@@ -49,6 +51,42 @@ def test_list_names_everything(what, names, command):
     lines = [line.split() for line in said.splitlines()]
     assert [line[0] for line in lines] == list(names)
     assert all(len(line) > 1 for line in lines)
+
+
+def test_list_says_what_a_method_can_be_told(command):
+    code, said, _ = command("list", "methods", "kcl")
+    assert code == 0
+    kernel = "gaussian, log, imq, riesz, gaussian_riesz  How nearness is measured."
+    assert f"kernel     gaussian  {kernel}" in said.splitlines()
+    code, said, _ = command("list", "methods", "moco")
+    lines = {line.split(" ")[0]: line.split() for line in said.splitlines()}
+    assert lines["momentum"][1:5] == ["0.99", "0", "to", "1"]
+    assert lines["size"][1] == "4096" and "--temperature" in said
+    code, said, _ = command("list", "methods", "simsiam")
+    assert code == 0 and said.splitlines()[4] == "none"
+
+
+def test_list_says_what_views_are_made_of(command):
+    code, said, _ = command("list", "views", "simclr")
+    assert code == 0
+    assert "at 32 pixels, 2 views by default: crop, flip, color, gray" in said
+    assert "at 224 pixels, 2 views by default: crop, flip, color, gray, blur" in said
+    assert "strength  none  0 to 2.5, or none  Of the colors;" in said
+    code, said, _ = command("list", "views", "identity")
+    assert code == 0 and "1 view by default: nothing random" in said
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("methods", "kxl"), "Unknown method 'kxl'. Did you mean 'kcl'?"),
+        (("views", "symclr"), "Unknown views 'symclr'. Did you mean 'simclr'?"),
+        (("data", "shapes"), "Methods and views can be chosen by name, and runs by an"),
+    ],
+)
+def test_what_list_does_not_know(words, message, command):
+    code, _, complained = command("list", *words)
+    assert code == 2 and message in complained
 
 
 def test_list_runs(command, tmp_path):
@@ -100,6 +138,7 @@ def test_what_the_system_refuses_is_one_sentence(command, monkeypatch):
     [
         (("trian", "photos"), "Unknown command 'trian'. Did you mean 'train'?"),
         (("here",), "'here' is no command: 'invariance train here' would train on it."),
+        (("help", "trian"), "Unknown command 'trian'. Did you mean 'train'?"),
     ],
 )
 def test_what_is_no_command(command, tmp_path, words, message):
@@ -109,7 +148,76 @@ def test_what_is_no_command(command, tmp_path, words, message):
 
 
 def test_version_and_help_as_people_ask_for_them(command):
-    code, said, _ = command("--version")
-    assert code == 0 and said == f"invariance {inv.__version__}\n"
+    for word in ("--version", "-V", "version"):
+        code, said, _ = command(word)
+        assert code == 0 and said == f"invariance {inv.__version__}\n"
+    for words in (["help"], ["--help"], []):
+        code, said, _ = command(*words)
+        assert code == 0 and "invariance train FOLDER" in said
     code, said, _ = command("help", "train")
     assert code == 0 and "[DATA]" in said and "--config FILE" in said
+
+
+def test_help_fits_a_terminal_of_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in (["help"], ["help", "train"], ["help", "estimate"]):
+        _, said, _ = command(*words)
+        lines = said.splitlines()[1:]  # the usage names every command
+        assert max(map(len, lines)) <= 80
+
+
+def test_a_setting_that_may_be_unset_is_shown_by_its_kind(command, tmp_path):
+    _, said, _ = command("train", "--help")
+    assert "--limit INT" in said and "{None}" not in said and "(default: )" not in said
+    (tmp_path / "mine.yaml").write_text("limit: 1\n")
+    words = ("--config", "mine.yaml", "--limit", "unset", "--epochs", "0")
+    code, _, complained = command("train", *words)
+    assert code == 2 and "epochs must be at least 1" in complained
+
+
+def test_choices_come_in_their_order(command):
+    code, _, complained = command("train", "--head", "mlp9")
+    words = " ".join(complained.replace("│", " ").split())
+    assert code == 2 and "('none', 'linear', 'mlp2', 'mlp3', 'unset'" in words
+
+
+def test_only_flags_of_the_command_are_suggested(command):
+    code, _, complained = command("report", "runs/a", "--epochs", "3")
+    assert code == 2 and "invariance report --help" in complained
+    assert "Passes over the data" not in complained
+    code, _, complained = command("evaluate", "runs/a", "--config", "mine.yaml")
+    assert code == 2 and "--config" in complained
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["train", "--epochs", "0"], "epochs must be at least 1: got 0."),
+        (["train", "--batch-size", "1"], "batch_size must be at least 2: got 1."),
+        (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
+        (["evaluate", "nope"], "There is no run at 'nope'"),
+        (["diagnose", "nope"], "There is no run at 'nope'"),
+    ],
+)
+def test_what_needs_no_torch_is_refused_without_it(words, message, python):
+    code = """
+import sys
+from invariance.cli import main
+print(main(sys.argv[1:]), "torch" in sys.modules)
+"""
+    said = python(code, *words)
+    assert "2 False" in said and message in said
+
+
+def test_closed_outputs_are_no_error(python):
+    code = """
+import os, subprocess, sys
+words = [sys.executable, "-m", "invariance", *sys.argv[1:]]
+for closed in ([1], [2], [1, 2]):
+    shut = lambda: [os.close(number) for number in closed]
+    print(subprocess.run(words, preexec_fn=shut).returncode)
+"""
+    said = python(code, "list", "views")
+    assert said.splitlines()[-1] == "0" and "Traceback" not in said
+    said = python(code, "train", "--epochs", "0")
+    assert said.split().count("2") == 3 and "Traceback" not in said

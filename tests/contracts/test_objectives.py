@@ -1,7 +1,10 @@
 """The contract every objective of the catalogue passes."""
 
 import inspect
+import warnings
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from torch.autograd import grad, gradcheck
@@ -248,6 +251,59 @@ def test_zero_rows_give_no_nan(case: Case):
 
 
 @every_case
+def test_rows_of_any_length_count_by_their_direction(case: Case):
+    """Squares beyond float32, from 1.8e19 on, once made every cosine 0."""
+    if not case.softmax or case.settings.get("normalize") is False:
+        pytest.skip("lengths count")
+    inputs = case.inputs(6, 4, dtype=torch.float32)
+    value, gradients = value_and_gradients(case.function(), inputs)
+    long = [x * 2.0**100 if x.is_floating_point() else x for x in inputs]
+    theirs, shrunk = value_and_gradients(case.function(), long)
+    torch.testing.assert_close(theirs, value)
+    for a, b in zip(shrunk, gradients, strict=True):
+        torch.testing.assert_close(a * 2.0**100, b)
+
+
+@every_case
+def test_torch_func_differentiates_and_batches_it(case: Case):
+    inputs = case.inputs(5, 3)
+    _, gradients = value_and_gradients(case.function(), inputs)
+    floats = [k for k, x in enumerate(inputs) if x.is_floating_point()]
+    functional = torch.func.grad(case.function(), argnums=tuple(floats))(*inputs)
+    for a, b in zip(functional, gradients, strict=True):
+        torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b)
+    batches = [case.inputs(5, 3, seed=k) for k in range(3)]
+    together = torch.func.vmap(case.function())(
+        *map(torch.stack, zip(*batches, strict=True))
+    )
+    each = torch.stack([case.function()(*batch) for batch in batches])
+    torch.testing.assert_close(together, each)
+
+
+@pytest.mark.parametrize("name", ["info_nce", "nt_xent", "kcl", "sig_lip"])
+def test_a_second_derivative_by_torch_func(name):
+    """Of a Hessian's product with a vector, against a difference of gradients."""
+    u, v, w = torch.randn(3, 5, 3, generator=torch.Generator().manual_seed(0)).double()
+    function = getattr(inv, name)
+
+    def gradient(u):
+        return torch.func.grad(function)(u, v)
+
+    _, product = torch.func.jvp(gradient, (u,), (w,))
+    step = 1e-5
+    difference = (gradient(u + step * w) - gradient(u - step * w)) / (2 * step)
+    torch.testing.assert_close(product, difference, rtol=1e-5, atol=1e-6)
+    # a gradient penalty: the outer derivative by autograd
+    leaf = u.clone().requires_grad_()
+    (penalty,) = grad(gradient(leaf).square().sum(), leaf)
+    (back,) = torch.func.vjp(gradient, u)[1](2 * gradient(u))
+    torch.testing.assert_close(penalty, back)
+    with pytest.raises(inv.InvarianceError, match=r"torch\.func\.grad"):
+        (once,) = grad(function(leaf, v), leaf, create_graph=True)
+        grad(once.sum(), leaf)
+
+
+@every_case
 def test_autocast_does_not_lower_its_precision(case: Case):
     inputs = case.inputs(8, 16, dtype=torch.float32)
     outside = value_and_gradients(case.function(), inputs)
@@ -296,6 +352,95 @@ def test_what_is_no_matrix_is_refused_in_words(name):
     for nothing in (None, torch.tensor(1.0)):
         with pytest.raises(inv.InvarianceError, match=r"tensor|shape \(n, d\)"):
             getattr(inv, name)(nothing, nothing)
+
+
+@every_case
+@pytest.mark.parametrize("wrong", [None, [[1.0, 2.0]], np.ones((4, 3))])
+@pytest.mark.usefixtures("our_errors")
+def test_what_is_no_tensor_is_refused_in_words(case: Case, wrong):
+    inputs = case.inputs(4, 3)
+    for k in range(len(inputs)):
+        changed = [wrong if i == k else x for i, x in enumerate(inputs)]
+        with pytest.raises(inv.InvarianceError, match="must be a torch tensor, not"):
+            case.function()(*changed)
+
+
+@pytest.mark.usefixtures("our_errors")
+def test_other_widths_are_called_so():
+    u = torch.randn(8, 4)
+    for name in ("info_nce", "kcl", "vicreg", "byol", "sig_lip"):
+        with pytest.raises(inv.InvarianceError, match=r"one width: got .8, 4. and .8,"):
+            getattr(inv, name)(u, torch.randn(8, 5))
+    with pytest.raises(inv.InvarianceError, match="target_u needs the shape of u"):
+        inv.byol(u, u, torch.randn(8, 5), u)
+
+
+@pytest.mark.parametrize("name", ["info_nce", "dcl", "multi_view", "sup_con"])
+@pytest.mark.usefixtures("our_errors")
+def test_against_says_what_it_needs(name):
+    objective, u = inv.OBJECTIVES[name](), torch.randn(4, 3)
+    queue, ids = inv.Queue(8, 3), torch.arange(4)
+    queue.remember(u, ids)
+    rows = torch.stack([u, u]) if name == "multi_view" else u
+    with pytest.raises(inv.InvarianceError, match="must be a torch tensor, not None"):
+        objective.against(rows, u, queue, None)
+    with pytest.raises(inv.InvarianceError, match="must be a torch tensor, not None"):
+        objective.against(None, u, queue, ids)
+    with pytest.raises(inv.InvarianceError, match=r"such as inv\.Queue"):
+        objective.against(rows, u, None, ids)
+
+
+@every_case
+@pytest.mark.parametrize(
+    "number",
+    [
+        np.float32(0.25),
+        np.float64(0.25),
+        np.array(0.25),
+        Fraction(1, 4),
+        np.float16(0.25),
+    ],
+)
+def test_any_kind_of_number_will_do(case: Case, number):
+    """As each setting that is a number, in the function and in the class."""
+    inputs = case.inputs(4, 3)
+    taken = inspect.signature(getattr(inv, case.name)).parameters.values()
+    floats = [p.name for p in taken if isinstance(p.default, float)]
+    for name in floats:
+        plain = case.function()(*inputs, **{name: 0.25})
+        torch.testing.assert_close(case.function()(*inputs, **{name: number}), plain)
+        setting = getattr(case.module(3, **{name: number}), name)
+        assert float(setting) == 0.25 and type(setting) is not type(number)
+
+
+@pytest.mark.usefixtures("our_errors")
+def test_whole_numbers_of_numpy_will_do():
+    count = np.int64(4)
+    assert len(inv.Queue(count, count).z) == len(inv.Bank(count, width=count)) == 4
+    assert inv.Ball(inv.Bank(16, width=4), k=count).k == 4
+    assert inv.InfoNCE(temperature=count).temperature == 4
+    with pytest.raises(inv.InvarianceError, match="must be a number"):
+        inv.InfoNCE(temperature=np.bool_(True))
+
+
+def test_it_prints_what_is_learned():
+    assert repr(inv.SigLIP()) == "SigLIP(scale=10, bias=-10, normalize=True)"
+    assert "scale=10 (learned), bias=-10 (learned)" in repr(inv.SigLIP(learnable=True))
+    learned = torch.nn.Parameter(torch.tensor(0.2))
+    assert "temperature=0.2 (learned)" in repr(inv.InfoNCE(temperature=learned))
+    assert "temperature=0.2," in repr(inv.InfoNCE(temperature=learned.detach()))
+
+
+def test_labels_that_are_all_different_teach_nothing():
+    z, queue = torch.randn(4, 3), inv.Queue(8, 3)
+    queue.remember(z, torch.arange(10, 14))
+    with pytest.warns(UserWarning, match="No two of the 4 labels are equal"):
+        assert inv.sup_con(z, torch.arange(4)) == 0
+    with pytest.warns(UserWarning, match="No two of the 4 labels are equal"):
+        inv.SupCon().against(z, None, queue, torch.arange(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inv.sup_con(z, torch.tensor([0, 0, 1, 2]))
 
 
 @pytest.mark.usefixtures("our_errors")
@@ -377,5 +522,7 @@ def test_readings_equal_diagnostics():
         bound = mutual_information_bound(u, v, temperature=0.2)
         assert readings["mi_nats"] == bound.nats
         assert readings["mi_ceiling"] == bound.ceiling
-        ess = inv.effective_sample_size(u, v, temperature=0.2)
+        assert readings["mi_reachable"] == bound.reachable
+        how = {"temperature": 0.2, "negatives": objective.negatives}
+        ess = inv.effective_sample_size(u, v, **how)
         assert readings["ess"] == ess

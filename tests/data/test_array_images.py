@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from invariance.data import ResidentImages, load
 from invariance.errors import DataError, SettingError
@@ -90,7 +90,9 @@ def test_labels_may_be_words_or_a_column():
     ("labels", "message"),
     [
         (np.zeros(29), r"30 images but labels of shape \(29,\)"),
-        (np.zeros((30, 2)), r"labels of shape \(30, 2\)"),
+        (np.zeros((29, 2)), r"labels of shape \(29, 2\)"),
+        (np.full((30, 2), -1), r"labels of shape \(30, 2\), a column per class.*1 wh"),
+        (np.full((30, 2), "a"), r"labels of shape \(30, 2\), a column per class"),
         (np.full(30, -1), "labels from -1 to -1"),
         (np.full(30, 0.5), "whole numbers"),
         (np.full(30, np.nan), "labels that are NaN or infinite"),
@@ -101,9 +103,25 @@ def test_labels_that_do_not_fit(labels, message):
         load((COLOR, labels))
 
 
+@pytest.mark.parametrize("storage", ["resident", "streamed"])
+def test_a_column_per_class_says_what_each_image_shows(storage, tmp_path):
+    tags = RNG.integers(0, 2, (30, 4))
+    np.savez(tmp_path / "a.npz", images=COLOR, labels=tags)
+    for data in ((COLOR, tags), (COLOR, torch.tensor(tags) > 0), tmp_path / "a.npz"):
+        parts = [load(data, split=s, storage=storage) for s in ("train", "test")]
+        assert all(part.labels is None for part in parts)
+        assert [part.class_names for part in parts] == [("0", "1", "2", "3")] * 2
+        whole = load(data, split="all", storage=storage, workers=0)
+        assert whole.tags.tolist() == tags.tolist()
+        assert len(parts[0].tags) + len(parts[1].tags) == 30
+        few = load(data, split="all", n=3, storage=storage)
+        assert few.tags.tolist() == tags[[0, 10, 20]].tolist()
+
+
 def test_parts_of_an_array_never_overlap():
     images = RNG.integers(0, 256, (500, 8, 8), np.uint8)
-    train, test = load(images), load(images, split="test")
+    data = images, np.arange(500) % 5
+    train, test = load(data), load(data, split="test")
     assert len(train) + len(test) == 500 and 30 <= len(test) <= 70
     rows = {x.numpy().tobytes() for x in everything(train)}
     assert not rows & {x.numpy().tobytes() for x in everything(test)}
@@ -201,6 +219,19 @@ def test_a_broken_item_of_a_dataset_is_left_out():
     assert len(source) == 29 and source.unreadable == {"image 4": "disk on fire"}
 
 
+@pytest.mark.parametrize("storage", ["resident", "streamed"])
+def test_a_broken_item_is_called_by_its_number_in_the_data_set(storage, caplog):
+    source = load(Pairs("bad"), storage=storage, workers=0)
+    everything(source)
+    assert len(source) < 29  # a part: item 4 has another number in it
+    assert source.unreadable == {"image 4": "disk on fire"}
+
+
+def test_a_data_loader_is_answered_with_its_data_set():
+    with pytest.raises(DataError, match=r"data=loader\.dataset"):
+        load(DataLoader(Pairs("pair")))
+
+
 def test_an_iterable_dataset_is_refused():
     class Endless(IterableDataset):
         def __iter__(self):
@@ -213,6 +244,7 @@ def test_an_iterable_dataset_is_refused():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
+        ({"hold_out": "half"}, "Unknown hold_out 'half'"),
         ({"split": "tset"}, "Did you mean 'test'"),
         ({"storage": "disk"}, "Unknown storage 'disk'"),
         ({"channels": 2}, "channels is 1"),

@@ -46,8 +46,8 @@ def test_nothing_is_drawn_from_the_global_generator(items):
 def test_names_are_those_of_the_whole(items):
     assert row_names(items) == tuple(f"{k}.png" for k in range(10))
     array = np.zeros((100, 16, 16), np.uint8)
-    test = load(array, split="test", n=3, storage="streamed")
-    every = load(array, split="test", storage="streamed")
+    part = {"split": "test", "hold_out": "tenth", "storage": "streamed"}
+    test, every = load(array, n=3, **part), load(array, **part)
     names = list(row_names(every.items))
     assert len(names) > 3 and set(row_names(test.items)) < set(names)
     assert names != [str(i) for i in range(len(names))]

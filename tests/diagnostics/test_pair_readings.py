@@ -14,7 +14,9 @@ from invariance.diagnostics import (
     effective_sample_size,
     mutual_information_bound,
     pair_statistics,
+    reachable_information,
 )
+from invariance.objectives import info_nce
 
 shapes = {"n": st.integers(2, 9), "d": st.integers(1, 6), "seed": st.integers(0, 99)}
 few = settings(max_examples=20, deadline=None)
@@ -157,7 +159,8 @@ def test_mutual_information_bound_is_the_loop(n, d, seed, tau):
     u, v = views(n, d, seed)
     got = mutual_information_bound(u, v, temperature=tau)
     assert got.nats == pytest.approx(slow_bound(u, v, tau), rel=1e-6, abs=1e-9)
-    assert got.nats <= got.ceiling == math.log(n)
+    assert got.nats <= got.reachable + 1e-9 <= got.ceiling + 1e-9
+    assert got.ceiling == math.log(n)
 
 
 @few
@@ -189,6 +192,63 @@ def test_mutual_information_bound_knows_its_ceiling():
     assert "more rows" in str(full)
 
 
+@pytest.mark.parametrize("n", [2, 3, 20, 128])
+@pytest.mark.parametrize("tau", [0.05, 0.2, 0.3, 0.5, 2.0])
+def test_a_regular_simplex_reads_all_that_a_temperature_allows(n, tau):
+    z = torch.eye(n).double() - 1 / n
+    best = mutual_information_bound(z, z, temperature=tau)
+    assert best.nats == pytest.approx(best.reachable, abs=1e-9)
+    assert best.reachable == pytest.approx(reachable_information(n, tau))
+    assert best.saturated
+
+
+@few
+@given(**shapes, tau=st.floats(0.05, 5))
+def test_no_step_uphill_passes_what_a_temperature_allows(n, d, seed, tau):
+    """Climbing towards the largest bound, from any rows and in any dimension."""
+    u, v = (z.clone().requires_grad_() for z in views(n, d, seed))
+    climber = torch.optim.Adam([u, v], lr=0.3)
+    for _ in range(30):
+        loss = info_nce(u, v, temperature=tau, symmetric=False)
+        climber.zero_grad()
+        loss.backward()
+        climber.step()
+        assert math.log(n) - loss.item() <= reachable_information(n, tau) + 1e-9
+
+
+def test_the_bound_says_what_its_temperature_allows():
+    g = torch.Generator().manual_seed(0)
+    z = torch.randn(128, 64, generator=g)
+    bound = mutual_information_bound(z, z + z.roll(1, 0), temperature=0.5)
+    assert "of at most 1.97 at temperature 0.5; log 128 is 4.85" in str(bound)
+    simplex = torch.eye(128) - 1 / 128
+    full = mutual_information_bound(simplex, simplex, temperature=0.5)
+    assert "lower the temperature" in str(full)
+
+
+def test_only_rows_held_out_certify():
+    z = torch.eye(16)
+    for temperature in (0.01, 0.5):
+        how = {"temperature": temperature}
+        trained = mutual_information_bound(z, z, held_out=False, **how)
+        assert "certify nothing" in str(trained) and "at least" not in str(trained)
+        assert "at least" in str(mutual_information_bound(z, z, **how))
+
+
+def test_long_rows_are_read_by_their_direction():
+    u, v = (z.float() for z in views(12, 4))
+    bound = mutual_information_bound(u, v, temperature=0.2)
+    long = mutual_information_bound(u * 2.0**100, v * 2.0**90, temperature=0.2)
+    assert long.nats == pytest.approx(bound.nats) and bound.nats > 0.1
+    assert alignment(u * 2.0**100, v) == pytest.approx(alignment(u, v))
+
+
+def test_rows_taken_as_they_are_can_reach_log_n():
+    u, v = views(12, 4)
+    bound = pair_statistics(u, v, temperature=2.0, normalize=False).bound
+    assert bound.reachable == bound.ceiling
+
+
 def test_mutual_information_bound_of_collapsed_views_is_zero():
     z = torch.ones(16, 4)
     none = mutual_information_bound(z, z, temperature=0.1)
@@ -210,7 +270,8 @@ def test_mutual_information_bound_below_the_truth():
     got = mutual_information_bound(sign, sign, temperature=0.1)
     assert got.nats == pytest.approx(math.log(2), abs=0.02)
     assert not got.saturated
-    assert str(got) == "The views share at least 0.69 nats (of at most log 512 = 6.24)."
+    limit = "of at most 6.22 at temperature 0.1; log 512 is 6.24"
+    assert str(got) == f"The views share at least 0.69 nats ({limit})."
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from invariance.diagnostics import (
     is_collapsed,
     is_saturated,
     mutual_information_bound,
+    reachable_information,
     uses_few_directions,
 )
 
@@ -93,7 +94,9 @@ def test_collapse_and_bound_decide_by_the_one_rule():
     for noise in (0.1, 1.0, 10.0):
         v = spread + noise * torch.randn(40, 9, generator=g)
         bound = mutual_information_bound(spread, v, temperature=0.1)
-        assert bound.saturated == is_saturated(bound.nats, bound.ceiling)
+        assert bound.saturated == is_saturated(
+            bound.nats, bound.ceiling, bound.reachable
+        )
 
 
 def test_rows_on_a_line_are_collapsed_though_they_spread():
@@ -113,3 +116,13 @@ def test_a_bound_is_saturated_once_the_information_is_at_the_ceiling():
             assert is_saturated(nats, ceiling) == saturated
     assert not is_saturated(0.1, math.log(2))  # of two rows log 2 is everything
     assert not is_saturated(99.0, None)
+
+
+def test_a_bound_is_saturated_by_what_its_temperature_allows():
+    """The same share of it as of the ceiling; equal to the ceiling it is the same."""
+    ceiling = math.log(128)
+    edge = 1 - math.log(2) / ceiling
+    for reachable in (0.5, 1.97, ceiling):
+        assert is_saturated(1.001 * edge * reachable, ceiling, reachable)
+        assert not is_saturated(0.999 * edge * reachable, ceiling, reachable)
+    assert not is_saturated(1.41, ceiling, reachable_information(128, 0.5))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -166,6 +167,37 @@ def test_importing_encoders_does_not_import_timm():
     code = "import sys, invariance.encoders as e; e.build_encoder('tiny'); "
     code += "sys.exit('timm' in sys.modules or 'torchvision' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.fixture
+def out_of_reach(monkeypatch, tmp_path):
+    """No server answers, and nothing was fetched before."""
+    from huggingface_hub import constants
+
+    def refuse(*_, **__):
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["resnet18", "torchvision/resnet18"])
+def test_without_a_network_weights_are_given_up_at_once(out_of_reach, name):
+    began = time.monotonic()
+    with pytest.raises(DataError, match="connect to the network once"):
+        build_encoder(name, pretrained=True)
+    assert time.monotonic() - began < 15  # the hub's own retries take a minute
+
+
+def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("socket.create_connection", lambda *_, **__: time.sleep(60))
+    # only a shorter wait makes the test short
+    monkeypatch.setattr("invariance.encoders._network.SECONDS", 0.2)
+    began = time.monotonic()
+    with pytest.raises(DataError, match="the server cannot be reached"):
+        build_encoder("torchvision/resnet18", pretrained=True)
+    assert time.monotonic() - began < 15
 
 
 def test_weights_that_cannot_be_fetched_are_one_sentence(monkeypatch):

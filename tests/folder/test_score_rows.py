@@ -3,7 +3,7 @@
 import json
 
 from invariance.evaluation import Score, make_row
-from invariance.folder import add_rows, read_rows
+from invariance.folder import keep_rows, read_rows
 
 
 def row(value, **changes):
@@ -30,12 +30,12 @@ def test_what_a_row_holds():
 
 def test_a_later_answer_replaces_an_earlier_one(tmp_path):
     path = tmp_path / "evaluation.jsonl"
-    path.write_bytes(add_rows(path, [row(0.1), row(0.2, seed=1)]))
+    keep_rows(tmp_path, [row(0.1), row(0.2, seed=1)])
     kept = [row(0.3, settings={"n_train": 99}), row(0.4, data="other")]
-    path.write_bytes(add_rows(path, kept))
+    keep_rows(tmp_path, kept)
     assert [r["value"] for r in read_rows(path)] == [0.2, 0.3, 0.4]
     asked = row(0.5, settings={"k": 5})  # another question
-    path.write_bytes(add_rows(path, [asked]))
+    keep_rows(tmp_path, [asked])
     assert [r["value"] for r in read_rows(path)] == [0.2, 0.3, 0.4, 0.5]
 
 

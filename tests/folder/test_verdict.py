@@ -82,6 +82,18 @@ def test_saturation(words):
     assert found[-1] == ("unsure", "Saturated") and "log n = 4.16" in text
 
 
+@pytest.mark.parametrize("stored", [{}, {"mi_reachable": 1.93}])
+def test_saturation_is_judged_by_what_the_temperature_allows(words, stored):
+    """64 candidates show log 64 = 4.16, but 1.93 at most at temperature 0.5."""
+    near = {"temperature": 0.5, **stored}
+    found, text = words(metrics=ending(mi_nats=1.8, **near))
+    assert found[-1] == ("unsure", "Saturated")
+    assert "1.80 nats" in text and "log n is 4.16" in text
+    assert "1.93 at temperature 0.5" in text and "a lower temperature" in text
+    found, _ = words(name="half", metrics=ending(mi_nats=1.4, **near))
+    assert ("unsure", "Saturated") not in found
+
+
 def test_divergence(words):
     found, _ = words(metrics=ending(loss=float("nan")))
     assert found[0] == ("bad", "Diverged")

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 import pytest
 import torch
@@ -308,7 +309,9 @@ def test_counts_may_come_as_floats_from_flags_and_files():
     encoder = build_encoder("tiny", image_size=16)
     learner = build("swav", encoder, n_prototypes=6.0, epsilon=1.0)
     assert learner.objective.prototypes.shape == (6, 128)
-    with pytest.raises(SettingError, match=r"n_prototypes is a whole number: got 6.5"):
+    with pytest.raises(
+        SettingError, match=r"n_prototypes is a whole number, 2 or .* 6.5"
+    ):
         build("swav", encoder, n_prototypes=6.5)
 
 
@@ -342,7 +345,7 @@ def test_sizes_of_one_kind_share_their_statistics():
             {},
             "needs an objective with targets",
         ),
-        ("byol", {"temperature": 0.1}, "byol has no settings: got 'temperature'"),
+        ("byol", {"temperature": 0.1}, "Unknown option 'temperature'"),
         ("simclr", {"temperature": 0.0}, "temperature must be a positive number"),
         (Method(objective="info_nce", negatives="quue"), {}, "Did you mean 'queue'"),
         (
@@ -377,10 +380,11 @@ def test_sizes_of_one_kind_share_their_statistics():
         (
             "moco",
             {"k": 5},
-            "Unknown setting of info_nce 'k'. Known: .* size, symmetric",
+            r"Unknown option 'k'. Known: .* size, symmetric, temperature. Accepted "
+            r"options:\n(.*\n)*  symmetric +false +true or false +Every view asks",
         ),
         ("moco", {"siz": 5}, "Did you mean 'size'"),
-        ("moco", {"size": 20.5}, "size is a whole number: got 20.5"),
+        ("moco", {"size": 20.5}, "size is a whole number, 1 or more: got 20.5"),
     ],
 )
 def test_what_cannot_be_built_is_said(method, options, message):
@@ -427,6 +431,7 @@ def test_a_step_is_a_loss_with_its_parts(name):
         "vicreg": {"invariance", "variance", "covariance"},
         "barlow_twins": {"diagonal", "off_diagonal"},
         "align_uniform": {"alignment", "uniformity"},
+        "sig_lip": {"positive", "negative"},
     }
     assert set(step.parts) == parts.get(name, set())
     assert all(not part.requires_grad for part in step.parts.values())
@@ -460,7 +465,7 @@ def test_what_is_the_learner_s_business_is_left_to_it(changes):
     objective = OBJECTIVES["nt_xent"](**changes)
     with pytest.raises(SettingError, match="leave the objective's gather and reduc"):
         type(simclr)(simclr.encoder, simclr.head, objective)
-    with pytest.raises(SettingError, match="Unknown setting of nt_xent"):
+    with pytest.raises(SettingError, match=f"Unknown option '{next(iter(changes))}'"):
         make("simclr", changes)
 
 
@@ -512,7 +517,11 @@ def test_shares_that_were_given_as_counts(name, old, new):
     assert sources[0].extra_repr() == sources[1].extra_repr()
     method = customize(name, **SMALL, source_settings=old)  # of one's own, from before
     older = build(method, encoder, n_samples=24).negatives
-    assert older.extra_repr() == sources[0].extra_repr()
+    ranks = [
+        [getattr(source, name, None) for name in ("k", "inner", "outer")]
+        for source in (older, sources[0])
+    ]
+    assert ranks[0] == ranks[1]
 
 
 def test_names_of_before():
@@ -522,3 +531,35 @@ def test_names_of_before():
     old = Method(objective="info_nce", negatives="neighbours")
     assert old.negatives == "neighbors"
     assert Method(objective="info_nce", positives="neighbours").positives == "neighbors"
+
+
+@pytest.mark.parametrize("name", ["moco", "ir"])
+def test_a_memory_s_candidates_count_in_the_information(name):
+    """log(1 + K) minus the InfoNCE of the loss's own negatives, by hand."""
+    learner, views = make(name), batch()
+    ids = torch.arange(len(views[0]))
+    for _ in range(2):  # the second batch is compared with the memory of the first
+        learner.negatives.remember(torch.randn(len(ids), learner.head.width), ids)
+    others = ids + len(ids) if name == "moco" else ids
+    candidates = learner.negatives.candidates(learner.online(views[0]), others)
+    step = learner(views, ids=others).with_information()
+    unit = torch.nn.functional.normalize
+    u, v = unit(step.u), unit(step.v)
+    scores = u @ candidates.z.T
+    own = others[:, None] == candidates.ids
+    logits = torch.cat([(u * v).sum(1, keepdim=True), scores.masked_fill(own, -9e9)], 1)
+    logits /= learner.objective.temperature
+    loss = -logits.log_softmax(1)[:, 0].mean()
+    n = 1 + int((~own[0]).sum())
+    assert n == learner.n_candidates(len(ids))
+    assert step.readings["mi_ceiling"].item() == pytest.approx(math.log(n))
+    first = torch.stack(step.contrasts[0]())[0].mean()
+    assert first.item() == pytest.approx(loss.item(), abs=1e-4)
+    nats = step.readings["mi_ceiling"] - step.readings["info_nce"]
+    assert step.readings["mi_nats"].item() == pytest.approx(nats.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["simclr", "ball", "la", "byol"])
+def test_only_a_memory_of_plain_rows_has_information_of_its_own(name):
+    step = make(name)(batch(), ids=torch.arange(len(batch()[0])))
+    assert step.with_information() is step

@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 import invariance as inv
 
 N, D = 7, 3
+DTYPES = (torch.float32, torch.float16, torch.float64)
 
 
 def batch():
@@ -27,7 +28,9 @@ def network():
 def loss(module, rows, *, equal):
     """Of all rows, on every process; the network sees this process's rows alone."""
     z = module(rows.flatten(0, 1)).unflatten(0, (2, -1))
-    u, v = (inv.gather(x, equal=equal) for x in z)
+    if not equal:
+        return inv.nt_xent(*z, gather=True)
+    u, v = (inv.gather_rows(x, equal=True) for x in z)
     return inv.nt_xent(u, v)
 
 
@@ -40,8 +43,14 @@ def work(rank, splits, equal, port, queue):
     averaged = DistributedDataParallel(model)  # held until its hooks have run
     value = loss(averaged, rows, equal=equal)
     value.backward()
-    labels = inv.gather(torch.full((splits[rank],), rank))  # no gradient, integers
-    queue.put((value.item(), model.weight.grad.numpy(), labels.tolist()))
+    labels = inv.gather_rows(torch.full((splits[rank],), rank))  # integers
+    refusals = []
+    for other in (torch.zeros(2, 3 + rank), torch.zeros(2, 3).to(DTYPES[rank])):
+        try:
+            inv.gather_rows(other)
+        except inv.InvarianceError as why:
+            refusals.append(str(why))
+    queue.put((value.item(), model.weight.grad.numpy(), labels.tolist(), refusals))
     dist.barrier()
     dist.destroy_process_group()
 
@@ -73,14 +82,16 @@ def test_the_gradient_is_that_of_the_whole_batch(splits, equal):
     model, rows = network(), batch()[:, : sum(splits)]
     want = loss(model, rows, equal=True)
     want.backward()
-    for value, gradient, labels in run(splits, equal):
+    for value, gradient, labels, refusals in run(splits, equal):
         assert value == pytest.approx(want.item(), abs=1e-12)
         torch.testing.assert_close(
             torch.from_numpy(gradient), model.weight.grad, rtol=1e-10, atol=1e-10
         )
         assert labels == [rank for rank, n in enumerate(splits) for _ in range(n)]
+        # every process says so, and goes on
+        assert len(refusals) == 2 and "one width and one dtype" in refusals[0]
 
 
 def test_one_process_gathers_nothing():
     x = torch.randn(3, 2)
-    assert inv.gather(x) is x
+    assert inv.gather_rows(x) is inv.gather(x) is x

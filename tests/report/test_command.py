@@ -36,6 +36,26 @@ def test_what_is_no_run_is_said_in_words(tmp_path, capsys):
     assert "Name a run folder" in capsys.readouterr().err
 
 
+def test_whatever_else_lies_among_the_runs_is_passed_over(made, capsys, tmp_path):
+    for name in ("a", "b"):
+        made(name=name)
+    (tmp_path / "notes").mkdir()
+    for _ in range(2):  # the second time, the first page of both lies there as well
+        assert main(["report", *map(str, sorted(tmp_path.iterdir()))]) == 0
+    said = capsys.readouterr()
+    assert said.out.count("comparison: ") == 2
+    assert f"left out: {tmp_path / 'a-vs-b.html'} is no run." in said.err
+
+
+def test_a_mistake_is_said_before_anything_is_written(made, capsys):
+    good = made(name="good")
+    later = made(name="later", env={"format": 99, "invariance": "7.0"})
+    for wrong, message in ((later, "update invariance"), ("gone", "no folder 'gone'")):
+        assert main(["report", str(good), str(wrong)]) == 2
+        assert message in capsys.readouterr().err
+    assert not (good / "report.html").exists()
+
+
 def test_training_ends_with_a_report(tmp_path, capsys):
     run = train(
         Train(

@@ -1,7 +1,10 @@
 """Several runs on one page."""
 
+import itertools
+import re
+
 import pytest
-from tests.made_runs import DEFAULTS, scores
+from tests.made_runs import DEFAULTS, reading, scores
 
 from invariance.errors import InvarianceError
 from invariance.report import write_comparison
@@ -27,6 +30,37 @@ def test_curves_lie_over_each_other(compared):
     assert lines_of(read)["Loss"] == [20, 20]
     colours = [x["class"] for x in read.all("polyline")][:2]
     assert colours == ["line s0", "line s2"]  # the one in between keeps its own
+
+
+def test_every_curve_has_its_own_caption(compared):
+    knn = [reading(k, knn=0.5) for k in range(1, 5)]
+    text = compared(a={"metrics": knn}, b={"metrics": knn}).text
+    for caption in (
+        "Views matched How often a view finds its partner in the batch.",
+        "kNN accuracy By the labels, among training images.",
+        "Alignment Lower is better: views of one image close together.",
+        "Uniformity Lower is better: images spread out.",
+    ):
+        assert caption in " ".join(text.split())
+
+
+def test_labels_stand_apart_beside_all_lines(compared):
+    runs = {name: {} for name in "abcdef"}  # all end in the same place
+    runs["g"] = {"metrics": [reading(k) for k in range(1, 9)]}  # and one before
+    read = compared(**runs)
+    labels = [x for x in read.all("text") if x.get("class", "").startswith("last")]
+    of_loss = labels[:7]
+    assert len({label["x"] for label in of_loss}) == 1
+    heights = sorted(float(label["y"]) for label in of_loss)
+    assert all(b - a >= 12.9 for a, b in itertools.pairwise(heights))
+    assert heights[0] > 0 and heights[-1] < 180
+    many = compared(**{f"run{k}": {} for k in range(14)})
+    assert not [x for x in many.all("text") if "last" in x.get("class", "")]
+
+
+def test_an_unfinished_run_says_how_to_go_on(compared):
+    text = " ".join(compared(a={}, b={"finished": False}).text.split())
+    assert re.search("go on with: invariance train --resume .*/b", text)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +89,18 @@ def test_only_settings_that_differ_are_shown(compared):
     assert "They ran in the same environment." in read.words
 
 
+def test_settings_left_open_are_compared_by_what_they_came_to(compared):
+    used = {"temperature": 0.5, "batch_size": 64}
+    env = {"used": used, "started": "2026-11-16 03:32", "command": "invariance train"}
+    later = env | {"started": "2026-11-17 03:32", "used": used | {"batch_size": 32}}
+    read = compared(
+        a={"config": CONFIG | {"temperature": None, "batch_size": None}, "env": env},
+        b={"config": CONFIG | {"temperature": 0.5, "batch_size": 32}, "env": later},
+    )
+    assert "temperature" not in read.words and "batch_size" in read.words
+    assert "They ran in the same environment." in read.words
+
+
 def test_runs_that_differ_in_their_seed_have_a_mean(compared):
     runs = {
         name: {"config": CONFIG | {"seed": k}, "evaluation": scores(trained=value)}
@@ -62,7 +108,7 @@ def test_runs_that_differ_in_their_seed_have_a_mean(compared):
     }
     read = compared(**runs, d={"config": CONFIG | {"method": "dcl"}})
     assert "mean over seeds" in read.words and "a, b and c" in read.words
-    assert "60.0 ± 10.0 %" in read.words and "3 runs" in read.words
+    assert "60.0 %" in read.words and "± 10.0, 3 runs" in read.words
 
 
 def test_runs_with_little_to_say(compared):

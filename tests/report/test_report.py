@@ -23,7 +23,7 @@ MOST_POINTS = 400  # of one line; the other readings are not drawn
 CHARTS = [
     "Loss",
     "Information",
-    "Accuracy",
+    "Views matched, and kNN",
     "Alignment and uniformity",
     "Effective rank",
     "Spread",
@@ -88,14 +88,14 @@ def test_a_line_for_each_series_and_a_point_for_each_reading(page):
     metrics = [reading(k) for k in range(1, N_READINGS + 1)]
     metrics[9]["knn"], metrics[19]["knn"] = 0.4, 0.5
     counts = lines_of(Reader(page(metrics=metrics)))
-    two = {"Accuracy": [20, 2], "Alignment and uniformity": [20, 20]}
+    two = {"Views matched, and kNN": [20, 2], "Alignment and uniformity": [20, 20]}
     assert counts == {title: two.get(title, [20]) for title in CHARTS}
 
 
 def test_the_ceiling_is_a_dashed_line(page):
     read = Reader(page())
     assert [x["class"] for x in read.all("line")].count("ceiling") == 1
-    assert "ceiling: log n = 4.16" in read.text
+    assert "at most log n = 4.16" in read.text
 
 
 def test_every_drawing_is_described_and_its_numbers_are_finite(page):
@@ -155,6 +155,31 @@ def test_an_unfinished_run_has_no_scores_yet(page):
     read = Reader(page(evaluation=None, finished=False))
     assert "No scores: the run is not finished." in read.text
     assert "evaluation.jsonl" not in read.text
+
+
+def test_scores_of_an_unfinished_run_are_those_of_a_checkpoint(page):
+    text = page(finished=False, evaluation=scores())
+    assert "from a checkpoint" in text and "its newest checkpoint was scored" in text
+    assert "final epoch" not in text and "The final epoch is scored" not in text
+
+
+@pytest.mark.parametrize("content", [b"", b"- a\n- b\n", b"words"])
+def test_a_file_of_settings_that_is_none_is_named(page, content):
+    assert "config.yaml is empty or not what a run writes." in page(config=content)
+
+
+def test_one_epoch_is_no_epochs(page):
+    config = DEFAULTS | {"method": "simclr", "epochs": 1, "batch_size": 64}
+    assert "simclr on shapes, 1 epoch, batches of 64" in page(config=config)
+
+
+def test_the_figures_on_top_are_no_single_batch(page):
+    metrics = [reading(k, effective_rank=10.0 + k % 2) for k in range(1, 21)]
+    text = page(metrics=metrics)
+    assert "<b>10.4</b><small>directions per batch</small>" in text  # 2 of 5 are 11
+    rank = {"name": "effective rank", "of": "z", "value": 12.9, "meaning": "So many."}
+    text = page(name="read", metrics=metrics, diagnostics={"readings": [rank]})
+    assert "<b>12.9</b><small>directions the projections use</small>" in text
 
 
 def test_half_a_line_of_metrics(page):
@@ -244,6 +269,44 @@ def test_settings_that_differ_are_marked(page):
     marked = re.findall(r'"row">([\w.]+)</th><td><span>[^<]*</span><mark>', text)
     assert marked == ["optim.lr", "seed"] or marked == ["seed", "optim.lr"]
     assert set(rows) == {"data", "epochs", "seed", "optim.lr"}
+
+
+USED = {"encoder": "tiny", "temperature": 0.5, "optim.lr": 0.004, "batch_size": 64}
+ENV = {
+    "used": USED,
+    "parameters": 656856,
+    "peak_rate": 0.0028284,
+    "images": {"n_train": 600},
+    "started": "2026-11-16 03:32",
+}
+
+
+def test_what_was_used_is_said_where_nothing_was_set(page):
+    config = DEFAULTS | {"encoder": "auto", "temperature": None, "n_views": 2}
+    read = Reader(page(config=config, env=ENV))
+    assert "tiny (auto)" in read.words and "0.5 (by default)" in read.words
+    assert "0.004 (by default)" in read.words and "656856" not in read.text
+
+
+def test_the_page_says_how_large_when_and_how_long(page):
+    metrics = [
+        reading(k, **{"time/images_per_second": 64.0} if k > 1 else {})
+        for k in range(1, 91)
+    ]
+    text = page(env=ENV, metrics=metrics)
+    assert (
+        "Encoder tiny, 656,856 parameters with the head, 600 images to train on, "
+        "temperature 0.5, learning rate up to 0.00283, started 2026-11-16 03:32, "
+        "1 min 30 s of training."
+    ) in text
+    assert "of training" not in page(name="old")  # an older run says what it knows
+
+
+@pytest.mark.parametrize("odd", ["words", 3, [1], {"a": {"b": 1}}])
+def test_an_environment_of_anything_is_read(page, odd):
+    env = dict.fromkeys([*ENV, "format", "command"], odd)
+    env["format"] = 1
+    assert "It learned" in page(env=env)
 
 
 def test_defaults_that_are_kept_or_not_known(page, made):
@@ -360,7 +423,7 @@ def few_labels(*values):
 
 def test_draws_on_the_page(page):
     read = Reader(page(evaluation=scores() + few_labels(0.5, 0.6, 0.7)))
-    assert "60.0 ± 10.0 %" in read.text and "3 draws" in read.text
+    assert "60.0 %" in read.text and "± 10.0, 3 draws" in read.text
     assert "60 labels (1 %)" in read.text
     assert "standard deviation over draws or seeds" in read.text
 

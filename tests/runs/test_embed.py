@@ -167,7 +167,7 @@ def test_mistakes_are_said_in_one_sentence(
             given.pop("run"), given.pop("data"), given.pop("file"), **given
         )
     assert (tmp_path / "there.npz").read_text() == "precious"
-    assert not (tmp_path / "out.npz").exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("out")]
 
 
 def test_too_many_broken_images_end_it_and_can_be_allowed(run, tmp_path, pixels):

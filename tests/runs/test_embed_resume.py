@@ -162,6 +162,22 @@ def test_a_job_of_another_encoder_or_other_data_is_refused(
     assert torch.equal(found.features, inv.embed(other_run, pixels).features)
 
 
+def test_a_job_that_has_done_nothing_yet_is_in_nobodys_way(
+    run, pixels, tmp_path, monkeypatch
+):
+    out = tmp_path / "out.npz"
+
+    def fail(*_, **__):
+        raise DataError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_embed, "encode_all", fail)
+        with pytest.raises(DataError, match="no memory"):
+            inv.write_embeddings(run, pixels, out)
+    assert inv.write_embeddings(run, pixels, out, limit=10).n == 10
+    assert not (tmp_path / "out.npz.part").exists()
+
+
 def test_a_changed_file_of_a_folder_is_noticed(interrupted, run, photos, tmp_path):
     interrupted(2, run, photos, tmp_path / "out.npz")
     path = photos / "cat/0.png"

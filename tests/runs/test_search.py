@@ -113,6 +113,8 @@ def test_more_than_there_are_gives_all(run, photos, query):
         ({"k": 0}, SettingError, "k is 1 or more: got 0"),
         ({"sheet": "a.pdf"}, SettingError, "The contact sheet is a .png file"),
         ({"sheet": "no/a.png"}, SettingError, "There is no folder 'no'"),
+        ({"sheet": "/proc/a.png"}, DataError, "No such file or directory. Choose"),
+        ({"batch_size": 0}, SettingError, "batch_size is 1 or more: got 0"),
         ({"data": "other.npz"}, DataError, "expected an array called 'images'"),
         ({"data": "other.csv"}, DataError, "is not a file of embeddings"),
     ],

@@ -1,11 +1,13 @@
 """A dry run says what would happen and writes nothing."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from invariance.errors import DataError, SettingError, TrainingError
-from invariance.training import Machine, Optim, train
+from invariance.folder import read_yaml
+from invariance.training import Ess, Machine, Optim, Train, train
 
 
 def test_it_prints_shapes_and_chance_and_writes_nothing(
@@ -59,7 +61,37 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         (
             {"options": {"prior": 0.1}},
             SettingError,
-            "Unknown setting of nt_xent 'prior'",
+            r"Unknown option 'prior'.*\n  temperature  0.5   above 0, or learned  Div",
+        ),
+        (
+            {"n_views": 3, "views": "multi_crop"},
+            SettingError,
+            "multi_crop makes 6 view",
+        ),
+        ({"n_views": 4, "views": "byol"}, SettingError, "byol makes 2 views, and n_vi"),
+        ({"method": "kcl", "temperature": 0.1}, SettingError, "option 'temperature'"),
+        ({"method": "kcl", "options": {"s": 1.0}}, SettingError, "s has no effect in"),
+        (
+            {"temperature": 0.1, "options": {"temperature": 0.2}},
+            SettingError,
+            "The temperature is given twice",
+        ),
+        ({"optim": Optim(momentum=0.5)}, SettingError, "optim.momentum is that of sgd"),
+        ({"ess": Ess(end=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
+        ({"ess": Ess(rate=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
+        ({"method": "kcl", "ess": Ess(target=0.3)}, SettingError, "KCL has none"),
+        ({"head": "linear", "width": None}, SettingError, "hidden is the width of lay"),
+        ({"head": "none", "hidden": None}, SettingError, "width is that of the proje"),
+        ({"pretrained": True, "start_from": "x"}, SettingError, "both say where the w"),
+        ({"storage": "resident", "workers": 1}, SettingError, "workers decode images"),
+        ({"data_root": "sets"}, SettingError, "data_root is where named sets"),
+        ({"json": True}, SettingError, "--json prints every reading and --quiet none"),
+        ({"views_drop": ("blur",)}, SettingError, "Unknown operation 'blur'"),
+        ({"views_strength": {"crop": 2.0}}, SettingError, "The strength of crop lies"),
+        (
+            {"views_drop": ("crop",), "views_strength": {"crop": 0.5}},
+            SettingError,
+            "crop is to be left out and to have a strength of 0.5",
         ),
         ({"temperature": -1.0}, SettingError, "temperature must be a positive"),
         ({"optim": Optim(lr=-1.0)}, SettingError, "optim.lr must be positive"),
@@ -85,3 +117,18 @@ def test_what_cannot_work_is_said(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(error, match=message):
         train(small(dry_run=True, **changes), data=pictures)
+
+
+def test_of_a_run_to_resume(small, pictures, stopped_after, tmp_path, capsys):
+    folder = stopped_after(3, small(), data=pictures)
+    before = sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
+    for asked in (Train(), read_yaml(Train, folder / "config.yaml")):
+        asked = replace(asked, resume=str(folder), dry_run=True, quiet=False)
+        found = train(asked, data=pictures)
+        said = capsys.readouterr().out
+        assert f"would resume {folder} after step 3 of 8: 5 are left" in said
+        assert "batch_size = 16  (default 128)" in said
+        assert (found.done, found.n_steps, found.n_batches) == (3, 8, 5)
+    assert before == sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
+    with pytest.raises(TrainingError, match="goes alone: another epochs was asked for"):
+        train(Train(resume=str(folder), dry_run=True, epochs=7), data=pictures)

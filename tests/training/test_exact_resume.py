@@ -5,6 +5,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from invariance.errors import TrainingError
 from invariance.training import Ess, Optim, Train, train
 
 RUNS = {
@@ -111,7 +112,7 @@ class Dropping(nn.Sequential):
 def test_dropout_goes_on_where_it_was(
     storage, small, pictures, stopped_after, readings, newest
 ):
-    settings = small(storage=storage, workers=0)
+    settings = small(storage=storage, workers=0 if storage == "streamed" else None)
     torch.manual_seed(1)
     weights = Dropping().state_dict()
 
@@ -149,8 +150,31 @@ def test_killed_before_the_first_checkpoint_starts_over(
     folder = stopped_after(3, settings, data=pictures)
     for path in (folder / "checkpoints").iterdir():
         path.unlink()
+    lines = (folder / "metrics.jsonl").read_text()
+    (folder / "metrics.jsonl").write_text(lines.partition("\n")[0] + "\n")
     train(Train(resume=str(folder), quiet=True), data=pictures)
     assert readings(folder) == readings(whole)
+
+
+def test_lost_checkpoints_are_said_and_cost_no_readings(
+    small, pictures, stopped_after, readings
+):
+    folder = stopped_after(3, small(), data=pictures)
+    for path in (folder / "checkpoints").iterdir():
+        path.unlink()
+    with pytest.raises(TrainingError, match="are gone, and it had come to step 3"):
+        train(Train(resume=str(folder), quiet=True), data=pictures)
+    assert len(readings(folder)) == 3
+
+
+def test_a_damaged_checkpoint_is_said_to_be_passed_over(
+    small, pictures, stopped_after, capsys
+):
+    folder = stopped_after(3, small(), data=pictures)
+    (folder / "checkpoints" / "step-00000003.pt").write_bytes(b"damaged")
+    train(Train(resume=str(folder), quiet=True), data=pictures)
+    said = capsys.readouterr().out
+    assert "step-00000003.pt is damaged: going on from step-00000001.pt." in said
 
 
 def test_killed_while_evaluating_evaluates_again(small, pictures, monkeypatch):

@@ -124,7 +124,8 @@ def test_arrays_pairs_and_data_sets(small, pictures):
     tensors = torch.from_numpy(images).permute(0, 3, 1, 2)
     kinds = [images, tensors, (images, labels), (tensors, torch.from_numpy(labels))]
     kinds.append(TensorDataset(tensors, torch.from_numpy(labels)))
-    runs = [inv.train(small(epochs=1), data=data) for data in kinds]
+    settings = small(epochs=1, hold_out="tenth")  # whether there are labels or not
+    runs = [inv.train(settings, data=data) for data in kinds]
     losses = [[m["loss"] for m in run.metrics] for run in runs]
     assert all(loss == losses[0] for loss in losses)
     assert {run.folder.name.partition("-")[0] for run in runs} == {"data"}
@@ -228,6 +229,9 @@ def test_resume_goes_alone(small, pictures, stopped_after):
     fewer = pictures[0][:60], pictures[1][:60]
     with pytest.raises(TrainingError, match=r"on \d+ images, and now there are \d+"):
         inv.train(inv.Train(resume=str(folder)), data=fewer)
+    others = 255 - pictures[0], pictures[1]  # as many, but others
+    with pytest.raises(TrainingError, match=r"on \d+ images, and these are others"):
+        inv.train(inv.Train(resume=str(folder)), data=others)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +244,7 @@ def test_resume_goes_alone(small, pictures, stopped_after):
 def test_a_checkpoint_that_is_none(
     change, message, small, pictures, stopped_after, newest
 ):
-    folder = stopped_after(2, small(), data=pictures)
+    folder = stopped_after(1, small(), data=pictures)
     (path,) = (folder / "checkpoints").iterdir()
     torch.save(change(newest(folder)), path)
     with pytest.raises(TrainingError, match=message):
@@ -250,7 +254,7 @@ def test_a_checkpoint_that_is_none(
 def test_a_checkpoint_from_before_counts_were_kept(
     small, pictures, stopped_after, newest
 ):
-    folder = stopped_after(2, small(), data=pictures)
+    folder = stopped_after(1, small(), data=pictures)
     (path,) = (folder / "checkpoints").iterdir()
     state = newest(folder)
     del state["samples"]
@@ -320,6 +324,8 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
     "images, message",
     [
         (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), "divide pixels by 255"),
+        (torch.full((2, 3, 16, 16), 200.0), r"in \[0, 1\]: got 200 to 200\. Divide"),
+        (torch.full((2, 3, 16, 16), -2.1), "leave out Normalize"),
         (torch.zeros(2, 16, 16, 3), r"shape \(n, 3, height, width\): got \(2, 16, 16"),
         (torch.zeros(3, 16, 16), "One image needs"),
         (np.zeros((2, 3, 16, 16), np.float32), "not ndarray: use torch.from_numpy"),
@@ -328,7 +334,7 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
 def test_images_that_are_none_for_an_encoder(images, message, our_errors):
     encoder = standardize(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
     with pytest.raises(ShapeError, match=message):
-        encoder(images)
+        encoder.eval()(images)
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest():

@@ -20,6 +20,8 @@ CHANGED = Train(
     temperature=1e-05,
     options={"weight_sigma": 0.5},
     head="mlp3",
+    views_drop=("blur", "gray"),
+    views_strength={"crop": 0.5},
     limit=12,
     optim=Optim(name="lars", lr=0.1, accumulate=4),
     ess=Ess(target=0.3, end=0.2),
@@ -32,6 +34,18 @@ def test_a_whole_number_among_options_stays_one(tmp_path):
     path.write_text(to_yaml(Train(options={"k": 1, "outer": 1.0, "size": 64})))
     kinds = {name: type(v) for name, v in read_yaml(Train, path).options.items()}
     assert kinds == {"k": int, "outer": float, "size": int}
+
+
+def test_options_are_numbers_words_and_truth_values(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("options: {kernel: log, symmetric: true, t: 1e-1, weight_sigma: }")
+    options = {"kernel": "log", "symmetric": True, "t": 0.1, "weight_sigma": None}
+    assert read_yaml(Train, path).options == options
+    path.write_text(to_yaml(Train(options=options)))
+    assert read_yaml(Train, path).options == options
+    flags = {"symmetric": "true", "learnable": "false", "size": "64"}
+    read = settings_from(Train, {"options": flags}).options
+    assert read == {"symmetric": True, "learnable": False, "size": 64}
 
 
 @pytest.mark.parametrize("settings", [Train(), CHANGED], ids=["defaults", "changed"])
@@ -94,9 +108,13 @@ MISTAKES = {
         {"options": [1]},
         "here.options must be names with values: got [1].",
     ),
-    "option in words": (
-        {"options": {"prior": "x"}},
-        "here.options.prior must be float: got 'x'.",
+    "list as an option": (
+        {"options": {"prior": [1]}},
+        "here.options.prior must be a number, a word, or true or false: got [1].",
+    ),
+    "word as a strength": (
+        {"views_strength": {"crop": "half"}},
+        "here.views_strength.crop must be float: got 'half'.",
     ),
 }
 

@@ -12,15 +12,21 @@ import invariance.views as views_package
 from invariance.errors import SettingError, ShapeError
 from invariance.views import (
     RECIPES,
+    ColorJitter,
     GaussianBlur,
+    GaussianNoise,
     Normalize,
+    RandomAffine,
     RandomHorizontalFlip,
     RandomResizedCrop,
     RandomSolarize,
+    Sometimes,
     ViewSet,
     byol,
     multi_crop,
+    name_operation,
     simclr,
+    weaken,
 )
 
 PIECE_BYTES = "invariance.views._view_set.PIECE_BYTES"  # no setting, but shrunk here
@@ -196,3 +202,80 @@ def test_a_gpu_makes_the_same_views_and_is_never_waited_for(recipe):
             torch.cuda.set_sync_debug_mode("default")
         for a, b in zip(here, views, strict=True):
             torch.testing.assert_close(b.cpu(), a, rtol=0, atol=1 / 255)
+
+
+# ---------------------------------------------------------------- weaker views
+
+
+@pytest.mark.parametrize("recipe", ["simclr", "byol", "weak", "shapes", "multi_crop"])
+def test_every_operation_of_a_recipe_can_be_weakened_and_left_out(recipe):
+    images = torch.rand(16, 3, 72, 72)
+    keys = {"samples": torch.arange(16), "seed": 0, "epoch": 0}
+    views = RECIPES[recipe](72)
+    plain = ViewSet(views)(images, **keys)
+    names = {name_operation(operation) for view in views for operation in view}
+    assert "crop" in names and "" not in names
+    for name in names:
+        for strength in (0, 0.25):
+            weaker = weaken(views, {name: strength})
+            left = {name_operation(operation) for view in weaker for operation in view}
+            assert (name in left) is (strength > 0)
+            out = ViewSet(weaker)(images, **keys)
+            assert [v.shape for v in out] == [v.shape for v in plain]
+            assert any(not torch.equal(a, b) for a, b in zip(out, plain, strict=True))
+    assert weaken(views, {}) == [list(view) for view in views]
+
+
+def test_a_weaker_operation_is_nearer_to_none():
+    views = [
+        [
+            RandomResizedCrop(16, scale=(0.2, 0.8), ratio=(0.25, 4.0)),
+            RandomHorizontalFlip(0.5),
+            Sometimes(0.8, ColorJitter(0.4, (0.6, 1.8), 0.0, hue=(-0.1, 0.3))),
+            RandomAffine(10, translate=(0.2, 0.4), scale=(0.5, 2.0), shear=(4, 8)),
+            GaussianNoise(0.2),
+            GaussianBlur((0.2, 2.0)),
+        ]
+    ]
+    names = ("crop", "flip", "color", "affine", "noise", "blur")
+    ((crop, flip, jitter, affine, noise, blur),) = weaken(
+        views, dict.fromkeys(names, 0.5)
+    )
+    assert crop.scale == (0.6, 0.9) and crop.ratio == (0.5, 2.0)
+    assert flip.p == 0.25 and jitter.p == 0.8
+    assert jitter.operation.brightness == 0.2
+    assert jitter.operation.contrast == pytest.approx((0.8, 1.4))
+    assert jitter.operation.hue == (-0.05, 0.15)
+    assert affine == RandomAffine(5, (0.1, 0.2), (0.75, 1.5), (2, 4))
+    assert (noise.sigma, blur.sigma) == (0.1, (0.1, 1.0))
+
+
+@pytest.mark.parametrize(
+    "strengths, message",
+    [
+        ({"blur": 0}, "Unknown operation 'blur'.* made of color, crop, flip, gray"),
+        ({"colour": 0}, "Did you mean 'color'"),
+        ({"crop": 1}, "The strength of crop lies between 0, which leaves it out, and"),
+        ({"crop": -0.1}, "got -0.1"),
+    ],
+)
+def test_what_cannot_be_weakened(strengths, message):
+    with pytest.raises(SettingError, match=message):
+        weaken(RECIPES["simclr"](32), strengths)
+
+
+@pytest.mark.parametrize(
+    "recipe, settings, message",
+    [
+        ("multi_crop", {"local_size": 32}, "small ones of fewer pixels than the 32"),
+        ("multi_crop", {"n_global": 0}, "at least one large crop"),
+        ("multi_crop", {"split": 0.01}, "from 0.05 to 1: got 0.01"),
+        ("multi_crop", {"channels": 4, "strength": 1.0}, "images with 4 channels"),
+        ("simclr", {"strength": 3.0}, "strength is that of the colors, from 0 to 2.5"),
+        ("simclr", {"blur": 2.0}, "blur is a probability"),
+        ("simclr", {"channels": 4, "strength": 1.0}, "images with 4 channels"),
+    ],
+)
+def test_what_a_recipe_cannot_be_told(recipe, settings, message):
+    with pytest.raises(SettingError, match=message):
+        RECIPES[recipe](32, **settings)

@@ -7,9 +7,9 @@ from ..training import Train
 def split_config_file(arguments: list[str]) -> tuple[list[str], Train]:
     """Take ``--config FILE`` out of the arguments and read it.
 
-    >>> rest, start = split_config_file(["train", "--epochs", "3"])
+    >>> rest, start = split_config_file(["--epochs", "3"])
     >>> rest, start.epochs
-    (['train', '--epochs', '3'], 20)
+    (['--epochs', '3'], 20)
     """
     rest: list[str] = []
     path = None

@@ -5,6 +5,7 @@ import os
 import shlex
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from tyro import conf
@@ -32,6 +33,11 @@ class Diagnose:
     def run(self) -> int:
         """Read, print, and say where the readings are."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
+        from ..folder import require_run
+        from ..progress import tell_loading
+
+        require_run(Path(self.folder).expanduser())
+        tell_loading(quiet=self.json)
         from ..runs import diagnose, keep_readings, render_diagnosis
 
         diagnosis = diagnose(

@@ -41,8 +41,12 @@ class Embed:
     def run(self) -> int:
         """Embed, then say where the file is and what came of it."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        from ..progress import tell_loading
+
+        tell_loading(quiet=self.quiet)
         from ..data import describe_unreadable
         from ..runs import write_embeddings
+        from ..words import count
 
         again = "the same command goes on where it stopped"
         try:
@@ -67,8 +71,8 @@ class Embed:
             print(line, file=sys.stderr)
         rate = done.n_new / max(done.seconds, 1e-9)
         print(
-            f"embeddings: {done.path}, {done.n:,} rows of {done.width} features "
-            f"({done.n_new:,} images in {done.seconds:.1f} s, {rate:,.0f}/s, "
+            f"embeddings: {done.path}, {count(done.n, 'row')} of {done.width} features "
+            f"({count(done.n_new, 'image')} in {done.seconds:.1f} s, {rate:,.0f}/s, "
             f"peak memory {peak_mebibytes():,.0f} MiB)"
         )
         words = ["invariance", "search", self.run_folder, str(done.path)]

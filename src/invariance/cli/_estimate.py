@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro import conf
 
+from ..words import count
 from ._estimate_figure import draw
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ class EstimateCommand:
         """Estimate, print the table, draw the figure."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from ..errors import DataError, SettingError
+        from ..progress import tell_loading
+
+        tell_loading(quiet=self.quiet or self.json)
         from ..estimators import ESTIMATORS, find_estimator
 
         names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators
@@ -94,7 +98,7 @@ class EstimateCommand:
         x, y, notes = self._read_variables()
         columns = [z.shape[1] if z.ndim > 1 else 1 for z in (x, y)]
         if not self.json:
-            widths = " and ".join(f"{n} column{'s' * (n != 1)}" for n in columns)
+            widths = " and ".join(count(n, "column") for n in columns)
             print(f"{self.x} and {self.y}: {len(x):,} rows, {widths}")
             for note in notes:
                 print(f"  {note}")
@@ -164,11 +168,12 @@ class EstimateCommand:
         none are an error.
         """
         from ..errors import DataError
-        from ..estimators import Training, estimate_mi, find_estimator
+        from ..estimators import Training, estimate_mi, find_estimator, heed_bounds
         from ..progress import Progress
 
         results: list[tuple[Estimate, float]] = []
         refused: dict[str, str] = {}
+        ran: list[str] = []
         given = self._get_settings()
         for name in names:
             start = time.perf_counter()
@@ -198,10 +203,15 @@ class EstimateCommand:
                 refused[name] = str(error)
                 continue
             results.append((estimate, round(time.perf_counter() - start, 3)))
+            ran.append(name)
             if estimate.exact:
                 break  # the other estimators would answer the same
         if not results:
             raise DataError(next(iter(refused.values())))
+        if "auto" in ran:
+            place = ran.index("auto")
+            estimate, seconds = results[place]
+            results[place] = heed_bounds(estimate, (e for e, _ in results)), seconds
         return results, refused
 
 

@@ -27,6 +27,9 @@ class Export:
 
     def run(self) -> int:
         """Export, then say how far the file is from the original and how to use it."""
+        from ..progress import tell_loading
+
+        tell_loading(quiet=self.quiet)
         from ..runs import export
 
         done = export(

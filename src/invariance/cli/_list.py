@@ -1,7 +1,7 @@
 """``invariance list``: what there is, by name."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,24 +16,36 @@ class List:
 
     what: Annotated[
         Literal[
-            "methods", "objectives", "encoders", "estimators", "data", "views", "runs"
+            "methods",
+            "objectives",
+            "encoders",
+            "estimators",
+            "data",
+            "views",
+            "presets",
+            "runs",
         ],
         conf.Positional,
     ] = "methods"
     """What to show."""
-    where: Annotated[str | None, conf.Positional, conf.arg(metavar="[EXPRESSION]")] = (
-        None
-    )
-    """Of the runs, only those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
+    where: Annotated[
+        str | None, conf.Positional, conf.arg(metavar="[NAME|EXPRESSION]")
+    ] = None
+    """Of methods and views, one by its name, with all that it can be told; of the runs,
+    those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
     out: str = "runs"
     """Folder of run folders."""
 
     def run(self) -> int:
         """Print one line per entry."""
+        if self.where is not None and self.what in DETAILS:
+            for line in DETAILS[self.what](self.where):
+                print(line)
+            return 0
         if self.where is not None and self.what != "runs":
             raise SettingError(
-                f"Only runs can be chosen by an expression: got {self.where!r} for "
-                f"{self.what}."
+                "Methods and views can be chosen by name, and runs by an expression: "
+                f"got {self.where!r} for {self.what}."
             )
         rows = list(entries(self))
         if self.what == "runs" and not rows:
@@ -83,6 +95,11 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
 
         for name, recipe in RECIPES.items():
             yield name, (recipe.__doc__ or "").strip().splitlines()[0]
+    elif command.what == "presets":
+        from ..evaluation import PRESETS
+
+        for name, preset in PRESETS.items():
+            yield name, f"{', '.join(preset.protocols)}: {preset.source}"
     else:
         from ..folder import overviews
         from ..training import complete_settings
@@ -90,3 +107,48 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         runs = overviews(command.out, command.where, complete=complete_settings)
         for run in runs:
             yield str(run.folder), run.line()
+
+
+def describe_method(name: str) -> Iterator[str]:
+    """A method's choices and options."""
+    from ..errors import choose
+    from ..methods import METHODS, list_options, options_of
+
+    method = choose(METHODS, name, "method")
+    yield f"{name}: {method.source}"
+    yield (
+        f"views: {method.n_views} x encoder: {method.encoder} x negatives: "
+        f"{method.negatives} x objective: {method.objective}"
+    )
+    options = options_of(method)
+    yield from ["", "--options (name, default, what it may be, meaning):"]
+    yield from list_options(options) or ["none"]
+    if "temperature" in options:
+        yield "The temperature may also be given by itself: --temperature 0.2"
+    yield "The views have options of their own: invariance list views simclr"
+
+
+def describe_views(name: str) -> Iterator[str]:
+    """What each view of a recipe is made of, and the recipe's options."""
+    from ..errors import choose
+    from ..methods import list_options, recipe_options
+    from ..views import RECIPES, name_operation
+
+    recipe = choose(RECIPES, name, "views")
+    yield f"{name}: {(recipe.__doc__ or '').strip().splitlines()[0]}"
+    for size in (32, 224):
+        views = [[name_operation(op) for op in view] for view in recipe(size)]
+        for words in dict.fromkeys(map(tuple, views)):
+            made_of = ", ".join(dict.fromkeys(filter(None, words))) or "nothing random"
+            same = sum(tuple(view) == words for view in views)
+            count = f"{same} view{'s' * (same != 1)}"
+            yield f"at {size} pixels, {count} by default: {made_of}"
+    yield "Leave operations out with --views.drop, weaken them with --views.strength."
+    yield from ["", "--options (name, default, what it may be, meaning):"]
+    yield from list_options(recipe_options(name)) or ["none"]
+
+
+DETAILS: dict[str, Callable[[str], Iterator[str]]] = {
+    "methods": describe_method,
+    "views": describe_views,
+}

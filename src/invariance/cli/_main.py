@@ -3,8 +3,13 @@
 Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and saved.
 """
 
+import dataclasses
+import functools
+import operator
 import os
 import sys
+import types
+import typing
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +18,8 @@ import tyro
 
 from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
-from ..training import Train
+from ..progress import tell_loading
+from ..training import Train, check_numbers, require_unfinished
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
@@ -35,24 +41,26 @@ COMMANDS: dict[str, Any] = {
     "search": Search,
     "estimate": EstimateCommand,
 }
-DESCRIPTION = (
-    "Contrastive representation learning that fits small machines. Start with "
-    "'invariance train', which learns the generated shapes in a minute or two, or with "
-    "'invariance train FOLDER' on images of your own; 'invariance report RUN' shows "
-    "what came of it. 'invariance --version' names this version."
-)
+DESCRIPTION = """Contrastive representation learning that fits small machines.
+  invariance train            learn the generated shapes, in a minute or two
+  invariance train FOLDER     learn images of your own
+  invariance report RUN       see what came of it
+  invariance COMMAND --help   all that a command can be told
+  invariance --version        which version this is
+"""
+FLAGS = tyro.constructors.ConstructorRegistry()
+UNSET = ("unset", "None")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    open_streams()
     try:
-        if given == ["--version"]:
+        if given in (["--version"], ["-V"], ["version"]):
             print(f"invariance {__version__}")
             return 0
-        given = check_command(given)
-        rest, start = split_config_file(given)
-        command = parse(rest, start)
+        command = parse(check_command(given))
         code = train(command) if isinstance(command, Train) else command.run()
         sys.stdout.flush()  # or a full disk would be met when nobody can tell any more
         return code
@@ -75,6 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
+def open_streams() -> None:
+    """Where an output was closed (``>&-``), let what is said there go nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, nowhere)
+
+
 def check_command(given: list[str]) -> list[str]:
     """The words with ``help`` as a flag; a command nobody knows is answered in words.
 
@@ -83,7 +99,7 @@ def check_command(given: list[str]) -> list[str]:
     """
     first, *rest = given
     if first == "help":
-        return [*rest, "--help"]
+        return [*check_command(rest[:1]), "--help"] if rest else ["--help"]
     if first in COMMANDS or first.startswith("-"):
         return given
     if Path(first).exists():
@@ -93,23 +109,65 @@ def check_command(given: list[str]) -> list[str]:
     raise SettingError(unknown("command", first, COMMANDS))
 
 
-def parse(arguments: list[str], start: Train) -> Any:
-    """The command and its settings; flags override what ``start`` holds."""
-    commands: Any = Annotated[Train, tyro.conf.subcommand("train", default=start)]
+def parse(arguments: list[str]) -> Any:
+    """The command and its settings; flags override what a file of settings says."""
+    name, *rest = arguments
+    how: dict[str, Any] = {"prog": f"invariance {name}", "registry": FLAGS}
+    if name == "train":
+        rest, start = split_config_file(rest)
+        return tyro.cli(Train, args=rest, default=start, **how)
+    if name in COMMANDS:
+        return tyro.cli(COMMANDS[name], args=rest, **how)
+    commands: Any = Annotated[Train, tyro.conf.subcommand("train", default=Train())]
     for name, command in COMMANDS.items():
         if name != "train":
             commands |= Annotated[command, tyro.conf.subcommand(name)]
-    return tyro.cli(
-        commands,
-        prog="invariance",
-        description=DESCRIPTION,
-        args=arguments,
-        config=(tyro.conf.OmitSubcommandPrefixes,),
+    how = {"prog": "invariance", "description": DESCRIPTION, "registry": FLAGS}
+    return tyro.cli(commands, args=arguments, **how)
+
+
+@FLAGS.primitive_rule
+def parse_optional(
+    kind: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    """``X | None`` is shown as X alone; the word "unset" gives None."""
+    options = typing.get_args(kind.type)
+    if kind.type_origin not in (typing.Union, types.UnionType):
+        return None
+    if type(None) not in options:
+        return None
+    rest: Any = functools.reduce(
+        operator.or_, (o for o in options if o is not type(None))
+    )
+    inner = tyro.constructors.ConstructorRegistry.get_primitive_spec(
+        tyro.constructors.PrimitiveTypeInfo.make(rest, kind.markers)
+    )
+    if isinstance(inner, tyro.constructors.UnsupportedTypeAnnotationError):
+        return None
+    spec = inner
+
+    def read(words: list[str]) -> Any:
+        return None if words[0] in UNSET else spec.instance_from_str(words)
+
+    def show(value: Any) -> list[str]:
+        return [UNSET[0]] if value is None else spec.str_from_instance(value)
+
+    return dataclasses.replace(
+        spec,
+        instance_from_str=read,
+        str_from_instance=show,
+        is_instance=lambda value: value is None or spec.is_instance(value),
+        choices=None if spec.choices is None else (*spec.choices, *UNSET),
     )
 
 
 def train(settings: Train) -> int:
-    """Train; torch is imported only now."""
+    """Train; torch is imported only when the settings have passed what needs none."""
+    if settings.resume:
+        require_unfinished(Path(settings.resume))
+    else:
+        check_numbers(settings, processes=1)
+    tell_loading(quiet=settings.quiet or settings.json)
     # Threads that spin while they wait slow each other down severalfold as soon as
     # anything else runs on the machine; asleep they cost next to nothing.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -48,6 +48,9 @@ class Search:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         import json
 
+        from ..progress import tell_loading
+
+        tell_loading(quiet=self.quiet or self.json)
         from ..runs import search
 
         result = search(

@@ -21,7 +21,15 @@ Labels, where there are any, are for evaluation only.
 """
 
 from ._decode import crop_square, open_image
-from ._load import DATA_SETS, data_exists, default_shape, load
+from ._load import (
+    DATA_SETS,
+    data_exists,
+    default_shape,
+    find_place,
+    fingerprint,
+    load,
+    same_images,
+)
 from ._one_pass import Batch, one_pass, row_names
 from ._resident import ResidentImages
 from ._shapes import CLASSES as SHAPE_CLASSES
@@ -31,6 +39,7 @@ from ._sources import (
     ImageSource,
     Items,
     Note,
+    Origin,
     check_unreadable,
     describe_unreadable,
     explain_unreadable,
@@ -46,6 +55,7 @@ __all__ = [
     "ImageSource",
     "Items",
     "Note",
+    "Origin",
     "ResidentImages",
     "StreamedImages",
     "check_unreadable",
@@ -54,10 +64,13 @@ __all__ = [
     "default_shape",
     "describe_unreadable",
     "explain_unreadable",
+    "find_place",
+    "fingerprint",
     "load",
     "one_pass",
     "open_image",
     "row_names",
+    "same_images",
     "shapes",
     "show_path",
 ]

@@ -8,20 +8,24 @@ integers when within 0..255; floats within 0..1 times 255, within 0..255 rounded
 An ``.npy`` file is mapped, not loaded, so it may be larger than the memory. An archive
 may name its arrays as Keras does (x_train, y_train, x_test, ...), as MedMNIST does
 (train_images, train_labels, ...), or simply images and labels.
+
+Labels are one per image, or, where an image may show several classes, a row of 0 and 1
+per image: these become ``tags``.
 """
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
-from ._sources import Items, Read, Request
-from ._subset import join, split_items
+from ._sources import Items, Origin, Read, Request
+from ._subset import join, split_items, spread
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "targets", "arr_1")
@@ -34,6 +38,7 @@ PART_KEYS = (
 )
 CHANNELS = (1, 3, 4)
 ROWS_AT_ONCE = 1024
+MARKED = 256  # rows that stand for all of an array
 MOST_CLASSES = 1_000_000
 AS_STORED = Request()
 
@@ -50,7 +55,7 @@ class Pixels(Items):
         size = request.image_size or min(one.shape[:2])
         channels = request.channels or (1 if one.shape[2] == 1 else 3)
         self.shape = (channels, size, size)
-        self.labels, self.class_names = number_labels(labels, len(self.images), name)
+        set_labels(self, labels, name)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -90,10 +95,27 @@ class Pixels(Items):
             self.images = np.memmap(*state["images"])
 
 
-def read_arrays(images: Any, labels: Any, name: str, request: Request) -> Read:
+def read_arrays(
+    images: Any, labels: Any, name: str, request: Request, parent: str = ""
+) -> Read:
     """One part of an array that has no parts of its own."""
     items = Pixels(images, labels, name, request)
-    return Read(name, split_items(items, request.split, name))
+    part, n_held_out = split_items(items, request, name)
+    origin = Origin(mark_pixels([items]), parent, n_held_out, own_test=False)
+    return Read(name, part, origin=origin)
+
+
+def mark_pixels(sets: list[Pixels]) -> str:
+    """A short mark of arrays by some of their rows, and one of all of their labels."""
+    pixels, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    for items in sets:
+        pixels.update(repr(items.images.shape).encode())
+        for i in spread(len(items), MARKED):
+            pixels.update(np.ascontiguousarray(items.images[i]).tobytes())
+        if items.labels is not None:
+            labels.update(items.labels.numpy().tobytes())
+    labeled = any(items.labels is not None for items in sets)
+    return pixels.hexdigest() + (f"+{labels.hexdigest()}" if labeled else "")
 
 
 def read_array_file(path: Path, request: Request) -> Read:
@@ -110,14 +132,17 @@ def read_array_file(path: Path, request: Request) -> Read:
             f"{str(path)!r} cannot be read as a numpy file ({why}): "
             "save plain numbers with numpy.save or numpy.savez."
         ) from error
+    parent = path.resolve().parent.name
     for keys in PART_KEYS:
         if all(images in archive for images, _ in keys.values()):
-            chosen = [keys[part] for part in keys if request.split in (part, "all")]
-            sets: list[Items] = [
-                Pixels(archive[x], archive.get(y), f"{x} of {name}", request)
-                for x, y in chosen
-            ]
-            return Read(name, join(sets))
+            sets = {
+                part: Pixels(archive[x], archive.get(y), f"{x} of {name}", request)
+                for part, (x, y) in keys.items()
+            }
+            chosen = [sets[part] for part in sets if request.split in (part, "all")]
+            mark = mark_pixels(list(sets.values()))
+            origin = Origin(mark, parent, n_held_out=len(sets["test"]))
+            return Read(name, join([*chosen]), origin=origin)
     image_key = next((k for k in IMAGE_KEYS if k in archive), None)
     if image_key is None:
         raise DataError(
@@ -125,7 +150,7 @@ def read_array_file(path: Path, request: Request) -> Read:
             "array called 'images' (and 'labels', if there are any)."
         )
     labels = next((archive[k] for k in LABEL_KEYS if k in archive), None)
-    return read_arrays(archive[image_key], labels, name, request)
+    return read_arrays(archive[image_key], labels, name, request, parent)
 
 
 def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:
@@ -173,6 +198,32 @@ def find_factor(array: np.ndarray, name: str) -> float:
     return 255.0 if kind.kind == "f" and high <= 1 else 1.0
 
 
+def set_labels(items: Items, labels: Any, name: str) -> None:
+    """Give items their labels, or their tags where there is a column per class."""
+    n = len(items)
+    given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+    if given.ndim == 2 and len(given) == n and given.shape[1] > 1:
+        items.tags = read_tags(given, name)
+        items.class_names = tuple(str(k) for k in range(given.shape[1]))
+    else:
+        items.labels, items.class_names = number_labels(labels, n, name)
+
+
+def read_tags(given: np.ndarray, name: str) -> Int8[Tensor, "n c"]:
+    """A 0 or 1 per image and class.
+
+    >>> read_tags(np.array([[True, False], [True, True]]), "pets")
+    tensor([[1, 0],
+            [1, 1]], dtype=torch.int8)
+    """
+    if given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all():
+        raise DataError(
+            f"{name} has labels of shape {given.shape}, a column per class, which hold "
+            "1 where the image shows the class and 0 where not: got other values."
+        )
+    return torch.from_numpy(given.astype(np.int8))
+
+
 def number_labels(
     labels: Any, n: int, name: str
 ) -> tuple[Int[Tensor, " n"] | None, tuple[str, ...]]:
@@ -187,7 +238,8 @@ def number_labels(
     if given.size != n or max(given.shape, default=0) != n:
         raise DataError(
             f"{name} has {n} images but labels of shape {given.shape}: "
-            "give one label for each image."
+            "give one label for each image, or a row of 0 and 1 with a column per "
+            "class."
         )
     given = given.reshape(n)
     if given.dtype.kind not in "biuf":

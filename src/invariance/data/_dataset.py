@@ -5,6 +5,7 @@ from 0 to 1. Labels come from ``targets`` or ``labels`` where the data set has t
 otherwise from the items as they are read, which needs resident storage.
 """
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from ..errors import DataError
-from ._arrays import Pixels, number_labels
+from ._arrays import Pixels, set_labels
 from ._decode import crop_square, to_pillow
-from ._sources import NO_LABEL, Items, Read, Request
-from ._subset import split_items
+from ._sources import NO_LABEL, Items, Origin, Read, Request
+from ._subset import split_items, spread
 
 IMAGE_KEYS = ("image", "img", "pixel_values")
 LABEL_KEYS = ("label", "labels", "target")
+MARKED = 4  # items that stand for all, where reading one twice gives the same
 
 
 class FromDataset(Items):
@@ -28,18 +30,24 @@ class FromDataset(Items):
 
     def __init__(self, dataset: Any, name: str, request: Request):
         self.dataset, self.n = dataset, len(dataset)
-        first = to_image(take_apart(dataset[0])[0])
+        image, label = take_apart(dataset[0])
+        first, self._labeled = to_image(image), label != NO_LABEL
         gray = first.mode in ("L", "1", "I", "I;16", "F")
         size = request.image_size or min(first.size)
         self.shape = (request.channels or (1 if gray else 3), size, size)
         stored = getattr(dataset, "targets", getattr(dataset, "labels", None))
         if stored is not None and len(stored) == self.n:
-            self.labels, self.class_names = number_labels(stored, self.n, name)
+            set_labels(self, stored, name)
         if names := getattr(dataset, "classes", None):
             self.class_names = tuple(str(name) for name in names)
 
     def __len__(self) -> int:
         return self.n
+
+    @property
+    def labeled(self) -> bool:
+        """Whether there are labels, in a list or with the first item."""
+        return self.labels is not None or self._labeled
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Item i and its label, if it comes with one."""
@@ -58,7 +66,22 @@ def read_dataset(dataset: Any, request: Request) -> Read:
     if not len(dataset):
         raise DataError(f"{name} is empty: give a data set with at least two images.")
     items = FromDataset(dataset, name, request)
-    return Read(name, split_items(items, request.split, name), threads=1)
+    part, n_held_out = split_items(items, request, name)
+    origin = Origin(mark_items(items, name), "", n_held_out, own_test=False)
+    return Read(name, part, threads=1, origin=origin)
+
+
+def mark_items(items: FromDataset, name: str) -> str:
+    """A short mark: kind, number, a few images unless they are drawn anew each time."""
+    images, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    images.update(f"{name} {len(items)}".encode())
+    read = items.read_many([0, *spread(len(items), MARKED)])[0]
+    if read[0].equal(read[1]):
+        images.update(read.numpy().tobytes())
+    if items.labels is None:
+        return images.hexdigest()
+    labels.update(items.labels.numpy().tobytes())
+    return f"{images.hexdigest()}+{labels.hexdigest()}"
 
 
 def take_apart(item: Any) -> tuple[Any, int]:

@@ -1,14 +1,17 @@
 """A folder of images, nested as people have them.
 
 * ``train/`` beside ``test/`` (or ``val/``, ``valid/``, ``validation/``): those are the
-  splits. Otherwise a tenth is held out by the hash of the path.
+  splits. Otherwise a tenth is held out by the hash of the path if there are labels.
 * A folder that holds nothing but one folder stands for that one.
 * Two or more subfolders with images and no image beside them are classes, each with
   all that lies below it; anything else is unlabeled. Class numbers are those of the
   whole folder, whatever the split.
+* The same names and sizes are the same data, wherever the folder lies.
 """
 
+import hashlib
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +25,15 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, open_image, shorter_side
-from ._sources import Items, Note, Read, Request, check_unreadable, explain_unreadable
+from ._sources import (
+    Items,
+    Note,
+    Origin,
+    Read,
+    Request,
+    check_unreadable,
+    explain_unreadable,
+)
 from ._subset import split_names
 
 TEST_NAMES = ("test", "val", "valid", "validation")
@@ -66,6 +77,7 @@ class Walk:
     """What lies below a folder: image files, endings of other files, broken files."""
 
     files: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     unreadable: dict[str, str] = field(default_factory=dict)
 
@@ -97,16 +109,37 @@ def read_folder(root: Path, request: Request) -> Read:
     if parts:
         wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[request.split]
         keep = [f for f in walk.files if below(f, base) in wanted]
+        n_held_out = sum(below(f, base) == parts[1] for f in walk.files)
         if n_beside := sum(below(f, base) not in parts for f in walk.files):
             text = f"{n_beside} images outside {' and '.join(parts)} left out."
             notes.append(Note("left out", text))
     else:
-        rows = split_names(walk.files, request.split, f"The folder {str(root)!r}")
+        what = f"The folder {str(root)!r}"
+        rows, n_held_out = split_names(
+            walk.files, request, what, labeled=bool(class_names)
+        )
         keep = [walk.files[i] for i in rows]
     labels = [label_of[f] for f in keep] if class_names else None
     shape = (request.channels or 3, size, size)
     files = Files(root, keep, labels, class_names, shape)
-    return Read(root.resolve().name, files, walk.unreadable, tuple(notes))
+    place = root.resolve()
+    origin = Origin(
+        mark_files(walk.sizes, base), place.parent.name, n_held_out, bool(parts)
+    )
+    return Read(place.name, files, walk.unreadable, tuple(notes), origin=origin)
+
+
+def mark_files(sizes: dict[str, int], base: str) -> str:
+    """A short mark of names below a base and sizes; any spelling of an accent will do.
+
+    >>> mark_files({"a.png": 9}, "") == mark_files({"box/a.png": 9}, "box/")
+    True
+    """
+    mark = hashlib.blake2b(digest_size=8)
+    for path, size in sizes.items():
+        name = unicodedata.normalize("NFC", path[len(base) :])
+        mark.update(os.fsencode(name) + f" {size}\n".encode())
+    return mark.hexdigest()
 
 
 def walk_folder(root: Path) -> Walk:
@@ -137,10 +170,11 @@ def walk_folder(root: Path) -> Walk:
             walk.others[suffix] += 1
         elif not entry.is_file():
             walk.unreadable[path] = "a link to nothing"
-        elif not entry.stat().st_size:
+        elif not (size := entry.stat().st_size):
             walk.unreadable[path] = "an empty file"
         else:
             walk.files.append(path)
+            walk.sizes[path] = size
     walk.files.sort()
     return walk
 

@@ -1,5 +1,6 @@
 """``load``: one function for every kind of data."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from ..errors import DataError, SettingError, near_path, unknown
 from ._arrays import read_array_file, read_arrays
@@ -17,7 +19,7 @@ from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
 from ._sources import ImageSource, Read, Request
 from ._streamed import StreamedImages
-from ._subset import Subset, check_split, spread
+from ._subset import Subset, Unlabeled, check_split, spread
 from ._torchvision import SETS, read_torchvision
 
 DATA_SETS: dict[str, Callable[[Request], Read]] = {
@@ -40,6 +42,8 @@ def load(
     seed: int = 0,
     device: torch.device | str = "cpu",
     max_bad_fraction: float = 0.2,
+    labels: bool = True,
+    hold_out: str = "auto",
 ) -> ImageSource:
     """Images by a name in ``DATA_SETS``, a path, or an object.
 
@@ -53,8 +57,8 @@ def load(
         data: a name ("shapes", "cifar10", ...; "./shapes" is a folder of that name), a
             path of a folder, .npy or .npz file, an array or tensor of images, a pair
             (images, labels), or a torch Dataset.
-        split: "train", "test" or "all". Data without a test part of their own hold out
-            a tenth by the hash of each image's path or number.
+        split: "train", "test" or "all". See ``hold_out`` for data without a test part
+            of their own.
         image_size: side of the square images handed out. None keeps the size of sets
             that have one, and takes the median shorter side of a folder (32 to 128).
         channels: 1 or 3. None: 3 for folders, otherwise as the data are.
@@ -68,8 +72,12 @@ def load(
         seed: of generated data.
         device: where resident images are kept.
         max_bad_fraction: more unreadable images than this share are an error.
+        labels: use the labels that the data come with.
+        hold_out: what data without a test part of their own keep from training: a
+            "tenth", by the hash of each image's path or number, "nothing", or "auto",
+            a tenth where there are labels to score by.
     """
-    check_split(split)
+    check_split(split, hold_out)
     if channels not in (None, 1, 3):
         raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
     for what, value, least in (
@@ -79,9 +87,19 @@ def load(
     ):
         if value is not None and value < least:
             raise SettingError(f"{what} is {least} or more: got {value}.")
-    request = Request(split, image_size, channels, n, data_root, seed, max_bad_fraction)
+    request = Request(
+        split=split,
+        image_size=image_size,
+        channels=channels,
+        n=n,
+        data_root=data_root,
+        seed=seed,
+        max_bad_fraction=max_bad_fraction,
+        labels=labels,
+        hold_out=hold_out,
+    )
     parts = read(data, request)
-    items = parts.items
+    items = parts.items if labels else Unlabeled(parts.items)
     if n is not None and n < len(items):
         items = Subset(items, spread(len(items), n))
     if not len(items):
@@ -94,15 +112,21 @@ def load(
         "max_bad_fraction": max_bad_fraction,
         "notes": (*parts.notes, note),
     }
+    source: ImageSource
     if resident:
-        return read_all(items, device=device, threads=parts.threads, **about)
-    return StreamedImages(items, workers=workers, **about)
+        source = read_all(items, device=device, threads=parts.threads, **about)
+    else:
+        source = StreamedImages(items, workers=workers, **about)
+    source.origin = parts.origin
+    return source
 
 
 def read(data: Any, request: Request) -> Read:
     """Find out what kind of data this is, and read it."""
     if isinstance(data, str) and (name := OLD_NAMES.get(data, data)) in DATA_SETS:
-        return DATA_SETS[name](request)
+        parts = DATA_SETS[name](request)
+        origin = dataclasses.replace(parts.origin, fingerprint=name)
+        return dataclasses.replace(parts, origin=origin)
     if isinstance(data, (str, Path)):
         path = find_path(data)
         return (read_folder if path.is_dir() else read_array_file)(path, request)
@@ -110,6 +134,11 @@ def read(data: Any, request: Request) -> Read:
     images, labels = data if pair else (data, None)
     if isinstance(images, (Tensor, np.ndarray)):
         return read_arrays(images, labels, "the array", request)
+    if isinstance(data, DataLoader):
+        raise DataError(
+            "data is a DataLoader, and training makes batches of its own: give the "
+            "data set inside it, data=loader.dataset."
+        )
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
         return read_dataset(data, request)
     raise DataError(
@@ -126,6 +155,38 @@ def data_exists(data: str | Path) -> bool:
     """
     named = isinstance(data, str) and OLD_NAMES.get(data, data) in DATA_SETS
     return named or Path(data).expanduser().exists()
+
+
+def find_place(data: Any) -> str | None:
+    """Where a folder or file of data is, from wherever one asks; None for other data.
+
+    >>> find_place("shapes"), find_place("no such folder")
+    (None, None)
+    """
+    if not isinstance(data, str | Path) or str(data) in {*DATA_SETS, *OLD_NAMES}:
+        return None
+    path = Path(data).expanduser()
+    return str(path.resolve()) if path.exists() else None
+
+
+def fingerprint(data: Any, *, data_root: str | Path | None = None) -> str:
+    """What tells data apart, the same wherever they lie; their images are not read.
+
+    >>> fingerprint("shapes")
+    'shapes'
+    """
+    request = Request("all", n=1, data_root=data_root, max_bad_fraction=1.0)
+    with torch.random.fork_rng(devices=[]):  # reading a data set may draw
+        return read(data, request).origin.fingerprint
+
+
+def same_images(one: str, other: str) -> bool:
+    """Whether two fingerprints are of the same images, whatever their labels.
+
+    >>> same_images("83ba+11", "83ba"), same_images("83ba", "92cc"), same_images("", "")
+    (True, False, False)
+    """
+    return bool(one) and one.partition("+")[0] == other.partition("+")[0]
 
 
 def default_shape(

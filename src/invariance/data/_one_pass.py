@@ -8,14 +8,12 @@ holds the images that could be read, their numbers, and why the others could not
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ._sources import Items
-from ._subset import Subset
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +73,4 @@ class Spans(Dataset):
 
 def row_names(items: Items) -> Sequence[str]:
     """What to call each image: its path, or its number in the data it came from."""
-    if items.paths is not None:
-        return items.paths
-    rows = np.arange(len(items))
-    while isinstance(items, Subset):
-        rows, items = np.array(items.rows)[rows], items.items
-    return [str(i) for i in rows.tolist()]
+    return items.paths or [items.name(i) for i in range(len(items))]

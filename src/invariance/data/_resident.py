@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import final
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
 from ..errors import DataError, SettingError, unknown
@@ -22,6 +22,7 @@ from ._sources import (
     Items,
     Note,
     check_unreadable,
+    name_image,
     note_unreadable,
 )
 
@@ -45,19 +46,20 @@ class ResidentImages(ImageSource):
         images: UInt8[Tensor, "n c h w"],
         labels: Int[Tensor, " labeled"] | None = None,
         *,
+        tags: Int8[Tensor, "tagged classes"] | None = None,
         name: str = "images",
         class_names: tuple[str, ...] = (),
         paths: tuple[str, ...] | None = None,
         unreadable: dict[str, str] | None = None,
         notes: tuple[Note, ...] = (),
     ):
-        for what, rows in (("labels", labels), ("paths", paths)):
+        for what, rows in (("labels", labels), ("tags", tags), ("paths", paths)):
             if rows is not None and len(rows) != len(images):
                 raise DataError(
                     f"{name} has {len(images)} images but {len(rows)} {what}: "
                     f"give one of the {what} for each image."
                 )
-        self.images, self.labels = images, labels
+        self.images, self.labels, self.tags = images, labels, tags
         self.name, self.class_names, self.paths = name, class_names, paths
         c, h, w = images.shape[1:]
         self.shape = (c, h, w)
@@ -108,8 +110,7 @@ def read_all(
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(place, range(0, n, AT_ONCE)))
 
-    names = items.paths or tuple(f"image {i}" for i in range(n))
-    broken = {names[i]: bad[i] for i in sorted(bad)}
+    broken = {name_image(items, i): bad[i] for i in sorted(bad)}
     check_unreadable(name, broken, n, max_bad_fraction)
     good = torch.tensor([i for i in range(n) if i not in bad], dtype=torch.long)
     labels = items.labels
@@ -118,6 +119,7 @@ def read_all(
     return ResidentImages(
         (images[good] if bad else images).to(device),
         labels if labels is None else labels[good],
+        tags=items.tags if items.tags is None else items.tags[good],
         name=name,
         class_names=items.class_names,
         paths=items.paths and tuple(items.paths[i] for i in good.tolist()),

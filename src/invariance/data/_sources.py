@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Int8, UInt8
 from PIL import UnidentifiedImageError
 from torch import Tensor
 
@@ -31,6 +31,7 @@ class Items(ABC):
 
     shape: tuple[int, int, int]
     labels: Int[Tensor, " n"] | None = None
+    tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...] = ()
     paths: tuple[str, ...] | None = None
 
@@ -56,6 +57,15 @@ class Items(ABC):
                 unreadable[i] = explain_unreadable(error)
         return images, labels, unreadable
 
+    @property
+    def labeled(self) -> bool:
+        """Whether the images have labels, known now or when they are read."""
+        return self.labels is not None
+
+    def name(self, i: int) -> str:
+        """What image i is called: its path, or its number in the data it came from."""
+        return str(i) if self.paths is None else self.paths[i]
+
     def label(self, i: int) -> int:
         """The label of image i, or NO_LABEL."""
         return NO_LABEL if self.labels is None else int(self.labels[i])
@@ -78,6 +88,22 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Which data some images are a part of."""
+
+    fingerprint: str = ""
+    """The same for the same data wherever they lie, a plus sign before what depends on
+    the labels alone; empty where nobody knows."""
+    parent: str = ""
+    """What the folder around them is called."""
+    n_held_out: int | None = None
+    """Images left out of the training part to score on; None where the data have a test
+    part of their own that nobody has counted."""
+    own_test: bool = True
+    """Whether the data come with a test part."""
+
+
+@dataclass(frozen=True)
 class Request:
     """What ``load`` is asked for, for the reader of each kind of data."""
 
@@ -88,6 +114,8 @@ class Request:
     data_root: str | Path | None = None
     seed: int = 0
     max_bad_fraction: float = 0.2
+    labels: bool = True
+    hold_out: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -99,6 +127,7 @@ class Read:
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     threads: int = 8  # that may read at once; other people's code gets one
+    origin: Origin = Origin()
 
 
 class ImageSource(ABC):
@@ -108,17 +137,28 @@ class ImageSource(ABC):
         name: what the data are called in logs.
         shape: channels, height and width of every image handed out.
         labels: one class number per image, or None; for evaluation only.
-        class_names: what the numbers mean; empty when there are no labels.
+        tags: where an image may show several classes: 1 where it shows the class, 0
+            where not, -1 where that is not known. There are no ``labels`` then.
+        class_names: what the numbers, or the columns of ``tags``, mean; empty when
+            there are neither.
         paths: each image's file, relative to the folder read, or None.
         unreadable: the files (or numbers) left out or replaced, with the reason.
+        origin: which data the images are a part of.
     """
 
     name: str
+    origin: Origin = Origin()
     shape: tuple[int, int, int]
     labels: Int[Tensor, " n"] | None
+    tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...]
     paths: tuple[str, ...] | None
     unreadable: dict[str, str]
+
+    @property
+    def targets(self) -> Int[Tensor, "n *c"] | Int8[Tensor, "n c"] | None:
+        """What scores compare with: labels or tags; None where there are neither."""
+        return self.labels if self.tags is None else self.tags
 
     @property
     @abstractmethod
@@ -150,6 +190,11 @@ def explain_unreadable(error: BaseException) -> str:
     text = error.strerror if isinstance(error, OSError) else None
     text = " ".join(str(text or error).split()) or type(error).__name__
     return text if len(text) <= 120 else text[:117] + "..."
+
+
+def name_image(items: Items, i: int) -> str:
+    """Image i as a person can find it: its path, or its number in the whole data."""
+    return items.name(i) if items.paths else f"image {items.name(i)}"
 
 
 def show_path(path: str) -> str:

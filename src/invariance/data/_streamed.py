@@ -24,6 +24,7 @@ from ._sources import (
     Note,
     check_unreadable,
     explain_unreadable,
+    name_image,
     note_unreadable,
     show_path,
 )
@@ -50,7 +51,7 @@ class StreamedImages(ImageSource):
     ):
         self.items, self.name, self.shape = items, name, items.shape
         self.labels, self.class_names = items.labels, items.class_names
-        self.paths = items.paths
+        self.tags, self.paths = items.tags, items.paths
         self.workers = min(8, usable_cores()) if workers is None else workers
         self.max_bad_fraction = max_bad_fraction
         self.unreadable = dict(unreadable or {})
@@ -104,7 +105,7 @@ class StreamedImages(ImageSource):
     def _count(self, index: list[int], bad: dict[int, str]) -> None:
         self._seen[[*index, *bad]] = True
         for i, why in bad.items():
-            path = self.paths[i] if self.paths else f"image {i}"
+            path = name_image(self.items, i)
             if path not in self._replaced:
                 shown = show_path(path)
                 log.warning("%s: %s cannot be read (%s)", self.name, shown, why)
@@ -131,8 +132,9 @@ class Fetch(Dataset):
             image = self.read(i, bad)
             if image is None:
                 failure = (
-                    f"image {i} and the {len(bad) - 1} tried in its place cannot be "
-                    f"read ({bad[i]}): check the disk and the files."
+                    f"{show_path(name_image(self.items, i))} and the {len(bad) - 1} "
+                    f"tried in its place cannot be read ({bad[i]}): check the disk and "
+                    "the files."
                 )
                 return images, bad, failure
             images[k] = image

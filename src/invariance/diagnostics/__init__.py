@@ -13,7 +13,7 @@ value with a sentence): no gradient, at least float32, memory linear in the rows
 | ``tolerance(z, labels)`` | do classes stay together? | above 0, below 1 |
 | ``contrastive_accuracy(u, v)`` | does an anchor find its partner? | above 1/n, below 1 |
 | ``effective_sample_size(u, v)`` | how many negatives count? | 0.15 to 0.4 |
-| ``mutual_information_bound(u, v)`` | what do the views share? | below its ceiling |
+| ``mutual_information_bound(u, v)`` | what do the views share? | below what it can reach |
 | ``information_by_pool(u, v)`` | what does a batch not see of it? | little |
 | ``dimensions(z)`` | do rows lie on a few directions? | a good part of the width |
 | ``gradient_signal_to_noise(u, v, f)`` | do batches agree which way to go? | above 0.1 |
@@ -21,7 +21,8 @@ value with a sentence): no gradient, at least float32, memory linear in the rows
 
 ``diagnosis(h, z)`` takes most of them at once, as ``Reading``s with a sentence each.
 What counts as collapsed or saturated is decided by ``is_collapsed`` and
-``is_saturated``, here and everywhere else.
+``is_saturated``, here and everywhere else; ``reachable_information`` is the most that a
+temperature lets the information bound show.
 """  # noqa: E501
 
 from ..checked_rows import (
@@ -33,7 +34,12 @@ from ..checked_rows import (
     unit_rows,
 )
 from ..readings import Diagnosis, Reading, html_table
-from ..thresholds import is_collapsed, is_saturated, uses_few_directions
+from ..thresholds import (
+    is_collapsed,
+    is_saturated,
+    reachable_information,
+    uses_few_directions,
+)
 from ._diagnosis import diagnosis
 from ._probes import gradient_signal_to_noise, linear_r2
 from ._spectrum import (
@@ -90,6 +96,7 @@ __all__ = [
     "linear_r2",
     "mutual_information_bound",
     "pair_statistics",
+    "reachable_information",
     "score_chunks",
     "sharpest_temperature",
     "similarity_histograms",

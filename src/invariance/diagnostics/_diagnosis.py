@@ -36,6 +36,7 @@ def diagnosis(
     *,
     labels: Integer[Tensor, " n"] | None = None,
     temperature: float | int = 0.1,
+    held_out: bool = True,
 ) -> Diagnosis:
     """What the embeddings of two views of n samples say about their encoder.
 
@@ -44,6 +45,8 @@ def diagnosis(
         z: Projections of both views; None if there is no head to make them.
         labels: Classes, if there are any.
         temperature: Of the softmax that ESS and information are read with.
+        held_out: Whether the encoder was fitted to other samples; only then is the
+            information certified.
 
     >>> import torch
     >>> rows = torch.randn(100, 16, generator=torch.Generator().manual_seed(0))
@@ -55,7 +58,7 @@ def diagnosis(
     for of, (u, v) in kinds.items():
         readings += _read_spread(of, u, v, labels)
     of, (u, v) = next(reversed(kinds.items()))
-    readings += _read_contrast(of, u, v, temperature)
+    readings += _read_contrast(of, u, v, temperature, held_out)
     spectra = {of: singular_spectrum(u) for of, (u, _) in kinds.items()}
     return Diagnosis(
         tuple(readings),
@@ -114,7 +117,7 @@ def _read_spread(
 
 
 def _read_contrast(
-    of: str, u: Tensor, v: Tensor, temperature: float | int
+    of: str, u: Tensor, v: Tensor, temperature: float | int, held_out: bool
 ) -> Iterator[Reading]:
     """What a contrast of these rows would see."""
     n = len(u)
@@ -136,9 +139,16 @@ def _read_contrast(
         f"weight: {word}."
     )
     yield Reading("effective sample size", of, value, meaning, ceiling=1.0)
-    bound = mutual_information_bound(u, v, temperature=temperature)
-    name = "mutual information"
-    yield Reading(name, of, bound.nats, bound.sentence, "nats", ceiling=bound.ceiling)
+    bound = mutual_information_bound(u, v, temperature=temperature, held_out=held_out)
+    yield Reading(
+        "mutual information",
+        of,
+        bound.nats,
+        bound.sentence,
+        unit="nats",
+        ceiling=bound.ceiling,
+        reachable=bound.reachable,
+    )
 
 
 def _percent(share: float, digits: int = 0) -> str:

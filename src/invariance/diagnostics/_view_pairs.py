@@ -5,7 +5,6 @@ scores are computed a few rows at a time, so memory is linear in the rows.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,12 +14,22 @@ from torch.nn.functional import softplus
 
 from ..checked_rows import above_zero, as_pair, score_chunks, unit_pair
 from ..errors import SettingError, choose
-from ..partition import log_partition, log_partitions
-from ..thresholds import is_saturated
+from ..partition import (
+    effective_share,
+    log_partition,
+    log_partitions,
+    shares_in_batch,
+)
+from ..thresholds import (
+    is_saturated,
+    is_temperature_bound,
+    reachable_information,
+)
 
 NEGATIVES = {
     "cross": "the n - 1 other samples in the other view",
     "all": "the n - 1 other samples in both views",
+    "within": "the n - 1 other samples in the anchor's own view",
 }
 POOL_FACTOR = 100
 TEMPERATURES = (0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
@@ -105,9 +114,9 @@ def effective_sample_size(
     $$\mathrm{ESS}_i = \frac{1}{m\sum_j w_{ij}^2},\quad
       w_{ij} = \operatorname{softmax}_{j}(s_{ij}),\quad s_{ij} = z_i\cdot c_j/\tau$$
 
-    over the m negatives c of anchor i; in log-partitions P over them,
-    $\log \mathrm{ESS}_i = 2P(1/\tau)_i - P(2/\tau)_i - \log m$. The value is the mean
-    over the anchors, which are the rows of both views.
+    over the m negatives c of anchor i. The value is the mean over the anchors, which
+    are the rows of both views. What an objective's own negatives read is the mean of
+    its ``shares``.
 
     Between 1/m (one negative takes all the weight) and 1 (all weigh the same). It falls
     with the temperature; 0.15 to 0.4 is a good range to train at.
@@ -116,8 +125,8 @@ def effective_sample_size(
         u: One view.
         v: The other view.
         temperature: Of the softmax over the negatives.
-        negatives: "cross", the n - 1 other samples in the other view, or "all", these
-            and the n - 1 other samples in the anchor's own view.
+        negatives: "cross", the n - 1 other samples in the other view, "within", those
+            in the anchor's own view, or "all", both.
 
     >>> import torch
     >>> round(effective_sample_size(torch.eye(5), torch.eye(5), temperature=0.1), 4)
@@ -126,14 +135,8 @@ def effective_sample_size(
     scale = 1 / above_zero(temperature, "temperature")
     choose(NEGATIVES, negatives, "choice of negatives")
     u, v = unit_pair(u, v, at_least=2)
-    ids = torch.arange(len(u), device=u.device)
-    if negatives == "cross":
-        m, sides = len(u) - 1, [(u, v, ids), (v, u, ids)]
-    else:
-        both = torch.cat([u, v])
-        m, sides = 2 * len(u) - 2, [(both, both, ids.repeat(2))]
-    logs = [_log_partitions(x, y, i, scale, "auto") for x, y, i in sides]
-    return _mean_share(logs, m)
+    shares = shares_in_batch(torch.stack([u, v]), scale=scale, negatives=negatives)
+    return shares.mean().item()
 
 
 def _log_partitions(
@@ -150,12 +153,6 @@ def _log_partitions(
     )
 
 
-def _mean_share(logs: Sequence[Float[Tensor, "2 n"]], m: int) -> float:
-    """The mean effective share of m negatives, from what ``_log_partitions`` gave."""
-    shares = [torch.exp(2 * single - double - math.log(m)) for single, double in logs]
-    return torch.cat(shares).clamp(1 / m, 1).mean().item()  # against rounding
-
-
 @dataclass(frozen=True)
 class InformationBound:
     """A lower bound of the mutual information of two views."""
@@ -164,8 +161,10 @@ class InformationBound:
     """The bound; below 0 it certifies nothing."""
     ceiling: float
     """The most this number of rows can show: log n."""
+    reachable: float
+    """The most that cosines of so many rows can show at this temperature."""
     saturated: bool
-    """So near the ceiling that the information may be far larger (``is_saturated``)."""
+    """So near that limit that the information may be far larger (``is_saturated``)."""
     sentence: str
     """The reading in words."""
 
@@ -174,7 +173,11 @@ class InformationBound:
 
 
 def mutual_information_bound(
-    u: Float[Tensor, "n d"], v: Float[Tensor, "n d"], *, temperature: float | int
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n d"],
+    *,
+    temperature: float | int,
+    held_out: bool = True,
 ) -> InformationBound:
     r"""The information two views certifiably share, in nats.
 
@@ -186,12 +189,22 @@ def mutual_information_bound(
     the other view: a lower bound in expectation, for any encoder and temperature, when
     rows are independent samples that the encoder was not fitted to (held-out data).
     Values that drop the positive, or add negatives from the anchor's own view, are no
-    such bound. It never exceeds log n; with cosines it also stays below about 2/tau.
+    such bound. It never exceeds log n, nor what a temperature allows, which is less:
+    ``reachable_information``.
+
+    Args:
+        u: One view.
+        v: The other view.
+        temperature: What the cosines are divided by.
+        held_out: Whether the encoder was fitted to other samples. If not, nothing is
+            certified, and the sentence says so.
 
     >>> import torch
     >>> z = torch.eye(8).repeat(4, 1)            # every row four times
     >>> print(mutual_information_bound(z, z, temperature=0.1))
     The views share at least 2.08 nats (of at most log 32 = 3.47).
+    >>> round(mutual_information_bound(z, z, temperature=0.5).reachable, 2)
+    1.87
     """
     temperature = above_zero(temperature, "temperature")
     u, v = unit_pair(u, v, at_least=2)
@@ -199,26 +212,47 @@ def mutual_information_bound(
     ids = torch.arange(n, device=u.device)
     positive = scale * (u * v).sum(1)
     others = log_partition(u, v, scale=scale, row_ids=ids, column_ids=ids)
-    return _bound(softplus(others - positive).mean().item(), n)
+    loss = softplus(others - positive).mean().item()
+    return _bound(loss, n, temperature, held_out=held_out)
 
 
-def _bound(info_nce: float, n: int) -> InformationBound:
-    ceiling, limit = math.log(n), f"log {n} = {math.log(n):.2f}"
+def _bound(
+    info_nce: float, n: int, temperature: float | None, *, held_out: bool = True
+) -> InformationBound:
+    """What a loss of n candidates says; no temperature where scores are no cosines."""
+    ceiling = reachable = math.log(n)
+    if temperature is not None:
+        reachable = reachable_information(n, temperature)
     nats = ceiling - info_nce
-    saturated = is_saturated(nats, ceiling)
-    if saturated:
-        sentence = (
-            f"The views share at least {nats:.2f} nats, close to all that {n} rows can "
-            f"show ({limit}): pass more rows to see more."
+    saturated = is_saturated(nats, ceiling, reachable)
+    limit = f"log {n} = {ceiling:.2f}"
+    if temperature is not None and ceiling - reachable >= 0.005:  # two digits differ
+        limit = (
+            f"{reachable:.2f} at temperature {temperature:g}; log {n} is {ceiling:.2f}"
         )
-    elif nats <= 0:
+    claim = f"The views share at least {nats:.2f} nats"
+    if not held_out:
+        claim = f"The views seem to share {nats:.2f} nats"
+    if nats <= 0:
         sentence = (
             f"No shared information is certified: the bound is {nats:.2f} nats "
             f"(of at most {limit}). Another temperature may show more."
         )
+    elif not saturated:
+        sentence = f"{claim} (of at most {limit})."
+    elif is_temperature_bound(ceiling, reachable):
+        sentence = (
+            f"{claim}, close to all that cosines can show ({limit}): lower the "
+            "temperature to see more."
+        )
     else:
-        sentence = f"The views share at least {nats:.2f} nats (of at most {limit})."
-    return InformationBound(nats, ceiling, saturated, sentence)
+        sentence = (
+            f"{claim}, close to all that {n} rows can show ({limit}): pass more rows "
+            "to see more."
+        )
+    if nats > 0 and not held_out:
+        sentence += " Rows that were trained on certify nothing."
+    return InformationBound(nats, ceiling, reachable, saturated, sentence)
 
 
 @dataclass(frozen=True)
@@ -256,12 +290,16 @@ def pair_statistics(
     >>> round(batch.bound.nats, 2), round(batch.ess, 2)
     (2.08, 1.0)
     """
-    scale = 1 / above_zero(temperature, "temperature")
+    temperature = above_zero(temperature, "temperature")
+    scale = 1 / temperature
     u, v = as_pair(u, v, at_least=2, unit=normalize)
     n, ids = len(u), torch.arange(len(u), device=u.device)
     logs = [_log_partitions(*xy, ids, scale, precision) for xy in ((u, v), (v, u))]
     loss = softplus(logs[0][0] - scale * (u * v).sum(1)).mean().item()
-    return PairStatistics(loss, _bound(loss, n), _mean_share(logs, n - 1))
+    count = math.log(n - 1)
+    shares = torch.cat([effective_share(one, two, count) for one, two in logs])
+    bound = _bound(loss, n, temperature if normalize else None)
+    return PairStatistics(loss, bound, shares.mean().item())
 
 
 @dataclass(frozen=True)
@@ -273,9 +311,12 @@ class PooledInformation:
     """Mean over the disjoint mini-batches."""
     batch_ceiling: float
     """log of the batch size: no mini-batch shows more."""
+    batch_reachable: float
+    """What this temperature allows of it: ``reachable_information``."""
     n_pool: int
     pool_nats: float
     pool_ceiling: float
+    pool_reachable: float
     temperature: float
     sentence: str
     """The reading in words."""
@@ -321,7 +362,10 @@ def information_by_pool(
     parts = zip(u[:whole].split(batch_size), v[:whole].split(batch_size), strict=True)
     nats = [mutual_information_bound(*p, temperature=temperature).nats for p in parts]
     pool = mutual_information_bound(u[:n_pool], v[:n_pool], temperature=temperature)
-    batch, ceiling = sum(nats) / len(nats), math.log(batch_size)
+    batch, reachable = (
+        sum(nats) / len(nats),
+        reachable_information(batch_size, temperature),
+    )
     hidden = pool.nats - batch
     verdict = (
         f"a batch of {batch_size} hides {hidden:.2f} nats"
@@ -330,16 +374,19 @@ def information_by_pool(
     )
     sentence = (
         f"{pool.nats:.2f} nats with {n_pool:,} candidates (of at most "
+        f"{pool.reachable:.2f} at temperature {temperature:g}; their logarithm is "
         f"{pool.ceiling:.2f}), {batch:.2f} with {batch_size} (of at most "
-        f"{ceiling:.2f}): {verdict}."
+        f"{reachable:.2f}): {verdict}."
     )
     return PooledInformation(
         batch_size=batch_size,
         batch_nats=batch,
-        batch_ceiling=ceiling,
+        batch_ceiling=math.log(batch_size),
+        batch_reachable=reachable,
         n_pool=n_pool,
         pool_nats=pool.nats,
         pool_ceiling=pool.ceiling,
+        pool_reachable=pool.reachable,
         temperature=temperature,
         sentence=sentence,
     )

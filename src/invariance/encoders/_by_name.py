@@ -8,14 +8,18 @@
 Networks lose their classifier; what is left gives one row of features per image.
 """
 
+import contextlib
 import difflib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from ..errors import DataError, SettingError
 from ._encoder import Encoder
+from ._network import hub_without_retries, is_reachable
 from ._stem import copy_convolution, fit_stem
 from ._tiny import Tiny
 
@@ -103,9 +107,10 @@ def from_timm(name: str, channels: int, image_size: int, pretrained: bool) -> nn
         fixed: dict[str, Any] = {}
         if settings and settings.fixed_input_size:  # vision transformers, mostly
             fixed["img_size"] = image_size
-        return timm.create_model(
-            name, pretrained=pretrained, num_classes=0, in_chans=channels, **fixed
-        )
+        with hub_without_retries() if pretrained else contextlib.nullcontext():
+            return timm.create_model(
+                name, pretrained=pretrained, num_classes=0, in_chans=channels, **fixed
+            )
     except (RuntimeError, AssertionError, TypeError, ValueError) as cause:
         raise SettingError(
             f"timm could not build {name!r} for {channels} x {image_size} x "
@@ -130,7 +135,11 @@ def from_torchvision(
             f"adapt theirs: try {name!r} without 'torchvision/'."
         )
     fixed = {"image_size": image_size} if name.startswith("vit_") else {}
-    weights = "DEFAULT" if pretrained else None
+    weights = models.get_model_weights(name).DEFAULT if pretrained else None
+    if weights is not None and not (
+        is_fetched(weights.url) or is_reachable(weights.url)
+    ):
+        raise OSError("the server cannot be reached")
     network: nn.Module = models.get_model(name, weights=weights, **fixed)
     last = next(part for part in CLASSIFIERS if hasattr(network, part))
     setattr(network, last, nn.Identity())
@@ -150,6 +159,11 @@ def change_channels(network: nn.Module, channels: int) -> nn.Module:
             setattr(network.get_submodule(parent), child, fresh)
             return network
     raise SettingError(f"{type(network).__name__} has no convolution to change.")
+
+
+def is_fetched(address: str) -> bool:
+    """Whether torch has this file of weights from an earlier time."""
+    return Path(torch.hub.get_dir(), "checkpoints", Path(address).name).is_file()
 
 
 def describe_unknown(name: str, known: list[str]) -> str:

@@ -29,6 +29,10 @@ LOCAL_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 class MomentumTwin(nn.Module):
     """A copy of ``network`` that follows it.
 
+    Settings:
+        momentum (0 to 1): Share of its own weights that the twin keeps at each step.
+        rising: Whether the momentum rises to 1 by the end of training.
+
     >>> network = nn.Linear(2, 2)
     >>> twin = MomentumTwin(network, momentum=0.5)
     >>> _ = nn.init.constant_(network.weight, 1.0)
@@ -47,6 +51,11 @@ class MomentumTwin(nn.Module):
         self.network = copy.deepcopy(network).requires_grad_(False)
         self.momentum = momentum
         self.rising = rising
+
+    def describe(self) -> str:
+        """Its momentum, in words."""
+        rising = " rising to 1" * self.rising
+        return f"momentum twin at {self.momentum:g}{rising}"
 
     @torch.no_grad()
     def forward(self, *inputs: Tensor) -> Tensor:

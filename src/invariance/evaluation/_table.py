@@ -7,7 +7,7 @@ Runs of several settings are not averaged: each setting is a line below the meas
 
 from collections.abc import Iterable, Sequence
 
-from ..folder import Cell, Line, Row, Scores, tabulate
+from ..folder import Cell, Line, Row, Scores, split_by_data, tabulate
 
 FEW = 10  # test images, under which a score says next to nothing
 
@@ -16,8 +16,7 @@ def render_scores(rows: Iterable[Row]) -> list[str]:
     """Lines to print, a block for each data set."""
     rows = list(rows)
     lines: list[str] = []
-    for data in dict.fromkeys(row["data"] for row in rows):
-        about = [row for row in rows if row["data"] == data]
+    for data, about in split_by_data(rows).items():
         lines += _render_block(tabulate(about, data), about)
     return lines
 

@@ -26,7 +26,14 @@ from ._config import (
     to_dict,
     to_yaml,
 )
-from ._environment import describe_environment, read_environment, read_settings
+from ._environment import (
+    describe_environment,
+    find_data,
+    read_environment,
+    read_images,
+    read_settings,
+    remember_images,
+)
 from ._files import (
     BEST_ENCODER,
     CHECKPOINTS,
@@ -48,9 +55,10 @@ from ._files import (
     write_whole,
 )
 from ._gallery import Gallery
+from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
 from ._overview import Overview, overviews
-from ._record import Record, read_record
+from ._record import Record, is_run, read_record
 from ._scores import (
     PROTOCOL_NAMES,
     TRAINED,
@@ -58,14 +66,17 @@ from ._scores import (
     Line,
     Row,
     Scores,
-    add_rows,
+    keep_rows,
     read_rows,
+    split_by_data,
     tabulate,
 )
 from ._seeds import describe_settings, group_seeds
 from ._verdict import (
     Finding,
+    describe_limit,
     find_collapse,
+    find_reachable,
     find_saturation,
     judge,
     read_verdict,
@@ -95,31 +106,39 @@ __all__ = [
     "Record",
     "Row",
     "Scores",
-    "add_rows",
     "check_settings",
     "describe_environment",
+    "describe_limit",
     "describe_settings",
     "differing_settings",
     "disk_failure",
     "find_collapse",
+    "find_data",
+    "find_reachable",
     "find_saturation",
     "finite_number",
     "flatten",
     "group_seeds",
+    "hold_run",
+    "is_run",
     "judge",
+    "keep_rows",
     "new_folder",
     "overviews",
     "read_environment",
+    "read_images",
     "read_metrics",
     "read_record",
     "read_rows",
     "read_settings",
     "read_verdict",
     "read_yaml",
+    "remember_images",
     "require_run",
     "resume_command",
     "settings_from",
     "show_value",
+    "split_by_data",
     "tabulate",
     "to_dict",
     "to_yaml",

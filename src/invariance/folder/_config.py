@@ -8,12 +8,14 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
 from ..errors import SettingError, unknown
+from ..plain_numbers import plain_number
 
 T = TypeVar("T")
 
@@ -62,12 +64,12 @@ def check_settings(kind: type[T], settings: Any, example: str) -> T:
 
 
 def _plain(value: Any) -> Any:
-    """Paths as text and numbers of numpy as Python's, as a file can keep them."""
+    """Paths as text and numbers as Python's own, as a file can keep them."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, Path):
         return str(value)
-    return value.item() if hasattr(value, "item") else value
+    return plain_number(value)
 
 
 def read_yaml(kind: type[T], path: str | Path) -> T:
@@ -110,7 +112,11 @@ def differing_settings(settings: Any, other: Any) -> dict[str, tuple[Any, Any]]:
     ours, theirs = flatten(to_dict(settings)), flatten(to_dict(other))
     names = dict.fromkeys([*ours, *theirs])
     pairs = {name: (ours.get(name), theirs.get(name)) for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    return {
+        name: (value, default)
+        for name, (value, default) in pairs.items()
+        if value != default and {} not in (value, default)  # its entries are named
+    }
 
 
 def show_value(value: object) -> str:
@@ -156,7 +162,9 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     if origin is dict:
         if not isinstance(value, dict):
             raise SettingError(f"{where} must be names with values: got {value!r}.")
-        return {str(k): _number(v, f"{where}.{k}") for k, v in value.items()}
+        numbers = typing.get_args(hint)[1] is float
+        read = partial(_read, float) if numbers else _scalar
+        return {str(k): read(v, f"{where}.{k}") for k, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, str):  # YAML takes 1e-3 for a word
@@ -167,9 +175,16 @@ def _read(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _number(value: Any, where: str) -> int | float:
-    """A whole number stays one: 1 is a count where 1.0 is a share of all."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    number: float = _read(float, value, where)
-    return number
+def _scalar(value: Any, where: str) -> bool | int | float | str | None:
+    """A number, a word or a truth value; 1 is a count where 1.0 is a share of all."""
+    if isinstance(value, str):
+        if value in ("true", "false"):
+            return value == "true"
+        for kind in (int, float):  # YAML takes 1e-3 for a word
+            with contextlib.suppress(ValueError):
+                return kind(value)
+    elif not isinstance(value, bool | int | float | None):
+        raise SettingError(
+            f"{where} must be a number, a word, or true or false: got {value!r}."
+        )
+    return value

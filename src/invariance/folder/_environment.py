@@ -6,27 +6,32 @@ import os
 import platform
 import shlex
 import sys
+import time
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import SettingError, TrainingError
 from ._config import read_yaml
-from ._files import CONFIG, ENVIRONMENT
+from ._files import CONFIG, ENVIRONMENT, write_json
 
-FORMAT = 2  # of run folders; 1 wrote every number of options with a point
+# of run folders: 1 wrote every number of options with a point, and up to 2 a tenth of
+# the images was held out even where there were no labels
+FORMAT = 3
 PACKAGES = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
 
 T = TypeVar("T")
 
 
 def describe_environment(device: str) -> dict[str, Any]:
-    """Versions, machine and command, for env.json."""
+    """Versions, machine, command and time, for env.json."""
     from .. import __version__
 
     return {
         "invariance": __version__,
         "format": FORMAT,
+        "started": time.strftime("%Y-%m-%d %H:%M"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),
@@ -49,18 +54,47 @@ def read_environment(folder: Path) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
+def read_images(folder: Path) -> dict[str, Any]:
+    """What is known of the images of a run; empty for older runs."""
+    about = read_environment(folder).get("images")
+    return about if isinstance(about, dict) else {}
+
+
+def remember_images(folder: Path, about: Mapping[str, Any]) -> None:
+    """Note in env.json which images a run trains on, and where they are."""
+    environment = read_environment(folder)
+    if environment and environment.get("images") != about:
+        write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
+
+
+def find_data(folder: Path, data: str) -> str:
+    """Where the data of a run are: where they were, else what its settings call them.
+
+    A path in the settings is as it was typed, which says little in another directory.
+    """
+    place = read_images(folder).get("path")
+    return place if isinstance(place, str) and Path(place).exists() else data
+
+
+def check_format(folder: Path, environment: Mapping[str, Any]) -> None:
+    """Refuse a run folder that a later version wrote in a way of its own."""
+    from .. import __version__
+
+    written = environment.get("format", 1)
+    if isinstance(written, int) and written > FORMAT:
+        raise TrainingError(
+            f"{folder} was written by invariance {environment.get('invariance')}, and "
+            f"this is {__version__}, which cannot read it: update invariance."
+        )
+
+
 def read_settings(folder: Path, kind: type[T]) -> T:
     """The settings of a run, as an object of the dataclass ``kind``."""
     from .. import __version__
 
     environment = read_environment(folder)
-    written = environment.get("format", 1)
+    check_format(folder, environment)
     maker = environment.get("invariance")
-    if isinstance(written, int) and written > FORMAT:
-        raise TrainingError(
-            f"{folder} was written by invariance {maker}, and this is {__version__}, "
-            "which cannot read it: update invariance."
-        )
     try:
         settings: Any = read_yaml(kind, folder / CONFIG)
     except SettingError as cause:
@@ -71,8 +105,11 @@ def read_settings(folder: Path, kind: type[T]) -> T:
             f"{__version__}."
         ) from None
     k = settings.options.get("k")
+    written = environment.get("format", 1)
     if written == 1 and isinstance(k, float) and k == 1:  # where it was one row
         settings = dataclasses.replace(settings, options={**settings.options, "k": 1})
+    if isinstance(written, int) and written < 3:
+        settings = dataclasses.replace(settings, hold_out="tenth")
     result: T = settings
     return result
 

@@ -99,7 +99,10 @@ def write_whole(
         failure = disk_failure(cause)
         if failure is None:
             raise
-        full = failure.errno == errno.ENOSPC or _is_full(path.parent)
+        # some libraries pass a failure on without its number
+        full = failure.errno == errno.ENOSPC or (
+            failure.errno is None and _is_full(path.parent)
+        )
         why = "the disk is full" if full else failure.strerror or str(failure)
         if advice:
             raise DataError(f"Could not write {path.name}: {why}. {advice}") from None

@@ -71,7 +71,9 @@ def _overview(
 ) -> Overview:
     try:
         record = read_record(folder)
-    except (InvarianceError, OSError):
+    except InvarianceError as cause:
+        return Overview(folder, {}, broken=str(cause))
+    except OSError:
         return Overview(folder, {}, broken=f"{CONFIG} cannot be read")
     if record.settings_broken:
         return Overview(folder, {}, broken=f"{CONFIG} cannot be read")

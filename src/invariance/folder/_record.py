@@ -5,11 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import yaml
 
 from ..errors import InvarianceError
+from ..words import count
+from ._config import flatten
+from ._environment import check_format
 from ._files import (
     CONFIG,
     DIAGNOSTICS,
@@ -68,22 +72,63 @@ class Record:
     @cached_property
     def scores(self) -> Scores:
         """The rows of the evaluation as a table."""
-        return tabulate(self.rows or [], self.config.get("data", ""))
+        data = self.config.get("data", "")
+        return tabulate(self.rows or [], data, self.images.get("fingerprint"))
+
+    @property
+    def images(self) -> dict[str, Any]:
+        """What env.json says about the data; empty for older runs."""
+        about = self.env.get("images")
+        return about if isinstance(about, dict) else {}
 
     def points(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every reading that has a finite value."""
         pairs = [(r["epoch"], finite_number(r.get(key))) for r in self.readings]
         return [(epoch, value) for epoch, value in pairs if value is not None]
 
+    @property
+    def used(self) -> dict[str, Any]:
+        """What settings that were left open came to, by dotted names."""
+        used = self.env.get("used")
+        return used if isinstance(used, dict) else {}
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the training took, by the speed of each stretch between readings."""
+        settings = flatten(self.config) | self.used
+        samples = finite_number(settings.get("batch_size"))
+        parts = finite_number(settings.get("optim.accumulate", 1))
+        rates = self.points("time/images_per_second")
+        steps = finite_number(self.readings[-1].get("step")) if self.readings else None
+        if not (samples and parts and rates and steps):
+            return None
+        slowness = [1 / rate for _, rate in rates if rate > 0]  # seconds per image
+        return samples * parts * steps * fmean(slowness) if slowness else None
+
+    def mean_of_last_epoch(self, key: str) -> float | None:
+        """The mean of the finite values in the last epoch that has any."""
+        points = self.points(key)
+        late = [value for epoch, value in points if epoch > points[-1][0] - 1]
+        return fmean(late) if late else None
+
     def last(self, key: str) -> float | None:
         """The value in the very last reading; None if it has none."""
         return finite_number(self.readings[-1].get(key)) if self.readings else None
 
 
+def is_run(folder: str | Path) -> bool:
+    """Whether it is a folder with any of the files of a run.
+
+    >>> is_run("no such folder")
+    False
+    """
+    return any((Path(folder) / name).is_file() for name in FILES)
+
+
 def read_record(folder: str | Path) -> Record:
     """Read what is there; a folder with none of the files is no run."""
     folder = Path(folder)
-    if not any((folder / name).is_file() for name in FILES):
+    if not is_run(folder):
         what = "no run in" if folder.is_dir() else "no folder"
         raise InvarianceError(
             f"There is {what} {str(folder)!r}: a run folder holds {', '.join(FILES)}. "
@@ -91,6 +136,8 @@ def read_record(folder: str | Path) -> Record:
         )
     finished = (folder / ENCODER).is_file()
     reader = _Reader(folder)
+    env = reader.read(ENVIRONMENT, json.loads, dict) or {}
+    check_format(folder, env)
     settings = reader.read(CONFIG, yaml.safe_load, dict)
     config = settings or {}
     # a run writes these at its end, and never where evaluation is switched off
@@ -101,7 +148,6 @@ def read_record(folder: str | Path) -> Record:
     if gallery is not None or not reader.lenient:
         reader.problems += missing
     reader.lenient = False
-    env = reader.read(ENVIRONMENT, json.loads, dict) or {}
     readings = reader.read_lines(METRICS, "epoch")
     if readings == [] and not reader.broken_lines:
         reader.problems.append(f"{METRICS} is empty: there are no readings yet.")
@@ -165,8 +211,8 @@ class _Reader:
         ]
         self.broken_lines = len(records or []) - len(kept)
         if self.broken_lines:
-            count = "1 line" if self.broken_lines == 1 else f"{self.broken_lines} lines"
-            self.problems.append(f"{name}: {count} half written or broken, left out.")
+            broken = count(self.broken_lines, "line")
+            self.problems.append(f"{name}: {broken} half written or broken, left out.")
         return None if records is None else kept
 
 

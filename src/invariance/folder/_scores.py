@@ -5,18 +5,20 @@ settings, and what came out. Two rows that ask the same question have the same
 ``identity``: the later one replaces the earlier. Rows that ask the same question with
 another seed or draw are one cell of the table, their mean and standard deviation. Rows
 that differ in anything else, such as a limit on the training images, are never
-averaged: they are lines of their own.
+averaged: they are lines of their own. Data are known by their fingerprint, not by their
+name; the rows of older runs have none, and there the name has to do.
 """
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from ._files import finite_number
+from ._files import SCORES, finite_number, write_whole
+from ._lock import hold_scores
 
 Row = dict[str, Any]
 
@@ -33,21 +35,44 @@ PROTOCOL_NAMES = {
     "retrieval": "retrieval",
     "clustering": "clusters",
 }
-METRIC_NAMES = {"accuracy": "", "map": "MAP", "nmi": "NMI", "ari": "ARI"}
+METRIC_NAMES = {
+    "accuracy": "",
+    "top5": "top-5",
+    "map": "MAP",
+    "map11": "MAP of 11 points",
+    "nmi": "NMI",
+    "ari": "ARI",
+}
 NOT_SHARES = {"nmi", "ari"}
 # settings that came out of the data rather than being asked for
-RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy"}
+RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
 REPEATS = {"seed", "draw"}  # settings that repeat one question
 
 
-def add_rows(path: str | Path, rows: Iterable[Row]) -> bytes:
-    """What the file of scores should hold once these rows are added."""
-    kept = {identity(row): row for row in read_rows(path)}
-    for row in rows:
-        kept.pop(identity(row), None)
-        kept[identity(row)] = row
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept.values())
-    return text.encode("utf-8", errors="replace")
+def keep_rows(
+    folder: Path, rows: Sequence[Row], *, own: bool = False, advice: str = ""
+) -> None:
+    """Add rows to the scores of a run, one process after the other.
+
+    Args:
+        folder: Of the run.
+        rows: Each replaces the row that asks the same question, if there is one.
+        own: Whether they are about the run's own data. Then rows of the same name that
+            an older version wrote, without a fingerprint, are about the same.
+        advice: What to do when the disk fails; unless given, go on with the run.
+    """
+    marks = {row.get("data"): row.get("fingerprint") for row in rows if own}
+    with hold_scores(folder):
+        path = folder / SCORES
+        before = [
+            {"fingerprint": marks[row.get("data")], **row}
+            if row.get("data") in marks
+            else row
+            for row in read_rows(path)
+        ]
+        kept = latest([*before, *rows])
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept)
+        write_whole(path, text.encode("utf-8", errors="replace"), advice=advice)
 
 
 def read_rows(path: str | Path) -> list[Row]:
@@ -79,9 +104,43 @@ def latest(rows: Iterable[Row]) -> list[Row]:
 
 def identity(row: Mapping[str, Any]) -> str:
     """What was asked; two rows of one identity answer the same question."""
-    keys = ("run", "features", "protocol", "metric", "data", "seed")
-    asked = [*(row.get(key) for key in keys), _asked(row)]
+    keys = ("run", "features", "protocol", "metric", "seed")
+    asked = [*(row.get(key) for key in keys), _data_of(row), _asked(row)]
     return json.dumps(asked, sort_keys=True, default=str)
+
+
+def split_by_data(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by what their data are called; two of one name are told apart.
+
+    >>> rows = [{"data": "train", "fingerprint": "5e", "parent": "cats"},
+    ...         {"data": "train", "fingerprint": "a7", "parent": "dogs"},
+    ...         {"data": "shapes"}]
+    >>> list(split_by_data(rows))
+    ['cats/train', 'dogs/train', 'shapes']
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_data_of(row), []).append(row)
+    firsts = {key: group[0] for key, group in groups.items()}
+    ways: list[Callable[[str], str]] = [
+        lambda key: _word(firsts[key], "data"),
+        lambda key: "/".join(_word(firsts[key], part) for part in ("parent", "data")),
+    ]
+    names: dict[str, str] = {}
+    for key in groups:
+        clear = (
+            name(key)
+            for name in ways
+            if [name(other) for other in groups].count(name(key)) == 1
+        )
+        names[key] = next(clear, f"{_word(firsts[key], 'data')} ({key.split(':')[1]})")
+    return {names[key]: group for key, group in groups.items()}
+
+
+def _data_of(row: Mapping[str, Any]) -> str:
+    """What tells the data of a row from others."""
+    mark = row.get("fingerprint")
+    return f"mark:{mark}" if mark else f"name:{row.get('data')}"
 
 
 def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,6 +194,8 @@ class Line:
     """Metric and settings in words."""
     cells: dict[str, Cell]
     """By kind of features."""
+    preset: str = ""
+    """The published protocol it follows, "custom" for settings of one's own."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -164,45 +225,51 @@ class Scores:
     notes: list[str]
 
     def cell(self, features: str, protocol: str) -> Cell | None:
-        """The accuracy on the run's own data, of the line fitted on most images."""
+        """The main metric on the run's own data, of the line fitted on most images.
+
+        That is the accuracy, or the mean average precision where images may show
+        several classes; the usual settings go before others.
+        """
         lines = [
             line
             for line in self.lines
-            if line.data == self.data and line.metric == "accuracy"
+            if line.data == self.data and line.metric in ("accuracy", "map")
             if line.protocol == protocol and features in line.cells
         ]
-        best = max(lines, key=_limit, default=None)
+        best = max(lines, key=lambda x: (not x.preset, _limit(x)), default=None)
         return None if best is None else best.cells[features]
 
 
-def tabulate(rows: Iterable[Row], data: object = "") -> Scores:
+def tabulate(
+    rows: Iterable[Row], data: object = "", fingerprint: str | None = None
+) -> Scores:
     """Rows as a table: protocols in their order, the run's own data first.
 
     Args:
         rows: Of evaluation.jsonl, each with a finite "value".
         data: What the run was trained on, a name or a path. Where no row names it,
             the set that most rows are about counts as the run's own.
+        fingerprint: Of what the run was trained on; where it is known, it decides.
     """
     kept = latest(rows)
-    groups: dict[str, list[Row]] = {}
-    for row in kept:
-        asked = {k: v for k, v in _asked(row).items() if k not in REPEATS}
-        what = [_word(row, key) for key in ("protocol", "metric", "data")]
-        key = json.dumps(
-            [*what, row.get("setting"), asked], sort_keys=True, default=str
-        )
-        groups.setdefault(key, []).append(row)
-    lines = _with_details([_line(group) for group in groups.values()])
-    sets = [_word(row, "data") for row in kept]
-    names = {str(data), Path(str(data)).name, Path(str(data)).stem}
-    own = next((name for name in sets if name in names), None)
-    own = own or max(sets, key=sets.count, default="")
+    by_data = split_by_data(kept)
+    groups: dict[str, tuple[str, list[Row]]] = {}
+    for name, about in by_data.items():
+        for row in about:
+            asked = {k: v for k, v in _asked(row).items() if k not in REPEATS}
+            what = [_word(row, "protocol"), _word(row, "metric"), name]
+            key = json.dumps(
+                [*what, row.get("setting"), asked], sort_keys=True, default=str
+            )
+            groups.setdefault(key, (name, []))[1].append(row)
+    lines = _with_details([_line(name, group) for name, group in groups.values()])
+    own = _find_own(by_data, data, fingerprint)
     order = {name: k for k, name in enumerate(PROTOCOL_NAMES)}
     lines.sort(key=lambda x: (x.data != own, order.get(x.protocol, len(order))))
     seen = dict.fromkeys(name for line in lines for name in line.cells)
     features = [name for name in FEATURES if name in seen]
     features += [name for name in seen if name not in FEATURES]
-    counts = [row.get("n_test") for row in kept if row.get("data") == own]
+    counts = [row.get("n_test") for row in by_data.get(own, [])]
     known = [int(count) for count in map(finite_number, counts) if count]
     notes = [
         str(note)
@@ -214,7 +281,25 @@ def tabulate(rows: Iterable[Row], data: object = "") -> Scores:
     return Scores(features, lines, own, n_test, list(dict.fromkeys(notes)))
 
 
-def _line(rows: list[Row]) -> Line:
+def _find_own(
+    by_data: Mapping[str, list[Row]], data: object, fingerprint: str | None
+) -> str:
+    """What the run's own data are called in a table."""
+    marks = {name: rows[0].get("fingerprint") for name, rows in by_data.items()}
+    if fingerprint:
+        for name, mark in marks.items():
+            if mark == fingerprint:
+                return name
+    given = {str(data), Path(str(data)).name, Path(str(data)).stem}
+    known = [n for n, rows in by_data.items() if _word(rows[0], "data") in given]
+    unmarked = [name for name in known if not marks[name]]
+    if unmarked or fingerprint:  # rows on other data are never taken for its own
+        return unmarked[0] if unmarked else Path(str(data)).name
+    most = max(by_data, key=lambda name: len(by_data[name]), default="")
+    return known[0] if known else most
+
+
+def _line(data: str, rows: list[Row]) -> Line:
     first = rows[0]
     asked = {k: v for k, v in _asked(first).items() if k not in REPEATS}
     by_features: dict[str, list[Row]] = {}
@@ -223,11 +308,12 @@ def _line(rows: list[Row]) -> Line:
     return Line(
         protocol=_word(first, "protocol"),
         metric=_word(first, "metric"),
-        data=_word(first, "data"),
+        data=data,
         asked=tuple(sorted((key, str(value)) for key, value in asked.items())),
         setting=str(first.get("setting") or ""),
         detail=_detail(first),
         cells={name: _cell(group) for name, group in by_features.items()},
+        preset=str(first.get("preset") or ""),
     )
 
 
@@ -254,6 +340,8 @@ def _detail(row: Row) -> str:
         parts.append(
             f"{labels} ({100 * share:g} %)" if labels else f"{100 * share:g} %"
         )
+    if row.get("preset") not in (None, "custom"):
+        parts.append(f"as {row['preset']}")
     if "limit" in settings:
         parts.append(f"fitted on at most {settings['limit']:,} images")
     return ", ".join(filter(None, parts))

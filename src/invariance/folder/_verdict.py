@@ -11,10 +11,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from ..thresholds import is_collapsed, is_saturated
+from ..thresholds import (
+    is_collapsed,
+    is_saturated,
+    is_temperature_bound,
+    reachable_information,
+)
 from ._files import finite_number, resume_command, write_json
 from ._record import Record, read_record
 from ._scores import TRAINED
@@ -91,19 +95,57 @@ def find_collapse(reading: Mapping[str, Any]) -> Finding | None:
 
 
 def find_saturation(reading: Mapping[str, Any]) -> Finding | None:
-    """A reading whose information bound is at its ceiling."""
+    """A reading whose information bound is at the most that it can show."""
     nats = finite_number(reading.get("mi_nats"))
     ceiling = finite_number(reading.get("mi_ceiling"))
-    if nats is None or ceiling is None or not is_saturated(nats, ceiling):
+    reachable = find_reachable(reading)
+    if nats is None or ceiling is None or reachable is None:
         return None
+    if not is_saturated(nats, ceiling, reachable):
+        return None
+    narrow = is_temperature_bound(ceiling, reachable)
+    more = "a lower temperature" if narrow else "more candidates"
     return Finding(
         "saturated",
         "unsure",
         "Saturated",
-        f"The information bound, {nats:.2f} nats, is close to its ceiling log n = "
-        f"{ceiling:.2f} and can hardly show more with this batch. Stronger views or a "
-        "larger batch leave more to learn.",
+        f"The information bound, {nats:.2f} nats, is close to all that it can show, "
+        f"{describe_limit(reading)}. Stronger views or {more} leave more to learn.",
     )
+
+
+def describe_limit(reading: Mapping[str, Any]) -> str:
+    """The most that a reading's bound can show, in words; empty if it is not known.
+
+    >>> describe_limit({"mi_ceiling": 4.85, "mi_reachable": 1.97, "temperature": 0.5})
+    '1.97 at temperature 0.5 (log n is 4.85)'
+    >>> describe_limit({"mi_ceiling": 4.85})
+    'log n = 4.85'
+    """
+    ceiling = finite_number(reading.get("mi_ceiling"))
+    reachable = find_reachable(reading)
+    if ceiling is None or reachable is None:
+        return ""
+    if ceiling - reachable < 0.005:  # no difference in two digits
+        return f"log n = {ceiling:.2f}"
+    temperature = finite_number(reading.get("temperature"))
+    at = "this temperature" if temperature is None else f"temperature {temperature:.3g}"
+    return f"{reachable:.2f} at {at} (log n is {ceiling:.2f})"
+
+
+def find_reachable(reading: Mapping[str, Any]) -> float | None:
+    """The most that a reading's bound can show at its temperature, if it has one.
+
+    Runs of older versions do not say it, but it follows from what they say.
+    """
+    reachable = finite_number(reading.get("mi_reachable"))
+    if reachable is not None:
+        return reachable
+    ceiling = finite_number(reading.get("mi_ceiling"))
+    temperature = finite_number(reading.get("temperature"))
+    if ceiling is None or temperature is None or ceiling <= 0 or temperature <= 0:
+        return ceiling
+    return reachable_information(math.exp(ceiling), temperature)
 
 
 def _find_divergence(record: Record) -> Finding | None:
@@ -178,17 +220,16 @@ def _find_learning(record: Record) -> Finding | None:
 def _judge_by_readings(record: Record) -> Finding:
     """The bound over the last epoch beside the first reading."""
     why = "There are no labels to score it by. " if record.labeled is False else ""
-    points = record.points("mi_nats")
-    if len(points) < 2:
+    points, end = record.points("mi_nats"), record.mean_of_last_epoch("mi_nats")
+    if len(points) < 2 or end is None:
         text = f"{why}There are too few readings."
         return Finding("learned", "unsure", "Not known yet", text)
-    start, end = points[0][1], _last_epoch(points)
-    accuracy, ceiling = record.points("accuracy"), record.last("mi_ceiling")
+    start = points[0][1]
+    accuracy, chance = record.mean_of_last_epoch("accuracy"), _find_chance(record)
     text = f"{why}The information bound went from {start:.2f} to {end:.2f} nats"
-    if accuracy and ceiling is not None:
-        chance = f"{100 * math.exp(-ceiling):.1f} %"
-        share = f"{100 * _last_epoch(accuracy):.1f} %"
-        text += f", contrastive accuracy to {share} (chance is {chance})"
+    if accuracy is not None and chance is not None:
+        share = f"{100 * accuracy:.1f} %"
+        text += f", contrastive accuracy to {share} (chance is {100 * chance:.1f} %)"
     text += "; means over the last epoch."
     good = end > 0 and end - start > 0.1  # a bound below 0 certifies nothing
     title = "It learned" if good else "It did not learn"
@@ -198,8 +239,12 @@ def _judge_by_readings(record: Record) -> Finding:
     return Finding("learned", mood, f"{title} to tell images apart", text)
 
 
-def _last_epoch(points: list[tuple[float, float]]) -> float:
-    return fmean(value for epoch, value in points if epoch > points[-1][0] - 1)
+def _find_chance(record: Record) -> float | None:
+    """Of contrastive accuracy; older runs say it by their ceiling, log n, alone."""
+    chance, ceiling = record.last("accuracy_chance"), record.last("mi_ceiling")
+    if chance is None and ceiling is not None:
+        return math.exp(-ceiling)
+    return chance
 
 
 def _find_better_epoch(record: Record) -> Finding | None:

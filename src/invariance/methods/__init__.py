@@ -28,6 +28,13 @@ from ._build import build, customize
 from ._catalogue import METHODS, Method
 from ._learner import JointEmbedding, Learner, SelfPrediction, Step
 from ._nearest_neighbor import NearestNeighbor
+from ._options import (
+    Option,
+    list_options,
+    options_of,
+    read_options,
+    recipe_options,
+)
 from ._remembering import Remembering
 
 __all__ = [
@@ -36,9 +43,14 @@ __all__ = [
     "Learner",
     "Method",
     "NearestNeighbor",
+    "Option",
     "Remembering",
     "SelfPrediction",
     "Step",
     "build",
     "customize",
+    "list_options",
+    "options_of",
+    "read_options",
+    "recipe_options",
 ]

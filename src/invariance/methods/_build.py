@@ -14,19 +14,22 @@ from ..objectives import OBJECTIVES, Objective
 from ._catalogue import METHODS, Method
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._nearest_neighbor import NearestNeighbor
-from ._remembering import Remembering
+from ._options import (
+    SHARES,
+    Option,
+    answer,
+    options_of,
+    read_options,
+    separate_shares,
+)
+from ._remembering import Remembering, make_prototypes
 
 ENCODERS = ("one", "predictor", "momentum twin")
 POSITIVES = ("views", "prototypes", "neighbors")
-OF_PROTOTYPES = ("n_clusters", "n_clusterings", "warmup")
-# settings of a source that count rows, each beside the one that gives a share of them
-SHARES = {
-    "k": "share",
-    "inner": "inner_share",
-    "outer": "outer_share",
-    "outer_start": "outer_start_share",
+IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
+    "min_similarity": ("k", "share", "outer", "outer_share", "outer_start_share"),
+    "max_similarity": ("inner", "inner_share"),
 }
-NOT_OPTIONS = ("width", "gather", "reduction")  # of an objective: the learner sets them
 
 
 def build(
@@ -45,8 +48,9 @@ def build(
             ``invariance.encoders.Encoder``.
         n_samples: Size of the data set, for methods with a memory bank.
         seed: Of a memory bank's first rows and draws.
-        **options: Settings of the objective, such as ``temperature``, and of the
-            source of negatives, such as a queue's ``size``.
+        **options: Settings of the objective, such as ``temperature``, of the source of
+            negatives, such as a queue's ``size``, and of the momentum twin;
+            ``options_of(method)`` says which.
 
     >>> import torch
     >>> from invariance.encoders import build_encoder
@@ -76,31 +80,35 @@ def build(
         method.width,
         last_batch_norm=method.last_batch_norm,
     )
-    names, options = source_names(method), separate_shares(options)
-    source_settings = settings_of_source(
-        method, n_samples, {k: v for k, v in options.items() if k in names}
-    )
-    options = {k: v for k, v in options.items() if k not in names}
-    objective = build_objective(method, head.width, options)
+    accepted = options_of(method)
+    given = read_options(accepted, options)
+    settings = settings_of_parts(method, accepted, given, n_samples)
+    with answer(accepted, asked=bool(given)):
+        objective = build_objective(method, head.width, settings["objective"])
+        idle = [name for name in given if name in objective.idle]
+        if idle:
+            raise SettingError(f"{idle[0]} has no effect in {objective}: leave it out.")
     check_fit(method, objective)
-    momentum = method.momentum if method.encoder == "momentum twin" else None
+    twin = settings["twin"] if method.encoder == "momentum twin" else {"momentum": None}
     if method.positives == "neighbors":
-        kind = "support of neighbors"
-        support = make(Queue, {**source_settings, "width": head.width}, kind)
+        with answer(accepted, asked=bool(given)):
+            kept = {**settings["negatives"], "width": head.width}
+            support = make(Queue, kept, "support of neighbors")
         return NearestNeighbor(encoder, head, objective, support, method.hidden)
     if method.negatives in NEGATIVES:
-        source, prototypes = build_source(
-            method, source_settings, n_samples, head.width, seed
-        )
-        return Remembering(
-            encoder,
-            head,
-            objective,
-            source,
-            momentum=momentum,
-            rising=method.rising,
-            prototypes=prototypes,
-        )
+        if n_samples is None and "bank_momentum" in accepted:
+            raise SettingError(
+                f"Negatives from {method.negatives!r} keep one row per sample: pass "
+                "n_samples, the size of the data set."
+            )
+        with answer(accepted, asked=bool(given)):
+            source, prototypes = build_source(
+                method, settings["negatives"], n_samples, head.width, seed
+            )
+            how = twin | settings["learner"]
+            return Remembering(
+                encoder, head, objective, source, **how, prototypes=prototypes
+            )
     if method.encoder == "one":
         return JointEmbedding(encoder, head, objective)
     if objective.takes != "targets":
@@ -109,15 +117,11 @@ def build(
             f"negatives from a queue: got {method.objective} with negatives from the "
             f"{method.negatives}."
         )
-    hidden = max(method.hidden // 4, 32) if momentum is None else method.hidden
-    return SelfPrediction(
-        encoder,
-        head,
-        objective,
-        hidden=hidden,
-        momentum=momentum,
-        rising=method.rising,
-    )
+    # SimSiam's predictor narrows, BYOL's widens
+    narrow = max(method.hidden // 4, 32)
+    hidden = narrow if method.encoder == "predictor" else method.hidden
+    with answer(accepted, asked=bool(given)):
+        return SelfPrediction(encoder, head, objective, hidden=hidden, **twin)
 
 
 def check_fit(method: Method, objective: Objective) -> None:
@@ -148,50 +152,44 @@ def check_fit(method: Method, objective: Objective) -> None:
         raise SettingError(f"These choices do not go together: {wrong}.")
 
 
-def source_names(method: Method) -> set[str]:
-    """Settings that a method's source takes, whether they count rows or give shares."""
-    names = {*method.source_settings}
-    for rows, share in SHARES.items():
-        if rows in names or share in names:
-            names |= {rows, share}
-    return names
-
-
-def separate_shares(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts of rows that are fractions become shares, as runs before 0.1.0 meant them.
-
-    >>> separate_shares({"k": 0.1, "outer": 1.0, "inner": 5.0})
-    {'share': 0.1, 'outer_share': 1.0, 'inner': 5.0}
-    """
-    return {
-        SHARES[name]
-        if name in SHARES and isinstance(value, float) and value <= 1
-        else name: value
-        for name, value in settings.items()
-    }
-
-
-def settings_of_source(
-    method: Method, n_samples: int | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The method's settings of its source, and these in their place.
+def settings_of_parts(
+    method: Method,
+    accepted: Mapping[str, Option],
+    given: Mapping[str, Any],
+    n_samples: int | None,
+) -> dict[str, dict[str, Any]]:
+    """What each part of a learner is told: the method's settings, and these on top.
 
     Draws that a method has by default are no more than a small set allows; draws that
     were asked for are not cut down: a bank refuses too many in words.
     """
-    settings = separate_shares(method.source_settings)
+    source = separate_shares(method.source_settings, accepted)
     for rows, share in SHARES.items():
-        if rows in options or share in options:
-            settings.pop(rows, None), settings.pop(share, None)
-    if n_samples is not None and settings.get("n_draws") is not None:
-        settings["n_draws"] = max(min(int(settings["n_draws"]), n_samples - 1), 1)
-    return settings | dict(options)
+        if rows in given or share in given:
+            source.pop(rows, None), source.pop(share, None)
+    for similarity, ranks in IN_PLACE_OF.items():
+        if given.get(similarity) is not None:
+            source = {k: v for k, v in source.items() if k not in ranks}
+    if n_samples is not None and source.get("n_draws") is not None:
+        source["n_draws"] = max(min(int(source["n_draws"]), n_samples - 1), 1)
+    parts: dict[str, dict[str, Any]] = {
+        "objective": dict(method.settings),
+        "negatives": source,
+        "twin": {"momentum": method.momentum, "rising": method.rising},
+        "learner": {},
+    }
+    for settings in parts.values():
+        known = {k: accepted[k].read(v) for k, v in settings.items() if k in accepted}
+        settings |= known
+    for name, value in given.items():
+        parts[accepted[name].part][name] = value
+    return parts
 
 
 def make(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
     """Call with settings; ones it does not know are refused in words."""
     try:
-        return kind(**whole_numbers(kind, settings))
+        return kind(**settings)
     except TypeError as cause:
         raise SettingError(
             f"The {name} cannot be made from {dict(settings)}: {cause}."
@@ -199,23 +197,14 @@ def make(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> An
 
 
 def build_objective(
-    method: Method, width: int, options: Mapping[str, Any]
+    method: Method, width: int, settings: Mapping[str, Any]
 ) -> Objective:
-    """The objective with the method's settings and these on top."""
+    """The objective with these settings."""
     kind = choose(OBJECTIVES, method.objective, "objective")
-    parameters = inspect.signature(kind).parameters
-    known = {*parameters, *source_names(method)}.difference(NOT_OPTIONS)
-    for name in options:
-        if name not in known:
-            raise SettingError(
-                unknown(f"setting of {method.objective}", name, known)
-                if known
-                else f"{method.objective} has no settings: got {name!r}."
-            )
-    settings = {**method.settings, **options}
-    if "width" in parameters:  # of prototypes, which are as wide as the projections
-        settings["width"] = width
-    return make(kind, settings, method.objective)
+    if "width" in inspect.signature(kind).parameters:  # prototypes, as wide as rows
+        settings = {**settings, "width": width}
+    objective: Objective = make(kind, settings, method.objective)
+    return objective
 
 
 def build_source(
@@ -229,11 +218,6 @@ def build_source(
     settings, name = dict(settings), method.negatives
     if name == "queue" and method.positives != "prototypes":
         return make(Queue, {**settings, "width": width}, name), []
-    if n_samples is None:
-        raise SettingError(
-            f"Negatives from {name!r} keep one row per sample: pass n_samples, the "
-            "size of the data set."
-        )
     of_bank = {"momentum": settings.pop("bank_momentum", 0.5), "seed": seed}
     if name == "bank":
         of_bank |= settings
@@ -242,32 +226,9 @@ def build_source(
         return bank, []
     if name != "queue":
         return make(NEGATIVES[name], {**settings, "bank": bank}, name), []
-    clusters = {k: settings.pop(k) for k in OF_PROTOTYPES if k in settings}
-    n_clusterings = int(clusters.pop("n_clusterings", 1))
-    prototypes = [
-        make(Prototypes, {**clusters, "bank": bank}, "prototypes")
-        for _ in range(n_clusterings)
-    ]
-    return make(Queue, {**settings, "width": width}, name), prototypes
-
-
-def whole_numbers(kind: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts as int, where a file or a flag gives 64.0.
-
-    >>> from invariance.negatives import Ball, Queue
-    >>> whole_numbers(Queue, {"size": 64.0}), whole_numbers(Ball, {"share": 1.0})
-    ({'size': 64}, {'share': 1.0})
-    """
-    known = inspect.signature(kind).parameters
-    counts = {k for k, p in known.items() if p.annotation in (int, int | None)}
-    numbers = dict(given)
-    for name in counts.intersection(given):
-        value = given[name]
-        if isinstance(value, float):
-            if not value.is_integer():
-                raise SettingError(f"{name} is a whole number: got {value}.")
-            numbers[name] = int(value)
-    return numbers
+    clusters = {k: v for k, v in settings.items() if k != "size"}
+    prototypes = make(make_prototypes, {**clusters, "bank": bank}, "prototypes")
+    return make(Queue, {"size": settings["size"], "width": width}, name), prototypes
 
 
 def customize(method: Method | str, **changes: Any) -> Method:

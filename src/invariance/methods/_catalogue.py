@@ -59,6 +59,12 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.5},
         source="Chen et al. 2020; temperature 0.5 is its CIFAR-10 setting",
     ),
+    "info_nce": Method(
+        objective="info_nce",
+        settings={"temperature": 0.1},
+        source="van den Oord et al. 2018, with the other samples of the other view as "
+        "negatives, in both directions as in CLIP; temperature 0.1",
+    ),
     "flatclr": Method(
         objective="flat_nce",
         settings={"temperature": 0.1},
@@ -195,8 +201,8 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="accepted",
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
-        source="Wu et al. 2020 (VINCE): the nearest quarter of 1024 draws and one in "
-        "20 of the others, weighted by p/q",
+        source="Wu et al. 2020 (VINCE, eq. 4): the nearest quarter of 1024 draws and "
+        "one in 20 of the others, as they are",
     ),
     "vince_plus": Method(
         objective="info_nce",
@@ -231,6 +237,12 @@ METHODS: dict[str, Method] = {
         positives="neighbors",
         source_settings={"size": 4096},
         source="Dwibedi et al. 2021: temperature 0.1; support of 4096 instead of 98304",
+    ),
+    "sig_lip": Method(
+        objective="sig_lip",
+        settings={"learnable": True},
+        source="Zhai et al. 2023 (SigLIP) on two views; scale from 10 and bias from "
+        "-10, both learned",
     ),
     "align_uniform": Method(
         objective="align_uniform",

@@ -6,9 +6,9 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -21,7 +21,8 @@ from ..partition import gather_rows
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
-NOTHING: Mapping[str, Tensor] = MappingProxyType({})
+T = TypeVar("T")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Step(NamedTuple):
@@ -36,6 +37,39 @@ class Step(NamedTuple):
     """The parts of the loss by name, unweighted and without gradient, if it has any."""
     readings: Mapping[str, Tensor] = NOTHING
     """Further numbers worth logging, by name."""
+    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING
+    """How to compute the effective share of each anchor's negatives, by the reading's
+    name, for every contrast the loss is made of."""
+    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = ()
+    """How to compute the anchors' InfoNCE over a memory's candidates, and the logarithm
+    of their number, where the memory's rows are the negatives as they are."""
+
+    def with_ess(self) -> "Step":
+        """The step with the effective sample size of its negatives as a reading.
+
+        "ess" is the mean share of the negatives that carries the weight, of those that
+        the loss had, and NaN if no anchor had any. Ask before ``after_step``: then the
+        memory takes in others. Without a softmax over negatives there is no such thing.
+        """
+        ess = {
+            name: torch.cat([share() for share in shares]).nanmean()
+            for name, shares in self.shares.items()
+        }
+        return self._replace(readings={**self.readings, **ess})
+
+    def with_information(self) -> "Step":
+        """The step with the information bound over a memory's candidates as a reading.
+
+        "info_nce" and "mi_nats", at most "mi_ceiling", the logarithm of the number of
+        candidates. Ask before ``after_step``, too. Without a memory, or where it
+        chooses its negatives, nothing is added: the batch's own rows say it.
+        """
+        if not self.contrasts:
+            return self
+        both = [torch.stack(contrast()) for contrast in self.contrasts]
+        loss, ceiling = torch.cat(both, 1).mean(1)
+        bound = {"info_nce": loss, "mi_nats": ceiling - loss, "mi_ceiling": ceiling}
+        return self._replace(readings={**self.readings, **bound})
 
     def __repr__(self) -> str:
         numbers = {"loss": self.loss, **self.parts, **self.readings}
@@ -98,27 +132,33 @@ class Learner(nn.Module):
         """The loss of n samples that nothing tells apart; None if it says nothing."""
         return None
 
+    def n_candidates(self, n: int) -> int:
+        """Rows among which an anchor finds its positive, in a batch of n samples."""
+        return n
+
 
 class JointEmbedding(Learner):
     """One encoder and head for all views; their projections meet in the objective."""
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
-        z = project(self.online, views)
-        return make_step(self._terms(z, labels), z[0], z[1])
-
-    def _terms(self, z: list[Tensor], labels: Tensor | None) -> list[Terms]:
+        whole, parts = split_views(project(self.online, views), views)
+        u, v = [*whole, *parts][:2]
+        contrasts: list[tuple[Tensor, ...]]
         if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(
                     "supcon learns from labels and these data have none: use class "
                     "folders, or a method that needs no labels, such as simclr."
                 )
+            z = [*whole, *parts]
             labels = gather_rows(labels).repeat(len(z))
-            return [self.objective.terms(torch.cat(z), labels)]
-        if self.objective.takes == "views":
-            return [self.objective.terms(torch.stack(z))]
-        return [self.objective.terms(u, v) for u, v in combinations(z, 2)]
+            contrasts = [(torch.cat(z), labels)]
+            terms = [self.objective.terms(*contrasts[0])]
+        else:
+            contrasts = self.objective.contrasts(whole, parts)
+            terms = self.objective.terms_of_views(whole, parts)
+        return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """That of the objective."""
@@ -129,7 +169,8 @@ class SelfPrediction(Learner):
     """A predictor turns each view's projection into the other's target (no negatives).
 
     The target is the projection itself without gradient (SimSiam) or that of a momentum
-    twin (BYOL).
+    twin (BYOL). Of multi-crop views the small ones are never targets: as in SwAV and
+    DINO, every view predicts every other whole one.
     """
 
     def __init__(
@@ -149,16 +190,22 @@ class SelfPrediction(Learner):
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
-        """Each view's guess of every other view's target."""
+        """Each view's guess of every other whole view's target."""
         rows = local_projections(self.online, views)
-        targets = rows if self.twin is None else local_projections(self.twin, views)
+        whole, parts = split_views(range(len(views)), views)
+        targets = [rows[k] for k in whole]
+        if self.twin is not None:
+            targets = local_projections(self.twin, [views[k] for k in whole])
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
-        # a mean over samples, so the average over processes is already exact
+        # one guess and its target stand for both halves of the pair's loss; it is a
+        # mean over samples, so the average over processes is already exact
         terms = [
-            self.objective.terms(guesses[a], guesses[b], targets[a], targets[b])
-            for a, b in combinations(range(len(rows)), 2)
+            self.objective.terms(guess, guess, target, target)
+            for a, guess in enumerate(guesses)
+            for b, target in zip(whole, targets, strict=True)
+            if a != b
         ]
-        u, v = (gather_rows(row.detach()) for row in rows[:2])
+        u, v = (gather_rows(rows[k].detach()) for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float = 0.0) -> None:
@@ -168,13 +215,43 @@ class SelfPrediction(Learner):
 
 
 def make_step(
-    terms: list[Terms], u: Tensor, v: Tensor, readings: Mapping[str, Tensor] = NOTHING
+    terms: list[Terms],
+    u: Tensor,
+    v: Tensor,
+    readings: Mapping[str, Tensor] = NOTHING,
+    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING,
+    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = (),
 ) -> Step:
     """The mean of several losses, and of their parts where they have any."""
     loss = torch.stack([t.total for t in terms]).mean()
     names = [name for name in terms[0].parts if name != "loss"]
     parts = {k: torch.stack([t.parts[k].detach() for t in terms]).mean() for k in names}
-    return Step(loss, u.detach(), v.detach(), parts, readings)
+    return Step(loss, u.detach(), v.detach(), parts, readings, shares, contrasts)
+
+
+def shares_of(
+    objective: Objective, contrasts: Sequence[tuple[Tensor, ...]]
+) -> Mapping[str, Sequence[Callable[[], Tensor]]]:
+    """How to read the ESS of contrasts within a batch, where there are negatives."""
+    if objective.negatives is None:
+        return NOTHING
+    rows = [[x.detach() for x in contrast] for contrast in contrasts]
+    return {"ess": [partial(objective.shares, *contrast) for contrast in rows]}
+
+
+def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], list[T]]:
+    """What belongs to views of the largest size, and what to smaller ones.
+
+    Smaller views are crops of small parts (multi-crop's local ones). They are compared
+    with whole views only, and nothing is asked to be like them.
+
+    >>> split_views("abc", [torch.zeros(4, 3, s, s) for s in (16, 8, 16)])
+    (['a', 'c'], ['b'])
+    """
+    pixels = [view[0].numel() for view in views]
+    pairs = list(zip(items, pixels, strict=True))
+    whole = [item for item, size in pairs if size == max(pixels)]
+    return whole, [item for item, size in pairs if size < max(pixels)]
 
 
 def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:

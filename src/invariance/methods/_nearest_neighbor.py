@@ -2,10 +2,9 @@
 
 Each view's projection is swapped for the nearest row of a queue of earlier projections
 (of another sample), and a predictor must find it from the other view. The negatives are
-those of the batch, so any two-view objective fits.
+those of the batch, so any two-view objective fits. With multi-crop only the large
+crops are swapped for neighbors, and those of the first are remembered.
 """
-
-from itertools import permutations
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +16,15 @@ from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
 from ..partition import gather_rows
-from ._learner import Learner, Maybe, Step, make_step, project
+from ._learner import (
+    Learner,
+    Maybe,
+    Step,
+    make_step,
+    project,
+    shares_of,
+    split_views,
+)
 
 
 class NearestNeighbor(Learner):
@@ -37,7 +44,7 @@ class NearestNeighbor(Learner):
         self.used: list[tuple[Tensor, Tensor]] = []
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
-        """Each view's neighbor, to be found from every other view."""
+        """Each whole view's neighbor, to be found from every other view."""
         if ids is None:
             raise SettingError(
                 "A neighbor must be another sample: pass ids, the samples' numbers in "
@@ -46,14 +53,19 @@ class NearestNeighbor(Learner):
         ids = gather_rows(ids)
         rows = project(self.online, views)
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
-        neighbors = [nearest(row.detach(), ids, self.support) for row in rows]
-        terms = [
-            self.objective.terms(neighbors[a], guesses[b])
-            for a, b in permutations(range(len(rows)), 2)
+        whole, parts = split_views(range(len(views)), views)
+        neighbors = {a: nearest(rows[a].detach(), ids, self.support) for a in whole}
+        contrasts = [
+            (neighbor, guesses[b])
+            for a, neighbor in neighbors.items()
+            for b in range(len(rows))
+            if a != b
         ]
+        terms = [self.objective.terms(*pair) for pair in contrasts]
+        u, v = (rows[k] for k in [*whole, *parts][:2])
         if self.training:
-            self.used.append((rows[0].detach(), ids))
-        return make_step(terms, rows[0], rows[1])
+            self.used.append((u.detach(), ids))
+        return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     def after_step(self, progress: float = 0.0) -> None:
         """The first view's projections become the next steps' neighbors."""

@@ -6,7 +6,7 @@ remembered after the optimizer has moved, never before: the backward pass still 
 the rows it was computed with, and no key may be its own negative.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,17 +14,33 @@ from torch import Tensor, nn
 
 from ..encoders import Encoder, Head, MomentumTwin, shuffle_batches
 from ..errors import SettingError
-from ..negatives import NegativeSource, Prototypes, Queue
+from ..negatives import Bank, NegativeSource, Prototypes, Queue
 from ..objectives import Objective, Terms
 from ..partition import gather_rows
-from ._learner import Learner, Maybe, Step, local_projections, make_step, project
+from ._learner import (
+    Learner,
+    Maybe,
+    Step,
+    local_projections,
+    make_step,
+    project,
+    split_views,
+)
 
 
 class Remembering(Learner):
     """Views against a queue or a memory bank, with or without a momentum twin.
 
-    With a twin, the first view asks and the twin answers for the others; ``symmetric``
-    lets every view ask. Without, every view asks the bank, and the last is remembered.
+    With a twin, the first view asks and the twin answers for the others; the keys of
+    the last are remembered. Without, every view asks the bank, and the last is
+    remembered.
+
+    Of multi-crop views the small ones only ask: a key, and what a bank remembers, shows
+    a whole image, as the targets of the released multi-crop methods do.
+
+    Settings:
+        symmetric: Every view asks, the twin answers for every view, and all keys are
+            remembered; otherwise the first view asks and the others answer.
     """
 
     def __init__(
@@ -53,6 +69,8 @@ class Remembering(Learner):
         if momentum is not None:
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
         self.used: list[tuple[Tensor, Tensor]] = []
+        self.shares: dict[str, list[Callable[[], Tensor]]] = {}
+        self.contrasts: list[Callable[[], tuple[Tensor, Tensor]]] = []
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Views of samples ``ids`` against what is remembered."""
@@ -61,36 +79,43 @@ class Remembering(Learner):
                 "Negatives that outlive the batch need to know whose they are: pass "
                 "ids, the samples' numbers in the data set."
             )
-        ids = gather_rows(ids)
+        ids, self.shares, self.contrasts = gather_rows(ids), {}, []
         if self.twin is None:
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
 
     def _ask_bank(self, views: list[Tensor], ids: Tensor) -> Step:
         rows = project(self.online, views)
+        whole, _ = split_views(rows, views)
         bank: Any = self.negatives.bank or self.negatives
         bank.check(rows[0], ids)
         positives = bank.z[ids].clone()
         terms = [self._terms(u, None, ids, self.negatives) for u in rows]
-        self._keep(rows[-1], ids)
-        return make_step(terms, rows[0], positives, self.negatives.readings())
+        self._keep(whole[-1], ids)
+        readings = self.negatives.readings()
+        how = readings, self.shares, self.contrasts
+        return make_step(terms, whole[0], positives, *how)
 
     def _ask_twin(self, twin: MomentumTwin, views: list[Tensor], ids: Tensor) -> Step:
-        askers = range(len(views)) if self.symmetric else range(1)
-        answering = range(0 if self.symmetric else 1, len(views))
-        rows = project(self.online, [views[a] for a in askers])
+        whole, parts = split_views(range(len(views)), views)
+        answering = whole if self.symmetric or len(whole) == 1 else whole[1:]
+        asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
+        rows = project(self.online, [views[a] for a in asking])
         local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
-        keys = {b: gather_rows(k) for b, k in zip(answering, local, strict=True)}
-        newest = keys[len(views) - 1]
-        source = self._source(newest, ids)
+        keys = [gather_rows(k) for k in local]
+        kept = keys if self.symmetric else keys[-1:]
+        source = self._source(torch.cat(kept), ids.repeat(len(kept)))
         terms = [
-            self._terms(u, keys[b], ids, source)
-            for a, u in zip(askers, rows, strict=True)
-            for b in answering
+            self._terms(u, key, ids, source)
+            for a, u in zip(asking, rows, strict=True)
+            for b, key in zip(answering, keys, strict=True)
             if a != b
         ]
-        self._keep(newest, ids)
-        return make_step(terms, rows[0], newest, self.negatives.readings())
+        for key in kept:
+            self._keep(key, ids)
+        readings = self.negatives.readings()
+        how = readings, self.shares, self.contrasts
+        return make_step(terms, rows[0], keys[-1], *how)
 
     def _source(self, keys: Tensor, ids: Tensor) -> NegativeSource:
         """The queue; for the very first batch the other samples' keys."""
@@ -103,19 +128,35 @@ class Remembering(Learner):
     def _terms(
         self, u: Tensor, v: Tensor | None, ids: Tensor, source: NegativeSource
     ) -> Terms:
-        loss = self.objective.against(u, v, source, ids)
+        loss = self._ask("ess", u, v, source, ids)
         lesson = self.negatives.own_loss()
         if lesson is not None:
             loss = loss + lesson
         clustered = [p for p in self.prototypes if p.clustered]
         if not clustered:
             return Terms({"loss": loss})
-        further = [self.objective.against(u, None, p, ids) for p in clustered]
+        further = [self._ask("ess/prototypes", u, None, p, ids) for p in clustered]
         return Terms({"instances": loss, "prototypes": torch.stack(further).mean()})
+
+    def _ask(
+        self, ess: str, u: Tensor, v: Tensor | None, source: NegativeSource, ids: Tensor
+    ) -> Tensor:
+        """The loss against a source; how to read its ESS is kept under this name."""
+        source.shares = source.contrast = None
+        loss = self.objective.against(u, v, source, ids)
+        if source.shares is not None:  # there is a softmax
+            self.shares.setdefault(ess, []).append(source.shares)
+        if source.contrast is not None:
+            self.contrasts.append(source.contrast)
+        return loss
 
     def _keep(self, z: Tensor, ids: Tensor) -> None:
         if self.training:
             self.used.append((z.detach(), ids))
+
+    def n_candidates(self, n: int) -> int:
+        """The positive, and what is remembered; at first the batch, as ``_source``."""
+        return self.negatives.n_negatives + 1 if self.negatives.n_negatives else n
 
     def after_step(self, progress: float = 0.0) -> None:
         """The twin follows, the memory takes in what was used."""
@@ -132,3 +173,23 @@ class Remembering(Learner):
         """Cluster anew, where clusters are used."""
         for source in (self.negatives, *self.prototypes):
             source.refresh(progress)
+
+
+def make_prototypes(
+    bank: Bank,
+    *,
+    n_clusters: int | None = None,
+    n_clusterings: int = 1,
+    warmup: float | int = 0.1,
+) -> list[Prototypes]:
+    """Clusterings of one bank.
+
+    Settings:
+        n_clusters (2 or more): Of each clustering; none: one for every 100 rows.
+        n_clusterings (1 or more): Clusterings, over whose losses the mean is taken.
+        warmup (0 to 1): Share of training before the first clustering.
+    """
+    if n_clusterings < 1:
+        raise SettingError(f"n_clusterings is 1 or more: got {n_clusterings}.")
+    how: Any = {"n_clusters": n_clusters, "warmup": warmup}
+    return [Prototypes(bank, **how) for _ in range(n_clusterings)]

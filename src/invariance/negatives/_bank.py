@@ -15,11 +15,24 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..errors import SettingError, ShapeError
-from ._source import Anchors, Candidates, Ids, NegativeSource, Number, PerAnchor
+from ._source import (
+    Anchors,
+    Candidates,
+    Ids,
+    NegativeSource,
+    Number,
+    PerAnchor,
+    unit_rows,
+)
 
 
 class Bank(NegativeSource):
     """Rows of all samples; it starts with random directions.
+
+    Settings:
+        momentum (0 to below 1): Share of a sample's old row that stays when a new view
+            of it comes.
+        n_draws (1 or more): Rows drawn anew at each step as negatives; none: all rows.
 
     >>> bank = Bank(100, width=8, momentum=0.0)
     >>> f = torch.nn.functional.normalize(torch.randn(2, 8), dim=1)
@@ -71,6 +84,11 @@ class Bank(NegativeSource):
     def __len__(self) -> int:
         return len(self.z)
 
+    @property
+    def n_negatives(self) -> int:
+        """The other samples' rows, or as many as are drawn."""
+        return len(self) - 1 if self.n_draws is None else self.n_draws
+
     def check(self, u: Tensor, ids: Tensor) -> None:
         """Raise unless rows of this width and these samples can be in the bank.
 
@@ -116,16 +134,25 @@ class Bank(NegativeSource):
 
     @torch.no_grad()
     def remember(self, z: Anchors, ids: Ids) -> None:
-        """Move the samples' rows towards these."""
+        """Move the samples' rows towards these.
+
+        Rows that are not finite are refused; on an accelerator, without waiting for it,
+        by leaving the samples' rows as they are (``readings`` counts the refused).
+        """
         self.check(z, ids)
+        fresh, fine = unit_rows(z, self.z)
         ids, m = ids.to(self.ids), self.momentum
-        fresh = normalize(z.to(self.z), dim=1)
-        self.z[ids] = normalize(m * self.z[ids] + (1 - m) * fresh, dim=1)
+        old = self.z[ids]
+        self.z[ids] = torch.where(
+            fine, normalize(m * old + (1 - m) * fresh, dim=1), old
+        )
+        self.n_refused += (~fine).sum()
 
     def extra_repr(self) -> str:
-        """How large it is."""
+        """How large it is, and how slowly its rows move."""
         drawn = "" if self.n_draws is None else f", {self.n_draws:,} drawn"
-        return f"{len(self):,} rows, width {self.z.shape[1]}{drawn}"
+        size = f"{len(self):,} rows, width {self.z.shape[1]}"
+        return f"{size}, momentum {self.momentum:g}{drawn}"
 
     def get_extra_state(self) -> Any:
         """How often the dice were thrown."""

@@ -13,6 +13,7 @@ Discrimination. Then the bank is clustered before each epoch. The value is no bo
 the mutual information: it lies above the ball's.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +21,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
-from ..partition import from_first_process
-from ._ball import NEAREST_ROWS, count_rows, limits
+from ..partition import effective_share, from_first_process
+from ._ball import NEAREST_ROWS, count_rows, limits, score_some
 from ._bank import Bank
 from ._kmeans import kmeans
 from ._source import (
@@ -41,7 +42,16 @@ ROUNDING = 1000  # units of it: less of a ball than this is what subtracting lea
 
 
 class Neighbors(NegativeSource):
-    """Close set and background of Local Aggregation, both from one bank."""
+    """Close set and background of Local Aggregation, both from one bank.
+
+    Settings:
+        k (1 or more): Nearest rows that make the background.
+        share (0 to 1): k as a part of the bank.
+        n_clusters (2 or more): Of a clustering; none: one for every 20 rows.
+        n_clusterings (1 or more): Clusterings; rows that share a cluster in any of them
+            are close.
+        warmup (0 to 1): Share of training before the first clustering.
+    """
 
     labels: Tensor
 
@@ -76,8 +86,10 @@ class Neighbors(NegativeSource):
         self.register_buffer("labels", torch.zeros(shape, dtype=torch.long))
 
     def extra_repr(self) -> str:
-        """How many rows the background has."""
-        return f"k = {self.k:,} of {len(self.bank) - 1:,} rows"
+        """How many rows the background has, and how they are clustered."""
+        clusters = f"{len(self.labels)} clusterings of {self.n_clusters:,}"
+        later = "" if self.clustered else f" after a warm-up of {self.warmup:g}"
+        return f"k = {self.k:,} of {len(self.bank) - 1:,} rows, {clusters}{later}"
 
     def refresh(self, progress: float | int) -> None:
         """Cluster the bank anew, once the warm-up is over."""
@@ -88,6 +100,11 @@ class Neighbors(NegativeSource):
             clusters = kmeans(self.bank.z, self.n_clusters, seed=seed)
             labels.copy_(from_first_process(clusters.labels))
         self.clustered = True
+
+    @property
+    def n_negatives(self) -> int:
+        """The ball, if none of it is close; without clusters the whole bank."""
+        return self.k if self.clustered else self.bank.n_negatives
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The background: the ball, close set and all."""
@@ -104,18 +121,21 @@ class Neighbors(NegativeSource):
         if not self.clustered:
             return super().logits(u, v, ids, scale=scale, scales=scales)
         ball = self.candidates(u, ids)
-        background = over(ball, u, ids, scales)
+        assert ball.low is not None
+        background = over(ball, u, ids, scales=scales)
         anchor, row = self.close_pairs(ids)
         score = (u[anchor] * ball.z[row]).sum(1)
-        assert ball.low is not None
         inside = score.detach() >= ball.low[anchor]
-        anchor, score = anchor[inside], score[inside]
+        anchor, row, score = anchor[inside], row[inside], score[inside]
         own = self.bank.positive(u, v, ids, scale=scale)
         close = segment_logsumexp(scale * score, anchor, len(u))
         rest = [
             log_difference(whole, segment_logsumexp(a * score, anchor, len(u)))
             for whole, a in zip(background, scales, strict=True)
         ]
+        self.shares = partial(
+            shares_of_rest, ball, u.detach(), ids, anchor, row, scales[0]
+        )
         return torch.logaddexp(own, close), torch.stack(rest)
 
     def close_pairs(self, ids: Ids) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
@@ -160,6 +180,35 @@ def segment_logsumexp(
     sums = x.new_zeros(n).index_add(0, segment, (x - top[segment]).exp())
     # where nothing is summed log is not asked, so no gradient is 0 times infinity
     return (top + sums.masked_fill(empty, 1.0).log()).masked_fill(empty, -torch.inf)
+
+
+@torch.no_grad()
+def shares_of_rest(
+    ball: Candidates,
+    u: Anchors,
+    ids: Ids,
+    anchor: Int[Tensor, " p"],
+    row: Int[Tensor, " p"],
+    scale: Number,
+) -> PerAnchor:
+    """Effective share of the ball's rows without the close pairs (anchor, row).
+
+    Not by ``log_difference``: at twice the scale the close rows are nearly everything,
+    and what subtracting leaves is rounding.
+    """
+    assert ball.low is not None
+    parts = []
+    for some, scores in score_some(u, ball.z):
+        out = (scores < ball.low[some, None]).scatter_(1, ids[some, None], True)
+        here = (anchor >= some.start) & (anchor < some.stop)
+        out[anchor[here] - some.start, row[here]] = True
+        single, double = (
+            (a * scores).masked_fill_(out, -torch.inf).logsumexp(1)
+            for a in (scale, 2 * scale)
+        )
+        count = (~out).sum(1).to(scores).log()
+        parts.append(effective_share(single, double, count))
+    return torch.cat(parts)
 
 
 def log_difference(a: Float[Tensor, " n"], b: Float[Tensor, " n"]) -> PerAnchor:

@@ -39,7 +39,12 @@ SMOOTHING = 10  # members added to a cluster's size: few members say little
 
 
 class Prototypes(NegativeSource):
-    """Centres of one clustering of a bank."""
+    """Centers of one clustering of a bank.
+
+    Settings:
+        n_clusters (2 or more): Of a clustering; none: one for every 100 rows.
+        warmup (0 to 1): Share of training before the first clustering.
+    """
 
     labels: Tensor
     centers: Tensor
@@ -66,6 +71,11 @@ class Prototypes(NegativeSource):
         self.register_buffer("concentration", torch.ones(n_clusters))
         self.register_buffer("ids", torch.arange(n_clusters), persistent=False)
 
+    def extra_repr(self) -> str:
+        """How many centers there are."""
+        later = "" if self.clustered else f" after a warm-up of {self.warmup:g}"
+        return f"{len(self.centers):,} clusters{later}"
+
     def refresh(self, progress: float | int) -> None:
         """Cluster the bank anew, once the warm-up is over."""
         if progress < self.warmup:
@@ -77,6 +87,11 @@ class Prototypes(NegativeSource):
         clusters = Clusters(self.labels, self.centers)
         self.concentration.copy_(concentration(self.bank.z, clusters))
         self.clustered = True
+
+    @property
+    def n_negatives(self) -> int:
+        """The centers of the other clusters."""
+        return len(self.centers) - 1
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """All centers, longer where concentrated: scaling them scales their logits."""

@@ -11,11 +11,15 @@ import torch
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
-from ._source import Anchors, Candidates, Ids, NegativeSource
+from ..plain_numbers import plain_number
+from ._source import Anchors, Candidates, Ids, NegativeSource, unit_rows
 
 
 class Queue(NegativeSource):
     """The last ``size`` rows remembered. It starts empty and fills up.
+
+    Settings:
+        size (1 or more): Rows that are kept, a batch at least.
 
     >>> queue = Queue(4, width=2)
     >>> queue.remember(torch.eye(2), torch.tensor([7, 8]))
@@ -29,6 +33,7 @@ class Queue(NegativeSource):
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
+        size, width = plain_number(size), plain_number(width)
         if not isinstance(size, int) or not isinstance(width, int):
             raise SettingError(
                 f"size and width are whole numbers: got {size} and {width}."
@@ -44,6 +49,11 @@ class Queue(NegativeSource):
     def __len__(self) -> int:
         return min(self.n_seen, len(self.z))
 
+    @property
+    def n_negatives(self) -> int:
+        """All rows there are."""
+        return len(self)
+
     def candidates(
         self, u: Anchors | None = None, ids: Ids | None = None
     ) -> Candidates:
@@ -57,7 +67,11 @@ class Queue(NegativeSource):
 
     @torch.no_grad()
     def remember(self, z: Anchors, ids: Ids) -> None:
-        """Put rows in, unit length, in place of the oldest."""
+        """Put rows in, unit length, in place of the oldest.
+
+        Rows that are not finite are refused; on an accelerator, without waiting for it,
+        by leaving the oldest where they are (``readings`` counts the refused).
+        """
         size, width = self.z.shape
         if z.ndim != 2 or z.shape[1] != width or ids.shape != z.shape[:1]:
             raise ShapeError(
@@ -73,13 +87,16 @@ class Queue(NegativeSource):
                 f"A queue of {size} rows is shorter than the batch of {len(z)}: keys "
                 f"would be lost before they are used. Make it {len(z)} or longer."
             )
+        rows, fine = unit_rows(z, self.z)
         places = torch.arange(self.n_seen, self.n_seen + len(z), device=self.z.device)
-        self.z[places % size] = torch.nn.functional.normalize(z.to(self.z), dim=1)
-        self.ids[places % size] = ids.to(self.ids)
+        places = places % size
+        self.z[places] = torch.where(fine, rows, self.z[places])
+        self.ids[places] = torch.where(fine[:, 0], ids.to(self.ids), self.ids[places])
+        self.n_refused += (~fine).sum()
         self.n_seen += len(z)
 
     def extra_repr(self) -> str:
-        """How full it is."""
+        """How full it is, and how wide."""
         size, width = self.z.shape
         return f"{len(self):,} of {size:,} rows, width {width}"
 

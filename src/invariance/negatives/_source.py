@@ -5,15 +5,18 @@ and the log-partition leaves it out. Sources keep their rows without gradient.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
-from ..errors import SettingError
-from ..partition import log_partitions
+from ..errors import NotFiniteError, SettingError
+from ..partition import effective_share, log_partitions
 
 Number = float | int | Tensor
 Scales = Sequence[Number]
@@ -22,6 +25,7 @@ Ids = Int[Tensor, " n"]
 PerAnchor = Float[Tensor, " n"]
 PerScale = Float[Tensor, "k n"]
 EMPTY = "There are no negatives yet: let the source remember a first batch."
+SHORTEST = 1e-12  # a row that is shorter is not made longer than 1
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,30 @@ class NegativeSource(nn.Module):
 
     plain = False
     """Whether the negatives are the candidates as they are: no band, no weights."""
+    shares: Callable[[], PerAnchor] | None = None
+    """The effective share (``effective_share``) of each anchor's negatives in the last
+    logits, computed when it is called: do so before ``remember``. None before any."""
+    contrast: Callable[[], tuple[PerAnchor, PerAnchor]] | None = None
+    """Each anchor's InfoNCE over the candidates of the last logits, and the logarithm
+    of their number with the positive, computed as ``shares`` are. None where negatives
+    are chosen or weighed: their InfoNCE says nothing about information."""
+    n_refused: Tensor
 
     def __init__(self, bank: Any = None) -> None:
         super().__init__()
         self.bank = bank
+        if bank is None:  # rows of its own: how many could not be remembered
+            self.register_buffer("n_refused", torch.tensor(0), persistent=False)
 
     @property
     def numbered(self) -> bool:
         """Whether its ids are rows of a bank, so that nothing else can be an id."""
         return self.bank is not None
+
+    @property
+    @abstractmethod
+    def n_negatives(self) -> int:
+        """How many negatives an anchor can have now, at most; needs no look at rows."""
 
     @abstractmethod
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
@@ -66,7 +85,10 @@ class NegativeSource(nn.Module):
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Log-partitions over the negatives, one per scale; scale 0 counts them."""
-        return over(self.candidates(u, ids), u, ids, scales)
+        ask = partial(over, self.candidates(u, ids), ids=ids)
+        self.sums = partial(ask, u.detach())
+        self.shares = partial(read_shares, self.sums, scales[0])
+        return ask(u, scales=scales)
 
     def positive(
         self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
@@ -86,7 +108,10 @@ class NegativeSource(nn.Module):
     ) -> tuple[PerAnchor, PerScale]:
         """Logits of the positives, and log-partitions of the negatives."""
         positive = self.positive(u, v, ids, scale=scale)
-        return positive, self.negative(u, ids, scales=scales)
+        negative = self.negative(u, ids, scales=scales)
+        if self.plain:
+            self.contrast = partial(read_contrast, positive.detach(), self.sums, scale)
+        return positive, negative
 
     def remember(self, z: Anchors, ids: Ids) -> None:
         """Take in rows that have been used; call it after the optimizer's step."""
@@ -104,11 +129,29 @@ class NegativeSource(nn.Module):
         return None
 
     def readings(self) -> dict[str, Tensor]:
-        """Numbers about the last logits worth logging."""
-        return {}
+        """Numbers worth logging about the last logits, and about the memory.
+
+        ``rows_refused``: rows that were not finite, where saying so at once would have
+        made an accelerator wait.
+        """
+        if self.bank is not None:
+            return self.bank.readings()
+        told = self.n_refused.device.type == "cpu"
+        return {} if told else {"rows_refused": self.n_refused}
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *how: Any) -> None:
+        for name, _ in self.named_buffers(recurse=False):
+            saved = state.get(prefix + name)
+            if isinstance(saved, Tensor) and not bool(saved.isfinite().all()):
+                raise NotFiniteError(
+                    f"The saved {name} of a {type(self).__name__} has NaN or infinite "
+                    "numbers, and every loss against it would be NaN: go on from an "
+                    "earlier state, or start anew."
+                )
+        super()._load_from_state_dict(state, prefix, *how)
 
 
-def over(candidates: Candidates, u: Anchors, ids: Ids, scales: Scales) -> PerScale:
+def over(candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
     """Log-partitions of anchors over candidates that are not of their own sample.
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
@@ -126,3 +169,41 @@ def over(candidates: Candidates, u: Anchors, ids: Ids, scales: Scales) -> PerSca
         high=candidates.high,
         precision="exact" if banded else "auto",
     )
+
+
+@torch.no_grad()
+def read_shares(sums: Callable[..., PerScale], scale: Number) -> PerAnchor:
+    """Effective share of the negatives, from their sums at three scales."""
+    return effective_share(*sums(scales=[scale, 2 * scale, 0.0]))
+
+
+@torch.no_grad()
+def read_contrast(
+    positive: PerAnchor, sums: Callable[..., PerScale], scale: Number
+) -> tuple[PerAnchor, PerAnchor]:
+    """InfoNCE of each anchor, and the logarithm of the number of its candidates."""
+    negative, log_count = sums(scales=[scale, 0.0])
+    return softplus(negative - positive), softplus(log_count)  # the positive is one
+
+
+def unit_rows(
+    z: Float[Tensor, "n d"], like: Tensor
+) -> tuple[Float[Tensor, "n d"], Bool[Tensor, "n 1"]]:
+    """Rows of unit length, and which of them can be remembered.
+
+    A row with NaN or infinite numbers, or too long for the memory's precision, cannot.
+    On a CPU it is refused in words. Elsewhere looking would make the device wait: the
+    memory leaves such a row out and counts it.
+    """
+    z = z.to(like)
+    length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    fine = length.isfinite()
+    if z.device.type == "cpu" and not bool(fine.all()):
+        bad = int((~fine).sum())
+        raise NotFiniteError(
+            f"{bad} of the {len(z)} rows to remember are NaN, infinite or too long for "
+            f"{like.dtype}: every later loss would be NaN. Nothing was remembered. The "
+            "network has diverged or its input is broken: lower the learning rate, "
+            "clip the gradient, or check the data."
+        )
+    return z / length.clamp_min(SHORTEST), fine

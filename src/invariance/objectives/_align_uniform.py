@@ -40,6 +40,12 @@ def align_uniform(
 ) -> Float[Tensor, ""]:
     """Weighted sum of alignment and mean uniformity of the two views.
 
+    Settings:
+        alpha (above 0): Exponent of the distance between partners.
+        t (above 0): Width of the Gaussian that measures how even the rows lie.
+        align_weight (any number): Weight of the distance between partners.
+        uniform_weight (any number): Weight of the unevenness.
+
     >>> import torch
     >>> z = torch.eye(3)
     >>> align_uniform(z, z)  # aligned; every D^2 is 2, so U = -4

@@ -29,8 +29,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..checked_rows import is_transforming, may_look, row_lengths
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
+from ..plain_numbers import plain_number
 
 HALVES = (torch.float16, torch.bfloat16)
 P = ParamSpec("P")
@@ -53,6 +55,7 @@ class LearnedTemperature(nn.Module):
 
     def __init__(self, start: float | int = 0.1, *, minimum: float | int = 0.025):
         super().__init__()
+        start, minimum = plain_number(start), plain_number(minimum)
         check_positive("start", start)
         check_positive("minimum", minimum)
         if start < minimum:
@@ -65,8 +68,11 @@ class LearnedTemperature(nn.Module):
 
     def scale(self) -> Tensor:
         """The inverse temperature, at most ``1 / minimum``."""
+        most = -math.log(self.minimum)
+        if is_transforming():  # nothing may be changed in there
+            return self.log_scale.clamp(max=most).exp()
         with torch.no_grad():  # the parameter itself, or it could not come back
-            self.log_scale.clamp_(max=-math.log(self.minimum))
+            self.log_scale.clamp_(max=most)
         return self.log_scale.exp()
 
     def __float__(self) -> float:
@@ -123,7 +129,7 @@ def check_positive(name: str, value: float | int | Tensor) -> None:
     """
     if isinstance(value, Tensor):
         check_number_or_tensor(name, value)
-        if value.device.type != "cpu" or torch.compiler.is_compiling():
+        if not may_look(value):
             return
         value = float(value.detach())
     check_number(name, value)
@@ -223,12 +229,19 @@ def check_settings(function: Callable[P, T]) -> Callable[P, T]:
     def call(*inputs: P.args, **settings: P.kwargs) -> T:
         for name, value in settings.items():
             if name in checks:
-                checks[name](name, value)
+                settings[name] = check_setting(checks[name], name, value)
         return function(*inputs, **settings)
 
     call.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
     call.checks = checks  # type: ignore[attr-defined]
     return call
+
+
+def check_setting(check: Check, name: str, value: Any) -> Any:
+    """A setting that passed its check; any kind of number as a plain one."""
+    value = value if isinstance(value, Tensor) else plain_number(value)
+    check(name, value)
+    return value
 
 
 @overload
@@ -263,7 +276,7 @@ def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
     if fused is not None:
         return fused
     x = at_least_float32(x)
-    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    length = row_lengths(x)
     # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
     return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
 
@@ -291,7 +304,9 @@ def tile_precision(*rows: Tensor) -> str:
     Their unit rows are float32, but rows that came in 16 bits carry no more than those:
     rounding them once more, to the 11 bits of a float16, costs little.
     """
-    return "half" if all(x.dtype in HALVES for x in rows) else "auto"
+    # what is no tensor has no dtype, and is refused when its rows are made ready
+    halves = all(getattr(x, "dtype", None) in HALVES for x in rows)
+    return "half" if halves else "auto"
 
 
 def paired_rows(
@@ -319,9 +334,15 @@ def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
     check_tensor(u, "u")
     check_tensor(v, "v")
     if u.ndim == v.ndim == 2 and u.shape != v.shape:
+        shapes = f"got {tuple(u.shape)} and {tuple(v.shape)}"
+        if len(u) == len(v):
+            raise ShapeError(
+                f"u and v need rows of one width: {shapes}. Project both views to the "
+                "same width."
+            )
         raise ShapeError(
-            f"u and v need one row per sample: got {tuple(u.shape)} and "
-            f"{tuple(v.shape)}. If the last batch is short, load with drop_last=True."
+            f"u and v need one row per sample: {shapes}. If the last batch is short, "
+            "load with drop_last=True."
         )
     check_rows(u, "u", least=least)
     check_rows(v, "v", least=least)
@@ -340,6 +361,7 @@ def anchor_rows(
     u: Tensor, v: Tensor | None, ids: Tensor, *, normalize: bool = True
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:
     """Anchors and, if given, their positives, checked as ``paired_rows`` does."""
+    check_tensor(u, "u")
     check_ids(ids, len(u))
     if v is None:
         check_rows(u, "u", least=1)
@@ -350,6 +372,7 @@ def anchor_rows(
 
 def check_ids(ids: Tensor, n: int) -> None:
     """Raise unless there is one integer per sample."""
+    check_tensor(ids, "ids", "pass the samples' numbers in the data set as a tensor")
     if ids.shape != (n,) or ids.is_floating_point():
         raise ShapeError(
             f"ids need one integer per sample: expected ({n},), got {tuple(ids.shape)} "
@@ -368,6 +391,7 @@ def take_views(z: Tensor, gather: bool = False) -> Tensor:
 
 def check_views(z: Tensor, least: int = 2) -> None:
     """Raise unless z is several views of the same samples."""
+    check_tensor(z, "z", "stack the views with torch.stack([u, v, ...])")
     if z.ndim != 3 or z.shape[0] < 2:
         raise ShapeError(
             "z needs the shape (views, n, d) with at least two views: got "
@@ -376,13 +400,13 @@ def check_views(z: Tensor, least: int = 2) -> None:
     check_rows(z.detach().flatten(0, 1), "z", least=least * z.shape[0])
 
 
-def check_tensor(x: Tensor, name: str) -> None:
+def check_tensor(
+    x: Any, name: str, advice: str = "convert with torch.as_tensor(...)"
+) -> None:
     """Raise unless x is a tensor."""
     if not isinstance(x, Tensor):
-        raise ShapeError(
-            f"{name} must be a torch tensor, not {type(x).__name__}: convert with "
-            "torch.as_tensor(...)."
-        )
+        kind = "None" if x is None else type(x).__name__
+        raise ShapeError(f"{name} must be a torch tensor, not {kind}: {advice}.")
 
 
 def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
@@ -407,7 +431,7 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
             f"sample is contrasted with the others: got {tuple(x.shape)}. If the last "
             "batch is short, load with drop_last=True."
         )
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
+    if not may_look(x):
         return
     # one NaN or infinity makes the sum one too; only then are its rows looked for
     bad = 0

@@ -29,6 +29,10 @@ def barlow_twins(
 ) -> Float[Tensor, ""]:
     """Squared distance of the cross-correlation matrix from the identity.
 
+    Settings:
+        off_diagonal_weight (any number): Weight of correlations between different
+            features.
+
     >>> import torch
     >>> u = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
     >>> barlow_twins(u, u) < 1e-6

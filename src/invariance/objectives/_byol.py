@@ -11,7 +11,15 @@ collapse, only the moving target and the predictor do.
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import Reduction, check_settings, paired_rows, reduce, settings_of
+from ..errors import ShapeError
+from ._arguments import (
+    Reduction,
+    check_settings,
+    check_tensor,
+    paired_rows,
+    reduce,
+    settings_of,
+)
 from ._objective import Objective
 
 
@@ -44,11 +52,24 @@ def cosines(
     gather: bool,
 ) -> Float[Tensor, " n"]:
     """cos(u, sg v') + cos(v, sg u'), row by row."""
-    target_u = (u if target_u is None else target_u).detach()
-    target_v = (v if target_v is None else target_v).detach()
+    target_u, target_v = detach(target_u, u, "u"), detach(target_v, v, "v")
     u, target_v = paired_rows(u, target_v, gather=gather)
     v, target_u = paired_rows(v, target_u, gather=gather)
     return (u * target_v).sum(1) + (v * target_u).sum(1)
+
+
+def detach(target: Tensor | None, row: Tensor, name: str) -> Tensor:
+    """A target without gradient; the rows themselves where there is none."""
+    check_tensor(row, name)
+    if target is None:
+        return row.detach()
+    check_tensor(target, f"target_{name}")
+    if target.shape != row.shape:
+        raise ShapeError(
+            f"target_{name} needs the shape of {name}: got {tuple(target.shape)} and "
+            f"{tuple(row.shape)}."
+        )
+    return target.detach()
 
 
 class BYOL(Objective):

@@ -46,6 +46,12 @@ def dcl(
 ) -> Float[Tensor, "*n"]:
     """Log-partition over the negatives minus the positive's logit.
 
+    Settings:
+        negatives (all, cross): The other samples' rows in both views, or in the other
+            view alone.
+        weight_sigma (above 0): Width of DCLW's weights, which favor positives that are
+            far apart; the paper has 0.5.
+
     >>> import torch
     >>> z = torch.eye(4)
     >>> dcl(z, z, temperature=1.0)  # six orthogonal negatives: log 6 - 1
@@ -79,6 +85,7 @@ class DCL(Objective):
     """``dcl`` with its settings; a ``weight_sigma`` (the paper: 0.5) makes it DCLW."""
 
     __init__ = settings_of(dcl)
+    batch_only = ("negatives",)
 
     def of(self, logits: Contrast) -> Tensor:
         """Log-partition minus the (weighted) positive."""

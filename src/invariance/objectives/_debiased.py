@@ -61,6 +61,10 @@ def debiased(
 ) -> Float[Tensor, "*n"]:
     """NT-Xent with the expected false negatives taken out of the denominator.
 
+    Settings:
+        prior (0 to below 1): Share of the negatives that are of the anchor's own class.
+        hardness (0 or more): How much more near negatives weigh; 0 weighs all alike.
+
     >>> import torch
     >>> z = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
     >>> u, v = z, z.roll(1, 1)
@@ -127,6 +131,7 @@ class Debiased(Objective):
     """``debiased`` with its settings."""
 
     __init__ = settings_of(debiased)
+    negatives = "all"
 
     @property
     def powers(self) -> tuple[float | int, ...]:

@@ -32,6 +32,10 @@ def dhel(
 ) -> Float[Tensor, "*n"]:
     """Within-view log-partition minus the positive's logit.
 
+    Settings:
+        views (mean, sum, first): Which views spread their rows: both, averaged; both,
+            added, as in the released code; or u alone.
+
     >>> import torch
     >>> z = torch.eye(3)
     >>> dhel(z, z, temperature=1.0)  # log 2 - 1
@@ -59,6 +63,14 @@ class DHEL(Objective):
     """``dhel`` with its settings."""
 
     __init__ = settings_of(dhel)
+    negatives = "within"
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether u is spread alone."""
+        return bool(self.views == "first")
+
+    batch_only = ("views",)
 
     def of(self, logits: Contrast) -> Tensor:
         """Log-partition minus positive: a source stands for the anchor's own view."""

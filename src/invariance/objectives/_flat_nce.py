@@ -40,6 +40,12 @@ def flat_nce(
 ) -> Float[Tensor, "*n"]:
     """A constant 1 whose gradient is that of the self-normalized contrast.
 
+    Settings:
+        negatives (all, cross): The other samples' rows in both views, or in the other
+            view alone.
+        keep_positive: Whether the positive stays in the denominator.
+        gamma (not 0): Exponent of the Hölder mean over the negatives; 1 is FlatNCE.
+
     >>> import torch
     >>> u = torch.eye(3, requires_grad=True)
     >>> loss = flat_nce(u, u.detach().roll(1, 1))
@@ -73,6 +79,7 @@ class FlatNCE(Objective):
     """``flat_nce`` with its settings."""
 
     __init__ = settings_of(flat_nce)
+    batch_only = ("negatives",)
     value_is_constant = True
 
     @property

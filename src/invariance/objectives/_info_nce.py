@@ -31,6 +31,9 @@ def info_nce(
 ) -> Float[Tensor, "*n"]:
     """Cross-entropy of finding v_i among all of v (and u_i among all of u).
 
+    Settings:
+        symmetric: Whether v's rows look for u's as well, both directions averaged.
+
     >>> import torch
     >>> z = torch.ones(4, 8)
     >>> info_nce(z, z)  # nothing to tell the samples apart: log 4
@@ -54,6 +57,14 @@ class InfoNCE(Objective):
     """``info_nce`` with its settings."""
 
     __init__ = settings_of(info_nce)
+    negatives = "cross"
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether u asks alone."""
+        return not self.symmetric
+
+    batch_only = ("symmetric",)
 
     def of(self, logits: Contrast) -> Tensor:
         """Cross-entropy of the positive among itself and the negatives."""

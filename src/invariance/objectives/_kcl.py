@@ -60,6 +60,12 @@ def kcl(
 ) -> Float[Tensor, "*n"]:
     """Kernel energy within the views minus kernel alignment across them.
 
+    Settings:
+        kernel (gaussian, log, imq, riesz, gaussian_riesz): How nearness is measured.
+        gamma (any number): Weight of the energy that pushes rows apart.
+        t (above 0): Width of the kernel; riesz has none.
+        s (not 0): Exponent of riesz and gaussian_riesz.
+
     >>> import torch
     >>> z = torch.eye(3)  # every D^2 within a view is 2
     >>> kcl(z, z, gamma=0.0), kcl(z, z, gamma=1.0, t=0.5)  # -2, -2 + 2/e
@@ -96,6 +102,11 @@ class KCL(Objective):
     """``kcl`` with its settings."""
 
     __init__ = settings_of(kcl)
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Width or exponent, whichever the kernel has none of."""
+        return {"riesz": ("t",), "gaussian_riesz": ()}.get(self.kernel, ("s",))
 
 
 # ---------------------------------------------------------------- kernels of distances

@@ -41,7 +41,7 @@ from ._arguments import (
     take_views,
     tile_precision,
 )
-from ._contrast import Source
+from ._contrast import Source, check_source, warn_if_alone
 from ._info_nce import info_nce
 from ._objective import Objective
 
@@ -59,6 +59,10 @@ def multi_view(
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Contrast of all views of all samples.
+
+    Settings:
+        aggregate (pairs, poly, mv_info_nce, mv_dhel): How the views of a sample are put
+            together.
 
     >>> import torch
     >>> multi_view(torch.ones(3, 4, 8))  # log 4
@@ -117,22 +121,33 @@ class MultiView(Objective):
     __init__ = settings_of(multi_view)
     takes = "views"
 
+    @property
+    def negatives(self) -> str:  # type: ignore[override]
+        """Whose softmax it is, by the aggregate."""
+        return {"pairs": "cross", "mv_dhel": "within"}.get(self.aggregate, "all")
+
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
     ) -> Tensor:
         """The loss of all views, u of shape (views, n, d), against a source."""
+        check_source(source)
         z = ready_rows(take_views(u), self.normalize)
         check_ids(ids, z.shape[1])
         scale = scale_of(self.temperature)
         with full_precision(z):
             each = [source.negative(x, ids, scales=[scale])[0] for x in z]
         negative, positive = torch.stack(each), _positives(z, scale)
+        warn_if_alone(negative)
+        alone = negative == -torch.inf  # a row that the source left without negatives
         if self.aggregate == "mv_dhel":
-            return reduce(_dhel(negative, positive), self.reduction)
+            loss = _dhel(negative.masked_fill(alone, 0.0), positive)
+            return reduce(loss.masked_fill(alone.all(0), 0.0), self.reduction)
         a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
         if self.aggregate == "mv_info_nce":
             both = torch.cat([positive[a, b], positive[b, a]]).logsumexp(0)
-            return reduce(softplus(negative.logsumexp(0) - both), self.reduction)
+            total = negative.masked_fill(alone.all(0), 0.0).logsumexp(0)
+            loss = softplus(total.masked_fill(alone.all(0), -torch.inf) - both)
+            return reduce(loss, self.reduction)
         each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
         return reduce(torch.stack(each).flatten(0, 1), self.reduction)
 

@@ -44,6 +44,10 @@ def sig_lip(
 ) -> Float[Tensor, "*n"]:
     """Softplus of every pair's logit, with the sign its kind asks for.
 
+    Settings:
+        scale (above 0): Factor on every score; where it starts if it is learned.
+        bias (any number): Added to every logit; where it starts if it is learned.
+
     >>> import torch
     >>> z = torch.eye(2)
     >>> sig_lip(z, z, scale=1.0, bias=0.0)  # log(1 + 1/e) + log 2
@@ -99,7 +103,11 @@ class SigLIP(Objective):
     bias: Any
 
     def make_state(self, *, learnable: bool = False) -> None:
-        """Make the bias a parameter, as the scale is, and train both if asked."""
+        """Make the bias a parameter, as the scale is, and train both if asked.
+
+        Settings:
+            learnable: Whether scale and bias are trained along with the weights.
+        """
         self.bias = nn.Parameter(torch.tensor(float(self.bias)))
         self.requires_grad_(learnable)
 

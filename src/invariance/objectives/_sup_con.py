@@ -4,20 +4,23 @@ $$L = \frac1n\sum_i\Big(\log\sum_{k\ne i} e^{z_i\cdot z_k/\tau}
 - \frac1{|P(i)|}\sum_{p\in P(i)} z_i\cdot z_p/\tau\Big)$$
 
 P(i) is the other rows with i's label; an anchor without any counts 0, yet the mean
-divides by all n. For two views pass ``torch.cat([u, v])`` and ``labels.repeat(2)``. The
-mean over P(i) is a product with a class sum, O(n d). The original code multiplies by
-tau / 0.07; this does not.
+divides by all n. Where no anchor has any, a warning says so (not on an accelerator,
+where looking would stall the queue). For two views pass ``torch.cat([u, v])`` and
+``labels.repeat(2)``. The mean over P(i) is a product with a class sum, O(n d). The
+original code multiplies by tau / 0.07; this does not.
 
 On a GPU it repeats bit for bit where the fused kernels take it (``suits_fused_loss``,
 and an even number of rows); elsewhere class sums are added up in no fixed order there.
 """
 
 import math
+import warnings
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..checked_rows import may_look
 from ..errors import SettingError, ShapeError
 from ..partition import (
     class_pull,
@@ -31,6 +34,7 @@ from ._arguments import (
     Temperature,
     check_rows,
     check_settings,
+    check_tensor,
     full_precision,
     longest_row,
     ready_rows,
@@ -40,7 +44,7 @@ from ._arguments import (
     settings_of,
     tile_precision,
 )
-from ._contrast import Source
+from ._contrast import Source, check_source
 from ._objective import Objective
 
 
@@ -110,6 +114,7 @@ def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
 
 def _check_labels(z: Tensor, labels: Tensor, least: int = 2) -> None:
     check_rows(z, "z", least=least)
+    check_tensor(labels, "labels")
     no_integers = labels.is_floating_point() or labels.dtype == torch.bool
     if labels.shape != z.shape[:1] or no_integers:
         raise ShapeError(
@@ -126,8 +131,20 @@ def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     begin = torch.searchsorted(ordered, labels)
     n_others = torch.searchsorted(ordered, labels, right=True) - begin - 1
     sums = torch.zeros_like(z).index_add_(0, begin, z).index_select(0, begin)
+    if may_look(labels):
+        _warn_if_alone(n_others)
     share = (n_others > 0) / n_others.clamp_min(1)
     return sums - z, share.to(z.dtype)
+
+
+def _warn_if_alone(n_others: Int[Tensor, " n"]) -> None:
+    if not bool(n_others.any()):
+        warnings.warn(
+            f"No two of the {len(n_others)} labels are equal, so there is nothing to "
+            "learn from: the loss is 0. Pass both views, as torch.cat([u, v]) with "
+            "labels.repeat(2), or batches with several samples of a class.",
+            stacklevel=5,  # who called sup_con
+        )
 
 
 class SupCon(Objective):
@@ -135,6 +152,7 @@ class SupCon(Objective):
 
     __init__ = settings_of(sup_con)
     takes = "labels"
+    negatives = "all"  # of other classes
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
@@ -149,6 +167,7 @@ class SupCon(Objective):
                 "sup_con leaves out the anchor's class, and a memory bank knows rows "
                 "by number, not by label: use a queue that remembers labels."
             )
+        check_source(source)
         _check_labels(u, ids)
         z, scale = ready_rows(u, self.normalize), scale_of(self.temperature)
         others, share = _own_class(z, ids)

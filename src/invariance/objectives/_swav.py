@@ -6,11 +6,13 @@ $$L = -\frac1{2n}\sum_i\sum_k q^v_{ik}\log\mathrm{softmax}_k(u_i\cdot c_k/\tau)
 The assignments q are Sinkhorn's: exp(score / epsilon) balanced so that every prototype
 gets the same share of the batch and every row sums to 1, without gradient. Balancing
 is what forbids collapse; it needs at least a few rows per prototype to mean much.
+With multi-crop only the large crops are assigned; all others predict them.
 L >= 0; chance is log k.
 """
 
 import math
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
@@ -29,7 +31,7 @@ from ._arguments import (
     unit_rows,
     value_of,
 )
-from ._objective import Objective
+from ._objective import Objective, Terms
 
 
 def check_iterations(name: str, value: int) -> None:
@@ -52,6 +54,10 @@ def swav(
 ) -> Float[Tensor, "*n"]:
     """Swapped prediction of balanced prototype assignments; all rows are normalized.
 
+    Settings:
+        epsilon (above 0): Softness of the assignments to prototypes.
+        iterations (1 or more): Times the assignments are balanced.
+
     >>> import torch
     >>> swav(torch.ones(4, 2), torch.ones(4, 2), torch.ones(3, 2))  # log 3
     tensor(1.0986)
@@ -63,12 +69,28 @@ def swav(
             f"prototypes need rows of the embeddings' width {u.shape[1]}: got "
             f"{tuple(prototypes.shape)}."
         )
-    directions = unit_rows(prototypes).to(u)
-    scores = [x @ directions.T for x in (u, v)]
-    sure = [sinkhorn(s.detach() / epsilon, iterations) for s in scores]
-    guess = [(s / value_of(temperature)).log_softmax(1) for s in scores]
-    swapped = (sure[1] * guess[0]).sum(1) + (sure[0] * guess[1]).sum(1)
-    return -reduce(swapped, reduction) / 2
+    losses = _swapped([u, v], [], prototypes, temperature, epsilon, iterations)
+    return reduce(losses, reduction)
+
+
+def _swapped(
+    whole: Sequence[Float[Tensor, "n d"]],
+    parts: Sequence[Float[Tensor, "n d"]],
+    prototypes: Float[Tensor, "k d"],
+    temperature: Any,
+    epsilon: float | int,
+    iterations: int,
+) -> Float[Tensor, " n"]:
+    """The assignments of whole views, each predicted from every other view."""
+    directions = unit_rows(prototypes).to(whole[0])
+    scores = [x @ directions.T for x in (*whole, *parts)]
+    guesses = [(s / value_of(temperature)).log_softmax(1) for s in scores]
+    losses = []
+    for view in range(len(whole)):
+        sure = sinkhorn(scores[view].detach() / epsilon, iterations)
+        others = guesses[:view] + guesses[view + 1 :]
+        losses += [-(sure * guess).sum(1) for guess in others]
+    return torch.stack(losses).mean(0)
 
 
 def sinkhorn(logits: Float[Tensor, "n k"], iterations: int) -> Float[Tensor, "n k"]:
@@ -96,7 +118,11 @@ class SwAV(Objective):
     def make_state(  # type: ignore[override]
         self, width: int, n_prototypes: int = 3000
     ) -> None:
-        """Prototypes in random directions."""
+        """Prototypes in random directions.
+
+        Settings:
+            n_prototypes (2 or more): How many; a batch should fill each with a few.
+        """
         if width < 1 or n_prototypes < 2:
             raise SettingError(
                 "SwAV needs a width of at least 1 and at least 2 prototypes: got "
@@ -107,6 +133,20 @@ class SwAV(Objective):
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
         return swav(u, v, self.prototypes, **self.settings)
+
+    def terms_of_views(
+        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
+    ) -> list[Terms]:
+        """One loss: only whole views are assigned, and every other view predicts them.
+
+        A small part of an image says too little to be a target.
+        """
+        for name, rows in enumerate((*whole, *parts), start=1):
+            check_rows(rows, f"view {name}")
+        whole, parts = [unit_rows(x) for x in whole], [unit_rows(x) for x in parts]
+        how = self.temperature, self.epsilon, self.iterations
+        losses = _swapped(whole, parts, self.prototypes, *how)
+        return [Terms({"loss": losses.mean()})]
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the prototypes."""

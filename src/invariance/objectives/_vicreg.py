@@ -32,6 +32,11 @@ def vicreg(
 ) -> Float[Tensor, ""]:
     """Weighted sum of invariance, variance and covariance.
 
+    Settings:
+        invariance_weight (any number): Weight of the distance between partners.
+        variance_weight (any number): Weight of features that vary too little.
+        covariance_weight (any number): Weight of features that vary together.
+
     >>> import torch
     >>> u = 2 * torch.eye(4)
     >>> vicreg(u, u, variance_weight=0.0, covariance_weight=0.0)

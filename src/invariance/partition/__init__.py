@@ -1,5 +1,6 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
+from ._effective_share import effective_share, shares_in_batch
 from ._functions import FUNCTIONS, SAME_POINT
 from ._layout import ZERO_LENGTH
 from ._partition import (
@@ -23,6 +24,7 @@ __all__ = [
     "ZERO_LENGTH",
     "Plan",
     "class_pull",
+    "effective_share",
     "explain",
     "from_first_process",
     "fused_loss",
@@ -32,6 +34,7 @@ __all__ = [
     "log_partition",
     "log_partitions",
     "row_sums",
+    "shares_in_batch",
     "suits_fused_loss",
     "two_sided_log_partition",
 ]

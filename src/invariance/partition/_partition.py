@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError, choose
+from ..plain_numbers import plain_number
 from . import _dense, _operations
 from ._functions import FUNCTIONS
 from ._plan import (
@@ -160,7 +161,7 @@ def row_sums(
         offset: Taken off every score first.
         row_ids: With ``column_ids``: pairs of equal ids are left out.
         column_ids: See ``row_ids``.
-        backend: "auto", "blockwise" or "triton".
+        backend: As for ``log_partition``.
         precision: Of the fused GPU kernels, as for ``log_partition``.
     """
     choose(FUNCTIONS, function, "function")
@@ -172,6 +173,8 @@ def row_sums(
     how = {"backend": backend, "precision": precision}
     plan = plan_pairs("row_sums", x, y, steep=steep, **how)
     note(plan)
+    if plan.backend == "dense":
+        return _dense.row_sums(pairs, function, parameter, offset)
     return _operations.row_sums(
         *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
         *(function, parameter, offset, plan.backend, plan.precision == "exact"),
@@ -216,7 +219,9 @@ def _stack_scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
         return scales.to(like)
     # full, not tensor: no copy from the host, so a CUDA graph can hold it
     parts = [
-        s.to(like).reshape(1) if isinstance(s, Tensor) else like.new_full((1,), s)
+        s.to(like).reshape(1)
+        if isinstance(s, Tensor)
+        else like.new_full((1,), plain_number(s))
         for s in scales
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts)

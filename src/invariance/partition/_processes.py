@@ -6,6 +6,8 @@ parameter gradients, which would divide the sum by their number: the factor is p
 here. One process or many, the parameters' gradient is that of the whole batch.
 """
 
+import math
+import zlib
 from typing import Any
 
 import torch
@@ -13,8 +15,10 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
+from ..errors import ShapeError
 
-def gather(
+
+def gather_rows(
     x: Shaped[Tensor, "n ..."], *, equal: bool = False
 ) -> Shaped[Tensor, "m ..."]:
     """The rows of every process one after another; x itself where there is one.
@@ -30,7 +34,7 @@ def gather(
         equal: Whether every process is known to have as many rows. Otherwise their
             numbers are exchanged first, which on a GPU is a wait for the device.
 
-    >>> gather(torch.eye(2))
+    >>> gather_rows(torch.eye(2))
     tensor([[1., 0.],
             [0., 1.]])
     """
@@ -39,18 +43,27 @@ def gather(
     n_processes = dist.get_world_size()
     if n_processes == 1:
         return x
-    sizes = [len(x)] * n_processes
-    if not equal:
-        counts = torch.empty(n_processes, dtype=torch.int64, device=x.device)
-        own = torch.tensor([len(x)], device=x.device)
-        dist.all_gather_into_tensor(counts, own)
-        sizes = counts.tolist()
+    sizes = [len(x)] * n_processes if equal else _exchange_sizes(x, n_processes)
     return _Gather.apply(x, sizes)
 
 
-def gather_rows(x: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "m ..."]:
-    """``gather`` where all processes are known to have as many rows."""
-    return gather(x, equal=True)
+gather = gather_rows  # its first name
+
+
+def _exchange_sizes(x: Tensor, n_processes: int) -> list[int]:
+    """How many rows every process has; raises on all of them if the rows differ."""
+    dtype = zlib.crc32(str(x.dtype).encode())
+    own = torch.tensor([len(x), math.prod(x.shape[1:]), dtype], device=x.device)
+    each = own.new_empty(n_processes * len(own))
+    dist.all_gather_into_tensor(each, own)
+    sizes, widths, dtypes = each.view(n_processes, -1).T.tolist()
+    if len({*widths}) > 1 or len({*dtypes}) > 1:
+        raise ShapeError(
+            "The rows of all processes need one width and one dtype: theirs have "
+            f"{', '.join(map(str, widths))} numbers each; process {dist.get_rank()} "
+            f"has {x.dtype}."
+        )
+    return sizes
 
 
 def from_first_process(x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:

@@ -92,24 +92,32 @@ def _exponents(low: float, high: float) -> list[float]:
     return [float(k) for k in range(first, last + 1, -(-(last - first) // 5))]
 
 
-def apart(places: list[float], lowest: float | int = math.inf) -> list[float]:
+def apart(places: list[float], top: float, bottom: float) -> list[float]:
     """Heights of labels, moved as little as keeps any two from covering each other.
 
-    >>> apart([50.0, 52.0]), apart([10.0, 90.0]), apart([99.0, 99.0], 100.0)
-    ([44.5, 57.5], [10.0, 90.0], [87.0, 100.0])
+    All of them lie between ``top`` and ``bottom``, as long as there is room.
+
+    >>> apart([50.0, 52.0], 0.0, 100.0), apart([10.0, 90.0], 0.0, 100.0)
+    ([44.5, 57.5], [10.0, 90.0])
+    >>> apart([99.0, 99.0], 0.0, 100.0), apart([1.0, 1.0, 15.0], 0.0, 100.0)
+    ([87.0, 100.0], [0.0, 13.0, 26.0])
     """
+
+    def fit(middle: float, n: int) -> float:
+        half = LABEL * (n - 1) / 2
+        return max(min(middle, bottom - half), top + half)
+
     order = sorted(range(len(places)), key=lambda k: places[k])
     blocks: list[tuple[float, list[int]]] = []  # the middle of each, and its labels
     for k in order:
-        middle, own = min(places[k], lowest), [k]
+        middle, own = fit(places[k], 1), [k]
         while blocks:
             above, others = blocks[-1]
             if middle - above >= LABEL * (len(own) + len(others)) / 2:
                 break
             blocks.pop()
             own = others + own
-            middle = sum(places[i] for i in own) / len(own)
-            middle = min(middle, lowest - LABEL * (len(own) - 1) / 2)
+            middle = fit(sum(places[i] for i in own) / len(own), len(own))
         blocks.append((middle, own))
     moved = list(places)
     for middle, own in blocks:
@@ -191,14 +199,31 @@ def line_chart(chart: Chart) -> Html:
             parts.append(
                 tag("circle", about, class_=f"{shown} s{k}", cx=cx, cy=cy, r=3)
             )
-    ends = [s.points[-1] for s in drawn.values()]
-    places = apart([y_of(height(value)) for _, value in ends], HEIGHT - BOTTOM)
-    for k, (last, value), y in zip(drawn, ends, places, strict=True):
-        x = x_of(last) + 7
-        label = show_number(value, chart.percent)
-        parts.append(text(label, x, y + 4, "start", f"last s{k}"))
+    parts += label_ends(drawn, chart.percent, x_of, lambda y: y_of(height(y)))
     box = f"0 0 {WIDTH} {HEIGHT}"
     return tag("svg", *parts, viewBox=box, role="img", aria_label=described(chart))
+
+
+def label_ends(
+    drawn: dict[int, Series],
+    percent: bool,
+    x_of: Callable[[float], float],
+    y_of: Callable[[float], float],
+) -> list[Html]:
+    """The last value of each line, all to the right of the longest.
+
+    More lines than there is room for tell their values under the mouse only.
+    """
+    top, bottom = float(TOP), float(HEIGHT - BOTTOM)
+    if not drawn or LABEL * (len(drawn) - 1) > bottom - top:
+        return []
+    ends = [series.points[-1] for series in drawn.values()]
+    x = max(x_of(last) for last, _ in ends) + 7
+    places = apart([y_of(value) for _, value in ends], top, bottom)
+    return [
+        text(show_number(value, percent), x, y + 4, "start", f"last s{k}")
+        for k, (_, value), y in zip(drawn, ends, places, strict=True)
+    ]
 
 
 def legend(names: list[str]) -> Html:

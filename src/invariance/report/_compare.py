@@ -23,12 +23,13 @@ from ..folder import (
     read_verdict,
     show_value,
 )
+from ..words import count, join_words
 from ._curves import overlay_curves
 from ._html import Html, lines, table, tag
-from ._numbers import count, join_words
+from ._origin import OPEN, TOLD, summarize
 from ._page import page, section
 from ._report import write_page
-from ._score_table import score_table, summarize, why_no_scores
+from ._score_table import score_table, why_no_scores
 
 LONGEST = 80
 
@@ -103,12 +104,12 @@ def _verdicts(runs: Sequence[Record], names: list[str]) -> Html:
     for k, (run, name) in enumerate(zip(runs, names, strict=True)):
         first = read_verdict(run)[0]
         title = tag("strong", tag("i", class_=f"swatch s{k}"), name)
-        text = f"{first.title}. {first.text} "
         items.append(
             tag(
                 "li",
                 title,
-                tag("span", text),
+                tag("span", f"{first.title}. {first.text}"),
+                tag("code", first.command) if first.command else Html(),
                 tag("small", summarize(run)),
                 *(tag("small", problem) for problem in run.problems),
             )
@@ -201,14 +202,22 @@ def _scores(runs: Sequence[Record], names: list[str]) -> Html:
 
 def _settings(runs: Sequence[Record], names: list[str]) -> Html:
     return _side_by_side(
-        [flatten(run.config) for run in runs],
+        [
+            {
+                key: run.used.get(key, value) if value in OPEN else value
+                for key, value in flatten(run.config).items()
+            }
+            for run in runs
+        ],
         names,
         ("setting", "Settings that differ", "All settings are the same."),
     )
 
 
 def _environments(runs: Sequence[Record], names: list[str]) -> Html:
-    known = [flatten(run.env) for run in runs]
+    known = [
+        flatten({k: v for k, v in run.env.items() if k not in TOLD}) for run in runs
+    ]
     return _side_by_side(
         [{k.removeprefix("packages."): v for k, v in own.items()} for own in known],
         names,

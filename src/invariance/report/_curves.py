@@ -2,14 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
 
-from ..folder import Record, finite_number
+from ..folder import Record, describe_limit, find_reachable, finite_number
 from ._charts import Chart, Series, legend, line_chart
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
 
 MOST_POINTS = 400
-ALONE = {"accuracy": "Contrastive accuracy", "knn": "kNN accuracy"}
+
+# Title and caption of a line that shares its chart, where it has one of its own.
+ALONE = {
+    "accuracy": ("Views matched", "How often a view finds its partner in the batch."),
+    "knn": ("kNN accuracy", "By the labels, among training images."),
+    "alignment": ("Alignment", "Lower is better: views of one image close together."),
+    "uniformity": ("Uniformity", "Lower is better: images spread out."),
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,8 @@ class Curve:
     about: str
     percent: bool = False
     zero: bool = True
-    ceiling: str | None = None
+    limited: bool = False
+    """Whether a dashed line says how far an information bound can rise."""
 
 
 CURVES = (
@@ -30,13 +40,15 @@ CURVES = (
     Curve(
         "Information",
         {"mi_nats": "nats"},
-        "Lower bound, in nats, of what two views share.",
-        ceiling="mi_ceiling",
+        "Lower bound, in nats, of what two views share; read from batches that are "
+        "trained on, so it certifies nothing.",
+        limited=True,
     ),
     Curve(
-        "Accuracy",
-        {"accuracy": "contrastive", "knn": "kNN"},
-        "How often a view finds its partner in the batch; kNN is by the labels.",
+        "Views matched, and kNN",
+        {"accuracy": "views matched", "knn": "kNN"},
+        "How often a view finds its partner in the batch; kNN is by the labels, among "
+        "training images.",
         percent=True,
     ),
     Curve(
@@ -47,7 +59,7 @@ CURVES = (
     Curve(
         "Effective rank",
         {"effective_rank": "rank"},
-        "Directions in use; near 1 is a collapse.",
+        "Directions in which a batch varies; near 1 is a collapse.",
     ),
     Curve(
         "Spread",
@@ -70,7 +82,7 @@ def curves(run: Record) -> Html:
     drawn = [figure for curve in CURVES if (figure := _figure(run, curve))]
     if not drawn:
         return Missing("No curves: there are no readings to draw.")
-    whole = tag("summary", "The readings at the end of each epoch, as a table")
+    whole = tag("summary", "The readings as a table: the mean over each epoch")
     return lines(
         tag("div", lines(*drawn), class_="charts"),
         tag("details", whole, _as_table(run)),
@@ -81,14 +93,12 @@ def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
     """A chart per reading, with a line for each run, always in the same color."""
     drawn = []
     for curve in CURVES:
-        for key, name in curve.keys.items():
+        for key in curve.keys:
             both = zip(names, runs, strict=True)
             series = [Series(own, thin(run.points(key))) for own, run in both]
             if not any(one.points for one in series):
                 continue
-            title = curve.title
-            if len(curve.keys) > 1:
-                title = ALONE.get(key, name.capitalize())
+            title, about = ALONE.get(key, (curve.title, curve.about))
             chart = Chart(
                 title=title,
                 series=series,
@@ -96,7 +106,7 @@ def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
                 percent=curve.percent,
                 zero=curve.zero,
             )
-            drawn.append(_chart_figure(chart, curve.about))
+            drawn.append(_chart_figure(chart, about))
     if not drawn:
         return tag("p", "There are no readings to draw.")
     return lines(legend(names), tag("div", lines(*drawn), class_="charts"))
@@ -107,9 +117,9 @@ def _figure(run: Record, curve: Curve) -> Html | None:
     series = [Series(name, thin(points)) for name, points in lines_of.items() if points]
     if not series:
         return None
-    ceiling = None
-    if curve.ceiling and (known := run.points(curve.ceiling)):
-        ceiling = (f"ceiling: log n = {known[-1][1]:.2f}", known[-1][1])
+    ceiling, most = None, find_reachable(run.readings[-1]) if curve.limited else None
+    if most is not None:
+        ceiling = (f"at most {describe_limit(run.readings[-1])}", most)
     chart = Chart(
         title=curve.title,
         series=series,
@@ -146,14 +156,17 @@ def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 def _as_table(run: Record) -> Html:
     kinds = [(key, name, c) for c in CURVES for key, name in c.keys.items()]
     kinds = [kind for kind in kinds if run.points(kind[0])]
-    ends = {-(-r["epoch"] // 1): r for r in run.readings}  # the last of each epoch
+    epochs: dict[float, list[dict[str, Any]]] = {}
+    for reading in run.readings:
+        epochs.setdefault(-(-reading["epoch"] // 1), []).append(reading)
     rows: list[list[object]] = []
-    for reading in ends.values():
-        row: list[object] = [show_number(reading["epoch"])]
+    for readings in epochs.values():
+        row: list[object] = [show_number(readings[-1]["epoch"])]
         for key, _, curve in kinds:
-            value = finite_number(reading.get(key))
-            absent = "not finite" if key in reading else ""
-            row.append(absent if value is None else show_number(value, curve.percent))
+            given = [reading[key] for reading in readings if key in reading]
+            values = [v for v in map(finite_number, given) if v is not None]
+            absent = "not finite" if given else ""
+            row.append(show_number(fmean(values), curve.percent) if values else absent)
         rows.append(row)
     head = ["epoch", *(name for _, name, _ in kinds)]
     return table(head, rows, label="Readings by epoch", kind="numbers")

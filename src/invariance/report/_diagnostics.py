@@ -23,7 +23,7 @@ LEAST = 1e-6  # of a singular value beside the largest; what is below is roundin
 def show_diagnostics(run: Record) -> Html:
     """All that ``diagnostics.json`` holds, or how to get it."""
     figures = [part for part in (_spectrum(run), _similarities(run)) if part]
-    readings = _checked_readings(inside(run.diagnostics, "readings"))
+    readings = checked_readings(run)
     if not figures and not readings:
         where = shlex.quote(str(run.folder))
         return Missing(f"No diagnostics: 'invariance diagnose {where}' writes them.")
@@ -31,15 +31,14 @@ def show_diagnostics(run: Record) -> Html:
     return lines(*charts, *([_show_readings(readings)] if readings else []))
 
 
-def _checked_readings(values: Any) -> list[Reading]:
-    """The readings in what may be a list of anything."""
-    readings = []
+def checked_readings(run: Record) -> list[Reading]:
+    """The readings of ``diagnostics.json``, which may hold a list of anything."""
+    values, readings = inside(run.diagnostics, "readings"), []
     for value in values if isinstance(values, list) else []:
         if not isinstance(value, dict):
             continue
-        numbers = {
-            key: finite_number(value.get(key)) for key in ("value", "ideal", "ceiling")
-        }
+        keys = ("value", "ideal", "ceiling", "reachable")
+        numbers = {key: finite_number(value.get(key)) for key in keys}
         words = {
             key: str(value.get(key) or "") for key in ("name", "of", "unit", "meaning")
         }
@@ -90,8 +89,8 @@ def _reading_cell(reading: Reading) -> Html:
     below = ""
     if reading.ideal is not None:
         below = f"ideal {show_number(reading.ideal)}"
-    elif reading.ceiling is not None:
-        below = f"at most {show_number(reading.ceiling)}"
+    elif reading.most is not None:
+        below = f"at most {show_number(reading.most)}"
     unit = f" {reading.unit}" if reading.unit else ""
     return Html(tag("span", value + unit) + tag("small", below))
 

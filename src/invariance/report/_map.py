@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..folder import Gallery, Record
+from ..words import count
 from ._html import Html, Missing, data, lines, tag
-from ._numbers import count
 from ._pictures import sheet, why_no_pictures
 
 WIDTH, HEIGHT, MARGIN = 1000, 760, 40

@@ -2,9 +2,19 @@
 
 from collections.abc import Mapping
 
-from ..folder import TRAINED, Cell, Line, Record, Scores
+from ..folder import (
+    TRAINED,
+    Cell,
+    Line,
+    Record,
+    Scores,
+    describe_limit,
+    finite_number,
+)
+from ..words import count
+from ._diagnostics import checked_readings
 from ._html import Html, Missing, lines, table, tag
-from ._numbers import count, show_number
+from ._numbers import show_number
 
 BELOW = {
     "raw pixels": "no training at all",
@@ -23,14 +33,24 @@ def figures(run: Record) -> Html:
         if cell is not None:
             before = "" if was is None else f"untrained {show_number(was.mean, True)}"
             items.append((name, show_number(cell.mean, True), before))
-    nats, ceiling = run.last("mi_nats"), run.last("mi_ceiling")
+    # of images that were not trained on, where they were read, as the table below says
+    read = {(r.name, r.of): r for r in checked_readings(run) if not r.settings}
+    information, rank = (
+        read.get((name, "z")) for name in ("mutual information", "effective rank")
+    )
+    nats = run.mean_of_last_epoch("mi_nats")
+    limit = describe_limit(run.readings[-1]) if run.readings else ""
+    if information is not None:
+        nats, most = finite_number(information.value), information.most
+        limit = "" if most is None else f"{most:.2f}"
     if nats is not None:
-        most = "" if ceiling is None else f"nats, of {ceiling:.2f} at most"
-        items.append(("shared information", f"{nats:.2f}", most or "nats"))
-    if (rank := run.last("effective_rank")) is not None:
-        items.append(
-            ("effective rank", show_number(rank), "directions the projections use")
-        )
+        below = f"nats, of at most {limit}" if limit else "nats"
+        items.append(("shared information", f"{nats:.2f}", below))
+    directions, below = run.mean_of_last_epoch("effective_rank"), "directions per batch"
+    if rank is not None:
+        directions, below = finite_number(rank.value), "directions the projections use"
+    if directions is not None:
+        items.append(("effective rank", show_number(directions), below))
     if not items:
         return Html()
     pairs = [
@@ -49,7 +69,7 @@ def show_scores(run: Record) -> Html:
     if not run.rows:
         return Missing(f"No scores: {why_no_scores(run)}.")
     scores = run.scores
-    heads = {name: head(name) for name in scores.features}
+    heads = {name: head(name, finished=run.finished) for name in scores.features}
     return lines(score_table(scores, heads), *notes(run, scores))
 
 
@@ -64,9 +84,11 @@ def why_no_scores(run: Record) -> str:
     return "there is no whole evaluation.jsonl"
 
 
-def head(features: str) -> Html:
+def head(features: str, *, finished: bool) -> Html:
     """The heading of a column, with what the features are."""
     below = BELOW.get(features)
+    if features == TRAINED and not finished:
+        below = "from a checkpoint"
     return Html(tag("span", features) + (tag("small", below) if below else ""))
 
 
@@ -99,8 +121,8 @@ def show_cell(cell: Cell, share: bool, own: bool = False) -> Html:
     """A value, how sure it is, and a bar as long as it."""
     value, below = show_score(cell.mean, share), ""
     if cell.spread is not None:
-        value += f" ± {show_score(cell.spread, share)}"
-        below = count(len(cell.values), cell.repeated)
+        repeats = count(len(cell.values), cell.repeated)
+        below = f"± {show_score(cell.spread, share)}, {repeats}"
     elif cell.interval is not None:
         low, high = (show_score(end, share) for end in cell.interval)
         below = f"{low} to {high}"
@@ -153,17 +175,9 @@ def notes(run: Record, scores: Scores) -> list[Html]:
         )
     if any(cell.spread is not None for cell in cells):
         texts.append("± is the standard deviation over draws or seeds.")
-    if TRAINED in scores.features and "best epoch" not in scores.features:
+    if TRAINED in scores.features and not run.finished:
+        texts.append("The run is not finished: its newest checkpoint was scored.")
+    elif TRAINED in scores.features and "best epoch" not in scores.features:
         texts.append("The final epoch is scored; none was chosen by its score.")
     both = [" ".join(texts), " ".join(scores.notes)]
     return [tag("p", text, class_="note") for text in both if text]
-
-
-def summarize(run: Record) -> str:
-    """The run in a line."""
-    config = run.config
-    if not config:
-        return "The settings of this run are not known."
-    text = f"{config.get('method', '?')} on {config.get('data', '?')}"
-    text += f", {config.get('epochs', '?')} epochs"
-    return f"{text}, batches of {config.get('batch_size', '?')}"

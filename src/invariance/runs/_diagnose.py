@@ -59,7 +59,7 @@ def diagnose(
     """
     opened = open_run(run, network=network)
     place = choose_device(device, auto=("cuda",))
-    size = opened.settings.batch_size if batch_size is None else batch_size
+    size = opened.batch_size if batch_size is None else batch_size
     # h of two views, in float32, is the largest thing held
     most = MOST_BYTES // (8 * opened.encoder.width)
     n_pool = min(FACTOR * size, most) if pool is None else pool
@@ -82,12 +82,27 @@ def diagnose(
     few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
     objective = None if parts.learner is None else parts.learner.objective
     temperature = temperature_of(objective)
-    result = diagnosis(few.h, few.z, labels=few.labels, temperature=temperature)
+    result = diagnosis(
+        few.h,
+        few.z,
+        labels=few.labels,
+        temperature=temperature,
+        held_out=len(few.samples) <= held,
+    )
     (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
     tell(f"{opened.name}: information at {size} and {len(u):,} candidates", quiet=quiet)
     more = list(pool_readings(of, u, v, temperature, size))
     tell(f"{opened.name}: gradients, objective by objective", quiet=quiet)
-    more += gradient_readings(of, u, v, temperature, size)
+    readings, unread = gradient_readings(
+        of,
+        u,
+        v,
+        trained=objective,
+        temperature=temperature,
+        batch_size=size,
+        labels=rows.labels,
+    )
+    more += readings
     tell(f"{opened.name}: what h and z keep of the views", quiet=quiet)
     few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
     seed, epoch = view_keys(opened)
@@ -102,7 +117,8 @@ def diagnose(
         epoch,
     )
     finite = [reading for reading in more if math.isfinite(reading.value)]
-    result = result.plus(*finite, notes=(*notes, *([parts.why] if parts.why else [])))
+    why = [parts.why] if parts.why else []
+    result = result.plus(*finite, notes=(*notes, *unread, *why))
     if keep:
         try:
             keep_readings(opened.folder, result)
@@ -141,22 +157,40 @@ def load_pool(
     drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
     fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
     where: dict[str, Any] = {"device": device, "data_root": data_root}
-    test, notes = load_part(run, data, "test", n=fresh, **where)
-    if len(test) >= n_pool:
-        return [test], notes
-    train, _ = load_part(run, data, "train", **where)
-    n, asked = len(test) + len(train), min(n_pool, len(test) + len(train))
-    if n < 10:
-        raise DataError(
-            f"{test.name} has {n} images: too few to read anything from. Use 10 or "
-            "more."
-        )
+    own = run.is_own(data, data_root)
+    sources: list[ImageSource] = []
+    notes: tuple[str, ...] = ()
+    if not (own and run.held_out_nothing):
+        try:
+            test, notes = load_part(run, data, "test", n=fresh, **where)
+        except DataError:
+            if own:
+                raise
+            test, notes = load_part(run, data, "all", **where)  # none was trained on
+            return [check_enough(test)], notes
+        sources = [test]
+    n_held_out = sum(map(len, sources))
+    if n_held_out >= n_pool:
+        return sources, notes
+    train, more = load_part(run, data, "train", **where)
+    n, asked = n_held_out + len(train), min(n_pool, n_held_out + len(train))
+    check_enough(train, n_held_out)
     short = f" of the {n_pool:,} asked for, all there are" if n < n_pool else ""
     note = (
-        f"The pool holds {asked:,} images{short}; {asked - len(test):,} of them are "
+        f"The pool holds {asked:,} images{short}; {asked - n_held_out:,} of them are "
         "training images, so its information is an estimate rather than a bound."
     )
-    return [test, train], (*notes, note)
+    return [*sources, train], (*(notes or more), note)
+
+
+def check_enough(source: ImageSource, n_more: int = 0) -> ImageSource:
+    """The images, unless with so many more they are too few."""
+    if (n := len(source) + n_more) < 10:
+        raise DataError(
+            f"{source.name} has {n} images: too few to read anything from. Use 10 or "
+            "more."
+        )
+    return source
 
 
 def view_keys(run: OpenRun) -> tuple[int, int]:

@@ -39,7 +39,7 @@ def row(name: str, group: Sequence[Reading]) -> str:
     unit = f" ({group[0].unit})" if group[0].unit else ""
     ideal, most = (
         " | ".join(dict.fromkeys(filter(None, map(number, ends))))
-        for ends in ([r.ideal for r in group], [r.ceiling for r in group])
+        for ends in ([r.ideal for r in group], [r.most for r in group])
     )
     cells = f"{values.get('h', ''):>{CELL}}{values.get('z', ''):>{CELL}}"
     return f"{name + unit:<{NAMES}}{cells}{ideal:>{SCALE}}{most:>{SCALE}}".rstrip()

@@ -84,6 +84,7 @@ def embed(
     >>> embeddings.names[:2], embeddings.class_names[embeddings.labels[0]]
     (('0', '1'), 'circle')
     """
+    where = settle_batches(batch_size, device)
     encoder, images = open_inputs(
         run_or_encoder,
         data,
@@ -96,7 +97,7 @@ def embed(
     )
     parts: list[Stretch] = []
     with Progress(len(images), quiet=quiet) as progress:
-        for part in encode_all(encoder, images, batch_size=batch_size, device=device):
+        for part in encode_all(encoder, images, batch_size=batch_size, device=where):
             parts.append(part)
             progress.reach(part.stop)
     labels = torch.cat([part.labels for part in parts])
@@ -140,6 +141,7 @@ def write_embeddings(
     arguments are those of ``embed``.
     """
     began = time.monotonic()
+    where = settle_batches(batch_size, device)
     path, write = choose_writer(file)
     encoder, images = open_inputs(
         run_or_encoder,
@@ -159,7 +161,7 @@ def write_embeddings(
             tell(f"going on after {done:,} of {len(images):,} images", quiet=quiet)
         with Progress(len(images), done=done, quiet=quiet) as progress:
             stretches = encode_all(
-                encoder, images, start=done, batch_size=batch_size, device=device
+                encoder, images, start=done, batch_size=batch_size, device=where
             )
             keep_all(job, stretches, progress)
         n, has_labels, missed = job.summarize()
@@ -183,6 +185,13 @@ def write_embeddings(
     return EmbeddingFile(path, n, encoder.width, seconds, len(images) - done, bad)
 
 
+def settle_batches(batch_size: int, device: str | torch.device) -> torch.device:
+    """Where images are encoded; what cannot work is refused before a file is made."""
+    if batch_size < 1:
+        raise SettingError(f"batch_size is 1 or more: got {batch_size}.")
+    return choose_device(device)
+
+
 def open_inputs(
     run_or_encoder: Any, data: Any, *, quiet: bool, **how: Any
 ) -> tuple[Encoder, NamedImages]:
@@ -200,17 +209,14 @@ def encode_all(
     *,
     start: int = 0,
     batch_size: int,
-    device: str | torch.device,
+    device: torch.device,
 ) -> Iterator[Stretch]:
     """Features by the batch, in order, from image ``start`` on.
 
     Images that cannot be read are named and left out; too many of them are an error,
     so that a disk that fails half-way does not look like a finished job.
     """
-    if batch_size < 1:
-        raise SettingError(f"batch_size is 1 or more: got {batch_size}.")
-    where = choose_device(device)
-    encoder = encoder.to(where)
+    encoder = encoder.to(device)
     bad = dict(images.unreadable)
     n_known = len(bad)
     for batch in one_pass(
@@ -222,11 +228,11 @@ def encode_all(
         features = torch.empty(0, encoder.width)
         try:
             if len(batch.rows):
-                features = encode_batch(encoder, batch.images, device=where)
+                features = encode_batch(encoder, batch.images, device=device)
         except torch.OutOfMemoryError:
             raise SettingError(
                 f"A batch of {batch_size} images does not fit into the memory of "
-                f"{where}: use a smaller batch size."
+                f"{device}: use a smaller batch size."
             ) from None
         yield Stretch(
             batch.start,

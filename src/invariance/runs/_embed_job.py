@@ -67,17 +67,19 @@ class Job:
         """Begin or go on; gives how many images are done already.
 
         A file that exists is refused, unless it may be overwritten; so is unfinished
-        work of another job.
+        work of another job, if any of it is done.
         """
         begun = self._read_identity()
-        allowed = overwrite or bool((begun or {}).get("overwrite"))
-        if self.target.exists() and not allowed and not self._is_placed():
+        difference = self._compare(begun) if begun is not None else ""
+        allowed = overwrite or bool(begun and not difference and begun.get("overwrite"))
+        placed = self._is_placed() and not difference  # by this job, which was killed
+        if self.target.exists() and not allowed and not placed:
             raise DataError(
                 f"{str(self.target)!r} exists already: choose another name, or use "
                 "--overwrite (overwrite=True) to replace it."
             )
-        if begun is not None and (difference := self._compare(begun)):
-            if not overwrite:
+        if difference:
+            if not overwrite and self._stretch_files():
                 raise DataError(
                     f"{str(self.folder)!r} holds an unfinished job with {difference}: "
                     "finish that one, choose another name, or use --overwrite "

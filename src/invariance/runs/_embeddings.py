@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..errors import DataError, ShapeError
 from ..folder import write_whole
+from ..words import count
 from ._embedding_files import (
     BLOCK,
     NO_LABEL,
@@ -158,13 +159,13 @@ class Embeddings:
         )
 
     def _facts(self) -> list[str]:
-        facts = [f"{len(self):,} rows of {self.features.shape[1]:,} features"]
+        facts = [f"{count(len(self), 'row')} of {self.features.shape[1]:,} features"]
         if self.labels is None:
             facts.append("no labels")
         else:
             numbers = {*self.labels.tolist()} - {NO_LABEL}
             n_classes = len(self.class_names) or len(numbers)
-            facts.append(f"{n_classes:,} classes")
+            facts.append(count(n_classes, "class", "classes"))
         if self.unreadable:
             facts.append(f"{len(self.unreadable):,} unreadable left out")
         if self.encoder_name:

@@ -1,30 +1,29 @@
 """``evaluate``: score runs beside their baselines, and keep the scores with them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from ..data import ImageSource
 from ..devices import choose_device
 from ..errors import DataError, SettingError
 from ..evaluation import (
     LIMIT,
-    QUICK,
     Evaluation,
-    choose_protocols,
     evaluate_encoders,
     make_task,
+    plan_protocols,
     score_supervised_twin,
 )
 from ..folder import (
-    SCORES,
     Row,
-    add_rows,
     describe_settings,
+    keep_rows,
+    remember_images,
     to_dict,
     write_verdict,
-    write_whole,
 )
 from ..progress import tell
 from ..training import Run
@@ -35,7 +34,9 @@ def evaluate(
     runs: str | Path | Run | Sequence[str | Path | Run],
     *,
     data: Any = None,
-    protocols: str | Sequence[str] = QUICK,
+    protocols: str | Sequence[str] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    preset: str | None = None,
     seeds: int = 1,
     supervised: bool = False,
     limit: int | None = LIMIT,
@@ -52,6 +53,11 @@ def evaluate(
         data: A name, path, array, (images, labels) or Dataset to score on; None is the
             data of each run. Other classes are fine: classifiers are fitted anew.
         protocols: A name in ``invariance.evaluation.PROTOCOLS`` or several, or "all".
+            None is the quick ones that suit the data, or the preset's.
+        settings: How protocols work, such as {"fine_tune": {"epochs": 100}};
+            ``invariance.evaluation.GROUPS`` has the names.
+        preset: A published protocol with its settings, by its name in
+            ``invariance.evaluation.PRESETS``; ``settings`` go before its own.
         seeds: How often what draws at random is repeated.
         supervised: Also train the run's network with all labels, to compare.
         limit: Fit with at most so many training images, evenly spread; None is all.
@@ -72,7 +78,7 @@ def evaluate(
         raise SettingError(
             f"seeds is at least 1 and limit at least 2: got {seeds} and {limit}."
         )
-    names = choose_protocols(protocols)
+    plan = plan_protocols(protocols, settings=settings, preset=preset)
     place = choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
     folders = [run.folder for run in opened]
@@ -92,8 +98,8 @@ def evaluate(
         def report(line: str, run: OpenRun = run) -> None:
             tell(f"{run.name}: {line}", quiet=quiet)
 
-        common: dict[str, Any] = {"protocols": names, "seeds": seeds, "say": report}
-        which = run.settings.data if data is None else id(data)
+        common: dict[str, Any] = {"plan": plan, "seeds": seeds, "say": report}
+        which = run.data if data is None else id(data)
         key = which, train.shape, len(train), len(test)
         if key not in pixels:
             pixels[key] = evaluate_encoders(task, {"raw pixels": None}, **common)
@@ -110,12 +116,12 @@ def evaluate(
                 task,
                 before,
                 epochs=run.settings.epochs,
-                batch_size=run.settings.batch_size,
+                batch_size=run.batch_size,
                 seed=run.settings.seed,
                 **common,
             )
         try:
-            _keep(run, rows)
+            _keep(run, rows, train if run.is_own(data, data_root) else None)
         except (DataError, OSError) as cause:  # they took long: shown all the same
             unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": label} if label else {})
@@ -142,9 +148,14 @@ def _encoders(
     return encoders, {"best epoch": epoch}, why
 
 
-def _keep(run: OpenRun, rows: Sequence[Row]) -> None:
-    """Add rows to the run's scores, and judge it anew."""
-    path = run.folder / SCORES
+def _keep(run: OpenRun, rows: Sequence[Row], own: ImageSource | None) -> None:
+    """Add rows to the run's scores, and judge it anew.
+
+    A run of an older version does not know its images; ``own`` are they.
+    """
     advice = f"The scores of {run.name} are not kept in its folder."
-    write_whole(path, add_rows(path, rows), advice=advice)
+    keep_rows(run.folder, rows, own=own is not None, advice=advice)
+    if own is not None and not run.images:
+        about = {"name": own.name, "fingerprint": own.origin.fingerprint}
+        remember_images(run.folder, about)
     write_verdict(run.folder)

@@ -24,6 +24,7 @@ from ..encoders import Encoder
 from ..errors import SettingError, ShapeError
 from ..folder import ENCODER, resume_command
 from ..training import load as load_encoder
+from ..words import count
 
 SAMPLED = 64  # images that stand for those that are not files
 
@@ -140,7 +141,7 @@ def open_images(
         max_bad_fraction=source.max_bad_fraction,
         unreadable={spell_bytes(k): why for k, why in source.unreadable.items()},
         notes=(
-            f"{source.name} has {len(items):,} images, {fit}",
+            f"{source.name} has {count(len(items), 'image')}, {fit}",
             *(str(note) for note in source.notes if note.kind == "left out"),
         ),
     )

@@ -8,7 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from ..data import ImageSource, data_exists, default_shape
+from ..data import (
+    ImageSource,
+    data_exists,
+    default_shape,
+    fingerprint,
+    same_images,
+)
 from ..data import load as load_data
 from ..encoders import (
     Encoder,
@@ -22,13 +28,16 @@ from ..folder import (
     BEST_ENCODER,
     CHECKPOINTS,
     ENCODER,
+    find_data,
     read_environment,
+    read_images,
     read_settings,
     require_run,
 )
 from ..methods import METHODS, Learner
 from ..randomness import keep_random_states, seed_all
 from ..training import (
+    BATCH,
     Plan,
     Run,
     Train,
@@ -54,11 +63,33 @@ class OpenRun:
     """Whether the encoder is a module of the user's own."""
     from_python: bool
     """Whether it was trained on an object, which only its maker can hand over again."""
+    data: str
+    """Where its data are, or what they are called."""
+    images: dict[str, Any]
+    """What the run folder says about its images; empty for older runs."""
 
     @property
     def name(self) -> str:
         """What the run is called."""
         return self.folder.resolve().name
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in one contrast; settings written by hand may not say."""
+        return self.settings.batch_size or BATCH
+
+    @property
+    def held_out_nothing(self) -> bool:
+        """Whether it was trained on every image there was."""
+        return self.images.get("n_held_out") == 0
+
+    def is_own(self, data: Any, data_root: str | None = None) -> bool:
+        """Whether these are the images it was trained on, wherever they lie."""
+        if data is None:
+            return True
+        known = self.images.get("fingerprint", "")
+        root = data_root or self.settings.data_root
+        return bool(known) and same_images(fingerprint(data, data_root=root), known)
 
 
 def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> OpenRun:
@@ -79,8 +110,16 @@ def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> Open
         about, _ = read_encoder(path)
         kept = load_encoder(path, network=copy.deepcopy(network))
         best = kept, int(about.get("epoch", 0))
-    from_python = "data" in read_environment(folder)
-    return OpenRun(folder, settings, encoder, best, network is not None, from_python)
+    return OpenRun(
+        folder=folder,
+        settings=settings,
+        encoder=encoder,
+        best=best,
+        custom=network is not None,
+        from_python="data" in read_environment(folder),
+        data=find_data(folder, settings.data),
+        images=read_images(folder),
+    )
 
 
 def folder_of(run: str | Path | Run) -> Path:
@@ -129,17 +168,23 @@ def load_part(
 ) -> tuple[ImageSource, tuple[str, ...]]:
     """One part of a run's data or of others, and what a reader should know of it."""
     settings, (channels, size, *_) = run.settings, run.encoder.input_shape
-    own = data is None
-    if own and run.from_python:
+    own = run.is_own(data, data_root)
+    if data is None and run.from_python:
         raise DataError(
             f"{run.name} was trained on an object given in Python, which a run folder "
             "cannot keep: name data with --data, or pass data= in Python."
         )
-    if own and not data_exists(settings.data):
+    if data is None and not data_exists(run.data):
         raise DataError(
-            f"{run.name} was trained on {settings.data!r}, which is not there (any "
+            f"{run.name} was trained on {run.data!r}, which is not there (any "
             "more, or from here): put it back, or say with --data FOLDER where it is "
             "now or what to use instead (data= in Python)."
+        )
+    if own and split == "test" and run.held_out_nothing:
+        raise DataError(
+            f"{run.name} was trained on all images of its data, none were held out to "
+            "score on: name other data with --data (data= in Python), or use "
+            "'invariance diagnose', which needs no labels."
         )
     if channels not in (1, 3):
         raise DataError(
@@ -147,7 +192,11 @@ def load_part(
             "and color images can be loaded for it."
         )
     data_root = data_root or settings.data_root
-    data = settings.data if own else data
+    data = run.data if data is None else data
+    parts: dict[str, Any] = {}
+    if own:
+        hold_out = "nothing" if run.held_out_nothing else settings.hold_out
+        parts = {"labels": settings.labels, "hold_out": hold_out}
     source = load_data(
         data,
         split=split,
@@ -156,8 +205,15 @@ def load_part(
         n=(settings.limit if own and split == "train" else None) if n is None else n,
         data_root=data_root,
         device=device,
+        **parts,
     )
     notes = [str(note) for note in source.notes if note.kind == "unreadable"]
+    known = run.images.get("fingerprint")
+    if own and known and not same_images(source.origin.fingerprint, known):
+        notes.append(
+            f"The images of {source.name} are not those that {run.name} was trained "
+            "on: some were added, taken away or changed since."
+        )
     if not own:
         notes = [*_conversion(data, source, data_root), *notes]
     return source, tuple(notes)
@@ -206,9 +262,8 @@ def rebuild_learner(
         return Rebuilt(plan.learner.to(device).eval(), plan.views)
     settings = run.settings
     method = METHODS.get(settings.method, METHODS["simclr"])
-    recipe = settings.views if settings.views != "auto" else method.views
-    is_shapes = settings.data == "shapes" and not run.from_python
-    views = make_views(recipe, method, source, is_shapes=is_shapes)
+    data = None if run.from_python else settings.data
+    views = make_views(settings, method, data, source.shape)
     return Rebuilt(None, views, f"The head cannot be rebuilt, so z is left out: {why}")
 
 
@@ -224,9 +279,10 @@ def _load_plan(run: OpenRun, data: Any, device: Any) -> tuple[Plan | None, str]:
         with keep_random_states():
             plan = make_plan(
                 settings,
-                data=data if run.from_python else None,
+                data=data if run.from_python else run.data,
                 encoder=inside,
                 device=device,
+                started=True,
             )
         plan.learner.load_state_dict(state["learner"])
         if plan.controller is not None:

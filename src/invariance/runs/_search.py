@@ -28,7 +28,6 @@ from ..data import (
     explain_unreadable,
     open_image,
 )
-from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import (
     DataError,
@@ -40,8 +39,9 @@ from ..errors import (
 from ..evaluation import encode_batch
 from ..folder import write_whole
 from ..progress import Progress, tell
+from ..words import count
 from ._contact_sheet import draw_contact_sheet
-from ._embed import encode_all, name_unreadable
+from ._embed import encode_all, name_unreadable, settle_batches
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
@@ -121,7 +121,7 @@ class SearchResult:
 
     def lines(self) -> list[str]:
         """A line per query, and below it a line per image found."""
-        where = f" in {self.n_gallery:,} images"
+        where = f" in {count(self.n_gallery, 'image')}"
         return [line for hits in self.neighbors for line in hits.lines(where)]
 
     def _repr_html_(self) -> str:
@@ -137,7 +137,7 @@ class SearchResult:
         header = "".join(f"<th>{title}</th>" for title in titles)
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return (
-            f"<p>{self.n_gallery:,} images searched</p>"
+            f"<p>{count(self.n_gallery, 'image')} searched</p>"
             f"<table><tr>{header}</tr>{lines}</table>{notes}"
         )
 
@@ -173,8 +173,8 @@ def search(
         raise SettingError(
             f"There is no folder {str(Path(sheet).parent)!r} to write into."
         )
+    where = settle_batches(batch_size, device)
     encoder, encoder_notes = open_encoder(run_or_encoder)
-    where = choose_device(device)
     encoder = encoder.to(where)
     several = list(query) if isinstance(query, list | tuple) else [query]
     queries = [open_query(one) for one in several]
@@ -215,7 +215,8 @@ def search(
     notes = gallery.notes
     if nearest.n < k:
         notes.append(
-            f"The gallery has {nearest.n} images, fewer than k = {k}: all are shown."
+            f"The gallery has {count(nearest.n, 'image')}, fewer than k = {k}: all are "
+            "shown."
         )
     neighbors = []
     for (name, _), *best in zip(
@@ -229,7 +230,7 @@ def search(
     if sheet is not None:
         shown = {hit.name: gallery.find(hit.name) for hits in neighbors for hit in hits}
         drawn = draw_contact_sheet(neighbors, [image for _, image in queries], shown)
-        advice = "Make room or mend the disk, and search again."
+        advice = "Choose another place or make room, and search again."
         write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
         if n_missing := sum(image is None for image in shown.values()):
             notes.append(
@@ -270,6 +271,7 @@ class Nearest:
                 f"{self.unit.shape[1]}: embed both with the same encoder."
             )
         scores = self.unit @ normalize(block.float(), dim=1).T
+        scores = scores.clamp(-1, 1)  # rounding may push a cosine out
         scores = scores.nan_to_num(-torch.inf)  # NaN is similar to nothing
         scores = torch.cat([self.scores, scores], 1)
         rows = torch.arange(self.n, self.n + len(block)).expand(len(scores), -1)
@@ -382,6 +384,11 @@ def open_query(query: Any) -> tuple[str, Image.Image]:
     """What a query is called, and its image, upright."""
     if isinstance(query, Image.Image):
         return getattr(query, "filename", "") or "query", query
+    if not isinstance(query, str | Path):
+        raise DataError(
+            "A query is an image file or a Pillow image, or a list of them: got "
+            f"{type(query).__name__} ({query!r:.60})."
+        )
     path = Path(query).expanduser()
     if not path.exists():
         raise DataError(f"There is no query image {str(query)!r}: check the path.")

@@ -6,7 +6,17 @@ The settings load without torch; the rest when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._settings import Ess, Machine, Optim, Train, complete_settings
+from ._settings import (
+    BATCH,
+    Ess,
+    Machine,
+    Optim,
+    Train,
+    check_numbers,
+    complete_settings,
+    require_unfinished,
+    usual_settings,
+)
 
 if TYPE_CHECKING:
     from ._checkpoint import load, newest_checkpoint
@@ -41,6 +51,7 @@ _HOME = {
 }
 
 __all__ = [
+    "BATCH",
     "LARS",
     "TRACKERS",
     "DryRun",
@@ -53,6 +64,7 @@ __all__ = [
     "Stopped",
     "Train",
     "build_optimizer",
+    "check_numbers",
     "complete_settings",
     "load",
     "make_plan",
@@ -60,9 +72,11 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "require_unfinished",
     "start_weights_from",
     "temperature_of",
     "train",
+    "usual_settings",
 ]
 
 

@@ -5,15 +5,25 @@ leaves the last good checkpoint. Loading one executes no code from it.
 """
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from ..data import ImageSource, same_images
 from ..encoders import Encoder, load_encoder, rebuild_encoder
 from ..errors import DataError, TrainingError
-from ..folder import CHECKPOINTS, ENCODER, write_whole
+from ..folder import (
+    CHECKPOINTS,
+    CONFIG,
+    ENCODER,
+    METRICS,
+    read_images,
+    read_metrics,
+    write_whole,
+)
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
 KEPT = 2  # the newest, and one before it in case a disk lies about the newest
@@ -36,17 +46,28 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def newest_checkpoint(
-    folder: Path, *, map_location: Any = "cpu"
+    folder: Path,
+    *,
+    map_location: Any = "cpu",
+    say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any] | None:
-    """The newest readable checkpoint's state, or None if there is none at all."""
+    """The newest readable checkpoint's state, or None if there is none at all.
+
+    Args:
+        folder: Of checkpoints.
+        map_location: The device its tensors go to.
+        say: Called with a sentence about each damaged one that is passed over.
+    """
     paths = checkpoints(folder)
-    for path in reversed(paths):
+    for k, path in reversed([*enumerate(paths)]):
         try:
             state = torch.load(path, map_location=map_location, weights_only=True)
         except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
-            continue
+            state = None
         if isinstance(state, dict):
             return state
+        if k:
+            say(f"{path.name} is damaged: going on from {paths[k - 1].name}.")
     if paths:
         raise TrainingError(
             f"None of the {len(paths)} checkpoints in {folder} can be read: they are "
@@ -55,21 +76,65 @@ def newest_checkpoint(
     return None
 
 
-def check_checkpoint(state: dict[str, Any], folder: Path, n_samples: int) -> None:
-    """Raise if a run cannot go on exactly from this state with so many samples."""
+def find_state(
+    folder: Path, source: ImageSource, device: Any, say: Callable[[str], None]
+) -> dict[str, Any] | None:
+    """Where a run goes on from: None is the beginning. Raises if it cannot go on.
+
+    Args:
+        folder: Of the run.
+        source: The images to train on.
+        device: Where the state goes.
+        say: Called with a sentence about each damaged checkpoint.
+    """
+    check_images(folder, source)
+    state = newest_checkpoint(folder / CHECKPOINTS, map_location=device, say=say)
+    if state is None:
+        check_lost(folder)
+        return None
     lacking = [name for name in PARTS if name not in state]
     if lacking:
         raise TrainingError(
             f"The checkpoint of {folder} has no {', '.join(lacking)}: it is damaged or "
             "of another version. Nothing was changed."
         )
-    before = state.get("samples", n_samples)  # the first checkpoints did not say
-    if before != n_samples:
+    before = state.get("samples", len(source))  # the first checkpoints did not say
+    if before != len(source):
+        raise other_images(folder, source, before)
+    return state
+
+
+def check_images(folder: Path, source: ImageSource) -> None:
+    """Raise if these are not the images that a run was training on."""
+    known = read_images(folder)
+    mark = known.get("fingerprint")
+    if mark and not same_images(mark, source.origin.fingerprint):
+        raise other_images(folder, source, known.get("n_train", len(source)))
+
+
+def other_images(folder: Path, source: ImageSource, before: int) -> TrainingError:
+    """The sentence about images that have changed since the run began."""
+    n = len(source)
+    now = f"now there are {n:,}" if n != before else "these are others"
+    return TrainingError(
+        f"{folder} was training on {before:,} images, and {now}: it goes on exactly, "
+        "or not at all. Put the images back as they were, or start a new run from its "
+        f"weights: invariance train --start-from {folder}"
+    )
+
+
+def check_lost(folder: Path) -> None:
+    """Raise if a run without checkpoints once had some: its readings would be lost.
+
+    The first step is saved, so no more than its own reading can be without any.
+    """
+    readings = read_metrics(folder / METRICS)
+    last = readings[-1].get("step", 0) if readings else 0
+    if last > 1:
         raise TrainingError(
-            f"{folder} was training on {before:,} images, and now there are "
-            f"{n_samples:,}: it goes on exactly, or not at all. Put the images back as "
-            "they were, or start a new run from its weights: invariance train "
-            f"--start-from {folder}"
+            f"The checkpoints of {folder} are gone, and it had come to step {last:,}: "
+            "it cannot go on. Put them back, or start over in a new folder: invariance "
+            f"train --config {folder / CONFIG}. Nothing was changed."
         )
 
 

@@ -1,19 +1,23 @@
 """Say what would happen, try one batch, write nothing."""
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..errors import TrainingError
 from ..folder import differing_settings
+from ._checkpoint import find_state
 from ._fabric import make_fabric, memory, prepare
 from ._out_of_memory import explain_overflow, refuse_overflow
+from ._readings import Health
 from ._run_plan import Plan, make_plan
-from ._settings import Train
+from ._settings import BATCH, Train
 from ._watch import Watch
 
 MB = 2**20
@@ -44,14 +48,26 @@ class DryRun:
     """Of the GPU at the peak of a step; None on a CPU."""
     seconds_per_batch: float
     n_batches: int
+    """That are left."""
+    n_steps: int
+    """Of the optimizer, in all."""
+    resumes: str | None = None
+    """The run that would go on."""
+    done: int = 0
+    """Steps that it has done."""
 
     @property
     def seconds(self) -> float:
-        """What all of training would take."""
+        """What the training that is left would take."""
         return self.seconds_per_batch * self.n_batches
 
     def lines(self) -> Iterator[str]:
         """What to print, line by line."""
+        if self.resumes is not None:
+            yield (
+                f"would resume {self.resumes} after step {self.done:,} of "
+                f"{self.n_steps:,}: {self.n_steps - self.done:,} are left"
+            )
         yield (
             "settings that differ from the defaults:"
             if self.changed
@@ -79,18 +95,30 @@ class DryRun:
         return "\n".join(self.lines())
 
 
-def dry_run(settings: Train, watch: Watch, **objects: Any) -> DryRun:
-    """Settings, shapes, memory and time; raises if the run could not work."""
+def dry_run(
+    settings: Train, watch: Watch, folder: Path | None = None, **objects: Any
+) -> DryRun:
+    """Settings, shapes, memory and time; raises if the run could not work.
+
+    A run folder is one to go on with: then it is about the steps that are left.
+    """
     fabric = make_fabric(settings.machine)
     fabric.launch()
     watch.silent = not fabric.is_global_zero
-    changed = differing_settings(settings, Train())
+    asked = dataclasses.replace(settings, batch_size=settings.batch_size or BATCH)
+    changed = differing_settings(asked, Train(batch_size=BATCH))
     changed.pop("dry_run", None)
     with refuse_overflow():
         plan = make_plan(
             settings, processes=fabric.world_size, device=fabric.device, **objects
         )
     module, _ = prepare(fabric, plan)
+    done = 0
+    if folder is not None:
+        state = find_state(folder, plan.source, fabric.device, watch.say)
+        if state is not None:
+            done = state["step"]
+            module.load(state, plan, Health())
     with explain_overflow(fabric, plan, module.wrapped):
         batch = try_batch(fabric, plan, module.wrapped)
     if not math.isfinite(batch["loss"]):
@@ -99,13 +127,16 @@ def dry_run(settings: Train, watch: Watch, **objects: Any) -> DryRun:
     on_gpu = fabric.device.type == "cuda"
     result = DryRun(
         changed=changed,
-        facts=tuple(plan.facts()),
+        facts=(*plan.facts(), *plan.warnings()),
         feature_width=plan.learner.encoder.width,
-        chance=plan.learner.chance(settings.batch_size, len(plan.views)),
+        chance=plan.learner.chance(plan.batch_size, len(plan.views)),
         weight_bytes=4 * parameters,  # weights, gradients and two numbers of AdamW
         memory_bytes=sum(b.numel() * b.element_size() for b in memory(plan.learner)),
         peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else None,
-        n_batches=plan.n_steps * settings.optim.accumulate,
+        n_batches=(plan.n_steps - done) * settings.optim.accumulate,
+        resumes=None if folder is None else str(folder),
+        done=done,
+        n_steps=plan.n_steps,
         **batch,
     )
     for line in result.lines():

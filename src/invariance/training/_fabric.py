@@ -1,7 +1,10 @@
 """Devices, precision and processes, through Lightning Fabric."""
 
+import contextlib
 import copy
+import os
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..devices import choose_device
 from ..encoders import Encoder, describe_encoder
-from ..errors import SettingError, TrainingError
+from ..errors import NotFiniteError, SettingError, TrainingError
 from ..randomness import random_states, set_random_states
 from ._optimizers import build_optimizer
 from ._readings import Health
@@ -36,9 +39,6 @@ def make_fabric(machine: Machine) -> Fabric:
     if precision == "auto":
         fast = device == "cuda" and torch.cuda.is_bf16_supported()
         precision = "bf16" if fast else "32"
-    if device == "cuda":
-        torch.set_float32_matmul_precision("high")
-        torch.backends.cudnn.benchmark = True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -53,6 +53,58 @@ def make_fabric(machine: Machine) -> Fabric:
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
+
+
+@contextlib.contextmanager
+def arithmetic(machine: Machine, say: Callable[[str], None]) -> Iterator[None]:
+    """Sums that repeat to the bit, or the fastest ones; afterwards all is as it was."""
+    exact, cudnn = machine.deterministic, torch.backends.cudnn
+    memory: Any = torch.utils.deterministic
+    precision = torch.get_float32_matmul_precision()
+    choices = cudnn.benchmark, cudnn.deterministic
+    enabled = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    fills = memory.fill_uninitialized_memory
+    if exact:  # read once, when a process first multiplies matrices
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if torch.cuda.is_available():
+        torch.set_float32_matmul_precision("high")
+    # by the clock, now one convolution is the fastest and now another
+    cudnn.benchmark, cudnn.deterministic = not exact, exact
+    torch.use_deterministic_algorithms(exact, warn_only=True)
+    memory.fill_uninitialized_memory = False  # nothing reads it
+    try:
+        with explain_unrepeatable(say):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        cudnn.benchmark, cudnn.deterministic = choices
+        torch.use_deterministic_algorithms(enabled, warn_only=warns)
+        memory.fill_uninitialized_memory = fills
+
+
+@contextlib.contextmanager
+def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
+    """Say once, in a sentence of ours, what torch warns of at every such operation."""
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def explain(message: Warning | str, *details: Any, **more: Any) -> None:
+            text = str(message)
+            if "deterministic implementation" not in text:
+                show(message, *details, **more)
+                return
+            name = text.split()[0]
+            if name not in told:
+                told.add(name)
+                say(
+                    f"{name}, which this network uses, has no deterministic form: "
+                    "another run of the same seed may differ in its last bits."
+                )
+
+        warnings.showwarning = explain
+        yield
 
 
 def make_fsdp() -> FSDPStrategy:
@@ -97,6 +149,8 @@ class Prepared:
             else:
                 plan.learner.load_state_dict(state["learner"])
                 self.optimizer.load_state_dict(state["optimizer"])
+        except NotFiniteError:  # a memory says what is wrong with its rows
+            raise
         except (RuntimeError, KeyError, ValueError) as cause:
             why = str(cause).strip().splitlines()[-1].strip()  # of one line per weight
             raise TrainingError(

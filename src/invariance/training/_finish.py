@@ -1,6 +1,5 @@
 """The end of a run: scores, readings, pictures, the encoder, a verdict and a report."""
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,20 +20,19 @@ from ..evaluation import (
 from ..folder import (
     DIAGNOSTICS,
     ENCODER,
-    SCORES,
-    add_rows,
     judge,
+    keep_rows,
     read_record,
     write_json,
     write_verdict,
-    write_whole,
 )
 from ..report import write_report
+from ..words import join_words
 from ._gallery_writer import write_gallery
 from ._monitor import Monitor
 from ._readings import temperature_of
 from ._run_plan import Plan
-from ._settings import Train
+from ._settings import usual_settings
 from ._watch import Watch
 
 DIAGNOSED = 1000  # images
@@ -61,8 +59,10 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
     evaluation = None
     if plan.settings.evaluate:
         evaluation = evaluate_trained(trained, watch)
+        watch.say("reading the embeddings ...")
         readings = diagnose_trained(trained)
         write_json(folder / DIAGNOSTICS, readings.as_dict())
+        watch.say("drawing the map ...")
         problem = write_gallery(plan, trained.encoder, folder, trained.device)
         if problem:
             watch.say(problem, important=True)
@@ -76,7 +76,7 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
         watch.say(str(finding), important=True)
     watch.say(f"run folder: {folder}", important=True)
     try:
-        page = write_report(folder, dataclasses.asdict(Train()))
+        page = write_report(folder, usual_settings())
         watch.say(f"report:     {page}", important=True)
     except InvarianceError as cause:  # the run is complete without its report
         watch.say(str(cause), important=True)
@@ -92,7 +92,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     if plan.test is None:
         watch.say(
             "no labels in these data, so nothing to score: the readings above "
-            "(accuracy, nats, rank) say whether it learned.",
+            "(matched, nats, rank) say whether it learned.",
             important=True,
         )
         return None
@@ -101,7 +101,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     except DataError:
         watch.say(
             "a single class in these data, so nothing to score: the readings above "
-            "(accuracy, nats, rank) say whether it learned.",
+            "(matched, nats, rank) say whether it learned.",
             important=True,
         )
         return None
@@ -116,10 +116,11 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
         last = epoch == plan.settings.epochs  # then there is nothing new to score
         encoders["best epoch"] = trained.encoder if last else encoder.to(trained.device)
         epochs["best epoch"] = epoch
+    watch.say(f"scoring {join_words(list(encoders))} ...")
     rows = evaluate_encoders(task, encoders, epochs=epochs)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
-    write_whole(trained.folder / SCORES, add_rows(trained.folder / SCORES, rows))
+    keep_rows(trained.folder, rows)
     for line in str(evaluation).splitlines():
         watch.say(line, important=True)
     if best is not None:
@@ -132,10 +133,11 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
 
 
 def diagnose_trained(trained: Trained) -> Diagnosis:
-    """Quick readings of h and z, from views of images that were not trained on."""
+    """Quick readings of h and z, of images not trained on where there are any."""
     plan, settings = trained.plan, trained.plan.settings
     source = plan.held_out
-    if source is None or len(source) < 2:
+    held_out = source is not None and len(source) > 1
+    if source is None or not held_out:
         source = plan.source
     rows = spread_rows(len(source), DIAGNOSED)
     h, z = encode_views(
@@ -150,4 +152,5 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
     temperature = temperature_of(plan.learner.objective)
-    return diagnosis(h, z, labels=labels, temperature=temperature)
+    how: Any = {"temperature": temperature, "held_out": held_out}
+    return diagnosis(h, z, labels=labels, **how)

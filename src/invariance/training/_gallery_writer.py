@@ -19,9 +19,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped, UInt8
 from PIL import Image
-from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
-from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
@@ -99,6 +96,8 @@ def arrange(h: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
     scores = np.take_along_axis(cosines, near, axis=1)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters is no harm
+        from sklearn.cluster import KMeans  # a second, not wanted before training
+
         k = min(n_clusters, len(h))
         clusters = KMeans(k, n_init=3, random_state=0).fit_predict(unit)
         places = lay_out(unit)
@@ -116,6 +115,9 @@ def lay_out(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
     centered = unit - unit.mean(0)
     if n < 2 or np.abs(centered).max() < 1e-6:  # all the same: there is nothing to map
         return np.zeros((n, 2), dtype=np.float32)
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
     parts = PCA(min(50, n, width), svd_solver="full").fit_transform(centered)
     if n < 10:
         parts = np.pad(parts, ((0, 0), (0, max(0, 2 - parts.shape[1]))))

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from ..errors import NotFiniteError, TrainingError
+from ..folder import resume_command
 from ..methods import Step
 from ._readings import Health, read
 from ._run_plan import Plan
@@ -18,8 +20,11 @@ from ._schedule import rate_at
 from ._watch import Watch
 
 
-class Stopped(Exception):  # noqa: N818 - nothing went wrong
-    """The run was asked to stop and has saved itself."""
+class Stopped(KeyboardInterrupt):
+    """The run was asked to stop and has saved itself; the message says where it is.
+
+    No ``Exception``, so that a loop over runs that goes on after errors ends here.
+    """
 
 
 @dataclass
@@ -36,6 +41,7 @@ class Loop:
     save: Callable[[int], None]
     knn: Callable[[int], float | None]
     stop_asked: Callable[[], bool]
+    folder: Path
 
     def run(self, done: int) -> None:
         """Go from step ``done`` to the last."""
@@ -82,17 +88,26 @@ class Loop:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         progress = (done + 1) / plan.n_steps
+        if plan.controller is not None or self.logs_at(done + 1):
+            step = step.with_ess()  # before the memory takes in others
+        if self.logs_at(done + 1):
+            step = step.with_information()
         plan.learner.after_step(progress)
         if plan.controller is not None:
-            plan.controller.update(step.u.float(), step.v.float(), progress)
+            plan.controller.update(step.readings["ess"], progress)
         return step
+
+    def logs_at(self, done: int) -> bool:
+        """Whether a reading is due after so many steps."""
+        steps_per_epoch = self.plan.steps_per_epoch
+        every = self.plan.settings.log_every or max(steps_per_epoch // 10, 1)
+        return done % every == 0 or done % steps_per_epoch == 0
 
     def look(self, step: Step, epoch: int, lr: float, done: int) -> None:
         """After a step: read it, save it, stop if asked, each where it is due."""
         plan, settings = self.plan, self.plan.settings
         ends_epoch = done % plan.steps_per_epoch == 0
-        every = settings.log_every or max(plan.steps_per_epoch // 10, 1)
-        logs = done % every == 0 or ends_epoch
+        logs = self.logs_at(done)
         stop = late = False
         # asking other processes or a GPU makes them wait: not at every step
         if self.fabric.world_size == 1 or logs:
@@ -100,7 +115,7 @@ class Loop:
             stop, late = self.any_process(
                 self.stop_asked(), waiting >= settings.checkpoint_seconds
             )
-        saves = stop or late or done == plan.n_steps
+        saves = stop or late or done in (1, plan.n_steps)  # the first tries the disk
         if self.fabric.device.type == "cpu" or logs or saves:
             check_finite(step.loss, done)
         if logs:
@@ -110,14 +125,17 @@ class Loop:
             self.save(done)
             self.saved_at = time.monotonic()
         if stop and done < plan.n_steps:
-            raise Stopped
+            raise Stopped(
+                f"Stopped after step {done:,} of {plan.n_steps:,} and saved. Go on "
+                f"with: {resume_command(self.folder)}"
+            )
 
     def report(
         self, step: Step, epoch: int, lr: float, done: int, ends_epoch: bool
     ) -> None:
         """Write a reading, show it, and say what is wrong with it."""
         settings, seconds = self.plan.settings, time.monotonic() - self.clock
-        images = (done - (self.since or done)) * settings.batch_size
+        images = (done - (self.since or done)) * self.plan.batch_size
         reading = {"step": done, "epoch": done / self.plan.steps_per_epoch}
         reading |= read(step, self.plan.learner.objective) | {"lr": lr}
         due = settings.knn_every and (epoch + 1) % settings.knn_every == 0

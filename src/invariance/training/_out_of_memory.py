@@ -24,7 +24,7 @@ def explain_overflow(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
     else:
         return
     free()
-    batch = plan.settings.batch_size
+    batch = plan.batch_size
     largest = largest_that_fits(fabric, plan, module)
     advice = (
         f"--batch-size {largest * plan.processes} fits"

@@ -1,6 +1,8 @@
 """From settings to everything a run needs, decided before anything is written."""
 
 import copy
+import dataclasses
+import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,17 +14,26 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from ..data import ImageSource, load
+from ..data import ImageSource, find_place, load
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import DataError, SettingError, choose
-from ..methods import METHODS, Learner, Method, build, customize
+from ..methods import (
+    METHODS,
+    Learner,
+    Method,
+    build,
+    customize,
+    options_of,
+    read_options,
+)
 from ..negatives import NEGATIVES
 from ..randomness import seed_all
-from ..views import RECIPES, ViewSet
+from ..views import RECIPES, ViewSet, weaken
 from ._checkpoint import load as load_run_encoder
+from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import Train, check_numbers
+from ._settings import BATCH, PEAKS, Train, check_numbers
 
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -32,8 +43,11 @@ class Plan:
     """One run, resolved: data, views, learner, and how many steps of what."""
 
     settings: Train
+    """As asked for, with the batch size that was chosen."""
     data: Any
     method: Method
+    batch_size: int
+    """Samples in one contrast, over all processes."""
     source: ImageSource
     views: ViewSet
     learner: Learner
@@ -43,11 +57,27 @@ class Plan:
     steps_per_epoch: int
     n_steps: int
     peak: float
+    why_batch: str = ""
+    """Why the batch has its size, in brackets, where nobody asked for it."""
 
     @property
     def data_name(self) -> str:
         """What the data are called in the name of a run."""
         return Path(self.data).stem if isinstance(self.data, str) else "data"
+
+    @property
+    def name(self) -> str:
+        """Of the run."""
+        return self.settings.name or f"{self.data_name}-{self.method_name}"
+
+    def about_images(self) -> dict[str, Any]:
+        """What a run folder keeps about the images, to know them again."""
+        return {
+            "name": self.source.name,
+            "path": find_place(self.data),
+            "n_train": len(self.source),
+            **dataclasses.asdict(self.source.origin),
+        }
 
     @property
     def method_name(self) -> str:
@@ -59,7 +89,7 @@ class Plan:
     @property
     def local_batch(self) -> int:
         """Samples of one contrast on one process."""
-        return self.settings.batch_size // self.processes
+        return self.batch_size // self.processes
 
     @cached_property
     def held_out(self) -> ImageSource | None:
@@ -72,6 +102,8 @@ class Plan:
                 image_size=size,
                 channels=channels if channels in (1, 3) else None,
                 data_root=self.settings.data_root,
+                labels=self.settings.labels,
+                hold_out=self.settings.hold_out,
             )
         except DataError:
             return None
@@ -79,13 +111,13 @@ class Plan:
     @property
     def test(self) -> ImageSource | None:
         """The held-out images, if they and the others have labels."""
-        if self.source.labels is None or self.held_out is None:
+        if self.source.targets is None or self.held_out is None:
             return None
-        return None if self.held_out.labels is None else self.held_out
+        return None if self.held_out.targets is None else self.held_out
 
     def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
         """Which samples each step of an epoch takes, by seed and epoch alone."""
-        size, parts = self.settings.batch_size, self.settings.optim.accumulate
+        size, parts = self.batch_size, self.settings.optim.accumulate
         generator = torch.Generator().manual_seed(self.settings.seed * 100_003 + epoch)
         order = torch.randperm(len(self.source), generator=generator)
         order = order[: self.steps_per_epoch * parts * size]
@@ -100,29 +132,68 @@ class Plan:
             return None
         return self.source.labels[samples.to(self.source.labels.device)].to(device)
 
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are trained, those of the head among them."""
+        return sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
+
+    def outcome(self) -> dict[str, Any]:
+        """What the settings came to, for env.json; "used" has them by dotted names."""
+        used = {
+            "encoder": self.learner.encoder.name,
+            "batch_size": self.batch_size,
+            "n_views": len(self.views),
+            "head": self.method.head,
+            "hidden": self.method.hidden,
+            "width": self.method.width,
+            "image_size": self.source.shape[1],
+            "optim.lr": self.settings.optim.lr or PEAKS[self.settings.optim.name],
+        }
+        temperature = getattr(self.learner.objective, "temperature", None)
+        if temperature is not None:
+            used["temperature"] = round(float(temperature), 6)
+        sizes = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        return {"used": used, **sizes}
+
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
         c, h, w = self.source.shape
-        yield f"data: {self.source.name}, {len(self.source):,} images of {c}x{h}x{w}"
-        yield from map(str, self.source.notes)
-        n = sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
+        yield (
+            f"data: {self.source.name}, images of {c}x{h}x{w}: "
+            f"{describe_parts(self.source, labels=self.settings.labels)}"
+        )
+        yield from (str(n) for n in self.source.notes if n.kind != "unreadable")
         yield (
             f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
-            f"features; {n:,} parameters with the head"
+            f"features; {self.n_parameters:,} parameters with the head"
         )
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""
         rows = f" ({text})" if remembered and (text := rows.extra_repr()) else ""
-        negatives = f"negatives: {self.method.negatives}{rows}, " if remembered else ""
-        views = f"{len(self.views)} view{'s' * (len(self.views) != 1)}"
+        parts = [f"{len(self.views)} view{'s' * (len(self.views) != 1)}"]
+        if (twin := getattr(self.learner, "twin", None)) is not None:
+            parts.append(twin.describe())
+        if getattr(self.learner, "symmetric", False):
+            parts.append("symmetric")
+        if remembered:
+            parts.append(f"negatives: {self.method.negatives}{rows}")
+        objective = self.learner.objective
+        idle = (*objective.idle, *(objective.batch_only if remembered else ()))
+        parts.append(objective.describe(without=idle))
         yield (
-            f"method: {self.method_name} ({views}, {negatives}"
-            f"{self.learner.objective}); defaults: {self.method.source or 'your own'}"
+            f"method: {self.method_name} ({', '.join(parts)}); defaults: "
+            f"{self.method.source or 'your own'}"
         )
+        if text := describe_strengths(self.settings):
+            yield f"views: {text}"
         yield (
-            f"steps: {self.n_steps:,} of {self.settings.batch_size} samples, "
+            f"steps: {self.n_steps:,} of {self.batch_size} samples{self.why_batch}, "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
+
+    def warnings(self) -> Iterator[str]:
+        """What went wrong with the images, in sentences."""
+        yield from (str(n) for n in self.source.notes if n.kind == "unreadable")
 
 
 def make_plan(
@@ -134,8 +205,12 @@ def make_plan(
     views: ViewSet | None = None,
     processes: int = 1,
     device: torch.device | str = "cpu",
+    started: bool = False,
 ) -> Plan:
-    """Resolve settings; objects given stand in for what settings can only name."""
+    """Resolve settings; objects given stand in for what settings can only name.
+
+    Settings of a run that was ``started`` before may hold what has no effect.
+    """
     check_numbers(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
@@ -145,7 +220,12 @@ def make_plan(
         hidden=settings.hidden,
         width=settings.width,
     )
+    if not started:
+        own = {"data": data, "encoder": encoder, "views": views}
+        refuse_idle_settings(settings, four, **own)
     data = settings.data if data is None else data
+    recipe = None if views is not None else choose_recipe(settings, four, data)
+    options = choose_options(settings, four, recipe)
     source = load(
         data,
         image_size=settings.image_size,
@@ -154,8 +234,12 @@ def make_plan(
         workers=settings.workers,
         data_root=settings.data_root,
         device=device,
+        labels=settings.labels,
+        hold_out=settings.hold_out,
     )
-    per_step = settings.batch_size * settings.optim.accumulate
+    batch_size, why_batch = choose_batch(settings, source, processes)
+    settings = dataclasses.replace(settings, batch_size=batch_size)
+    per_step = batch_size * settings.optim.accumulate
     steps_per_epoch = len(source) // per_step
     if len(source) < 2 or not steps_per_epoch:
         parts = settings.optim.accumulate
@@ -179,9 +263,13 @@ def make_plan(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
         )
-    recipe = settings.views if settings.views != "auto" else four.views
-    is_shapes = isinstance(data, str) and data == "shapes"
-    chosen = views or make_views(recipe, four, source, is_shapes=is_shapes)
+    chosen = views or make_views(settings, four, data, source.shape)
+    if settings.n_views not in (None, len(chosen)) and not started:
+        also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
+        raise SettingError(
+            f"{recipe or 'The view set'} makes {len(chosen)} views{also}, and n_views "
+            f"asks for {settings.n_views}: leave n_views out, or take other views."
+        )
     alone = four.negatives in NEGATIVES and four.encoder == "one"
     if len(chosen) < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
@@ -189,17 +277,19 @@ def make_plan(
     network = make_encoder(settings, source, encoder)
     if settings.start_from:
         network = start_weights_from(settings.start_from, network, encoder)
-    options: dict[str, Any] = dict(settings.options)
-    if settings.temperature is not None:
-        options["temperature"] = settings.temperature
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     controller = None
     if settings.ess.target is not None:
-        controller = EssController(learner.objective, settings.ess)
+        memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
+        n_negatives = (memory.n_negatives or None) if memory else None
+        controller = EssController(
+            learner.objective, settings.ess, n_negatives=n_negatives
+        )
     return Plan(
         settings=settings,
         data=data,
         method=four,
+        batch_size=batch_size,
         source=source,
         views=chosen,
         learner=learner,
@@ -209,7 +299,52 @@ def make_plan(
         steps_per_epoch=steps_per_epoch,
         n_steps=steps_per_epoch * settings.epochs,
         peak=peak_rate(settings.optim, per_step),
+        why_batch=why_batch,
     )
+
+
+def choose_batch(
+    settings: Train, source: ImageSource, processes: int
+) -> tuple[int, str]:
+    """Samples in one contrast, and why so many where nobody asked for a number.
+
+    Small data get the largest power of two that leaves two steps per epoch: with one,
+    most of what is left over would be dropped.
+    """
+    if settings.batch_size is not None:
+        return settings.batch_size, ""
+    fits = len(source) // (2 * settings.optim.accumulate)
+    usual, batch = (
+        max(2 ** int(math.log2(max(n // processes, 1))) * processes, 2)
+        for n in (BATCH, min(BATCH, fits))
+    )
+    few = f" (not the usual {usual}: there are {len(source):,} images)"
+    return batch, few if batch < usual else ""
+
+
+def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
+    """How many images train, how many are held out, how many classes, and why.
+
+    >>> describe_parts(load("shapes", n=100))
+    '100 to train on, a test part of their own, 10 classes by label'
+    """
+    origin = source.origin
+    parts = [f"{len(source):,} to train on"]
+    if origin.n_held_out is None:
+        parts.append("a test part of their own")
+    elif origin.own_test:
+        parts.append(f"{origin.n_held_out:,} in a test part of their own")
+    else:
+        n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
+        parts.append(f"{n_held_out} held out")
+    if source.labels is None:
+        parts.append("no labels to score by" if labels else "labels left aside")
+    else:
+        n_classes = len(source.labels.unique())
+        classes = "class" if n_classes == 1 else "classes"
+        by = "label" if source.paths is None else "folder"
+        parts.append(f"{n_classes:,} {classes} by {by}")
+    return ", ".join(parts)
 
 
 def one_class(labels: Tensor) -> bool:
@@ -259,14 +394,58 @@ def start_weights_from(run: str, network: Encoder, own: nn.Module | None) -> Enc
     return network
 
 
-def make_views(
-    name: str, method: Method, source: ImageSource, *, is_shapes: bool
-) -> ViewSet:
+def choose_recipe(settings: Train, method: Method, data: Any) -> str:
     """The recipe asked for, or the one that suits the data."""
-    if name == "auto":
-        name = "shapes" if is_shapes else "simclr"
+    name = settings.views if settings.views != "auto" else method.views
+    if name != "auto":
+        return name
+    return "shapes" if isinstance(data, str) and data == "shapes" else "simclr"
+
+
+def choose_options(
+    settings: Train, method: Method, recipe: str | None
+) -> dict[str, Any]:
+    """What the learner is told; what the views are told is left to ``make_views``."""
+    given = dict(settings.options)
+    if settings.temperature is not None:
+        given["temperature"] = settings.temperature
+    accepted = options_of(method, recipe)
+    options = read_options(accepted, given)
+    return {k: v for k, v in options.items() if accepted[k].part != "views"}
+
+
+def make_views(
+    settings: Train, method: Method, data: Any, shape: tuple[int, int, int]
+) -> ViewSet:
+    """The views that the settings name, of images of a shape."""
+    name, (channels, size, _) = choose_recipe(settings, method, data), shape
     recipe = choose(RECIPES, name, "views")
-    channels, size, _ = source.shape
-    if name in ("byol", "multi_crop"):
-        return ViewSet(recipe(size, channels))
-    return ViewSet(recipe(size, channels, n_views=method.n_views))
+    accepted = options_of(method, name)
+    options = read_options(accepted, settings.options)
+    how = {k: v for k, v in options.items() if accepted[k].part == "views"}
+    if "n_views" in inspect.signature(recipe).parameters:
+        how["n_views"] = method.n_views
+    return ViewSet(weaken(recipe(size, channels, **how), strengths_of(settings)))
+
+
+def strengths_of(settings: Train) -> dict[str, float]:
+    """The strength of each operation of the views that was weakened or left out."""
+    twice = [name for name in settings.views_drop if name in settings.views_strength]
+    if twice:
+        raise SettingError(
+            f"{twice[0]} is to be left out and to have a strength of "
+            f"{settings.views_strength[twice[0]]}: leave one of them out."
+        )
+    return dict.fromkeys(settings.views_drop, 0.0) | settings.views_strength
+
+
+def describe_strengths(settings: Train) -> str:
+    """How the views were weakened, in words; empty if they were not.
+
+    >>> describe_strengths(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
+    'without blur, crop at 0.5 of its strength'
+    """
+    strengths = strengths_of(settings)
+    parts = [f"without {name}" for name, s in strengths.items() if s == 0]
+    weaker = [f"{n} at {s:g} of its strength" for n, s in strengths.items() if s]
+    return ", ".join([*parts, *weaker])

@@ -7,19 +7,24 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro import conf
 
-from ..errors import SettingError
-from ..folder import flatten
+from ..errors import SettingError, TrainingError
+from ..folder import CONFIG, ENCODER, flatten
 from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
+BATCH = 128  # samples, where nobody says how many
 PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 samples
+NOTHING = "(default: none)"
+EMPTY = conf.arg(help_behavior_hint=NOTHING)
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "32", "bf16", "fp16"]
+Options = dict[str, int | float | bool | str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +80,9 @@ class Machine:
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool = False
     """Compile the encoder with torch.compile."""
+    deterministic: bool = True
+    """Use only arithmetic that repeats: the same seed, machine and versions then give
+    the same run bit for bit, also when it is stopped and resumed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,16 +102,34 @@ class Train:
     """Start from the encoder of another run or .safetensors file (weights only)."""
     epochs: int = 20
     """Passes over the data."""
-    batch_size: int = 128
-    """Samples in one contrast, over all processes."""
+    batch_size: int | None = None
+    """Samples in one contrast, over all processes. Default: 128, or as many as give a
+    small data set two steps per epoch."""
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
-    options: dict[str, int | float] = field(default_factory=dict)
-    """Further settings of the method's objective and negatives, as 'prior 0.05 hardness
-    1'. Of a bank, 'k 512' is its nearest 512 rows, 'share 0.1' its nearest tenth."""
+    options: Annotated[
+        Options, conf.arg(metavar="[NAME VALUE ...]", help_behavior_hint=NOTHING)
+    ] = field(default_factory=dict)
+    """Further settings of the method, its objective, negatives and views, as 'kernel
+    log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
+    views_drop: Annotated[
+        tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
+    ] = ()
+    """Operations that the views go without, such as 'blur gray': see 'invariance list
+    views NAME'."""
+    views_strength: Annotated[
+        dict[str, float],
+        conf.arg(
+            name="views.strength",
+            metavar="[NAME STRENGTH ...]",
+            help_behavior_hint=NOTHING,
+        ),
+    ] = field(default_factory=dict)
+    """Operations of the views made weaker, as 'crop 0.5 color 0.2': 1 is as they are, 0
+    leaves them out."""
     n_views: int | None = None
     """Views of each sample. Default: the method's."""
     head: Literal["none", "linear", "mlp2", "mlp3"] | None = None
@@ -120,6 +146,12 @@ class Train:
     """Keep all images on the device, or decode them as training goes."""
     workers: int | None = None
     """Decoding processes of streamed images."""
+    labels: bool = True
+    """Use the labels that the data come with, such as class folders, to score by;
+    --no-labels for folders that mean something else, such as years."""
+    hold_out: Literal["auto", "tenth", "nothing"] = "auto"
+    """What data without a test part of their own keep from training; auto is a tenth
+    where there are labels to score by."""
     data_root: str | None = None
     """Where named sets are kept."""
     seed: int = 0
@@ -131,7 +163,7 @@ class Train:
     """Folder of run folders."""
     name: str | None = None
     """Of the run folder. Default: data and method. A taken name gets a number."""
-    trackers: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    trackers: Annotated[tuple[Literal["tensorboard", "wandb"], ...], EMPTY] = ()
     """Also show readings in these, if they are installed."""
     log_every: int = 0
     """Steps between lines of metrics.jsonl; 0 is about ten an epoch."""
@@ -151,13 +183,18 @@ class Train:
     """Print every reading as a line of JSON."""
 
 
+def usual_settings() -> dict[str, Any]:
+    """What the settings are when nobody sets them, nested as in a run's file."""
+    return dataclasses.asdict(Train(batch_size=BATCH))
+
+
 def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by dotted names, with defaults for those that are left out.
 
     >>> complete_settings({"optim.name": "sgd"})["optim.lr"]
     0.12
     """
-    settings = flatten(dataclasses.asdict(Train())) | dict(values)
+    settings = flatten(usual_settings()) | dict(values)
     if settings.get("optim.lr") is None:
         settings["optim.lr"] = PEAKS.get(str(settings.get("optim.name")))
     return settings
@@ -167,7 +204,11 @@ def check_numbers(settings: Train, processes: int) -> None:
     """Refuse numbers that cannot work before time is spent on them."""
     for name, value, least in (
         ("epochs", settings.epochs, 1),
-        ("batch_size", settings.batch_size, 2),
+        (
+            "batch_size",
+            BATCH if settings.batch_size is None else settings.batch_size,
+            2,
+        ),
         ("optim.accumulate", settings.optim.accumulate, 1),
         ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
         ("log_every", settings.log_every, 0),
@@ -199,8 +240,22 @@ def check_numbers(settings: Train, processes: int) -> None:
             f"{settings.seed}."
         )
     check_installed(settings.trackers)
-    if settings.batch_size % processes:
+    if settings.batch_size is not None and settings.batch_size % processes:
         raise SettingError(
             f"batch_size {settings.batch_size} is shared by {processes} processes: "
             f"choose a multiple of {processes}."
+        )
+
+
+def require_unfinished(folder: Path) -> None:
+    """Raise a sentence unless there is a run to go on with."""
+    if not (folder / CONFIG).exists():
+        raise TrainingError(
+            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
+            "shows the runs there are."
+        )
+    if (folder / ENCODER).exists():
+        raise TrainingError(
+            f"{folder} is finished. To train further, start a new run from it: "
+            f"invariance train --start-from {folder}"
         )

@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import functools
+import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +21,6 @@ from ..folder import (
     BEST_ENCODER,
     CHECKPOINTS,
     CONFIG,
-    ENCODER,
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -27,12 +28,15 @@ from ..folder import (
     Metrics,
     check_settings,
     describe_environment,
+    differing_settings,
+    find_data,
+    hold_run,
     new_folder,
     read_metrics,
     read_record,
     read_settings,
     read_verdict,
-    resume_command,
+    remember_images,
     to_dict,
     to_yaml,
     write_json,
@@ -42,14 +46,14 @@ from ..methods import Method
 from ..views import ViewSet
 from . import _checkpoint
 from ._dry_run import DryRun, dry_run
-from ._fabric import make_fabric, prepare
+from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
-from ._settings import Train
+from ._settings import Train, require_unfinished
 from ._trackers import TRACKERS
 from ._watch import Watch
 
@@ -110,63 +114,67 @@ def train(
     """
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)
-    if views is not None and not callable(views):
-        raise SettingError(
-            f"views is a ViewSet: got {views!r}. Recipes by name go into the settings, "
-            "as Train(views='weak')."
-        )
-    objects = {"data": data, "encoder": encoder, "method": method, "views": views}
+    check_objects(encoder, method, views)
+    objects: dict[str, Any] = {"data": data, "encoder": encoder}
+    objects |= {"method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
+    folder = Path(settings.resume) if settings.resume else None
+    if folder is not None:
+        settings = settings_to_resume(settings, find_place=data is None)
+        objects["started"] = True
     if settings.dry_run:
-        return dry_run(settings, watch, **objects)
-    folder = None
-    if settings.resume:
-        folder = Path(settings.resume)
-        settings = settings_to_resume(settings)
-        if data is None and not data_exists(settings.data):
-            raise TrainingError(
-                f"{folder} was training on {settings.data!r}, which is not there (any "
-                "more, or from here): put it back or a link to it, then go on with the "
-                "same command. Nothing was changed."
+        return dry_run(settings, watch, folder, **objects)
+    say = functools.partial(watch.say, important=True)
+    with arithmetic(settings.machine, say), contextlib.ExitStack() as held:
+        if folder is not None and is_first_process():
+            held.enter_context(hold_run(folder, say))
+        fabric = make_fabric(settings.machine)
+        fabric.launch()
+        with refuse_overflow():
+            plan = make_plan(
+                settings, processes=fabric.world_size, device=fabric.device, **objects
             )
-    fabric = make_fabric(settings.machine)
-    fabric.launch()
-    with refuse_overflow():
-        plan = make_plan(
-            settings, processes=fabric.world_size, device=fabric.device, **objects
-        )
-    return execute(fabric, plan, watch, folder)
+        resumes = folder is not None
+        if folder is None:
+            folder = Path()
+            if fabric.is_global_zero:
+                folder = new_folder(settings.out, plan.name)
+                held.enter_context(hold_run(folder, say))
+            folder = Path(fabric.broadcast(str(folder)))
+        return execute(fabric, plan, watch, folder, resumes)
 
 
-def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Run:
+def execute(
+    fabric: Fabric, plan: Plan, watch: Watch, folder: Path, resumes: bool
+) -> Run:
     """Run a plan in a new folder, or go on in an old one."""
     settings, first = plan.settings, fabric.is_global_zero
-    name = settings.name or f"{plan.data_name}-{plan.method_name}"
-    resumes = folder is not None
-    if folder is None:
-        folder = new_folder(settings.out, name) if first else Path()
-        folder = Path(fabric.broadcast(str(folder)))
+    state = None
+    if resumes:
+        tell = functools.partial(watch.say, important=True)
+        say = tell if first else (lambda _: None)
+        state = _checkpoint.find_state(folder, plan.source, fabric.device, say)
     if first:
         watch.log = folder / LOG
         if not resumes:
             write_whole(folder / CONFIG, to_yaml(settings).encode())
             given = {} if isinstance(plan.data, str) else {"data": "from Python"}
-            environment = describe_environment(str(fabric.device)) | given
+            environment = describe_environment(str(fabric.device)) | plan.outcome()
+            environment |= given
             write_json(folder / ENVIRONMENT, environment)
+        remember_images(folder, plan.about_images())
         for fact in plan.facts():
             watch.say(fact)
+        for warning in plan.warnings():
+            watch.say(warning, important=True)
     module, optimizer = prepare(fabric, plan)
     health, done, position = Health(), 0, 0
     monitor = Monitor(plan, folder, fabric.device)
-    state = _checkpoint.newest_checkpoint(
-        folder / CHECKPOINTS, map_location=fabric.device
-    )
     if state is not None:
-        _checkpoint.check_checkpoint(state, folder, len(plan.source))
         done, position = state["step"], state["metrics"]
         module.load(state, plan, health)
-        if first:
-            watch.say(f"resuming {folder} after step {done} of {plan.n_steps}")
+    if first and resumes:
+        watch.say(f"resuming {folder} after step {done} of {plan.n_steps}")
     if first:
         monitor.load_state_dict((state or {}).get("best"))
     metrics = Metrics(folder / METRICS, position) if first else None
@@ -210,12 +218,12 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
                 save=save,
                 knn=knn,
                 stop_asked=stop_asked,
+                folder=folder,
             ).run(done)
-    except Stopped:
+    except Stopped as stop:
         watch.end()
         if first:
-            again = resume_command(folder)
-            watch.say(f"Stopped and saved. Go on with: {again}", important=True)
+            watch.say(str(stop), important=True)
         raise
     finally:
         watch.end()
@@ -231,34 +239,74 @@ def execute(fabric: Fabric, plan: Plan, watch: Watch, folder: Path | None) -> Ru
     return Run(folder, evaluation)
 
 
-def settings_to_resume(asked: Train) -> Train:
-    """The run's own settings; only how it is shown may change."""
+def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
+    """The run's own settings; only how it is shown and where its data are may change.
+
+    Args:
+        asked: What came with the request to resume; its ``data``, where given, is the
+            place of the data now.
+        find_place: Look for the data by name or path, as no object was given.
+    """
     folder = Path(asked.resume or "")
-    if not (folder / CONFIG).exists():
+    require_unfinished(folder)
+    settings, usual = read_settings(folder, Train), Train()
+    shown = {name: getattr(asked, name) for name in ("quiet", "json", "dry_run")}
+    mine = dataclasses.replace(settings, **shown, resume=asked.resume)
+    same = dataclasses.replace(usual, **shown, resume=asked.resume)
+    for name in differing_settings(asked, same).keys() & (
+        differing_settings(asked, mine).keys() - {"data"}
+    ):
         raise TrainingError(
-            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
-            "shows the runs there are."
+            f"A resumed run keeps its own settings exactly, so --resume goes alone: "
+            f"another {name} was asked for. To change something, start a new run: "
+            "--start-from takes the weights along."
         )
-    if (folder / ENCODER).exists():
+    data = find_data(folder, settings.data)
+    if asked.data not in (usual.data, settings.data):
+        data = asked.data
+    if find_place and not data_exists(data):
         raise TrainingError(
-            f"{folder} is finished. To train further, start a new run from it: "
-            f"invariance train --start-from {folder}"
+            f"{folder} was training on {data!r}, which is not there (any more, or from "
+            "here). Put it back, or say where it is now: invariance train PLACE "
+            f"--resume {folder}. Nothing was changed."
         )
-    alone = Train(resume=asked.resume, quiet=asked.quiet, json=asked.json)
-    if asked != alone:
-        raise TrainingError(
-            "A resumed run keeps its own settings exactly, so --resume goes alone. To "
-            "change something, start a new run: --start-from takes the weights along."
+    return dataclasses.replace(mine, data=data, resume=None)
+
+
+def check_objects(encoder: Any, method: Any, views: Any) -> None:
+    """Refuse objects that are not what they stand in for."""
+    if encoder is not None and not isinstance(encoder, nn.Module):
+        raise SettingError(
+            f"encoder is a torch.nn.Module that maps images to features: got "
+            f"{encoder!r}. Encoders by name go into the settings, as "
+            "Train(encoder='resnet18'); a function can be the forward of a Module."
         )
-    settings = read_settings(folder, Train)
-    return dataclasses.replace(
-        settings, quiet=asked.quiet, json=asked.json, resume=None
-    )
+    if method is not None and not isinstance(method, Method):
+        raise SettingError(
+            f"method is an invariance.Method: got {method!r}. Methods by name go into "
+            "the settings, as Train(method='dcl')."
+        )
+    if views is not None and not isinstance(views, ViewSet):
+        raise SettingError(
+            f"views is a ViewSet, which makes the views of whole batches: got "
+            f"{views!r}. Recipes by name go into the settings, as Train(views='weak'), "
+            "and a list of invariance.views' operations makes a ViewSet."
+        )
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes, as far as its environment tells."""
+    ranks = ("RANK", "SLURM_PROCID", "LOCAL_RANK")
+    return next((os.environ[r] for r in ranks if r in os.environ), "0") == "0"
 
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[Callable[[], bool]]:
-    """Turn the first interrupt or termination into a polite request; a second kills."""
+    """Turn the first request to end into a polite one; a second of its kind kills.
+
+    Beside an interrupt and a termination: SIGHUP, when a connection is lost (unless
+    nohup has it ignored), and SIGUSR1, which Slurm sends before the time is up.
+    """
     asked: list[int] = []
     before: dict[int, Any] = {}
 
@@ -267,8 +315,13 @@ def catch_signals() -> Iterator[Callable[[], bool]]:
         signal.signal(number, before[number])
 
     with contextlib.suppress(ValueError):  # signals belong to the main thread
-        for number in (int(signal.SIGINT), int(signal.SIGTERM)):
-            before[number] = signal.signal(number, ask)
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
+            number = getattr(signal, name, None)  # Windows has the first two
+            if number is None or (
+                name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN
+            ):
+                continue
+            before[int(number)] = signal.signal(number, ask)
     try:
         yield lambda: bool(asked)
     finally:

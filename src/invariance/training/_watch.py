@@ -2,50 +2,73 @@
 
 import contextlib
 import json
+import math
+import os
 import sys
+import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TextIO
 
 from rich.console import Console
 
 from ..progress import Progress
 
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table that has a row per epoch."""
+
+    key: str
+    """Of a reading."""
+    title: str
+    width: int
+    form: str
+    weight: int
+    """In a narrow terminal the lightest columns are left out."""
+    about: str = ""
+    """What it is, unless the title says it."""
+
+
 COLUMNS = (
-    ("epoch", "epoch", "{:>7}"),
-    ("loss", "loss", "{:>8.3f}"),
-    ("accuracy", "accuracy", "{:>9.1%}"),
-    ("mi_nats", "nats", "{:>6.2f}"),
-    ("mi_ceiling", "of max", "{:>7.2f}"),
-    ("ess", "ESS", "{:>6.3f}"),
-    ("alignment", "align", "{:>7.3f}"),
-    ("uniformity", "uniform", "{:>8.3f}"),
-    ("effective_rank", "rank", "{:>6.1f}"),
-    ("knn", "kNN", "{:>7.1%}"),
-    ("lr", "lr", "{:>9.2e}"),
-    ("time/images_per_second", "img/s", "{:>7.0f}"),
-    ("time/data_wait", "wait", "{:>5.0%}"),
+    Column("epoch", "epoch", 7, "", 14),
+    Column("loss", "loss", 8, ".3f", 13),
+    Column("accuracy", "matched", 8, ".1%", 12, "views that find their partner"),
+    Column("mi_nats", "nats", 6, ".2f", 11, "information that two views share"),
+    Column("mi_reachable", "of max", 7, ".2f", 10, "the most this temperature allows"),
+    Column("mi_ceiling", "log n", 6, ".2f", 4, "the most any could"),
+    Column("ess", "ESS", 6, ".3f", 7, "share of the negatives that count"),
+    Column("alignment", "align", 7, ".3f", 5, "distance of two views"),
+    Column("uniformity", "uniform", 8, ".3f", 3, "lower is spread more evenly"),
+    Column("effective_rank", "rank", 6, ".1f", 8, "directions a batch varies in"),
+    Column("knn", "kNN", 7, ".1%", 9, "by labels, among training images"),
+    Column("lr", "lr", 9, ".2e", 2),
+    Column("time/images_per_second", "img/s", 7, ".0f", 6),
+    Column("time/data_wait", "wait", 5, ".0%", 1, "share of time spent on loading"),
 )
 
 
 class Watch:
     """Tells what happens, in one of four ways: live, plain lines, JSON, or hardly.
 
-    Every sentence also goes to ``train.log``.
+    Every sentence and the row of every epoch also go to ``train.log``.
     """
 
     def __init__(
         self, *, quiet: bool = False, as_json: bool = False, out: TextIO | None = None
     ) -> None:
-        self.out = out or sys.stdout
+        self.out = out or sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
         self.quiet, self.as_json = quiet, as_json
         self.console = Console(
             file=self.out, highlight=False, emoji=False, soft_wrap=True
         )
         self.progress: Progress | None = None
         self.log: Path | None = None
-        self.has_header = False
+        self.columns: list[Column] = []  # of the table, once it has begun
+        self.readings: list[Mapping[str, Any]] = []  # since the last row
         self.silent = False
 
     def begin(self, n_steps: int, done: int) -> None:
@@ -58,12 +81,7 @@ class Watch:
 
     def say(self, sentence: str, *, important: bool = False) -> None:
         """A sentence for the log, and for the reader unless quiet."""
-        if self.log is not None:
-            with (
-                contextlib.suppress(OSError),  # a full disk is said where it matters
-                self.log.open("a", encoding="utf-8") as file,
-            ):
-                file.write(f"{time.strftime('%H:%M:%S')} {sentence}\n")
+        self._log(sentence)
         if self.as_json:
             self._line(json.dumps({"note": sentence}))
         elif important or not self.quiet:
@@ -71,26 +89,52 @@ class Watch:
 
     def reading(self, record: Mapping[str, Any], step: int) -> None:
         """A reading was taken after this step."""
+        self.readings.append(record)
         if self.as_json:
             self._line(json.dumps(dict(record)))
         elif self.progress is not None:
-            text = f"loss {record['loss']:.3f}  accuracy {record['accuracy']:.0%}"
+            text = f"loss {record['loss']:.3f}  matched {record['accuracy']:.0%}"
             self.progress.reach(step, text)
 
     def epoch(self, record: Mapping[str, Any]) -> None:
-        """An epoch is over."""
-        if self.quiet or self.as_json:
-            return
-        if not self.has_header:
-            self._line(_row({key: title for key, title, _ in COLUMNS}, header=True))
-            self.has_header = True
-        self._line(_row(record))
+        """An epoch is over: its row, with means over the readings taken in it.
+
+        The learning rate is the last one.
+        """
+        values = {
+            column.key: fmean(given)
+            for column in COLUMNS
+            if (given := [r[column.key] for r in self.readings if column.key in r])
+        }
+        values |= {key: record[key] for key in ("epoch", "lr")}
+        self.readings = []
+        if not self.columns:
+            terminal = self.console.is_terminal
+            self.columns = fit_columns(self.console.width if terminal else math.inf)
+            self._log(make_header(COLUMNS))
+            self._table(make_header(self.columns))
+        self._log(make_row(COLUMNS, values))
+        self._table(make_row(self.columns, values))
 
     def end(self) -> None:
         """No more live line."""
         if self.progress is not None:
             self.progress.__exit__(None, None, None)
             self.progress = None
+
+    def _log(self, text: str) -> None:
+        if self.log is not None:
+            with (
+                contextlib.suppress(OSError),  # a full disk is said where it matters
+                self.log.open("a", encoding="utf-8") as file,
+            ):
+                file.writelines(
+                    f"{time.strftime('%H:%M:%S')} {line}\n" for line in text.split("\n")
+                )
+
+    def _table(self, text: str) -> None:
+        if not self.quiet and not self.as_json:
+            self._line(text)
 
     def _line(self, text: str) -> None:
         if self.silent:
@@ -102,12 +146,29 @@ class Watch:
         self.out.flush()
 
 
-def _row(record: Mapping[str, Any], *, header: bool = False) -> str:
-    cells = []
-    for key, _, form in COLUMNS:
-        width = len(form.format(0)) if "%" not in form else len(form.format(0.0))
-        width = max(width, int("".join(c for c in form[3:5] if c.isdigit())))
-        value = record.get(key)
-        text = value if header else "" if value is None else form.format(value)
-        cells.append(f"{text:>{width}}")
+def fit_columns(width: float | int) -> list[Column]:
+    """As many columns as have room, the weightiest, in their order."""
+    columns = list(COLUMNS)
+    while sum(column.width + 1 for column in columns) - 1 > width and len(columns) > 2:
+        columns.remove(min(columns, key=lambda column: column.weight))
+    return columns
+
+
+def make_header(columns: Sequence[Column]) -> str:
+    """What the columns mean, and their titles."""
+    meanings = [f"{column.title}: {column.about}" for column in columns if column.about]
+    width = sum(column.width + 1 for column in columns) - 1
+    about = f"Means over each epoch. {'; '.join(meanings)}."
+    titles = " ".join(f"{column.title:>{column.width}}" for column in columns)
+    return "\n".join([*textwrap.wrap(about, width), titles])
+
+
+def make_row(columns: Sequence[Column], values: Mapping[str, Any]) -> str:
+    """The values under the titles."""
+    cells = (
+        f"{format(values[column.key], column.form):>{column.width}}"
+        if values.get(column.key) is not None
+        else " " * column.width
+        for column in columns
+    )
     return " ".join(cells)

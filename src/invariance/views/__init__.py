@@ -7,6 +7,7 @@
 | `RECIPES` | by name: `simclr`, `byol`, `weak`, `multi_crop`, `evaluation`, `shapes` |
 | `RandomResizedCrop`, `ColorJitter`, ... | operations, with torchvision's meaning |
 | `Sometimes` | any operation, or your own function, with a probability |
+| `weaken` | views with some operations weakened or left out |
 | `Draws` | random numbers that depend on (seed, epoch, sample, view) only |
 | `draw_parameters` | the numbers behind a view: how bright, how far turned, ... |
 
@@ -40,6 +41,7 @@ from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
 from ._recipes import RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
+from ._strengths import name_operation, weaken
 from ._transform import Transform, transform
 from ._view_set import ViewSet
 
@@ -67,7 +69,9 @@ __all__ = [
     "draw_parameters",
     "evaluation",
     "multi_crop",
+    "name_operation",
     "simclr",
     "transform",
     "weak",
+    "weaken",
 ]

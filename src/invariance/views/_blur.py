@@ -7,6 +7,7 @@ rows are shifted copies of w with the border folded in, so that blurring is the 
 matrix products as resizing.
 """
 
+import contextlib
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ..randomness import in_any_order
 from ._augment import Images, Operation, PerImage, Range, Shape, between, check_range
 from ._crop import multiply_sides
 from ._draws import Draws
@@ -90,5 +92,7 @@ def reflecting_matrix(
     reached = (size - 1) - (size - 1 - reached).abs()
     flat = (reached + place[:, None] * size).flatten()
     matrix = kernel.new_zeros(n, size * size)
-    matrix.scatter_add_(1, flat.expand(n, -1), kernel.repeat(1, size))
+    # at most two numbers meet in one place, but for a kernel as wide as the image
+    with in_any_order() if k // 2 < size - 1 else contextlib.nullcontext():
+        matrix.scatter_add_(1, flat.expand(n, -1), kernel.repeat(1, size))
     return matrix.view(n, size, size)

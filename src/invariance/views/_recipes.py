@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import SettingError
 from ._affine import RandomRotation
-from ._augment import Number, Range
+from ._augment import Number, Range, check_probability
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
@@ -20,6 +20,8 @@ from ._sometimes import Sometimes
 
 SMALL = 64
 """Images up to this many pixels are small: weaker colors, no blur."""
+STRONGEST = 2.5
+"""Color strength at which the hue may turn all the way round."""
 
 Operations = list[Callable[..., Any]]
 
@@ -39,9 +41,18 @@ def simclr(
     Up to 64 pixels the paper's CIFAR settings hold: color strength 0.5 and no blur;
     above, strength 1 and a blur with probability 0.5.
 
+    Settings:
+        strength (0 to 2.5): Of the colors; none: 0.5 up to 64 pixels, 1 above.
+        blur (0 to 1): Probability of a blur; none: 0 up to 64 pixels, 0.5 above.
+
     >>> [len(view) for view in simclr(32)], [len(view) for view in simclr(224)]
     ([4, 4], [5, 5])
     """
+    if strength is not None and channels not in (1, 3):
+        raise SettingError(
+            "strength is that of the colors, and colors of images with "
+            f"{channels} channels are left alone: leave it out."
+        )
     s, blur = _strength_and_blur(size, strength, blur)
     view: Operations = [
         *_crop_and_flip(size, scale),
@@ -108,12 +119,35 @@ def multi_crop(
     Global crops cover from `split` to all of the image, local ones from 0.05 to
     `split`; a local view is 3/7 of the size by default (96 for 224).
 
+    Settings:
+        n_global (1 or more): Large crops.
+        n_local (0 or more): Small crops.
+        local_size (1 or more): Side of a small crop in pixels, below the images'; none:
+            3/7 of it, and at least 8.
+        split (0.05 to 1): Share of the image that small crops show at most and large
+            ones at least.
+        strength (0 to 2.5): Of the colors; none: 0.5 up to 64 pixels, 1 above.
+        blur (0 to 1): Probability of a blur; none: 0 up to 64 pixels, 0.5 above.
+
     >>> [view[0].size for view in multi_crop(224)]
     [224, 224, 96, 96, 96, 96]
     """
     local_size = max(8, round(size * 3 / 7)) if local_size is None else local_size
+    if n_global < 1 or n_local < 0 or not 0 < local_size < size:
+        raise SettingError(
+            "multi_crop needs at least one large crop, and small ones of fewer pixels "
+            f"than the {size} of the images: got n_global {n_global}, n_local "
+            f"{n_local} and local_size {local_size}."
+        )
+    if not 0.05 <= split <= 1:
+        raise SettingError(
+            "split is the share of the image where small crops end and large ones "
+            f"begin, from 0.05 to 1: got {split}."
+        )
     # a local crop keeps the colors and blur of its image
-    strength, blur = _strength_and_blur(size, strength, blur)
+    default = _strength_and_blur(size, strength, blur)
+    strength = default[0] if channels in (1, 3) else strength
+    blur = default[1]
     crops = [(size, n_global, (split, 1.0)), (local_size, n_local, (0.05, split))]
     settings: dict[str, Any] = {
         "strength": strength,
@@ -160,7 +194,12 @@ def shapes(
     'RandomRotation'
     """
     views = simclr(
-        size, channels, n_views=n_views, scale=scale, strength=1.0, normalize=normalize
+        size,
+        channels,
+        n_views=n_views,
+        scale=scale,
+        strength=1.0 if channels in (1, 3) else None,
+        normalize=normalize,
     )
     gray = [RandomGrayscale(0.5)] if channels == 3 else []
     return [[RandomRotation(180.0), *view, *gray] for view in views]
@@ -186,10 +225,14 @@ def _strength_and_blur(
     size: int, strength: Number | None, blur: Number | None
 ) -> tuple[Number, Number]:
     default = (0.5, 0.0) if size <= SMALL else (1.0, 0.5)
-    return (
-        default[0] if strength is None else strength,
-        default[1] if blur is None else blur,
-    )
+    strength = default[0] if strength is None else strength
+    blur = default[1] if blur is None else blur
+    if not 0 <= strength <= STRONGEST:
+        raise SettingError(
+            f"strength is that of the colors, from 0 to {STRONGEST}: got {strength}."
+        )
+    check_probability("blur", blur)
+    return strength, blur
 
 
 def _color(

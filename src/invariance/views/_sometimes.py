@@ -10,6 +10,7 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
+from ..randomness import in_any_order
 from ._augment import Images, Number, Operation, Shape, check_probability, per_image
 from ._draws import Draws
 
@@ -36,7 +37,9 @@ def on_picked(
     if len(rows) == len(images):
         return work(images, slice(None))
     index = rows.to(images.device, non_blocking=True)
-    return images.index_copy(0, index, work(images.index_select(0, index), rows))
+    worked = work(images.index_select(0, index), rows)
+    with in_any_order():
+        return images.index_copy(0, index, worked)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,11 @@ import torch
 from scipy.special import hyp0f1
 
 import invariance as inv
-from invariance.diagnostics import diagnosis, information_by_pool
+from invariance.diagnostics import (
+    diagnosis,
+    information_by_pool,
+    reachable_information,
+)
 from invariance.evaluation import encode_views
 from invariance.folder import read_yaml
 from invariance.runs import diagnose
@@ -56,7 +60,12 @@ def test_everything_is_read_of_h_and_z(found):
     assert all(
         r.meaning.endswith(".") and math.isfinite(r.value) for r in result.readings
     )
-    assert result["information, batches of 16", "z"].ceiling == math.log(16)
+    read = {r.objective for r in result.readings if r.objective}
+    assert read == set(inv.OBJECTIVES) - {"swav"}
+    assert any("gradient of swav is not read" in note for note in result.notes)
+    shown = result["information, batches of 16", "z"]
+    assert shown.ceiling == math.log(16)
+    assert shown.most == shown.reachable == reachable_information(16, 0.5)
     ideal = math.log(hyp0f1(8 / 2, 2**2)) - 4  # of a sphere in 8 dimensions
     assert result["uniformity", "z"].ideal == pytest.approx(ideal)
     assert any("240 images of the 1,600 asked for" in note for note in result.notes)
@@ -92,7 +101,9 @@ def test_the_readings_are_those_of_the_rebuilt_head(found):
     ]
     h, pool = (torch.cat(kind, 1) for kind in zip(*pairs, strict=True))
     labels = torch.cat([part.labels for part in parts])
-    mine = diagnosis(h, pool, labels=labels, temperature=0.5)
+    # training images are among these, so nothing is certified
+    mine = diagnosis(h, pool, labels=labels, temperature=0.5, held_out=False)
+    assert "certify nothing" in mine["mutual information", "z"].meaning
     assert mine.readings == result.readings[: len(mine.readings)]
     read = information_by_pool(*pool, temperature=0.5, batch_size=16)
     reading = result["information, pool of 240", "z"]

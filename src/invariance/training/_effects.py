@@ -1,0 +1,95 @@
+"""Settings that would change nothing are refused, each with what to do about it.
+
+A setting at its default is no question: nobody asked for it. Runs that were started
+before a rule was made go on as they were.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..data import DATA_SETS, data_exists
+from ..encoders import HEADS
+from ..errors import SettingError
+from ..methods import Method
+from ._settings import Ess, Optim, Train
+
+
+def refuse_idle_settings(settings: Train, method: Method, **objects: Any) -> None:
+    """Raise for the first setting that would have no effect in a new run.
+
+    Args:
+        settings: Of the run.
+        method: The method as the settings have changed it.
+        **objects: What was given in Python instead of a name: data, encoder, views.
+    """
+    for problem in find_idle_settings(settings, method, **objects):
+        raise SettingError(problem)
+
+
+def find_idle_settings(
+    settings: Train,
+    method: Method,
+    *,
+    data: Any = None,
+    encoder: Any = None,
+    views: Any = None,
+) -> Iterator[str]:
+    """A sentence for each setting without effect."""
+    optim, ess = settings.optim, settings.ess
+    if optim.name == "adamw" and optim.momentum != Optim.momentum:
+        yield (
+            "optim.momentum is that of sgd and lars, and adamw has averages of its "
+            "own: leave it out, or add --optim.name sgd."
+        )
+    if ess.target is None and (ess.end, ess.rate) != (Ess.end, Ess.rate):
+        yield (
+            "ess.end and ess.rate say how the temperature follows an effective sample "
+            "size, and none is asked for: add --ess.target 0.3, or leave them out."
+        )
+    if settings.temperature is not None and "temperature" in settings.options:
+        yield "The temperature is given twice, by itself and as an option: leave one."
+    plain = HEADS.get(method.head, 2) < 2
+    if settings.hidden is not None and plain and not has_predictor(method):
+        yield (
+            f"hidden is the width of layers that the head {method.head!r} does not "
+            "have: leave it out, or add --head mlp2."
+        )
+    if settings.width is not None and method.head == "none":
+        yield (
+            "width is that of the projections, and without a head they are the "
+            "encoder's features: leave it out, or add --head linear."
+        )
+    if settings.pretrained and settings.start_from:
+        yield (
+            "pretrained and start_from both say where the weights come from: leave "
+            "one of them out."
+        )
+    if settings.pretrained and encoder is not None:
+        yield (
+            "pretrained fetches weights by the encoder's name, and an encoder was "
+            "given as an object, with its own weights: leave pretrained out."
+        )
+    if settings.workers is not None and settings.storage == "resident":
+        yield (
+            "workers decode images that are streamed, and these are to be resident: "
+            "leave workers out, or the storage."
+        )
+    named = settings.data in DATA_SETS and settings.data != "shapes"
+    there = data is not None or (not named and data_exists(settings.data))
+    if settings.data_root is not None and there:
+        yield (
+            "data_root is where named sets, such as cifar10, are kept, and these data "
+            "are none: leave it out, or write the whole path as the data."
+        )
+    if views is not None and (settings.views_drop or settings.views_strength):
+        yield (
+            "views_drop and views_strength are for views by name, and views were given "
+            "as an object: use invariance.views.weaken on its lists."
+        )
+    if settings.json and settings.quiet:
+        yield "--json prints every reading and --quiet none: leave one of them out."
+
+
+def has_predictor(method: Method) -> bool:
+    """Whether a predictor, which has a hidden layer, goes on top of the head."""
+    return method.encoder == "predictor" or method.negatives == "none" != method.encoder
