@@ -296,7 +296,8 @@ def pair_statistics(
     n, ids = len(u), torch.arange(len(u), device=u.device)
     logs = [_log_partitions(*xy, ids, scale, precision) for xy in ((u, v), (v, u))]
     loss = softplus(logs[0][0] - scale * (u * v).sum(1)).mean().item()
-    shares = torch.cat([effective_share(*both, math.log(n - 1)) for both in logs])
+    count = math.log(n - 1)
+    shares = torch.cat([effective_share(one, two, count) for one, two in logs])
     bound = _bound(loss, n, temperature if normalize else None)
     return PairStatistics(loss, bound, shares.mean().item())
 
