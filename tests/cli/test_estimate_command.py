@@ -95,7 +95,7 @@ def test_two_runs_and_labels(command, embeddings):
     code, said, _ = command(
         "estimate", "c.csv", "a.npz:label", "--estimators", "auto", "--max-steps", "200"
     )
-    assert code == 0 and "auto (barber_agakov)" in said
+    assert code == 0 and "auto (classifiers)" in said
     code, said, _ = command(
         "estimate", "a.npz:label", "c.csv:class", "--json", "--estimators", "auto"
     )
