@@ -337,7 +337,9 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
     else:
         n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
         parts.append(f"{n_held_out} held out")
-    if source.labels is None:
+    if source.tags is not None:
+        parts.append(f"{source.tags.shape[1]:,} classes, several per image")
+    elif source.labels is None:
         parts.append("no labels to score by" if labels else "labels left aside")
     else:
         n_classes = len(source.labels.unique())
