@@ -7,6 +7,7 @@ import pytest
 import invariance as inv
 from invariance.data import DATA_SETS
 from invariance.estimators import ESTIMATORS
+from invariance.evaluation import PRESETS
 from invariance.methods import METHODS
 from invariance.objectives import OBJECTIVES
 from invariance.views import RECIPES
@@ -43,6 +44,7 @@ def test_help_imports_no_torch(words, python):
         ("estimators", ESTIMATORS),
         ("data", [*DATA_SETS, "PATH"]),
         ("views", RECIPES),
+        ("presets", PRESETS),
     ],
 )
 def test_list_names_everything(what, names, command):
@@ -51,6 +53,42 @@ def test_list_names_everything(what, names, command):
     lines = [line.split() for line in said.splitlines()]
     assert [line[0] for line in lines] == list(names)
     assert all(len(line) > 1 for line in lines)
+
+
+def test_list_says_what_a_method_can_be_told(command):
+    code, said, _ = command("list", "methods", "kcl")
+    assert code == 0
+    kernel = "gaussian, log, imq, riesz, gaussian_riesz  How nearness is measured."
+    assert f"kernel     gaussian  {kernel}" in said.splitlines()
+    code, said, _ = command("list", "methods", "moco")
+    lines = {line.split(" ")[0]: line.split() for line in said.splitlines()}
+    assert lines["momentum"][1:5] == ["0.99", "0", "to", "1"]
+    assert lines["size"][1] == "4096" and "--temperature" in said
+    code, said, _ = command("list", "methods", "simsiam")
+    assert code == 0 and said.splitlines()[4] == "none"
+
+
+def test_list_says_what_views_are_made_of(command):
+    code, said, _ = command("list", "views", "simclr")
+    assert code == 0
+    assert "at 32 pixels, 2 views by default: crop, flip, color, gray" in said
+    assert "at 224 pixels, 2 views by default: crop, flip, color, gray, blur" in said
+    assert "strength  none  0 to 2.5, or none  Of the colors;" in said
+    code, said, _ = command("list", "views", "identity")
+    assert code == 0 and "1 view by default: nothing random" in said
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (("methods", "kxl"), "Unknown method 'kxl'. Did you mean 'kcl'?"),
+        (("views", "symclr"), "Unknown views 'symclr'. Did you mean 'simclr'?"),
+        (("data", "shapes"), "Methods and views can be chosen by name, and runs by an"),
+    ],
+)
+def test_what_list_does_not_know(words, message, command):
+    code, _, complained = command("list", *words)
+    assert code == 2 and message in complained
 
 
 def test_list_runs(command, tmp_path):

@@ -104,6 +104,42 @@ def test_the_settings_of_a_run_can_be_used_again(command, tmp_path):
     assert readings[0] == readings[1]
 
 
+def test_words_and_truth_values_are_options(command, tmp_path):
+    few = (*FEW, "--limit", "32", "--dry-run")
+    words = ("--method", "kcl", "--options", "kernel", "log", "normalize", "false")
+    code, said, complained = command("train", *few, *words)
+    assert code == 0, complained
+    assert "KCL(kernel='log', gamma=4.0, t=2.0, normalize=False)" in said
+    assert "options.kernel = 'log'" in said and "options.normalize = False" in said
+    assert "options = " not in said
+    (tmp_path / "mine.yaml").write_text(
+        "method: moco\nlimit: 32\noptions: {symmetric: true, size: 32}\n"
+        "views_drop: [gray]\nviews_strength: {color: 0.5}\n"
+    )
+    code, said, complained = command("train", *few, "--config", "mine.yaml")
+    assert code == 0, complained
+    assert "momentum twin at 0.99, symmetric, negatives: queue (0 of 32 rows" in said
+    assert "views: without gray, color at 0.5 of its strength" in said
+
+
+def test_an_unknown_option_is_answered_with_all_there_are(command):
+    code, _, complained = command(
+        "train", "--method", "kcl", "--options", "kernl", "log"
+    )
+    assert code == 2
+    first, *lines = complained.splitlines()
+    assert first == (
+        "invariance: Unknown option 'kernl'. Did you mean 'kernel'? Accepted options:"
+    )
+    assert lines[0].split()[:2] == ["kernel", "gaussian"]
+    assert [line.split()[0] for line in lines] == [
+        "kernel", "gamma", "t", "s", "normalize",
+    ]  # fmt: skip
+    words = ("--views-drop", "blur", "--limit", "64", "--batch-size", "16")
+    code, _, complained = command("train", *words)
+    assert code == 2 and "These views are made of color, crop, flip, gray" in complained
+
+
 def test_an_interrupt_before_training_is_no_traceback(command, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from invariance.data import ResidentImages, load
+from invariance.data import ResidentImages, fingerprint, load, same_images
 from invariance.errors import DataError, SettingError
 
 RNG = np.random.default_rng(0)
@@ -90,7 +90,9 @@ def test_labels_may_be_words_or_a_column():
     ("labels", "message"),
     [
         (np.zeros(29), r"30 images but labels of shape \(29,\)"),
-        (np.zeros((30, 2)), r"labels of shape \(30, 2\)"),
+        (np.zeros((29, 2)), r"labels of shape \(29, 2\)"),
+        (np.full((30, 2), -1), r"labels of shape \(30, 2\), a column per class.*1 wh"),
+        (np.full((30, 2), "a"), r"labels of shape \(30, 2\), a column per class"),
         (np.full(30, -1), "labels from -1 to -1"),
         (np.full(30, 0.5), "whole numbers"),
         (np.full(30, np.nan), "labels that are NaN or infinite"),
@@ -99,6 +101,24 @@ def test_labels_may_be_words_or_a_column():
 def test_labels_that_do_not_fit(labels, message):
     with pytest.raises(DataError, match=message):
         load((COLOR, labels))
+
+
+@pytest.mark.parametrize("storage", ["resident", "streamed"])
+def test_a_column_per_class_says_what_each_image_shows(storage, tmp_path):
+    tags = RNG.integers(0, 2, (30, 4))
+    np.savez(tmp_path / "a.npz", images=COLOR, labels=tags)
+    for data in ((COLOR, tags), (COLOR, torch.tensor(tags) > 0), tmp_path / "a.npz"):
+        parts = [load(data, split=s, storage=storage) for s in ("train", "test")]
+        assert all(part.labels is None for part in parts)
+        assert [part.class_names for part in parts] == [("0", "1", "2", "3")] * 2
+        whole = load(data, split="all", storage=storage, workers=0)
+        assert whole.tags.tolist() == tags.tolist()
+        assert len(parts[0].tags) + len(parts[1].tags) == 30
+        other = (COLOR, 1 - tags) if isinstance(data, tuple) else data
+        mark, its = fingerprint(data), fingerprint(other)
+        assert same_images(mark, its) and (mark != its) == isinstance(data, tuple)
+        few = load(data, split="all", n=3, storage=storage)
+        assert few.tags.tolist() == tags[[0, 10, 20]].tolist()
 
 
 def test_parts_of_an_array_never_overlap():

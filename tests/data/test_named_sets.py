@@ -1,6 +1,8 @@
 import gzip
 import pickle
+import shutil
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torchvision.datasets as tv
 from PIL import Image
 from scipy.io import savemat
 
+import invariance.data
 from invariance.data import DATA_SETS, data_exists, default_shape, load
 from invariance.errors import DataError, SettingError
 
@@ -22,7 +25,7 @@ def _offline(monkeypatch):
     def refuse(*_, **__):
         raise OSError("no network")
 
-    for module in ("cifar", "svhn", "stl10"):
+    for module in ("cifar", "svhn", "stl10", "flowers102"):
         monkeypatch.setattr(
             f"torchvision.datasets.{module}.check_integrity",
             lambda path, md5=None: tv.utils.check_integrity(path),
@@ -92,6 +95,78 @@ def write_imagenet(root):
     torch.save((names, ["n01440764"]), root / "imagenet" / "meta.bin")
 
 
+def write_imagenet100(root):
+    """Three images of each listed class, and a class that is not listed."""
+    list_of = Path(invariance.data.__file__).parent / "imagenet100.txt"
+    wnids = ["n00000000", *list_of.read_text().split()]
+    for part, n in (("train", 2), ("val", 1)):
+        for wnid in wnids:
+            folder = root / "imagenet" / part / wnid
+            folder.mkdir(parents=True)
+            for k in range(n):
+                Image.new("RGB", (10, 8)).save(folder / f"{k}.JPEG")
+    names = {wnid: (f"name of {wnid}",) for wnid in wnids}
+    torch.save((names, ["n00000000"]), root / "imagenet" / "meta.bin")
+
+
+def write_flowers102(root):
+    folder = root / "flowers-102"
+    (folder / "jpg").mkdir(parents=True)
+    for k in range(1, 8):
+        Image.new("RGB", (20, 30), (30 * k, 0, 0)).save(
+            folder / f"jpg/image_{k:05}.jpg"
+        )
+    savemat(folder / "imagelabels.mat", {"labels": np.array([[1, 2, 102, 1, 2, 5, 7]])})
+    parts = {"trnid": [[1, 3]], "valid": [[2, 4]], "tstid": [[7, 5, 6]]}
+    savemat(folder / "setid.mat", {k: np.array(v) for k, v in parts.items()})
+
+
+def write_sun397(root, n=12):
+    folder = root / "SUN397"
+    for k in range(n):
+        place = folder / ("a/abbey" if k % 3 else "c/church/indoor")
+        place.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (16, 12), (20 * k, 0, 0)).save(place / f"sun_{k:02}.jpg")
+    (folder / "ClassName.txt").write_text("/a/abbey\n/c/church/indoor\n")
+
+
+def write_sun397_with_lists(root):
+    write_sun397(root)
+    for name, numbers in (("Training_01", (1, 3, 5, 7)), ("Testing_01", (2, 4, 6))):
+        lines = [
+            f"/{'a/abbey' if k % 3 else 'c/church/indoor'}/sun_{k:02}.jpg"
+            for k in numbers
+        ]
+        (root / "SUN397" / f"{name}.txt").write_text("\n".join(lines) + "\n")
+
+
+VOC = {
+    "trainval": {
+        "000001": [("person", 0), ("dog", 1), ("person", 1)],
+        "000003": [],
+        "000004": [("tvmonitor", 1), ("tvmonitor", 0), ("cat", 0)],
+    },
+    "test": {"000002": [("aeroplane", 0)], "000005": [("dog", 1), ("cat", 0)]},
+}
+
+
+def write_voc2007(root):
+    folder = root / "VOCdevkit" / "VOC2007"
+    for name in ("JPEGImages", "Annotations", "ImageSets/Main"):
+        (folder / name).mkdir(parents=True)
+    for part, images in VOC.items():
+        (folder / f"ImageSets/Main/{part}.txt").write_text("\n".join(images) + "\n")
+        for name, things in images.items():
+            Image.new("RGB", (50, 40)).save(folder / f"JPEGImages/{name}.jpg")
+            objects = "".join(
+                f"<object><name>{thing}</name><difficult>{hard}</difficult>"
+                f"<part><name>head</name></part></object>"
+                for thing, hard in things
+            )
+            annotation = f"<annotation><folder>VOC2007</folder>{objects}</annotation>"
+            (folder / f"Annotations/{name}.xml").write_text(annotation)
+
+
 WRITERS = {
     "cifar10": (lambda r: write_cifar(r, tv.CIFAR10), 20, 4, (3, 32, 32)),
     "cifar100": (lambda r: write_cifar(r, tv.CIFAR100), 4, 4, (3, 32, 32)),
@@ -102,6 +177,10 @@ WRITERS = {
     "stl10_unlabeled": (write_stl10, 4, 3, (3, 96, 96)),
     "imagenette": (write_imagenette, 4, 4, (3, 128, 128)),
     "imagenet": (write_imagenet, 2, 2, (3, 128, 128)),
+    "imagenet100": (write_imagenet100, 200, 100, (3, 128, 128)),
+    "flowers102": (write_flowers102, 4, 3, (3, 128, 128)),
+    "sun397": (write_sun397_with_lists, 4, 3, (3, 128, 128)),
+    "voc2007": (write_voc2007, 3, 2, (3, 128, 128)),
 }
 
 
@@ -113,14 +192,80 @@ def test_a_copy_on_disk_is_read(tmp_path, name):
     test = load(name, data_root=tmp_path, split="test")
     both = load(name, data_root=tmp_path, split="all")
     assert (len(train), len(test)) == (n_train, n_test)
-    assert len(both) == n_train + n_test
+    assert len(both) == (12 if name == "sun397" else n_train + n_test)
     assert train.shape == test.shape == shape and train.name == name
-    assert (train.labels is None) == (name == "stl10_unlabeled")
-    assert test.labels is not None and len(test.labels) == n_test
-    assert test.labels.max() < len(test.class_names)
+    assert (train.labels is None) == (name in ("stl10_unlabeled", "voc2007"))
+    if name == "voc2007":
+        assert test.labels is None and test.tags.shape == (n_test, 20)
+    else:
+        assert test.labels is not None and len(test.labels) == n_test
+        assert test.tags is None and test.labels.max() < len(test.class_names)
     (images,) = train.batches([torch.arange(n_train)])
     streamed = load(name, data_root=tmp_path, storage="streamed", workers=0)
     assert torch.equal(images, next(streamed.batches([torch.arange(n_train)])))
+
+
+def test_voc_says_what_each_image_shows(tmp_path):
+    """Difficult objects alone count neither way; parts of objects are no objects."""
+    write_voc2007(tmp_path)
+    both = load("voc2007", data_root=tmp_path, split="all", image_size=32)
+    shown = [
+        {both.class_names[k]: int(row[k]) for k in range(20) if row[k]}
+        for row in both.tags
+    ]
+    assert shown == [
+        {"person": 1, "dog": -1},
+        {},
+        {"tvmonitor": 1, "cat": 1},
+        {"aeroplane": 1},
+        {"dog": -1, "cat": 1},
+    ]
+    assert both.class_names == tuple(sorted(both.class_names))
+    (tmp_path / "VOCdevkit/VOC2007/Annotations/000002.xml").write_text("<annotation>")
+    with pytest.raises(DataError, match=r"000002.xml' of voc2007 cannot be read"):
+        load("voc2007", data_root=tmp_path, split="test")
+
+
+def test_flowers_train_on_two_parts_of_three(tmp_path):
+    write_flowers102(tmp_path)
+    train = load("flowers102", data_root=tmp_path, storage="streamed")
+    assert [Path(path).name for path in train.paths] == [
+        f"image_0000{k}.jpg" for k in (1, 3, 2, 4)
+    ]
+    assert train.labels.tolist() == [0, 101, 1, 0]
+    assert train.class_names[101] == "blackberry lily"
+
+
+def test_sun397_by_its_lists_or_by_a_tenth(tmp_path):
+    write_sun397(tmp_path, n=40)
+    parts = [load("sun397", data_root=tmp_path, split=s) for s in ("train", "test")]
+    assert sum(map(len, parts)) == 40 and not {*parts[0].paths} & {*parts[1].paths}
+    assert "place Training_01.txt and Testing_01.txt" in str(parts[0].notes[0])
+    assert parts[0].class_names == ("abbey", "church/indoor")
+    for path, label in zip(parts[0].paths, parts[0].labels.tolist(), strict=True):
+        assert ("church" in path) == (label == 1)
+    write_sun397_with_lists(tmp_path)
+    train, test = (
+        load("sun397", data_root=tmp_path, split=s) for s in ("train", "test")
+    )
+    assert [int(Path(p).stem[-2:]) for p in train.paths] == [1, 3, 5, 7]
+    assert test.labels.tolist() == [0, 0, 1] and "tenth" not in str(test.notes)
+    (tmp_path / "SUN397/a/abbey/sun_02.jpg").unlink()
+    with pytest.raises(DataError, match=r"1 of the 3 images that Testing_01.txt lists"):
+        load("sun397", data_root=tmp_path, split="test")
+
+
+def test_imagenet100_is_the_listed_classes(tmp_path):
+    write_imagenet100(tmp_path)
+    train = load("imagenet100", data_root=tmp_path, image_size=8)
+    assert len(set(train.class_names)) == 100 == len(train.labels.unique())
+    assert "name of n00000000" not in train.class_names
+    for path, label in zip(train.paths, train.labels.tolist(), strict=True):
+        assert train.class_names[label] == f"name of {path.split('/')[1]}"
+    assert train.class_names[0] == "name of n02869837"  # in the order of the list
+    shutil.rmtree(tmp_path / "imagenet" / "val" / "n02869837")
+    with pytest.raises(DataError, match=r"1 of the 100 classes.*n02869837: unpack"):
+        load("imagenet100", data_root=tmp_path, split="test")
 
 
 def test_the_name_in_older_runs_still_works(tmp_path):
@@ -150,16 +295,23 @@ def test_the_root_comes_from_the_environment(tmp_path, monkeypatch):
     assert load("mnist", image_size=32, channels=3).shape == (3, 32, 32)
 
 
-@pytest.mark.parametrize("name", ["cifar10", "mnist", "svhn", "stl10", "imagenette"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("cifar10", "mnist", "svhn", "stl10", "imagenette"),
+        *("flowers102", "sun397", "voc2007"),
+    ],
+)
 def test_without_a_network_the_message_says_what_to_do(tmp_path, name):
     message = f"{name} is not in .* could not be downloaded .*: connect to the network"
     with pytest.raises(DataError, match=message):
         load(name, data_root=tmp_path / "none")
 
 
-def test_imagenet_is_placed_by_hand(tmp_path):
-    with pytest.raises(DataError, match="place ILSVRC2012_devkit_t12"):
-        load("imagenet", data_root=tmp_path)
+@pytest.mark.parametrize("name", ["imagenet", "imagenet100"])
+def test_imagenet_is_placed_by_hand(tmp_path, name):
+    with pytest.raises(DataError, match=f"{name} .* place ILSVRC2012_devkit_t12"):
+        load(name, data_root=tmp_path)
 
 
 def test_the_catalogue_lists_every_set():

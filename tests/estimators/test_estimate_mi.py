@@ -19,7 +19,6 @@ from invariance.estimators import (
     estimate_mi,
     image,
     noisy_copy,
-    student,
     table,
 )
 
@@ -195,50 +194,12 @@ def test_labels_and_embeddings(turned):
     h = h + torch.randn(h.shape, generator=dice)
     pair = (labels, h) if turned else (h, labels)
     e = estimate_mi(*pair, estimator="auto", max_steps=300)
-    assert e.estimator == "auto (barber_agakov)"
+    assert e.estimator == "auto (classifiers)"
     assert e.nats == pytest.approx(math.log(4), abs=0.12)
     bound = estimate_mi(*pair, estimator="barber_agakov", max_steps=300)
     assert bound.lower_bound and bound.nats <= math.log(4) + 3 * bound.std_error
     contrast = estimate_mi(*pair, **QUICK)
     assert 0.9 < contrast.nats < math.log(4) + 3 * contrast.std_error
-
-
-# -------------------------------------------------------------------- auto
-
-
-def test_auto_trusts_the_copula_where_it_fits(pair):
-    e = estimate_mi(*pair, estimator="auto", **QUICK)
-    assert e.estimator == "auto (gaussian)"
-    assert "nothing is found beyond the copula" in e.reason
-    assert "certified lower bound" in " ".join(e.notes)
-
-
-def test_auto_sees_what_a_copula_cannot():
-    pairs = student(1, dof=1)
-    x, y = draw(pairs, n=4000)
-    blind = estimate_mi(x, y, estimator="gaussian")
-    e = estimate_mi(x, y, estimator="auto", max_steps=300)
-    assert blind.nats < 0.05
-    assert e.estimator in ("auto (ksg)", "auto (critic)")
-    assert e.nats == pytest.approx(pairs.nats, abs=0.06)
-    assert e.interval[0] <= pairs.nats <= e.interval[1]
-
-
-def test_a_classifier_that_fails_leaves_an_interval_and_says_so():
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(204, 256, generator=dice)
-    label = torch.tensor([0, 1] * 100 + [2, 2, 2, 3])
-    e = estimate_mi(x, label, estimator="auto", max_steps=1)
-    assert 0 <= e.interval[0] <= e.nats <= e.interval[1]
-    assert "learned nothing" in e.reason and "independent" in e.sentence
-
-
-def test_auto_on_independent_columns_says_so():
-    dice = torch.Generator().manual_seed(3)
-    x, y = torch.randn(2, 1500, 3, generator=dice)
-    e = estimate_mi(x, y, estimator="auto", **QUICK)
-    assert abs(e.nats) < 0.03 and e.interval[0] == 0
-    assert "independent" in e.sentence
 
 
 # ------------------------------------------------------------ odd requests
@@ -247,7 +208,8 @@ def test_auto_on_independent_columns_says_so():
 def test_twenty_samples_get_an_honest_answer():
     x, y = draw(correlated_gaussian(1, rho=0.8), n=20)
     e = estimate_mi(x, y, estimator="auto")
-    assert e.estimator == "auto (gaussian)" and "20 rows are too few" in e.reason
+    assert e.estimator == "auto (gaussian)" and e.steps == 0
+    assert e.interval[0] <= 0.51 <= e.interval[1]
     assert e.interval[1] - e.interval[0] > 0.4
     with pytest.raises(InvarianceError, match=r"at least 100 rows.*'gaussian'"):
         estimate_mi(x, y)

@@ -141,7 +141,7 @@ def test_hold_out_rows_holds_out_a_share_of_every_class():
 
 def test_mistakes_are_said_in_words():
     h, y = torch.eye(3), torch.tensor([0, 1, 2])
-    with pytest.raises(SettingError, match="l2 must be above 0"):
+    with pytest.raises(SettingError, match="l2 must be 0 or more and finite: got -1"):
         linear_probe(h, y, h, y, l2=-1.0)
     with pytest.raises(SettingError, match="grid needs at least one"):
         linear_probe(h, y, h, y, grid=())

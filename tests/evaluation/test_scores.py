@@ -37,6 +37,19 @@ def test_a_score_reads_as_a_line():
     )
 
 
+def test_top5_is_of_more_than_five_classes():
+    ranks = torch.tensor([0, 0, 3, 4, 5, 9])
+    score = Score.of_ranks("linear", ranks, 10, {"l2": 0.1})
+    assert (score.accuracy, score.top5) == (2 / 6, 4 / 6)
+    assert str(score).startswith("linear: 33.33 %, top5 66.67 % (95 % interval 9.7 to")
+    first, second = score.split()
+    assert (first.metric, first.value, first.also) == ("accuracy", 2 / 6, {})
+    assert (second.metric, second.value) == ("top5", 4 / 6)
+    assert second.interval == wilson_interval(4, 6) and second.settings == {"l2": 0.1}
+    few = Score.of_ranks("linear", ranks.clamp(max=4), 5, {})
+    assert few.top5 is None and len(few.split()) == 1
+
+
 def test_a_score_is_a_plain_value():
     score = Score.of("knn", torch.tensor([True, False]), {"k": 1}, ("A note.",))
     with pytest.raises(dataclasses.FrozenInstanceError):

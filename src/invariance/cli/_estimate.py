@@ -168,11 +168,12 @@ class EstimateCommand:
         none are an error.
         """
         from ..errors import DataError
-        from ..estimators import Training, estimate_mi, find_estimator
+        from ..estimators import Training, estimate_mi, find_estimator, heed_bounds
         from ..progress import Progress
 
         results: list[tuple[Estimate, float]] = []
         refused: dict[str, str] = {}
+        ran: list[str] = []
         given = self._get_settings()
         for name in names:
             start = time.perf_counter()
@@ -202,10 +203,15 @@ class EstimateCommand:
                 refused[name] = str(error)
                 continue
             results.append((estimate, round(time.perf_counter() - start, 3)))
+            ran.append(name)
             if estimate.exact:
                 break  # the other estimators would answer the same
         if not results:
             raise DataError(next(iter(refused.values())))
+        if "auto" in ran:
+            place = ran.index("auto")
+            estimate, seconds = results[place]
+            results[place] = heed_bounds(estimate, (e for e, _ in results)), seconds
         return results, refused
 
 

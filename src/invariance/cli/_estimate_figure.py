@@ -30,7 +30,8 @@ def draw(results: "list[Estimate]", path: Path, *, title: str) -> Path:
                 left.axhline(e.history[0].ceiling, color=color, ls=":", lw=1)
         if not math.isfinite(e.nats):
             continue
-        below, above = e.nats - e.interval[0], e.interval[1] - e.nats
+        top = e.interval[1] if math.isfinite(e.interval[1]) else e.nats
+        below, above = e.nats - e.interval[0], top - e.nats
         bars = [[max(0.0, below)], [max(0.0, above)]]
         mark = "^" if e.lower_bound else "o"
         right.errorbar([k], [e.nats], yerr=bars, fmt=mark, color=color, capsize=3)
@@ -45,7 +46,7 @@ def draw(results: "list[Estimate]", path: Path, *, title: str) -> Path:
     right.set_xticks(
         range(len(results)), [e.estimator for e in results], rotation=40, ha="right"
     )
-    tallest = [e.interval[1] for e in results if math.isfinite(e.nats)]
+    tallest = [v for e in results for v in (e.nats, e.interval[1]) if math.isfinite(v)]
     tallest += [e.ceiling for e in results if e.ceiling is not None]
     tallest += [
         c.train for e in results for c in e.history[1:] if math.isfinite(c.train)

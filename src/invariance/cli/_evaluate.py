@@ -3,9 +3,9 @@
 import json
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from tyro import conf
 
@@ -22,6 +22,83 @@ Protocol = Literal[
 ]
 
 
+Schedule = Literal["cosine", "linear", "step", "constant"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knn:
+    """The vote of nearest neighbors (knn)."""
+
+    k: int | None = None
+    """Neighbors that vote. Default: 20."""
+    temperature: float | None = None
+    """How fast a vote fades with its cosine. Default: 0.1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """The linear probe (linear, few_labels_linear)."""
+
+    l2: float | None = None
+    """Strength of its penalty, 0 for none. Default: chosen on training images."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearSgd:
+    """The linear layer trained on augmented images (linear_sgd)."""
+
+    epochs: int | None = None
+    """Passes over the training images. Default: 20."""
+    batch_size: int | None = None
+    """Images per step. Default: 256."""
+    lr: float | None = None
+    """Peak learning rate for 256 images, scaled with the batch. Default: 0.3."""
+    momentum: float | None = None
+    """Nesterov's. Default: 0.9."""
+    weight_decay: float | None = None
+    """Of the layer. Default: 0.0."""
+    schedule: Schedule | None = None
+    """How the rate falls; step: to a tenth at 60 and 80 %. Default: cosine."""
+    standardize: bool | None = None
+    """Whether features are standardized first. Default: True."""
+    augment: bool | None = None
+    """Whether it sees crops and flips, or the images as they are. Default: True."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTune:
+    """The encoder trained on with labels (fine_tune, few_labels_fine_tune)."""
+
+    epochs: int | None = None
+    """Passes over the training images. Default: 20."""
+    min_steps: int | None = None
+    """Steps at least, so that a handful of labels is learned too. Default: 200."""
+    batch_size: int | None = None
+    """Images per step. Default: 128."""
+    lr: float | None = None
+    """Peak learning rate, as it is. Default: 0.001."""
+    weight_decay: float | None = None
+    """Of all weights. Default: 0.0001."""
+    optimizer: Literal["adamw", "adam", "nadam", "sgd"] | None = None
+    """What moves the weights. Default: adamw."""
+    momentum: float | None = None
+    """Of sgd, or the first beta of the others. Default: 0.9."""
+    schedule: Schedule | None = None
+    """How the rate falls; step: to a tenth at 60 and 80 %. Default: cosine."""
+    augment: bool | None = None
+    """Whether it sees crops and flips, or the images as they are. Default: True."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FewLabels:
+    """A share of the labels (few_labels_linear, few_labels_fine_tune)."""
+
+    shares: tuple[float, ...] | None = None
+    """Shares of the training labels, above 0 and up to 1. Default: 0.01 0.1."""
+    draws: int | None = None
+    """How often each share is drawn. Default: 3."""
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
@@ -30,14 +107,17 @@ class Evaluate:
     """Run folders. Seeds of one setting are averaged, other settings kept apart."""
     data: str | None = None
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""
-    protocols: tuple[Protocol, ...] = (
-        "knn",
-        "linear",
-        "few_labels_linear",
-        "retrieval",
-        "clustering",
-    )
-    """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train."""
+    protocols: tuple[Protocol, ...] | None = None
+    """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train. Default:
+    knn, linear, few_labels_linear, retrieval and clustering, or the preset's."""
+    preset: str | None = None
+    """A protocol as a paper published it; 'invariance list presets' shows them. Flags
+    below go before its settings."""
+    knn: Knn = field(default_factory=Knn)
+    linear: Linear = field(default_factory=Linear)
+    linear_sgd: LinearSgd = field(default_factory=LinearSgd)
+    fine_tune: FineTune = field(default_factory=FineTune)
+    few_labels: FewLabels = field(default_factory=FewLabels)
     seeds: int = 1
     """How often to repeat what draws at random."""
     supervised: bool = False
@@ -50,6 +130,20 @@ class Evaluate:
     """auto, cpu or cuda."""
     json: bool = False
     """Print every score as a line of JSON."""
+
+    def chosen_settings(self) -> dict[str, dict[str, Any]]:
+        """The settings of protocols that were given, by group."""
+        groups: dict[str, Any] = {
+            "knn": self.knn,
+            "linear": self.linear,
+            "linear_sgd": self.linear_sgd,
+            "fine_tune": self.fine_tune,
+            "few_labels": self.few_labels,
+        }
+        return {
+            group: {k: v for k, v in asdict(values).items() if v is not None}
+            for group, values in groups.items()
+        }
 
     def run(self) -> int:
         """Score, print, and say where the scores are."""
@@ -67,6 +161,8 @@ class Evaluate:
             self.runs,
             data=self.data,
             protocols=self.protocols,
+            settings=self.chosen_settings(),
+            preset=self.preset,
             seeds=self.seeds,
             supervised=self.supervised,
             limit=self.limit,

@@ -17,7 +17,14 @@ class List:
 
     what: Annotated[
         Literal[
-            "methods", "objectives", "encoders", "estimators", "data", "views", "runs"
+            "methods",
+            "objectives",
+            "encoders",
+            "estimators",
+            "data",
+            "views",
+            "presets",
+            "runs",
         ],
         conf.Positional,
     ] = "methods"
@@ -100,6 +107,11 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
 
         for name, recipe in RECIPES.items():
             yield name, (recipe.__doc__ or "").strip().splitlines()[0]
+    elif command.what == "presets":
+        from ..evaluation import PRESETS
+
+        for name, preset in PRESETS.items():
+            yield name, f"{', '.join(preset.protocols)}: {preset.source}"
     else:
         from ..folder import name_data
 

@@ -4,6 +4,8 @@ Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and
 """
 
 import dataclasses
+import functools
+import operator
 import os
 import sys
 import types
@@ -134,7 +136,9 @@ def parse_optional(
         return None
     if type(None) not in options:
         return None
-    rest = typing.Union[tuple(o for o in options if o is not type(None))]  # noqa: UP007
+    rest: Any = functools.reduce(
+        operator.or_, (o for o in options if o is not type(None))
+    )
     inner = tyro.constructors.ConstructorRegistry.get_primitive_spec(
         tyro.constructors.PrimitiveTypeInfo.make(rest, kind.markers)
     )

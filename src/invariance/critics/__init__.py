@@ -11,7 +11,15 @@ outside of tests, and ``Gaussian`` a good one to start from.
 """
 
 from ._critic import PENALTIES, Critic, gradient_penalty, mlp
-from ._fixed import Exact, Gaussian, Residual, gaussian_critic
+from ._fixed import (
+    Exact,
+    Gaussian,
+    Lift,
+    Lifted,
+    Residual,
+    gaussian_critic,
+    lifted_gaussian_critic,
+)
 from ._networks import (
     CRITICS,
     Additive,
@@ -32,10 +40,13 @@ __all__ = [
     "Critic",
     "Exact",
     "Gaussian",
+    "Lift",
+    "Lifted",
     "Residual",
     "Separable",
     "build_critic",
     "gaussian_critic",
     "gradient_penalty",
+    "lifted_gaussian_critic",
     "mlp",
 ]

@@ -1,4 +1,4 @@
-"""Critics with nothing to train: exact ones, Gaussian ones, and a start for others."""
+"""Critics with nothing to train: exact ones, Gaussian ones, and frames for others."""
 
 from collections.abc import Callable
 
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from ._critic import Critic, score_in_chunks
 
 STRONGEST = 1 - 1e-7
+LONGEST = 3.0
 
 
 class Exact(Critic):
@@ -76,17 +77,59 @@ class Gaussian(Critic):
 
 
 class Residual(Critic):
-    """A fixed critic plus one that learns what is left."""
+    """A fixed critic, as far as it is trusted, plus one that learns what is left."""
 
     def __init__(self, base: Critic, learned: Critic) -> None:
         super().__init__()
         self.base, self.learned = base.requires_grad_(False), learned
+        self.trust = nn.Buffer(torch.ones(()))
+        """What the scores of the base are multiplied by: 1, or less if it overfits."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.base(x, y) + self.learned(x, y)
+        return self.trust * self.base(x, y) + self.learned(x, y)
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.base.score_pairs(x, y) + self.learned.score_pairs(x, y)
+        base, learned = self.base.score_pairs(x, y), self.learned.score_pairs(x, y)
+        return self.trust * base + learned
+
+
+class Lift(nn.Module):
+    r"""Rows with their squared length as one more column.
+
+    $$z \mapsto [z,\, r] \text{ or } [z,\, r,\, r z],\qquad
+    r = (|z|^2 - m) / s$$
+
+    m and s are mean and spread of the squared length over the rows it is made from; r
+    is cut at +-3. What turns or scales a row by its length (spirals, heavy tails shared
+    by columns) is a curved function of all columns at once, hard to learn from few
+    rows; of [z, r] it is a simple one, and nearly linear in [z, r, r z].
+    """
+
+    def __init__(self, z: Tensor, *, products: bool = False) -> None:
+        super().__init__()
+        square = z.square().sum(1)
+        self.mean, self.spread = nn.Buffer(square.mean()), nn.Buffer(square.std())
+        self.products = products
+
+    def forward(self, z: Tensor) -> Tensor:
+        square = z.square().sum(1, keepdim=True)
+        r = (square - self.mean) / self.spread.clamp(min=1e-6)
+        r = r.clamp(-LONGEST, LONGEST)
+        return torch.cat([z, r, z * r] if self.products else [z, r], 1)
+
+
+class Lifted(Critic):
+    """A critic of lifted rows."""
+
+    def __init__(self, critic: Critic, x_lift: Lift, y_lift: Lift) -> None:
+        super().__init__()
+        self.critic, self.x_lift, self.y_lift = critic, x_lift, y_lift
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.critic(self.x_lift(x), self.y_lift(y))
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.critic.score_pairs(self.x_lift(x), self.y_lift(y))
 
 
 def gaussian_critic(x: Tensor, y: Tensor) -> Gaussian:
@@ -112,6 +155,12 @@ def gaussian_critic(x: Tensor, y: Tensor) -> Gaussian:
         rho[keep],
     )
     return Gaussian(*(part.to(x.dtype) for part in parts))
+
+
+def lifted_gaussian_critic(x: Tensor, y: Tensor) -> Lifted:
+    """The Gaussian critic of columns, length, and columns times length."""
+    lifts = Lift(x, products=True), Lift(y, products=True)
+    return Lifted(gaussian_critic(lifts[0](x), lifts[1](y)), *lifts)
 
 
 def _whiten(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,6 +8,9 @@ integers when within 0..255; floats within 0..1 times 255, within 0..255 rounded
 An ``.npy`` file is mapped, not loaded, so it may be larger than the memory. An archive
 may name its arrays as Keras does (x_train, y_train, x_test, ...), as MedMNIST does
 (train_images, train_labels, ...), or simply images and labels.
+
+Labels are one per image, or, where an image may show several classes, a row of 0 and 1
+per image: these become ``tags``.
 """
 
 import hashlib
@@ -16,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
 from ..errors import DataError
@@ -52,7 +55,7 @@ class Pixels(Items):
         size = request.image_size or min(one.shape[:2])
         channels = request.channels or (1 if one.shape[2] == 1 else 3)
         self.shape = (channels, size, size)
-        self.labels, self.class_names = number_labels(labels, len(self.images), name)
+        set_labels(self, labels, name)
 
     def __len__(self) -> int:
         return len(self.images)
@@ -109,9 +112,9 @@ def mark_pixels(sets: list[Pixels]) -> str:
         pixels.update(repr(items.images.shape).encode())
         for i in spread(len(items), MARKED):
             pixels.update(np.ascontiguousarray(items.images[i]).tobytes())
-        if items.labels is not None:
-            labels.update(items.labels.numpy().tobytes())
-    labeled = any(items.labels is not None for items in sets)
+        if items.targets is not None:
+            labels.update(items.targets.numpy().tobytes())
+    labeled = any(items.labeled for items in sets)
     return pixels.hexdigest() + (f"+{labels.hexdigest()}" if labeled else "")
 
 
@@ -195,6 +198,32 @@ def find_factor(array: np.ndarray, name: str) -> float:
     return 255.0 if kind.kind == "f" and high <= 1 else 1.0
 
 
+def set_labels(items: Items, labels: Any, name: str) -> None:
+    """Give items their labels, or their tags where there is a column per class."""
+    n = len(items)
+    given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+    if given.ndim == 2 and len(given) == n and given.shape[1] > 1:
+        items.tags = read_tags(given, name)
+        items.class_names = tuple(str(k) for k in range(given.shape[1]))
+    else:
+        items.labels, items.class_names = number_labels(labels, n, name)
+
+
+def read_tags(given: np.ndarray, name: str) -> Int8[Tensor, "n c"]:
+    """A 0 or 1 per image and class.
+
+    >>> read_tags(np.array([[True, False], [True, True]]), "pets")
+    tensor([[1, 0],
+            [1, 1]], dtype=torch.int8)
+    """
+    if given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all():
+        raise DataError(
+            f"{name} has labels of shape {given.shape}, a column per class, which hold "
+            "1 where the image shows the class and 0 where not: got other values."
+        )
+    return torch.from_numpy(given.astype(np.int8))
+
+
 def number_labels(
     labels: Any, n: int, name: str
 ) -> tuple[Int[Tensor, " n"] | None, tuple[str, ...]]:
@@ -209,7 +238,8 @@ def number_labels(
     if given.size != n or max(given.shape, default=0) != n:
         raise DataError(
             f"{name} has {n} images but labels of shape {given.shape}: "
-            "give one label for each image."
+            "give one label for each image, or a row of 0 and 1 with a column per "
+            "class."
         )
     given = given.reshape(n)
     if given.dtype.kind not in "biuf":

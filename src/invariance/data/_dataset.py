@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from ..errors import DataError
-from ._arrays import Pixels, number_labels
+from ._arrays import Pixels, set_labels
 from ._decode import crop_square, to_pillow
 from ._sources import NO_LABEL, Items, Origin, Read, Request
 from ._subset import split_items, spread
@@ -37,7 +37,7 @@ class FromDataset(Items):
         self.shape = (request.channels or (1 if gray else 3), size, size)
         stored = getattr(dataset, "targets", getattr(dataset, "labels", None))
         if stored is not None and len(stored) == self.n:
-            self.labels, self.class_names = number_labels(stored, self.n, name)
+            set_labels(self, stored, name)
         if names := getattr(dataset, "classes", None):
             self.class_names = tuple(str(name) for name in names)
 
@@ -47,7 +47,7 @@ class FromDataset(Items):
     @property
     def labeled(self) -> bool:
         """Whether there are labels, in a list or with the first item."""
-        return self.labels is not None or self._labeled
+        return self.targets is not None or self._labeled
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Item i and its label, if it comes with one."""
@@ -78,9 +78,9 @@ def mark_items(items: FromDataset, name: str) -> str:
     read = items.read_many([0, *spread(len(items), MARKED)])[0]
     if read[0].equal(read[1]):
         images.update(read.numpy().tobytes())
-    if items.labels is None:
+    if items.targets is None:
         return images.hexdigest()
-    labels.update(items.labels.numpy().tobytes())
+    labels.update(items.targets.numpy().tobytes())
     return f"{images.hexdigest()}+{labels.hexdigest()}"
 
 

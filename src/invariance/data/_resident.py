@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import final
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
 from ..devices import format_bytes, free_bytes
@@ -44,19 +44,20 @@ class ResidentImages(ImageSource):
         images: UInt8[Tensor, "n c h w"],
         labels: Int[Tensor, " labeled"] | None = None,
         *,
+        tags: Int8[Tensor, "tagged classes"] | None = None,
         name: str = "images",
         class_names: tuple[str, ...] = (),
         paths: tuple[str, ...] | None = None,
         unreadable: dict[str, str] | None = None,
         notes: tuple[Note, ...] = (),
     ):
-        for what, rows in (("labels", labels), ("paths", paths)):
+        for what, rows in (("labels", labels), ("tags", tags), ("paths", paths)):
             if rows is not None and len(rows) != len(images):
                 raise DataError(
                     f"{name} has {len(images)} images but {len(rows)} {what}: "
                     f"give one of the {what} for each image."
                 )
-        self.images, self.labels = images, labels
+        self.images, self.labels, self.tags = images, labels, tags
         self.name, self.class_names, self.paths = name, class_names, paths
         c, h, w = images.shape[1:]
         self.shape = (c, h, w)
@@ -116,6 +117,7 @@ def read_all(
     return ResidentImages(
         (images[good] if bad else images).to(device),
         labels if labels is None else labels[good],
+        tags=items.tags if items.tags is None else items.tags[good],
         name=name,
         class_names=items.class_names,
         paths=items.paths and tuple(items.paths[i] for i in good.tolist()),

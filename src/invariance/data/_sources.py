@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Int8, UInt8
 from PIL import UnidentifiedImageError
 from torch import Tensor
 
@@ -31,6 +31,7 @@ class Items(ABC):
 
     shape: tuple[int, int, int]
     labels: Int[Tensor, " n"] | None = None
+    tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...] = ()
     paths: tuple[str, ...] | None = None
 
@@ -58,8 +59,13 @@ class Items(ABC):
 
     @property
     def labeled(self) -> bool:
-        """Whether the images have labels, known now or when they are read."""
-        return self.labels is not None
+        """Whether the images have labels or tags, known now or when they are read."""
+        return self.targets is not None
+
+    @property
+    def targets(self) -> Int[Tensor, " n"] | Int8[Tensor, "n c"] | None:
+        """What scores compare with: labels or tags; None where there are neither."""
+        return self.labels if self.tags is None else self.tags
 
     def name(self, i: int) -> str:
         """What image i is called: its path, or its number in the data it came from."""
@@ -136,7 +142,10 @@ class ImageSource(ABC):
         name: what the data are called in logs.
         shape: channels, height and width of every image handed out.
         labels: one class number per image, or None; for evaluation only.
-        class_names: what the numbers mean; empty when there are no labels.
+        tags: where an image may show several classes: 1 where it shows the class, 0
+            where not, -1 where that is not known. There are no ``labels`` then.
+        class_names: what the numbers, or the columns of ``tags``, mean; empty when
+            there are neither.
         paths: each image's file, relative to the folder read, or None.
         unreadable: the files (or numbers) left out or replaced, with the reason.
         origin: which data the images are a part of.
@@ -146,9 +155,15 @@ class ImageSource(ABC):
     origin: Origin = Origin()
     shape: tuple[int, int, int]
     labels: Int[Tensor, " n"] | None
+    tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...]
     paths: tuple[str, ...] | None
     unreadable: dict[str, str]
+
+    @property
+    def targets(self) -> Int[Tensor, " n"] | Int8[Tensor, "n c"] | None:
+        """What scores compare with: labels or tags; None where there are neither."""
+        return self.labels if self.tags is None else self.tags
 
     @property
     @abstractmethod

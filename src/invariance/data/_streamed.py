@@ -51,7 +51,7 @@ class StreamedImages(ImageSource):
     ):
         self.items, self.name, self.shape = items, name, items.shape
         self.labels, self.class_names = items.labels, items.class_names
-        self.paths = items.paths
+        self.tags, self.paths = items.tags, items.paths
         self.workers = min(8, usable_cores()) if workers is None else workers
         self.max_bad_fraction = max_bad_fraction
         self.unreadable = dict(unreadable or {})

@@ -33,6 +33,8 @@ class Subset(Items):
         self.shape, self.class_names = items.shape, items.class_names
         if items.labels is not None:
             self.labels = items.labels[torch.tensor(rows, dtype=torch.long)]
+        if items.tags is not None:
+            self.tags = items.tags[torch.tensor(rows, dtype=torch.long)]
         if items.paths is not None:
             self.paths = tuple(items.paths[i] for i in rows)
 
@@ -78,9 +80,12 @@ class Joined(Items):
         self.sets, self.ends = sets, list(accumulate(map(len, sets)))
         self.shape, self.class_names = sets[0].shape, sets[0].class_names
         labels = [items.labels for items in sets if items.labels is not None]
+        tags = [items.tags for items in sets if items.tags is not None]
         paths = [items.paths for items in sets if items.paths is not None]
         if len(labels) == len(sets):
             self.labels = torch.cat(labels)
+        if len(tags) == len(sets):
+            self.tags = torch.cat(tags)
         if len(paths) == len(sets):
             self.paths = tuple(path for part in paths for path in part)
 

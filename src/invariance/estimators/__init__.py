@@ -16,7 +16,7 @@ information is known exactly. ``read_variable`` reads a variable from a file.
 
 from ._bounds import BOUNDS, Bound
 from ._classical import canonical_correlations, gaussian_information, ksg, plug_in
-from ._estimate import Checkpoint, Estimate
+from ._estimate import Checkpoint, Estimate, heed_bounds
 from ._estimate_mi import ESTIMATORS, Estimator, estimate_mi, find_estimator
 from ._invertible_maps import IMAGES, Invertible, image, power, spiral, swiss_roll
 from ._models import CriticModel, barber_agakov
@@ -91,6 +91,7 @@ __all__ = [
     "gaussian",
     "gaussian_information",
     "hard_negatives",
+    "heed_bounds",
     "image",
     "info_nce",
     "interpolated",

@@ -1,27 +1,30 @@
 """``auto``: look at the data, run what suits them, and weigh the answers.
 
-Few values on both sides are counted. Labels on one side are predicted. Else three looks
-are taken at columns made normal (which changes no information): a Gaussian copula on
-all rows; a critic that starts from that copula's and learns what it misses, read on
-rows it has not seen; and, in few columns, nearest neighbors, less their error on a
-Gaussian twin of the data. If critic and neighbors find nothing beyond the copula, the
-copula's number stands. If they do, the larger of theirs stands: held-out critics and
-neighbors err downwards. The interval reaches from the certified bound to beyond the
-largest of the estimates, so that it also holds what bias is likely left.
+Few values on both sides are counted. Labels on one side are predicted by classifiers,
+each row by those that have not seen it. Else several looks are taken at columns made
+normal (which changes no information): a Gaussian copula on all rows; a critic that
+starts from that copula's and learns what it misses, read on rows it has not seen; and
+those of ``_looks``, which assume no distribution. If they find nothing beyond the
+copula, its number stands. If they do, the largest of theirs stands, as held-out critics
+and neighbors err downwards.
+
+The interval is what the answer may be off by: its sampling error, where the looks
+disagree, and what more rows would still add. Where the rows are too few to show a
+product of columns, nothing rules out more than was found, and the upper end is
+infinite. Only where dependence would have shown is an interval around zero called
+independence (``conclusive``).
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from ..critics import Residual
+from ..critics import Residual, gaussian_critic, lifted_gaussian_critic
 from ..errors import DataError
 from ._classical import (
-    MANY_COLUMNS,
-    bin_numbers,
     break_ties,
     canonical_correlations,
     classical_estimate,
@@ -29,28 +32,29 @@ from ._classical import (
     gaussian_estimate,
     has_ties,
     histogram_estimate,
-    ksg,
     map_margins,
-    plug_in,
 )
+from ._cross_fit import predict_labels, split_folds
 from ._estimate import Estimate
-from ._fit import LEAST_ROWS
-from ._models import jackknife
+from ._fit import LEAST_ROWS, Parts, fit
+from ._looks import FOLDS, Look, look_around
+from ._models import SCALES, Classifier, jackknife
 from ._request import Request
+from ._samples import Rows
 from ._score_bounds import info_nce
-from ._trained import barber_agakov_estimate, train_critic
+from ._trained import train_critic
 
-FEW_ROWS = 400
 CELLS_PER_ROW = 1 / 3
 Z95 = 1.96
-BINS = 8
-MOST_COLUMNS = 30
-CLEAR = 3.0  # standard errors that make a dependence, or a share worth counting
-WORDS = {
-    "ksg": "nearest neighbors, less their error on a Gaussian twin, give",
-    "columns": "independent columns, taken in pairs, add up to",
-}
-Look = tuple[float, float]  # nats and their standard error
+ROWS_PER_PRODUCT = 5
+"""Rows for each product of two columns that let dependence on products show."""
+ROWS_PER_COLUMN = 100
+"""Rows for each column that let classifiers find what is there to find."""
+LEAST_FOR_NETWORK = 400
+"""Rows from which a network is tried among the classifiers."""
+FEW_FOLDS = 2
+REPEATS = 4
+"""Times that few rows are cut into folds, as one cut is a matter of luck."""
 
 
 def auto_estimate(request: Request) -> Estimate:
@@ -61,220 +65,320 @@ def auto_estimate(request: Request) -> Estimate:
         cells = len(torch.unique(torch.stack([s.x_label, s.y_label]), dim=1).T)
         if cells <= CELLS_PER_ROW * n or n < LEAST_ROWS:
             why = f"both variables have few values ({cells} pairs in {n} rows): counted"
-            return _pick(histogram_estimate(request), "histogram", why)
-    if (s.x_label is not None or s.y_label is not None) and n >= LEAST_ROWS:
+            counted = replace(
+                histogram_estimate(request), estimator="auto (histogram)", reason=why
+            )
+            return replace(counted, conclusive=cells <= CELLS_PER_ROW * n)
+    if s.x_label is not None or s.y_label is not None:
         return _estimate_from_labels(request)
     if n < columns + 3:
         raise DataError(
             f"{n} rows of {columns} columns say nothing about their information: "
             f"bring several times more rows, or fewer columns."
         )
-    if n < FEW_ROWS:
-        why = (
-            f"{n} rows are too few to train or check anything, so a Gaussian copula is "
-            "assumed, and dependence of other kinds is not seen"
-        )
-        estimate = gaussian_estimate(request)
-        if n < 5 * columns:
-            why += f"; even that is shaky with {columns} columns"
-        return _pick(estimate, "gaussian", why)
     return _estimate_continuous(request)
 
 
+# ------------------------------------------------------------------------ labels
+
+
 def _estimate_from_labels(request: Request) -> Estimate:
-    estimate = barber_agakov_estimate(request)
-    assert estimate.in_sample is not None
-    if not estimate.lower_bound:
-        return _pick(estimate, "barber_agakov", "few values")
-    top = estimate.ceiling or math.inf
-    middle = min((estimate.nats + max(estimate.in_sample, estimate.nats)) / 2, top)
-    low = estimate.nats - Z95 * estimate.std_error
-    high = min(max(estimate.in_sample, middle) + Z95 * estimate.std_error, top)
-    learned_nothing = middle + Z95 * estimate.std_error < 0
-    if learned_nothing:
-        high = top  # a failed classifier rules nothing out
-    middle = max(0.0, middle)  # information is never negative
+    r"""Classifiers, cross-fitted on four fifths of the rows and on half of them.
+
+    What a model of n rows lacks falls like 1/n if its kind is right, and more slowly if
+    it is not: the number adds what the first law says is missing, the upper end what
+    n^(-1/2) says. Nothing learned rules nothing out, unless there are many rows per
+    column.
+    """
+    s = request.samples
+    label = s.y_label if s.y_label is not None else s.x_label
+    x, values = (s.x, s.x_label) if s.y_label is not None else (s.y, s.y_label)
+    assert label is not None
+    if values is not None:
+        x = torch.nn.functional.one_hot(values).double()
+    n, classes = len(label), int(label.max()) + 1
+    generator = request.generator()
+
+    network = _NetworkOf(request, classes) if n >= LEAST_FOR_NETWORK else None
+    repeats = 1 if network else REPEATS
+
+    def read(count: int) -> np.ndarray:
+        splits = [split_folds(n, count, generator) for _ in range(repeats)]
+        return np.mean([predict_labels(x, label, f, network).nats for f in splits], 0)
+
+    most, half = read(FOLDS), read(FEW_FOLDS)
+    known = 1 - 1 / FOLDS, 1 - 1 / FEW_FOLDS
+    nats, error = _mean(most)
+    # the entropy of labels is known to a chi-square's spread only
+    error = math.hypot(error, math.sqrt((classes - 1) / 2) / n)
+    gain, gain_error = _mean(most - half)
+    of_labels, labels_error = _mean(-torch.log(label.bincount()[label] / n).numpy())
+    bias = (classes - 1) / (2 * n)  # Miller and Madow's, of the labels' entropy
+    nats, top = nats + bias, of_labels + bias + Z95 * labels_error
+    held_out = nats
+
+    def still_missing(gain: float, power: float) -> float:
+        lack = [k**-power for k in known]
+        return max(0.0, gain) * lack[0] / (lack[1] - lack[0])
+
+    nats = min(max(0.0, nats + still_missing(gain, 1.0)), top)
+    high = held_out + Z95 * error + still_missing(gain + Z95 * gain_error, 0.5)
+    learned = held_out > Z95 * error + bias
+    many = n >= ROWS_PER_COLUMN * x.shape[1]
+    if not learned and not many:
+        high = top
     why = (
-        "one variable has few values, which a classifier predicts from the other; the "
-        f"held-out value {estimate.nats:.3f} is a lower bound, the value on training "
-        "rows errs upwards, and the number is the middle"
-        if not learned_nothing
-        else "one variable has few values, but the classifier that predicts them "
-        f"learned nothing (held-out value {estimate.nats:.3f}), which does not show "
-        "that there is nothing: bring more rows or allow more steps"
+        f"one variable has {classes} values; classifiers that have not seen a row "
+        f"predict its value from the other variable, which shows {held_out:.3f} ± "
+        f"{error:.3f} nats"
     )
+    if learned:
+        why += f"; the second half of the rows added {gain:+.3f}, so more may be there"
+    elif not many:
+        why += (
+            ", that is nothing; it does not show that there is nothing, as "
+            f"{n} rows of {x.shape[1]} columns are few to learn from"
+        )
     return replace(
-        _pick(estimate, "barber_agakov", why),
-        nats=middle,
-        interval=(max(0.0, low), max(high, middle)),
-        lower_bound=False,
+        classical_estimate("auto (classifiers)", nats, error, s, n, s.notes),
+        interval=(
+            min(max(0.0, held_out - Z95 * error), nats),
+            max(nats, min(high, top)),
+        ),
+        ceiling=of_labels + bias,
+        conclusive=many,
+        reason=why,
     )
+
+
+def _keep_rows(x: Rows, y: Rows) -> tuple[Tensor, Tensor]:
+    return torch.as_tensor(x), torch.as_tensor(y)
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std()) / math.sqrt(len(values))
+
+
+@dataclass(frozen=True)
+class _NetworkOf:
+    """A perceptron trained as ``request`` says: a tenth of the rows stops it early."""
+
+    request: Request
+    classes: int
+
+    def __call__(self, x: Tensor, label: Tensor, other: Tensor) -> Tensor:
+        options = replace(self.request.training, check_every=50, patience=4)
+        request = replace(self.request, training=options, progress=None)
+        order = torch.randperm(len(x), generator=request.generator())
+        stop, train = order.tensor_split([len(x) // 10])
+        a, b = x.float().to(request.device), other.float().to(request.device)
+        y = label[:, None].float().to(request.device)
+        parts = Parts((a[train], y[train]), (a[stop], y[stop]), (b, y[:0]), _keep_rows)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(request.seed)
+            model = Classifier(x.shape[1], torch.arange(self.classes))
+            fit(model, parts, request)
+        with torch.no_grad():
+            return model.logits(b).log_softmax(1).cpu()
+
+
+# -------------------------------------------------------------------- continuous
+
+
+@dataclass(frozen=True)
+class _Critic:
+    """A held-out InfoNCE critic, and what it gains on the copula it starts from."""
+
+    estimate: Estimate
+    gain: float
+    gain_error: float
+    start: float
+    """The held-out value of the copula's own critic."""
+    error_of_start: float
+    expected: float
+    """The same for Gaussian rows with the copula's information."""
+
+    @property
+    def floor(self) -> float:
+        return self.estimate.nats - Z95 * self.estimate.std_error
 
 
 def _estimate_continuous(request: Request) -> Estimate:
     s = request.samples
+    n, columns = len(s), s.x.shape[1] + s.y.shape[1]
     copula = gaussian_estimate(
         replace(request, training=replace(request.training, margins="normal"))
     )
-    critic, gain, gain_error = _train_on_the_copula(request)
-    assert critic.in_sample is not None
-    middle = (critic.nats + max(critic.in_sample, critic.nats)) / 2
-    looks = {"critic": (middle, critic.std_error)}
     x, y = map_margins(s, "normal")
     if has_ties(x) or has_ties(y):
         x, y = (break_ties(z, request.generator()) for z in (x, y))
-    x, y = draw_few(x, y, request.generator())
-    if x.shape[1] + y.shape[1] <= MANY_COLUMNS:
-        looks["ksg"] = _corrected_ksg(x, y, request.generator())
-    if columns := _sum_over_columns(x, y):
-        looks["columns"] = columns
-    reasons = [
-        f"a Gaussian copula gives {copula.nats:.3f}",
-        f"a critic that starts from it gains {gain:+.3f} ± {gain_error:.3f} on unseen "
-        f"rows ({critic.nats:.3f} there, {critic.in_sample:.3f} on training rows)",
-        *(
-            f"{WORDS[k]} {value:.3f}"
-            for k, (value, _) in looks.items()
-            if k != "critic"
-        ),
-    ]
-    beyond = gain > max(2 * gain_error, 0.01)
-    for value, error in (looks[k] for k in ("ksg", "columns") if k in looks):
-        clear = 2.5 * math.hypot(error, copula.std_error) + 0.02
-        beyond = beyond or value - copula.nats > clear
-    if not beyond and not _contradicts(copula, looks):
+    dice = request.generator()
+    rows = draw_few(n, columns, dice)
+    raw = map_margins(s, "standard")
+    looks = look_around(x[rows], y[rows], (raw[0][rows], raw[1][rows]), dice)
+    critic = _train_on_the_copula(request, copula.nats) if n >= LEAST_ROWS else None
+    reasons = [f"a Gaussian copula gives {copula.nats:.3f}"]
+    if critic is not None:
+        looks["critic"] = _look_of(critic)
+        reasons.append(looks["critic"].words)
+    reasons += [f"{q.words} {q.nats:.3f}" for k, q in looks.items() if k != "critic"]
+    beyond = critic is not None and critic.gain > max(2.5 * critic.gain_error, 0.01)
+    for name, look in looks.items():
+        clear = 3 * math.hypot(look.error, copula.std_error) + 0.02
+        clear += look.slack * max(0.0, copula.nats)
+        if name != "critic" and look.nats - copula.nats > clear:
+            beyond = True
+    if not looks or not (beyond or _contradicts(copula, looks, critic)):
         pick, value, error = "gaussian", copula.nats, copula.std_error
+        low, high = _around_the_copula(copula, looks, critic)
         reasons.append("nothing is found beyond the copula, whose number stands")
     else:
-        pick = max(looks, key=lambda k: looks[k][0])
-        value, error = looks[pick]
+        pick = max(looks, key=lambda k: looks[k].nats)
+        value, error = looks[pick].nats, looks[pick].error
+        low = looks[pick].low
+        high = max(look.high for look in looks.values()) + looks[pick].missing
         reasons.append(
             f"there is more than the copula; the larger of the others ({pick}) stands"
         )
     value = max(0.0, value)  # information is never negative
-    interval = _interval(pick, value, error, critic, looks)
-    if pick == "critic" and "ksg" not in looks:
-        # in many columns a critic seldom learns all there is, and nothing checks it:
-        # half of what it gained may come on top
-        interval = (interval[0], interval[1] + gain / 2)
-    # a ceiling that is near hides what a critic would gain
-    notes = [f"certified lower bound: {critic.sentence}"]
-    if critic.saturated:
-        notes.append("near the ceiling of held-out checking: there may be more")
-        interval = (interval[0], interval[1] + 0.5)
+    notes = list(s.notes)
+    enough = n >= ROWS_PER_PRODUCT * columns * (columns + 3) / 2
+    if math.isinf(copula.interval[1]):
+        high = math.inf
+        notes += copula.notes[-1:]
+    elif not enough:
+        high = math.inf
+        notes.append(
+            f"{n} rows of {columns} columns are too few to rule out more than was found"
+        )
+    if critic is not None:
+        if pick != "gaussian":
+            low = max(low, critic.floor)
+        notes.append(f"certified lower bound: {critic.estimate.sentence}")
+        if critic.estimate.saturated and pick == "critic":
+            notes.append("near the ceiling of held-out checking: there may be more")
+            high = math.inf
+    trained = critic.estimate if critic is not None else None
     return replace(
-        classical_estimate(
-            f"auto ({pick})", value, error, s, len(s), (*s.notes, *notes)
-        ),
-        interval=interval,
-        steps=critic.steps,
-        critic=critic.critic,
-        history=critic.history,
-        in_sample=critic.in_sample,
+        classical_estimate(f"auto ({pick})", value, error, s, n, tuple(notes)),
+        interval=(min(max(0.0, low), value), max(high, value)),
+        conclusive=enough,
+        steps=trained.steps if trained else 0,
+        critic=trained.critic if trained else None,
+        history=trained.history if trained else (),
+        in_sample=trained.in_sample if trained else None,
         reason="; ".join(reasons),
     )
 
 
-def _train_on_the_copula(request: Request) -> tuple[Estimate, float, float]:
-    """A held-out InfoNCE critic, and what it gains on the copula it starts from.
+@torch.no_grad()
+def _train_on_the_copula(request: Request, nats: float) -> _Critic:
+    """Train a critic from the copula's; the gain is read on the same rows as its start.
 
-    The gain is read as one difference on the same rows, so that their noise cancels.
+    As one difference on the same rows, so that their noise cancels. Where columns are
+    too many for a network, a Gaussian critic of columns times the row's length may do
+    better on validation rows, and takes its place. What the start shows is compared
+    with what it would show if the copula were right.
     """
     request = replace(
         request, training=replace(request.training, base="gaussian", margins="normal")
     )
-    estimate, model, parts = train_critic("info_nce", request)
+    with torch.enable_grad():
+        estimate, model, parts = train_critic("info_nce", request)
     assert isinstance(model.critic, Residual)
-    with torch.no_grad():
-        scores = torch.stack(
-            [model.critic(*parts.test), model.critic.base(*parts.test)]
+    base, lifted = model.critic.base, lifted_gaussian_critic(*parts.train)
+    # all as bold as validation rows allow, so that the gain is of learning alone
+    bold = {g: _calibrate(g(*parts.validation)) for g in (base, lifted)}
+    scores = torch.stack([model.scale * model.critic(*parts.test), base(*parts.test)])
+    if bold[lifted][1] > info_nce(model.scale * model.critic(*parts.validation)).item():
+        scale = bold[lifted][0]
+        scores[0] = scale * lifted(*parts.test)
+        shown, error = jackknife(info_nce, scores[0])
+        seen = lifted(*(z[: len(parts.test[0])] for z in parts.train))
+        estimate = replace(
+            estimate,
+            nats=shown,
+            std_error=error,
+            in_sample=info_nce(scale * seen).item(),
         )
-        gain, error = jackknife(lambda s: info_nce(s[0]) - info_nce(s[1]), scores)
-    return estimate, gain, error
+    gain, error = jackknife(
+        lambda s: info_nce(s[0]) - info_nce(bold[base][0] * s[1]), scores
+    )
+    start, start_error = jackknife(info_nce, scores[1])
+    sizes = len(parts.train[0]), len(parts.test[0])
+    twin = _draw_twin(*map_margins(request.samples, "normal"), nats, sum(sizes))
+    train, test = zip(*(z.split(sizes) for z in twin), strict=True)
+    expected = info_nce(gaussian_critic(*train)(*test)).item()
+    return _Critic(estimate, gain, error, start, start_error, expected)
 
 
-def _corrected_ksg(x: Tensor, y: Tensor, generator: torch.Generator) -> Look:
-    """Nearest neighbors, less their error on a twin of known information.
+def _calibrate(scores: Tensor) -> tuple[float, float]:
+    """The scale at which the scores of these rows show most, and how much."""
+    shown = {scale: info_nce(scale * scores).item() for scale in SCALES}
+    best = max(shown, key=lambda scale: shown[scale])
+    return best, shown[best]
 
-    The twin is drawn from a Gaussian with the covariance of [x, y], which is so like
-    the data that the two errors are nearly the same.
+
+def _draw_twin(x: Tensor, y: Tensor, nats: float, n: int) -> tuple[Tensor, Tensor]:
+    """Gaussian rows with canonical correlations like those of [x, y] that share nats.
+
+    Few rows make correlations look stronger; those of the twin are weakened together.
     """
     rho = canonical_correlations(x, y)
-    exact = -0.5 * (1 - rho.square()).log().sum().item()
-    both = torch.cat([x, y], 1).double()
-    both = both - both.mean(0)
-    values, vectors = torch.linalg.eigh(both.T @ both / len(both))
-    root = vectors * values.clamp(min=0).sqrt()
-    twin = torch.randn(both.shape, generator=generator, dtype=torch.float64) @ root.T
-    nats, error = ksg(x, y)
-    twin_nats, twin_error = ksg(*twin.split([x.shape[1], y.shape[1]], 1))
-    return nats - (twin_nats - exact), math.hypot(error, twin_error)
+    each = -0.5 * (1 - rho.square()).clamp(min=1e-12).log()
+    rho = (1 - (-2 * each * max(0.0, nats) / each.sum().clamp(min=1e-12)).exp()).sqrt()
+    dice = torch.Generator().manual_seed(0)
+    a = torch.randn(n, x.shape[1], generator=dice, dtype=torch.float64)
+    b = torch.randn(n, y.shape[1], generator=dice, dtype=torch.float64)
+    k = len(rho)
+    b[:, :k] = rho * a[:, :k] + (1 - rho.square()).sqrt() * b[:, :k]
+    return a, b
 
 
-def _sum_over_columns(x: Tensor, y: Tensor) -> Look | None:
-    r"""Information column by column, where the columns of one side are independent.
+def _look_of(critic: _Critic) -> Look:
+    """The critic's number lies between unseen rows (too low) and seen ones (too high).
 
-    $$I(X;Y) \ge \sum_k I(X_k;Y) \ge \sum_k I(X_k;Y_{\pi(k)})\quad
-    \text{if } X_1,\dots,X_d \text{ are independent}$$
-
-    Single columns are what nearest neighbors estimate best, so for variables made of
-    independent blocks the sum over the best pairing of columns is nearly exact where
-    joint neighbors are far too low. None where neither side has (pairwise) independent
-    columns, or there are too many.
+    Where they are far apart the critic is short of rows, and what it lacks is unknown.
     """
-    if min(x.shape[1], y.shape[1]) < 2 or max(x.shape[1], y.shape[1]) > MOST_COLUMNS:
-        return None
-    a, b = ([bin_numbers(c, BINS) for c in z.T] for z in (x, y))
-    if not (_independent(a) or _independent(b)):
-        return None
-    shared = torch.tensor([[plug_in(p, q)[0] for q in b] for p in a])
-    rows, columns = linear_sum_assignment(-shared.numpy())
-    total, variance = 0.0, 0.0
-    for i, j in zip(rows, columns, strict=True):
-        nats, error = ksg(x[:, [i]], y[:, [j]])
-        if nats > CLEAR * error:  # the best of many pairs always shows a little
-            total, variance = total + nats, variance + error**2
-    return total, math.sqrt(variance)
+    e = critic.estimate
+    seen = max(e.in_sample or e.nats, e.nats)
+    middle = (e.nats + seen) / 2
+    words = (
+        f"a critic that starts from it gains {critic.gain:+.3f} ± "
+        f"{critic.gain_error:.3f} on unseen rows ({e.nats:.3f} there, {seen:.3f} on "
+        "training rows)"
+    )
+    missing = (seen - e.nats) / 2 + max(0.0, critic.gain) / 2
+    if seen - e.nats > 0.5 * max(0.2, e.nats):
+        missing = math.inf
+    slack = (middle - critic.floor) / middle if middle > 0 else 0.0
+    return Look(words, middle, e.std_error, max(0.0, slack), missing)
 
 
-def _independent(columns: list[Tensor]) -> bool:
-    """Whether no two columns show a dependence, allowing for the number of looks."""
-    d = len(columns)
-    looks = d * (d - 1) / 2
-    limit = CLEAR + math.sqrt(2 * math.log(looks)) if looks > 1 else CLEAR
-    n, free = len(columns[0]), (BINS - 1) ** 2
-    for i in range(d):
-        for j in range(i):
-            nats, _, bias = plug_in(columns[i], columns[j])
-            chi_square = 2 * n * (nats + bias)  # (BINS - 1)^2 degrees of freedom
-            if (chi_square - free) / math.sqrt(2 * free) > limit:
-                return False
-    return True
+def _contradicts(
+    copula: Estimate, looks: dict[str, Look], critic: _Critic | None
+) -> bool:
+    """Whether the copula claims clearly more than neighbors or unseen rows show."""
+    if math.isinf(copula.interval[1]):
+        return False  # neighbors see no more than ranks do
+    if "ksg" in looks:
+        look = looks["ksg"]
+        error = math.hypot(look.error, copula.std_error)
+        return copula.nats - look.nats > 0.1 + 0.1 * max(0.0, look.nats) + 3 * error
+    if critic is None:
+        return False
+    least = 0.1 + 0.1 * max(0.0, critic.start) + 4.5 * critic.error_of_start
+    return critic.expected - critic.start > least
 
 
-def _contradicts(copula: Estimate, looks: dict[str, Look]) -> bool:
-    """Whether the copula claims clearly more than all else finds."""
-    value, error = max(looks.values())
-    return copula.nats - value > 0.1 + 0.1 * value + 3 * error
-
-
-def _interval(
-    pick: str,
-    value: float,
-    error: float,
-    critic: Estimate,
-    looks: dict[str, Look],
+def _around_the_copula(
+    copula: Estimate, looks: dict[str, Look], critic: _Critic | None
 ) -> tuple[float, float]:
-    certified = critic.nats - 1.645 * critic.std_error
-    if pick == "gaussian":
-        # what a held-out critic may have missed, and the copula may have made up
-        margin = Z95 * error + 0.01 + 0.01 * value
-        return max(0.0, value - margin), value + margin
-    top = max(*(v for v, _ in looks.values()), critic.in_sample or 0.0)
-    low = min(certified, value - Z95 * error)
-    high = top + Z95 * error + 0.5 * max(0.0, value - critic.nats)
-    return max(0.0, low), max(high, value)
-
-
-def _pick(estimate: Estimate, pick: str, why: str) -> Estimate:
-    return replace(estimate, estimator=f"auto ({pick})", reason=why)
+    """The copula's error, widened by what the others leave open."""
+    margin = Z95 * copula.std_error + 0.01 + 0.01 * copula.nats
+    low, high = copula.nats - margin, max(copula.nats + margin, copula.interval[1])
+    if "ksg" in looks:
+        high = max(high, looks["ksg"].high)
+    elif critic is not None:
+        high += max(0.0, critic.gain + Z95 * critic.gain_error)
+    return low, high

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from scipy.spatial import cKDTree
-from scipy.special import digamma, stdtrit
+from scipy.special import digamma, polygamma, stdtrit
 from torch import Tensor
 
 from ..errors import DataError
@@ -18,6 +18,8 @@ from ._samples import Samples
 
 MANY_COLUMNS = 8
 KSG_ROWS, KSG_ROWS_MANY_COLUMNS = 20_000, 4_000
+RANK_NOISE = 6.0
+MOST_HIDDEN = 0.8
 
 
 def canonical_correlations(
@@ -66,11 +68,37 @@ def gaussian_information(
     left = 1 - rho.square()
     nats = -0.5 * left.log().sum().item()
     bias = (_c(n, widths[0]) + _c(n, widths[1]) - _c(n, sum(widths))) / 2
-    # the delta method for what is correlated, the chi-square for what is not
+    # the delta method for what is correlated, Wilks's law for what is not
     chance = widths[0] * widths[1] / n
     linked = max(0.0, rho.square().sum().item() - chance)
-    spread = linked / n + widths[0] * widths[1] / (2 * n**2)
-    return nats - bias, math.sqrt(spread)
+    wide, narrow = max(widths), min(widths)
+    free = (n - 1 - np.arange(narrow)) / 2
+    unlinked = (polygamma(1, free - wide / 2) - polygamma(1, free)).sum() / 4
+    return nats - bias, math.sqrt(linked / n + unlinked)
+
+
+def sharpen_ranks(
+    rho: Float[Tensor, " k"], nats: float, n: int
+) -> tuple[float, float, float]:
+    r"""What strong dependence loses where columns are known by their ranks only.
+
+    $$1-\hat\rho^2 \approx s^2 + \tfrac6n\,s\,(1-s),\qquad s^2 = 1-\rho^2$$
+
+    of normal scores: noise below the distance of neighbors shows only where it changes
+    their order. The law, and the error of 0.3 nats per share of the noise that is
+    hidden, were measured on Gaussians of 100 to 5,000 rows. Returns the nats to add,
+    their error, and the hidden share of the strongest pair (above about 0.8 ranks set
+    no upper limit). ``nats`` is the estimate without the bias of n rows, which has
+    nothing to do with ranks.
+    """
+    c = min(0.5, RANK_NOISE / n)
+    each = -0.5 * (1 - rho.square()).clamp(min=1e-300).log()
+    each = each * max(0.0, nats) / each.sum().clamp(min=1e-300)
+    seen = (-2 * each).exp()
+    s = ((c**2 + 4 * (1 - c) * seen).sqrt() - c) / (2 * (1 - c))
+    lost = -s.log() - each
+    hidden = c * (1 - s) / (s + c * (1 - s))
+    return lost.sum().item(), 0.3 * hidden.norm().item(), hidden.max().item()
 
 
 def _c(n: int, d: int) -> float:
@@ -179,12 +207,21 @@ def gaussian_estimate(request: Request) -> Estimate:
         )
     rho, ranks = correlations_and_ranks(x, y)
     nats, error = gaussian_information(rho, n, ranks)
-    notes = (
-        ("columns made normal: exact for increasing maps of Gaussians, else no bound",)
-        if request.training.margins == "normal"
-        else ("exact for Gaussian variables only",)
+    if request.training.margins != "normal":
+        notes = (*s.notes, "exact for Gaussian variables only")
+        return classical_estimate("gaussian", nats, error, s, n, notes)
+    lost, unsure, hidden = sharpen_ranks(rho, nats, n)
+    note = "columns made normal: exact for increasing maps of Gaussians, else no bound"
+    estimate = classical_estimate(
+        "gaussian", nats + lost, math.hypot(error, unsure), s, n, (*s.notes, note)
     )
-    return classical_estimate("gaussian", nats, error, s, n, (*s.notes, *notes))
+    if hidden > MOST_HIDDEN:
+        more = f"{n} rows in nearly the same order set no upper limit"
+        low = min(nats, estimate.interval[0])
+        estimate = replace(
+            estimate, interval=(low, math.inf), notes=(*estimate.notes, more)
+        )
+    return estimate
 
 
 def ksg_estimate(request: Request) -> Estimate:
@@ -197,7 +234,8 @@ def ksg_estimate(request: Request) -> Estimate:
         )
     x, y = map_margins(s, request.training.margins)
     notes = list(s.notes)
-    x, y = draw_few(x, y, request.generator())
+    rows = draw_few(len(s), x.shape[1] + y.shape[1], request.generator())
+    x, y = x[rows], y[rows]
     if len(x) < len(s):
         notes.append(f"{len(x)} rows drawn for the neighbor search")
     if has_ties(x) or has_ties(y):
@@ -247,14 +285,10 @@ def map_margins(samples: Samples, kind: str) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def draw_few(x: Tensor, y: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def draw_few(n: int, columns: int, generator: torch.Generator) -> Tensor:
     """Rows for a neighbor search that ends: a random part where there are many."""
-    many = x.shape[1] + y.shape[1] > MANY_COLUMNS
-    most = KSG_ROWS_MANY_COLUMNS if many else KSG_ROWS
-    if len(x) <= most:
-        return x, y
-    rows = torch.randperm(len(x), generator=generator)[:most]
-    return x[rows], y[rows]
+    most = KSG_ROWS_MANY_COLUMNS if columns > MANY_COLUMNS else KSG_ROWS
+    return torch.randperm(n, generator=generator)[:most].sort().values
 
 
 def has_ties(z: Tensor) -> bool:

@@ -1,6 +1,7 @@
 """What an estimator answers: a number of nats and everything needed to trust it."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ._trained import TrainedCritic
 
 LOG_2 = math.log(2)
+Z99 = 2.33  # one-sided: the best of several bounds must not be luck
+NEARLY_NONE = 0.2  # nats; an upper end below is called independence
 LEAST_SENSIBLE = -0.5  # nats; what reads lower was learned by heart
 SMALL_ERROR = 0.5  # nats
 
@@ -58,6 +61,9 @@ class Estimate:
     steps: int = 0
     """Training steps taken; 0 where nothing is trained."""
     critic: str | None = None
+    conclusive: bool = False
+    """Whether dependence of any kind would have shown, so that an interval around zero
+    speaks for independence."""
     in_sample: float | None = None
     """The value on rows that were trained on: far above ``nats`` means overfitting."""
     reason: str = field(default="", repr=False)
@@ -174,6 +180,23 @@ def unclaimed(
     )
 
 
+def heed_bounds(estimate: Estimate, others: Iterable[Estimate]) -> Estimate:
+    """The same, no lower than what certified bounds on the same rows rule out."""
+    bounds = [e for e in others if e.lower_bound]
+    best = max(bounds, key=lambda e: e.nats - Z99 * e.std_error, default=None)
+    low, high = estimate.interval
+    if best is None or best.nats - Z99 * best.std_error <= low:
+        return estimate
+    floor = best.nats - Z99 * best.std_error
+    note = f"the interval begins where {best.estimator} is certain: {floor:.3f} nats"
+    return replace(
+        estimate,
+        nats=max(floor, estimate.nats),
+        interval=(floor, max(floor, high)),
+        notes=(*estimate.notes, note),
+    )
+
+
 def withhold_absurd(e: Estimate) -> Estimate:
     """The estimate without its number where that says nothing, and why.
 
@@ -221,7 +244,10 @@ def _sentence(e: Estimate) -> str:
     if e.nats == 0 and e.exact:
         return f"x and y share nothing: {e.reason}."
     size = f"{e.nats:.2f} nats ({e.bits:.2f} bits)"
-    within = f"95 % interval {e.interval[0]:.2f} to {e.interval[1]:.2f}"
+    low, high = e.interval
+    within = f"95 % interval {low:.2f} to {high:.2f}"
+    if math.isinf(high):
+        within = f"with 95 % confidence at least {low:.2f}; no upper end can be given"
     if e.saturated and e.ceiling is not None:
         least = "at least" if e.lower_bound else "about"
         return (
@@ -240,8 +266,12 @@ def _sentence(e: Estimate) -> str:
             f"x and y share at least {size} ({e.estimator}, a lower bound; "
             f"with 95 % confidence at least {e.floor:.2f} nats)."
         )
-    if e.interval[0] <= 0:
+    if low <= 0 and e.conclusive and high <= NEARLY_NONE:
         return f"x and y may well be independent: {e.estimator} gives {size}, {within}."
+    if low <= 0:
+        unseen = "" if e.conclusive else ", which does not show that there is none"
+        found = f"{e.estimator} finds no certain dependence{unseen}"
+        return f"{found}: {size}, {within}."
     return f"x and y share about {size} ({e.estimator}, an estimate; {within})."
 
 

@@ -22,6 +22,8 @@ from torch.nn.functional import cross_entropy
 
 from ..critics import (
     Critic,
+    Lift,
+    Lifted,
     Residual,
     build_critic,
     gaussian_critic,
@@ -94,16 +96,16 @@ class CriticModel(Model):
         self.scale = nn.Buffer(torch.ones(()))
         learned = build_critic(
             name,
-            x.shape[1],
-            y.shape[1],
+            x.shape[1] + 1,
+            y.shape[1] + 1,
             width=options.width,
             depth=options.depth,
             embed=options.embed,
             spectral_norm=options.spectral_norm,
         )
-        self.critic: Critic = learned
+        self.critic: Critic = Lifted(learned, Lift(x), Lift(y))
         if options.base == "gaussian":
-            self.critic = Residual(gaussian_critic(x, y), learned)
+            self.critic = Residual(gaussian_critic(x, y), self.critic)
         self.helper: nn.Module | None = None
         if bound.helper != "none":
             inputs = x.shape[1] + (y.shape[1] if bound.helper == "dual" else 0)
@@ -161,6 +163,12 @@ class CriticModel(Model):
             [self._criterion(*self.bound.temper(*parts, scale)) for scale in SCALES]
         )
         self.scale.fill_(SCALES[int(fits.nan_to_num(nan=-math.inf).argmax())])
+
+    def weigh_base(self, x: Tensor, y: Tensor) -> None:
+        """Trust the fixed start no further than these rows do, before training."""
+        if isinstance(self.critic, Residual):
+            self.calibrate(x, y)
+            self.critic.trust.copy_(self.scale)
 
     def _read(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return self.bound.temper(*self.parts(x, y), self.scale)

@@ -11,25 +11,21 @@
 | ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
 
 ``evaluate_encoders`` runs them on an encoder and its baselines: pixels, and the encoder
-before training. ``raw_pixels`` are the features to beat. Whatever is chosen is chosen
-on training rows; scores are deterministic given their seed and carry an interval where
-there is one, their settings, and notes on anything that a reader should know.
+before training, as ``plan_protocols`` has checked them: by name, with settings, or by a
+preset that a paper published. ``raw_pixels`` are the features to beat. Whatever is
+chosen is chosen on training rows; scores are deterministic given their seed and carry
+an interval where there is one, their settings, and notes on anything that a reader
+should know. Labels are one class per sample; ``knn``, ``linear_probe``, ``linear_sgd``
+and ``fine_tune`` also take a matrix of 0 and 1, a column per class.
 """
 
 from ._clustering import clustering
 from ._encode import encode_batch, encode_images, encode_views
 from ._evaluator import (
-    LIMIT,
-    PROTOCOLS,
-    QUICK,
     Evaluation,
-    Task,
-    choose_protocols,
     evaluate_encoders,
     make_row,
-    make_task,
     score_supervised_twin,
-    spread_rows,
 )
 from ._few_labels import few_labels, few_labels_linear
 from ._fine_tune import Classifier, fine_tune, fit_classifier
@@ -37,20 +33,41 @@ from ._images import Augment, Images
 from ._knn import knn
 from ._linear_probe import linear_probe
 from ._linear_sgd import linear_sgd
+from ._optimization import OPTIMIZERS, SCHEDULES
+from ._predictions import average_precisions
+from ._protocols import (
+    GROUPS,
+    LIMIT,
+    PRESETS,
+    PROTOCOLS,
+    QUICK,
+    Preset,
+    ProtocolPlan,
+    choose_protocols,
+    plan_protocols,
+)
 from ._raw_pixels import raw_pixels
 from ._retrieval import retrieval
 from ._score import Score, wilson_interval
+from ._task import Task, make_task, spread_rows
 
 __all__ = [
+    "GROUPS",
     "LIMIT",
+    "OPTIMIZERS",
+    "PRESETS",
     "PROTOCOLS",
     "QUICK",
+    "SCHEDULES",
     "Augment",
     "Classifier",
     "Evaluation",
     "Images",
+    "Preset",
+    "ProtocolPlan",
     "Score",
     "Task",
+    "average_precisions",
     "choose_protocols",
     "clustering",
     "encode_batch",
@@ -66,6 +83,7 @@ __all__ = [
     "linear_sgd",
     "make_row",
     "make_task",
+    "plan_protocols",
     "raw_pixels",
     "retrieval",
     "score_supervised_twin",

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..checked_rows import as_labels, unit_rows
 from ..errors import SettingError
+from ._labeled import one_class_each
 from ._score import Score, Setting
 
 STARTS = 10
@@ -44,6 +45,7 @@ def clustering(
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+    one_class_each(labels, "Clustering")
     rows = unit_rows(h, "h").cpu()
     truth = as_labels(labels, len(rows)).cpu()
     k = len(truth.unique()) if n_clusters is None else n_clusters

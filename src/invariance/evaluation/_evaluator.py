@@ -8,210 +8,21 @@ it is another question.
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import nn
 
-from ..errors import DataError, choose
 from ..folder import TRAINED, Row
-from ..views import ViewSet, weak
-from ._clustering import clustering
-from ._encode import encode_images
-from ._few_labels import DRAWS, SHARES, few_labels, few_labels_linear, mark_draw
-from ._fine_tune import fine_tune, fit_classifier
-from ._images import Augment, Images
-from ._knn import knn
+from ._fine_tune import fit_classifier
 from ._labeled import number_classes
-from ._linear_probe import linear_probe
-from ._linear_sgd import linear_sgd
-from ._retrieval import retrieval
+from ._predictions import judge
+from ._protocols import PROTOCOLS, ProtocolPlan, plan_protocols
 from ._score import Score
 from ._table import render_scores
+from ._task import Subject, Task
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Task:
-    """Labeled images to fit with, and others to be scored on."""
-
-    data: str
-    """What the data are called."""
-    train: Images
-    labels: Int[Tensor, " n"]
-    test: Images
-    test_labels: Int[Tensor, " m"]
-    shape: tuple[int, ...]
-    """Channels, height and width of an image."""
-    limit: int | None = None
-    """Fit with at most so many training images, evenly spread."""
-    device: Any = "cpu"
-    fingerprint: str = ""
-    """What tells the data from others of the same name."""
-    parent: str = ""
-    """What the folder around the data is called."""
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What a row says about the data."""
-        return {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
-
-    @cached_property
-    def rows(self) -> Int[Tensor, " k"]:
-        """The training images that may be used."""
-        return spread_rows(len(self.train), self.limit)
-
-    def augment(self, seed: int) -> Augment:
-        """Generous crops and flips, keyed by seed, epoch and image."""
-        channels, size, _ = self.shape
-        views = ViewSet(weak(size, channels, n_views=1))
-
-        def apply(images: Tensor, samples: Tensor, epoch: int) -> Tensor:
-            return views(images, samples=samples, seed=seed, epoch=epoch)[0]
-
-        return apply
-
-
-def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
-    """The task of two image sources, or a sentence that says why there is none.
-
-    A limit of 0 or None, or one that is no smaller than the training part, is none.
-    """
-    if train.labels is None:
-        raise DataError(
-            f"{train.name} has no labels, and scores compare with labels: use class "
-            "folders or an .npz file with labels, or 'invariance diagnose', which "
-            "needs none."
-        )
-    if len(train.labels.unique()) < 2:
-        raise DataError(
-            f"{train.name} has a single class, and scores tell classes apart: add "
-            "images of another, or use 'invariance diagnose', which needs none."
-        )
-    if test.labels is None:
-        raise DataError(f"The test part of {test.name} has no labels to score by.")
-    bites = limit is not None and 0 < limit < len(train)
-    return Task(
-        data=train.name,
-        train=train,
-        labels=train.labels.cpu(),
-        test=test,
-        test_labels=test.labels.cpu(),
-        shape=train.shape,
-        limit=limit if bites else None,
-        device=device,
-        fingerprint=train.origin.fingerprint,
-        parent=train.origin.parent,
-    )
-
-
-def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:
-    """At most so many of n row numbers, evenly spread.
-
-    >>> spread_rows(10, 4).tolist(), spread_rows(2, None).tolist()
-    ([0, 3, 6, 9], [0, 1])
-    """
-    return torch.linspace(0, n - 1, n if most is None else min(n, most)).round().long()
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One kind of features: an encoder, or pixels where there is none."""
-
-    name: str
-    encoder: nn.Module | None
-    task: Task
-    epoch: int | None = None
-    """After which the encoder was taken, where the name does not tell."""
-
-    @cached_property
-    def features(
-        self,
-    ) -> tuple[Float[Tensor, "n e"], Tensor, Float[Tensor, "m e"], Tensor]:
-        """Training features and labels, test features and labels."""
-        task = self.task
-        train = encode_images(self.encoder, task.train, task.rows, device=task.device)
-        test = encode_images(self.encoder, task.test, device=task.device)
-        return train, task.labels[task.rows], test, task.test_labels
-
-    def train_on(
-        self, protocol: Callable[..., Score], rows: Tensor, seed: int
-    ) -> Score:
-        """The score of a protocol that trains, starting from the encoder."""
-        task = self.task
-        return protocol(
-            self.encoder,
-            task.train,
-            task.labels,
-            task.test,
-            task.test_labels,
-            rows=rows,
-            augment=task.augment(seed),
-            seed=seed,
-            device=task.device,
-        )
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """A way of scoring."""
-
-    run: Callable[[Subject, int], Sequence[Score]]
-    """From a subject and a seed to scores."""
-    needs_encoder: bool = False
-    seeded: bool = True
-    """Whether another seed may give another score."""
-
-
-def _few_labels_linear(subject: Subject, seed: int) -> list[Score]:
-    return [
-        score
-        for share in SHARES
-        for score in few_labels_linear(*subject.features, share=share, seed=seed)
-    ]
-
-
-def _few_labels_fine_tune(subject: Subject, seed: int) -> list[Score]:
-    task, scores = subject.task, []
-    for share in SHARES:
-        for draw in range(DRAWS):
-            few = few_labels(task.labels[task.rows], share, seed=seed, draw=draw)
-            score = subject.train_on(fine_tune, task.rows[few], seed)
-            scores.append(mark_draw("few_labels_fine_tune", score, share, draw))
-    return scores
-
-
-PROTOCOLS: dict[str, Protocol] = {
-    "knn": Protocol(lambda s, _: [knn(*s.features)], seeded=False),
-    "linear": Protocol(lambda s, seed: [linear_probe(*s.features, seed=seed)]),
-    "linear_sgd": Protocol(
-        lambda s, seed: [s.train_on(linear_sgd, s.task.rows, seed)], needs_encoder=True
-    ),
-    "fine_tune": Protocol(
-        lambda s, seed: [s.train_on(fine_tune, s.task.rows, seed)], needs_encoder=True
-    ),
-    "few_labels_linear": Protocol(_few_labels_linear),
-    "few_labels_fine_tune": Protocol(_few_labels_fine_tune, needs_encoder=True),
-    "retrieval": Protocol(lambda s, _: retrieval(*s.features), seeded=False),
-    "clustering": Protocol(lambda s, seed: clustering(*s.features[2:], seed=seed)),
-}
-QUICK = ("knn", "linear", "few_labels_linear", "retrieval", "clustering")
-LIMIT = 10_000
-"""Training images that protocols are fitted on, unless another number is asked for."""
-
-
-def choose_protocols(names: str | Sequence[str]) -> list[str]:
-    """Names of protocols, each once; "all" is every one of them."""
-    asked = [names] if isinstance(names, str) else list(names)
-    chosen = list(PROTOCOLS) if "all" in asked else list(dict.fromkeys(asked))
-    for name in chosen:
-        choose(PROTOCOLS, name, "protocol")
-    return chosen
 
 
 @dataclass(frozen=True)
@@ -224,13 +35,21 @@ class Evaluation:
     unsaved: tuple[str, ...] = ()
     """Why scores of a run could not be added to its folder."""
 
-    def values(self, protocol: str, features: str = TRAINED) -> list[float]:
-        """The values of one protocol, in the order in which they were taken."""
-        return [
-            row["value"]
+    def values(
+        self, protocol: str, features: str = TRAINED, *, metric: str | None = None
+    ) -> list[float]:
+        """The values of one protocol, in the order in which they were taken.
+
+        Of several metrics it is the protocol's main one, unless said: the accuracy
+        rather than "top5", "map" rather than "map11", "nmi" rather than "ari".
+        """
+        rows = [
+            row
             for row in self.rows
             if (row["protocol"], row["features"]) == (protocol, features)
         ]
+        asked = rows[0]["metric"] if rows and metric is None else metric
+        return [row["value"] for row in rows if row["metric"] == asked]
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.notes]
@@ -256,7 +75,7 @@ def evaluate_encoders(
     task: Task,
     encoders: Mapping[str, nn.Module | None],
     *,
-    protocols: Sequence[str] = QUICK,
+    plan: ProtocolPlan | None = None,
     seeds: int = 1,
     epochs: Mapping[str, int] | None = None,
     say: Say = lambda _: None,
@@ -266,11 +85,12 @@ def evaluate_encoders(
     Args:
         task: Images to fit with and to be scored on.
         encoders: By the name of their features; None stands for the pixels.
-        protocols: Names in ``PROTOCOLS``.
+        plan: Which protocols and how, see ``plan_protocols``; None is the quick ones.
         seeds: How often what draws at random is repeated.
         epochs: The epoch of an encoder by the name of its features, where it has one.
         say: Called with a line about each score as it comes.
     """
+    plan = plan_protocols() if plan is None else plan
     rows: list[Row] = []
     scored: dict[int, list[Row]] = {}  # one network under two names is scored once
     for name, encoder in encoders.items():
@@ -278,7 +98,7 @@ def evaluate_encoders(
         known = None if encoder is None else scored.get(id(encoder))
         if known is None:
             subject = Subject(name, encoder, task, epoch)
-            new = list(_score_subject(subject, protocols, seeds, say))
+            new = list(_score_subject(subject, plan, seeds, say))
         else:
             new = [{**row, "features": name, "epoch": epoch} for row in known]
         if encoder is not None:
@@ -291,7 +111,7 @@ def score_supervised_twin(
     task: Task,
     untrained: nn.Module,
     *,
-    protocols: Sequence[str],
+    plan: ProtocolPlan,
     seeds: int = 1,
     epochs: int,
     batch_size: int,
@@ -312,15 +132,19 @@ def score_supervised_twin(
         device=task.device,
     )
     _, truth, _, notes = number_classes(task.labels[task.rows], task.test_labels)
-    correct = twin.predict(task.test, device=task.device) == truth
+    guesses = twin.guess(task.test, device=task.device)
     settings = {"epochs": epochs, "batch_size": batch_size}
-    score = Score.of("supervised", correct, settings, notes)
+    score = judge("supervised", [guesses], truth, settings, notes)
     say(f"supervised twin: {_in_short(score)}")
     subject = Subject("supervised twin", twin.encoder, task)
     # to train it on once more would be the same twice
-    frozen = [name for name in protocols if not PROTOCOLS[name].needs_encoder]
-    row = make_row(_with_limit(score, task), features=subject.name, **task.about)
-    return [row, *_score_subject(subject, frozen, seeds, say)]
+    names = (name for name in plan.protocols if not PROTOCOLS[name].needs_encoder)
+    frozen = dataclasses.replace(plan, protocols=tuple(names))
+    rows = [
+        make_row(_with_limit(part, task), features=subject.name, **task.about)
+        for part in score.split()
+    ]
+    return [*rows, *_score_subject(subject, frozen, seeds, say)]
 
 
 def make_row(
@@ -358,23 +182,26 @@ def make_row(
 
 
 def _score_subject(
-    subject: Subject, protocols: Sequence[str], seeds: int, say: Say
+    subject: Subject, plan: ProtocolPlan, seeds: int, say: Say
 ) -> Iterator[Row]:
     """Every protocol that suits these features, at every seed it depends on."""
-    for name in protocols:
+    for name in plan.suit(subject.task):
         protocol = PROTOCOLS[name]
         if protocol.needs_encoder and subject.encoder is None:
             continue
         for seed in range(seeds if protocol.seeded else 1):
-            for score in protocol.run(subject, seed):
+            for score in protocol.run(subject, seed, plan.settings):
                 say(f"{subject.name}: {_in_short(score)}")
-                yield make_row(
-                    _with_limit(score, subject.task),
-                    features=subject.name,
-                    **subject.task.about,
-                    seed=seed,
-                    epoch=subject.epoch,
-                )
+                for part in score.split():
+                    row = make_row(
+                        _with_limit(part, subject.task),
+                        features=subject.name,
+                        **subject.task.about,
+                        seed=seed,
+                        epoch=subject.epoch,
+                    )
+                    preset = plan.name_settings(name)
+                    yield row | ({"preset": preset} if preset else {})
 
 
 def _with_limit(score: Score, task: Task) -> Score:

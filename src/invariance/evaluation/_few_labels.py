@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..checked_rows import as_labels
 from ..errors import SettingError
+from ._labeled import one_class_each
 from ._linear_probe import linear_probe
 from ._score import Score, Setting
 
@@ -34,6 +35,7 @@ def few_labels(
     """
     if not 0 < share <= 1:
         raise SettingError(f"share is a part of the labels, 0 to 1: got {share}.")
+    one_class_each(labels, "A draw of few labels")
     y = as_labels(labels, len(labels)).cpu()
     generator = torch.Generator().manual_seed(seed * 100_003 + draw)
     shuffled = torch.randperm(len(y), generator=generator)
@@ -55,8 +57,11 @@ def few_labels_linear(
     share: float | int,
     draws: int = DRAWS,
     seed: int = 0,
+    l2: float | int | None = None,
 ) -> list[Score]:
     """Linear probes that see a share of the training labels, one score per draw.
+
+    ``l2`` is that of ``linear_probe``.
 
     >>> import torch
     >>> h, labels = torch.eye(4).repeat(25, 1), torch.arange(4).repeat(25)
@@ -70,7 +75,9 @@ def few_labels_linear(
         rows = few_labels(train_labels, share, seed=seed, draw=draw)
         rows = rows.to(train_h.device)
         labels = train_labels.to(train_h.device)[rows]
-        score = linear_probe(train_h[rows], labels, test_h, test_labels, seed=seed)
+        score = linear_probe(
+            train_h[rows], labels, test_h, test_labels, seed=seed, l2=l2
+        )
         scores.append(mark_draw("few_labels_linear", score, share, draw))
     return scores
 

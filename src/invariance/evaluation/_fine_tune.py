@@ -3,9 +3,10 @@ r"""Fine-tuning: the encoder goes on learning, with labels.
 $$\min_{\theta, W, b}\ \frac1n\sum_i -\log\operatorname{softmax}
   (W^\top f_\theta(x_i) + b)_{y_i}$$
 
-from the encoder's weights and W = 0, with AdamW, a cosine schedule and a fixed number
-of steps: the last step is scored, so nothing is chosen on test images. From untrained
-weights the same is plain supervised training.
+from the encoder's weights and W = 0, with AdamW and a cosine schedule unless said, and
+a fixed number of steps: the last step is scored, so nothing is chosen on test images.
+Where an image may show several classes the softmax is a sigmoid per class. From
+untrained weights the same is plain supervised training.
 """
 
 import copy
@@ -13,15 +14,15 @@ import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Integer
+from jaxtyping import Float, Integer, Shaped
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from ..checked_rows import above_zero, as_labels
 from ..errors import SettingError
 from ._encode import encode_images
 from ._images import Augment, Images, as_images, unit
-from ._labeled import number_classes
+from ._labeled import as_targets, number_classes
+from ._optimization import check_training, make_optimizer, other_than_usual
+from ._predictions import judge, prediction_loss
 from ._score import Score, Setting
 
 
@@ -37,18 +38,23 @@ class Classifier:
         self, images: Images | Tensor, *, device: torch.device | str = "cpu"
     ) -> Integer[Tensor, " n"]:
         """Class numbers, in the order of the classes seen in training."""
-        images = as_images(images)
-        rows = torch.arange(len(images))
-        h = encode_images(self.encoder, images, rows, device=device)
-        return self.layer.cpu()(h).argmax(1)
+        return self.guess(images, device=device).argmax(1)
+
+    @torch.no_grad()
+    def guess(
+        self, images: Images | Tensor, *, device: torch.device | str = "cpu"
+    ) -> Float[Tensor, "n c"]:
+        """A number per image and class, the higher the likelier."""
+        h = encode_images(self.encoder, images, device=device)
+        return self.layer.cpu()(h)
 
 
 def fine_tune(
     encoder: nn.Module,
     train_images: Images | Tensor,
-    train_labels: Integer[Tensor, " n"],
+    train_labels: Shaped[Tensor, "n *c"],
     test_images: Images | Tensor,
-    test_labels: Integer[Tensor, " m"],
+    test_labels: Shaped[Tensor, "m *c"],
     *,
     rows: Integer[Tensor, " k"] | None = None,
     augment: Augment | None = None,
@@ -57,6 +63,9 @@ def fine_tune(
     batch_size: int = 128,
     lr: float | int = 1e-3,
     weight_decay: float | int = 1e-4,
+    optimizer: str = "adamw",
+    momentum: float | int = 0.9,
+    schedule: str = "cosine",
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Score:
@@ -65,7 +74,8 @@ def fine_tune(
     Args:
         encoder: images in [0, 1] in, features out; a copy of it is trained.
         train_images: a tensor, or what ``invariance.data.load`` gives.
-        train_labels: one class an image, any integers.
+        train_labels: one class per image, any integers; or a 0 or 1 per image and
+            class, which gives the mean average precision.
         test_images: of the same kind.
         test_labels: their classes.
         rows: the training images that may be seen; None is all.
@@ -73,8 +83,12 @@ def fine_tune(
         epochs: passes over the rows, more if that makes fewer than ``min_steps``.
         min_steps: so that a handful of labels is learned, too.
         batch_size: at most all rows.
-        lr: of AdamW, falling to 0 along a cosine.
-        weight_decay: of AdamW.
+        lr: the peak, where it begins; it is not scaled with the batch.
+        weight_decay: of all weights.
+        optimizer: "adamw", "adam", "nadam" or "sgd" (with Nesterov's momentum).
+        momentum: of SGD, or the first beta of the others.
+        schedule: how the rate falls: "cosine" and "linear" to 0, "step" to a tenth at
+            60 and at 80 % of the steps, "constant" not at all.
         seed: of the order of the images.
         device: where it is done.
     """
@@ -89,12 +103,15 @@ def fine_tune(
         batch_size=batch_size,
         lr=lr,
         weight_decay=weight_decay,
+        optimizer=optimizer,
+        momentum=momentum,
+        schedule=schedule,
         seed=seed,
         device=device,
     )
     seen = train_labels if rows is None else train_labels[rows.to(train_labels.device)]
     _, truth, _, notes = number_classes(seen.cpu().long(), test_labels.cpu().long())
-    correct = classifier.predict(test_images, device=device) == truth
+    guesses = classifier.guess(test_images, device=device)
     settings: dict[str, Setting] = {
         "epochs": epochs,
         "min_steps": min_steps,
@@ -105,13 +122,16 @@ def fine_tune(
         "n_train": len(seen),
         "seed": seed,
     }
-    return Score.of("fine_tune", correct, settings, notes)
+    settings |= other_than_usual(
+        fine_tune, optimizer=optimizer, momentum=momentum, schedule=schedule
+    )
+    return judge("fine_tune", [guesses], truth, settings, notes)
 
 
 def fit_classifier(
     encoder: nn.Module,
     images: Images | Tensor,
-    labels: Integer[Tensor, " n"],
+    labels: Shaped[Tensor, "n *c"],
     *,
     rows: Integer[Tensor, " k"] | None = None,
     augment: Augment | None = None,
@@ -120,21 +140,27 @@ def fit_classifier(
     batch_size: int = 128,
     lr: float | int = 1e-3,
     weight_decay: float | int = 1e-4,
+    optimizer: str = "adamw",
+    momentum: float | int = 0.9,
+    schedule: str = "cosine",
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Classifier:
     """A copy of the encoder and a linear layer, trained together on labeled rows."""
-    above_zero(lr, "lr")
-    if min(epochs, batch_size) < 1 or min_steps < 0:
-        raise SettingError(
-            "epochs and batch_size need to be 1 or more, min_steps 0 or more: got "
-            f"{epochs}, {batch_size} and {min_steps}."
-        )
+    check_training(
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum=momentum,
+    )
+    if min_steps < 0:
+        raise SettingError(f"min_steps needs to be 0 or more: got {min_steps}.")
     images = as_images(images)
-    labels = as_labels(labels, len(images)).cpu()
+    labels = as_targets(labels, len(images)).cpu()
     rows = torch.arange(len(images)) if rows is None else rows.cpu()
     y = torch.zeros_like(labels)
-    y[rows] = labels[rows].unique(return_inverse=True)[1]
+    y[rows], _, n_classes, _ = number_classes(labels[rows], labels[:0])
     size = min(batch_size, len(rows))
     per_epoch = max(len(rows) // size, 1)  # a short last batch is left for next time
     epochs = max(epochs, math.ceil(min_steps / per_epoch))
@@ -145,11 +171,15 @@ def fit_classifier(
         network = copy.deepcopy(encoder).to(device).train()
         width = encode_images(network, images, rows[:1], device=device).shape[1]
         network.train().requires_grad_(True)
-        layer = zero_layer(width, int(y.max()) + 1).to(device)
-        weights = [*network.parameters(), *layer.parameters()]
-        optimizer = torch.optim.AdamW(weights, lr=lr, weight_decay=weight_decay)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
-            optimizer, epochs * per_epoch
+        layer = zero_layer(width, n_classes).to(device)
+        mover, rate = make_optimizer(
+            optimizer,
+            [*network.parameters(), *layer.parameters()],
+            lr=lr,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            steps=epochs * per_epoch,
+            schedule=schedule,
         )
         for epoch in range(epochs):
             order = rows[torch.randperm(len(rows), generator=generator)]
@@ -157,11 +187,11 @@ def fit_classifier(
             batches = images.batches(parts, device=device)
             for part, batch in zip(parts, batches, strict=True):
                 views = unit(batch) if augment is None else augment(batch, part, epoch)
-                loss = cross_entropy(layer(network(views)), y[part].to(device))
-                optimizer.zero_grad()
+                loss = prediction_loss(layer(network(views)), y[part].to(device))
+                mover.zero_grad()
                 loss.backward()
-                optimizer.step()
-                schedule.step()
+                mover.step()
+                rate.step()
     return Classifier(network.eval(), layer)
 
 

@@ -7,32 +7,33 @@ on features standardized with the training rows' mean and deviation. The problem
 convex and L-BFGS solves it to convergence, so the score has no learning rate, no
 schedule and no lucky epoch. lambda is ``l2`` (scikit-learn's C is 1 / (n lambda)); it
 is chosen on a stratified part of the training rows held out for that, then everything
-is refitted. The test rows are touched once.
+is refitted. The test rows are touched once. Where a row may be of several classes there
+is a binary problem per class instead of the softmax, with the same penalty.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Integer
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from ..checked_rows import above_zero
 from ..errors import SettingError
 from ._labeled import Labeled
+from ._predictions import Targets, judge, prediction_loss
 from ._score import Score, Setting
 
 L2_GRID = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 PATIENCE = 2  # strengths tried beyond the best one
 GRADIENT_TOLERANCE = 1e-5  # largest entry; scikit-learn stops at 1e-4
+ROWS_AT_ONCE = 4096  # test rows whose logits are held at one time
 
 
 def linear_probe(
     train_h: Float[Tensor, "n e"],
-    train_labels: Integer[Tensor, " n"],
+    train_labels: Shaped[Tensor, "n *c"],
     test_h: Float[Tensor, "m e"],
-    test_labels: Integer[Tensor, " m"],
+    test_labels: Shaped[Tensor, "m *c"],
     *,
     seed: int = 0,
     l2: float | int | None = None,
@@ -44,11 +45,12 @@ def linear_probe(
 
     Args:
         train_h: training embeddings; only these choose and fit the classifier.
-        train_labels: their classes, any integers.
+        train_labels: their classes, any integers; or a 0 or 1 per row and class, which
+            gives the mean average precision of one classifier per class.
         test_h: test embeddings, of the same encoder.
         test_labels: their classes.
         seed: of the split that chooses ``l2``.
-        l2: strength of the penalty; None chooses it from ``grid``.
+        l2: strength of the penalty, 0 for none; None chooses it from ``grid``.
         grid: the strengths tried.
         validation_share: part of each class held out to choose ``l2``.
         max_steps: most L-BFGS iterations of one fit; a note says if they ran out.
@@ -67,19 +69,26 @@ def linear_probe(
     if l2 is None and len(grid) == 0:
         raise SettingError("grid needs at least one strength, or pass l2.")
     # from strong to weak, so that each fit starts at the one before
-    path = sorted(
-        {above_zero(strength, "l2") for strength in (grid if l2 is None else [l2])},
-        reverse=True,
-    )
+    strengths = grid if l2 is None else [l2]
+    if not all(0 <= strength < float("inf") for strength in strengths):
+        raise SettingError(f"l2 must be 0 or more and finite: got {l2 or list(grid)}.")
+    path = sorted({float(strength) for strength in strengths}, reverse=True)
     data = Labeled.of(train_h, train_labels, test_h, test_labels)
     notes = data.notes
     settings: dict[str, Setting] = {"n_train": len(data.train_h), "seed": seed}
+    if (
+        l2 is not None
+    ):  # "l2" is what came of it; one that was given is another question
+        settings["fixed_l2"] = float(l2)
     strength = path[len(path) // 2]
     if len(path) > 1:
         held_out = _hold_out_rows(data.train_y, validation_share, seed)
-        if held_out.any():
-            strength, accuracy = _choose(data, held_out, path, max_steps)
-            settings["validation_accuracy"] = accuracy
+        # where rows may be of several classes, those held out may be of none
+        if held_out.any() and (
+            data.train_y.ndim == 1 or (data.train_y[held_out] == 1).any()
+        ):
+            strength, chosen_by = _choose(data, held_out, path, max_steps)
+            settings[f"validation_{chosen_by.metric}"] = chosen_by.value
         else:
             notes += (
                 f"No class has two training rows to choose l2 by: {strength:g} is "
@@ -93,8 +102,8 @@ def linear_probe(
             f"The fit stopped short of its minimum (a slope of {fit.slope:.1g} is "
             "left): raise max_steps, or l2.",
         )
-    correct = fit.logits(x_test).argmax(1) == data.test_y
-    return Score.of("linear", correct, {"l2": strength, **settings}, notes)
+    logits = (fit.logits(part) for part in x_test.split(ROWS_AT_ONCE))
+    return judge("linear", logits, data.test_y, {"l2": strength, **settings}, notes)
 
 
 @dataclass(frozen=True)
@@ -151,12 +160,10 @@ class Problem:
 
     L-BFGS crawls where features are correlated (raw pixels). It runs instead in the
     variables V = L^T W with L L^T = X^T X / 2n + l2, the curvature's upper bound for a
-    softmax: the minimum is the same and a few dozen steps reach it.
+    softmax or sigmoids: the minimum is the same and a few dozen steps reach it.
     """
 
-    def __init__(
-        self, x: Float[Tensor, "n e"], y: Integer[Tensor, " n"], n_classes: int
-    ) -> None:
+    def __init__(self, x: Float[Tensor, "n e"], y: Targets, n_classes: int) -> None:
         self.x, self.y = x, y
         self.half_gram = x.T @ x / (2 * len(x))
         zero = x.new_zeros(x.shape[1] + 1, n_classes)
@@ -165,8 +172,10 @@ class Problem:
     def fit(self, l2: float, max_steps: int, start: Fit | None = None) -> Fit:
         """The minimum at this strength, from ``start`` if there is one near it."""
         start = start or self.blank
+        # without a penalty directions that no row has must not stop the square root
+        ridge = max(l2, 1e-9 * float(self.half_gram.diagonal().mean().clamp_min(1e-9)))
         lower = torch.linalg.cholesky(
-            self.half_gram + l2 * torch.eye(len(self.half_gram)).to(self.half_gram)
+            self.half_gram + ridge * torch.eye(len(self.half_gram)).to(self.half_gram)
         )
         v = (lower.T @ start.weight).requires_grad_()
         bias = start.bias.clone().requires_grad_()
@@ -183,8 +192,7 @@ class Problem:
         def closure() -> float:
             solver.zero_grad()
             weight = torch.linalg.solve_triangular(lower.T, v, upper=True)
-            loss = cross_entropy(torch.addmm(bias, self.x, weight), self.y)
-            loss = loss + l2 / 2 * weight.square().sum()
+            loss = self.value(weight, bias, l2)
             loss.backward()
             return loss.item()
 
@@ -193,11 +201,15 @@ class Problem:
             weight = torch.linalg.solve_triangular(lower.T, v.detach(), upper=True)
             return Fit(weight, bias.detach(), self._slope(weight, bias.detach(), l2))
 
+    def value(self, weight: Tensor, bias: Tensor, l2: float) -> Float[Tensor, ""]:
+        """What is minimized."""
+        loss = prediction_loss(torch.addmm(bias, self.x, weight), self.y)
+        return loss + l2 / 2 * weight.square().sum()
+
     def _slope(self, weight: Tensor, bias: Tensor, l2: float) -> float:
         """Largest entry of the gradient in the features' own variables."""
-        excess = torch.addmm(bias, self.x, weight).softmax(1)
-        excess[torch.arange(len(self.y), device=self.y.device), self.y] -= 1
-        slopes = self.x.T @ excess / len(self.x) + l2 * weight, excess.mean(0)
+        own = weight.clone().requires_grad_(), bias.clone().requires_grad_()
+        slopes = torch.autograd.grad(self.value(*own, l2), own)
         return max(float(slope.abs().max()) for slope in slopes)
 
 
@@ -206,29 +218,33 @@ def _choose(
     held_out: Bool[Tensor, " n"],
     path: Sequence[float],
     max_steps: int,
-) -> tuple[float, float]:
-    """The strength of highest held-out accuracy, then of lowest cross-entropy."""
+) -> tuple[float, Score]:
+    """The strength of highest held-out score, then of lowest loss, and that score."""
     scaler = Scaler.of(data.train_h[~held_out])
     x, x_held = narrow(scaler(data.train_h[~held_out]), scaler(data.train_h[held_out]))
     y, y_held = data.train_y[~held_out], data.train_y[held_out]
-    problem, fit, tried = Problem(x, y, data.n_classes), None, []
+    problem, fit, tried, scores = Problem(x, y, data.n_classes), None, [], {}
     for l2 in path:
         fit = problem.fit(l2, max_steps, fit)
         logits = fit.logits(x_held)
-        accuracy = (logits.argmax(1) == y_held).double().mean().item()
-        tried.append((accuracy, -cross_entropy(logits, y_held).item(), l2))
+        scores[l2] = judge("linear", [logits], y_held, {})
+        loss = prediction_loss(logits, y_held).item()
+        tried.append((scores[l2].value, -loss, l2))
         if max(tried) not in tried[-PATIENCE - 1 :]:
             break  # ever weaker penalties fit ever slower, and have stopped helping
-    accuracy, _, l2 = max(tried)
-    return l2, accuracy
+    best = max(tried)[-1]
+    return best, scores[best]
 
 
-def _hold_out_rows(
-    y: Integer[Tensor, " n"], share: float, seed: int
-) -> Bool[Tensor, " n"]:
-    """Which rows are held out: ``share`` of each class, and at least one row stays."""
+def _hold_out_rows(y: Targets, share: float, seed: int) -> Bool[Tensor, " n"]:
+    """Which rows are held out: ``share`` of each class, and at least one row stays.
+
+    Rows that may be of several classes are held out by the first they have.
+    """
     generator = torch.Generator().manual_seed(seed)
     shuffled = torch.randperm(len(y), generator=generator)
+    if y.ndim == 2:
+        y = torch.where((y == 1).any(1), (y == 1).int().argmax(1), y.shape[1])
     labels = y.cpu()[shuffled]
     order = shuffled[labels.argsort(stable=True)]
     held = torch.zeros(len(y), dtype=torch.bool)

@@ -6,30 +6,30 @@ $$\min_{W,b}\ \mathrm E_{x\sim\text{data}}\,\mathrm E_{a}\;
 with f frozen and random augmentations a. Unlike ``linear_probe`` it does not converge
 to one answer: it has a learning rate and a schedule, and sees other crops at every
 epoch. It is here because published numbers are mostly made this way. Features are
-standardized by the training images as they are; the last step is scored.
+standardized by the training images as they are unless said; the last step is scored.
+Where an image may show several classes the softmax is a sigmoid per class.
 """
 
 import torch
-from jaxtyping import Integer
+from jaxtyping import Integer, Shaped
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from ..checked_rows import above_zero, as_labels
-from ..errors import SettingError
 from ._encode import encode_images
 from ._fine_tune import zero_layer
 from ._images import Augment, Images, as_images, unit
-from ._labeled import number_classes
+from ._labeled import as_targets, number_classes
 from ._linear_probe import Scaler
+from ._optimization import check_training, make_optimizer, other_than_usual
+from ._predictions import judge, prediction_loss
 from ._score import Score, Setting
 
 
 def linear_sgd(
     encoder: nn.Module,
     train_images: Images | Tensor,
-    train_labels: Integer[Tensor, " n"],
+    train_labels: Shaped[Tensor, "n *c"],
     test_images: Images | Tensor,
-    test_labels: Integer[Tensor, " m"],
+    test_labels: Shaped[Tensor, "m *c"],
     *,
     rows: Integer[Tensor, " k"] | None = None,
     augment: Augment | None = None,
@@ -37,6 +37,9 @@ def linear_sgd(
     batch_size: int = 256,
     lr: float | int = 0.3,
     momentum: float | int = 0.9,
+    weight_decay: float | int = 0.0,
+    schedule: str = "cosine",
+    standardize: bool = True,
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Score:
@@ -45,44 +48,54 @@ def linear_sgd(
     Args:
         encoder: images in [0, 1] in, features out; stays as it is.
         train_images: a tensor, or what ``invariance.data.load`` gives.
-        train_labels: one class an image, any integers.
+        train_labels: one class per image, any integers; or a 0 or 1 per image and
+            class, which gives the mean average precision.
         test_images: of the same kind.
         test_labels: their classes.
         rows: the training images that may be seen; None is all.
         augment: applied to training images, see ``Augment``.
         epochs: passes over the rows.
         batch_size: at most all rows.
-        lr: for 256 images, scaled with the batch; falls to 0 along a cosine.
+        lr: for 256 images, scaled with the batch.
         momentum: of SGD (Nesterov's).
+        weight_decay: of the layer.
+        schedule: how the rate falls: "cosine" and "linear" to 0, "step" to a tenth at
+            60 and at 80 % of the steps, "constant" not at all.
+        standardize: features by the training images' mean and deviation; without, the
+            learning rate depends on how large they are.
         seed: of the order of the images.
         device: where it is done.
     """
-    above_zero(lr, "lr")
-    if min(epochs, batch_size) < 1:
-        raise SettingError(
-            f"epochs and batch_size need to be 1 or more: got {epochs}, {batch_size}."
-        )
+    check_training(
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum=momentum,
+    )
     images = as_images(train_images)
     tests = as_images(test_images)
-    labels = as_labels(train_labels, len(images), "train_labels").cpu()
-    asked = as_labels(test_labels, len(tests), "test_labels").cpu()
+    labels = as_targets(train_labels, len(images), "train_labels").cpu()
+    asked = as_targets(test_labels, len(tests), "test_labels").cpu()
     rows = torch.arange(len(images)) if rows is None else rows.cpu()
     seen, truth, n_classes, notes = number_classes(labels[rows], asked)
     y = torch.zeros_like(labels)
     y[rows] = seen
     plain = encode_images(encoder, images, rows, device=device)
-    scale = Scaler.of(plain)
+    scale = Scaler.of(plain) if standardize else Tensor.double
     size = min(batch_size, len(rows))
     per_epoch = max(len(rows) // size, 1)
     generator = torch.Generator().manual_seed(seed)
     layer = zero_layer(plain.shape[1], n_classes).double()
-    optimizer = torch.optim.SGD(
+    optimizer, rate = make_optimizer(
+        "sgd",
         layer.parameters(),
         lr=lr * size / 256,
         momentum=momentum,
-        nesterov=momentum > 0,
+        weight_decay=weight_decay,
+        steps=epochs * per_epoch,
+        schedule=schedule,
     )
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * per_epoch)
     for epoch in range(epochs):
         order = rows[torch.randperm(len(rows), generator=generator)]
         parts = order[: per_epoch * size].split(size)
@@ -92,14 +105,14 @@ def linear_sgd(
                 views = unit(batch) if augment is None else augment(batch, part, epoch)
                 x = scale(encoder(views).float().cpu()).double()
             with torch.enable_grad():
-                loss = cross_entropy(layer(x), y[part])
+                loss = prediction_loss(layer(x), y[part])
                 optimizer.zero_grad()
                 loss.backward()
             optimizer.step()
-            schedule.step()
-    h = encode_images(encoder, tests, torch.arange(len(tests)), device=device)
+            rate.step()
+    h = encode_images(encoder, tests, device=device)
     with torch.no_grad():
-        correct = layer(scale(h).double()).argmax(1) == truth
+        guesses = layer(scale(h).double())
     settings: dict[str, Setting] = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -109,4 +122,10 @@ def linear_sgd(
         "n_train": len(rows),
         "seed": seed,
     }
-    return Score.of("linear_sgd", correct, settings, notes)
+    settings |= other_than_usual(
+        linear_sgd,
+        weight_decay=weight_decay,
+        schedule=schedule,
+        standardize=standardize,
+    )
+    return judge("linear_sgd", [guesses], truth, settings, notes)

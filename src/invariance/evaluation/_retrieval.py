@@ -20,7 +20,7 @@ from torch.nn.functional import normalize
 
 from ..checked_rows import score_chunks
 from ..errors import SettingError
-from ._labeled import Labeled
+from ._labeled import Labeled, one_class_each
 from ._score import Score, Setting
 
 KS = (1, 5, 10)
@@ -46,6 +46,7 @@ def retrieval(
     """
     if not ks or min(ks) < 1:
         raise SettingError(f"ks are numbers of neighbors, at least 1: got {ks}.")
+    one_class_each(gallery_labels, "Retrieval")
     data = Labeled.of(gallery_h, gallery_labels, query_h, query_labels)
     gallery, queries = normalize(data.train_h, dim=1), normalize(data.test_h, dim=1)
     within: list[Bool[Tensor, "c k"]] = []

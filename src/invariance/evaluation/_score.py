@@ -9,16 +9,20 @@ $$\frac{1}{1+z^2/n}\Big(p + \frac{z^2}{2n} \pm
 That of a mean of n other numbers is the normal one, mean ± z s/√n. Both cover the draw
 of the test samples only; the spread over training seeds is another matter, and usually
 the larger one.
+
+Where there are more than five classes an accuracy has a companion, ``top5``: the share
+of test samples whose class is among the five best guesses.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
 Setting = int | float | str | bool
+Interval = tuple[float, float]
 
 Z95 = 1.959963984540054  # normal quantile of 97.5 %
 
@@ -47,7 +51,7 @@ class Score:
     """The number; a share from 0 to 1 unless its metric says otherwise."""
     n_test: int
     """Number of test samples."""
-    interval: tuple[float, float] | None
+    interval: Interval | None
     """95 % interval over draws of the test samples; None where there is none."""
     settings: dict[str, Setting] = field(default_factory=dict)
     """Every setting, as it was used."""
@@ -55,6 +59,8 @@ class Score:
     """What a reader should know about this number, in sentences."""
     metric: str = "accuracy"
     """What the number is: "accuracy", "recall@5", "map", "nmi", "ari"."""
+    also: dict[str, tuple[float, Interval | None]] = field(default_factory=dict)
+    """Other metrics of the same predictions by name: value and interval."""
 
     @classmethod
     def of(
@@ -79,7 +85,7 @@ class Score:
         notes: tuple[str, ...] = (),
         metric: str = "map",
     ) -> "Score":
-        """The mean of one number in [0, 1] a test sample."""
+        """The mean of one number in [0, 1] per test sample."""
         values, n = values.double(), len(values)
         mean, interval = values.mean().item(), None
         if n > 1:
@@ -87,12 +93,51 @@ class Score:
             interval = max(mean - half, 0.0), min(mean + half, 1.0)
         return cls(name, mean, n, interval, dict(settings), notes, metric)
 
+    @classmethod
+    def of_ranks(
+        cls,
+        name: str,
+        ranks: Integer[Tensor, " n"],
+        n_classes: int,
+        settings: Mapping[str, Setting],
+        notes: tuple[str, ...] = (),
+    ) -> "Score":
+        """Accuracy and top-5, from where each sample's class is among the guesses.
+
+        >>> import torch
+        >>> score = Score.of_ranks("knn", torch.tensor([0, 4, 5, 0]), 10, {})
+        >>> score.accuracy, score.top5
+        (0.5, 0.75)
+        """
+        score = cls.of(name, ranks == 0, settings, notes)
+        if n_classes > 5:
+            n_near = int((ranks < 5).sum())
+            near = n_near / len(ranks), wilson_interval(n_near, len(ranks))
+            score.also["top5"] = near
+        return score
+
     @property
     def accuracy(self) -> float:
         """The value, of scores that are accuracies."""
         if self.metric != "accuracy":
             raise AttributeError(f"This score is {self.metric}: read its value.")
         return self.value
+
+    @property
+    def top5(self) -> float | None:
+        """The share whose class is among five guesses; None of five classes or less."""
+        return self.also["top5"][0] if "top5" in self.also else None
+
+    def split(self) -> list["Score"]:
+        """A score for each metric, the main one first."""
+        main = replace(self, also={})
+        return [
+            main,
+            *(
+                replace(main, metric=metric, value=value, interval=interval)
+                for metric, (value, interval) in self.also.items()
+            ),
+        ]
 
     def __str__(self) -> str:
         settings = ", ".join(
@@ -104,7 +149,10 @@ class Score:
         if self.interval is not None:
             low, high = (f"{100 * end:.1f}" for end in self.interval)
             inside.insert(0, f"95 % interval {low} to {high}")
-        first = f"{self.name}{what}: {100 * self.value:.2f} % ({', '.join(inside)}" + (
-            f"; {settings})" if settings else ")"
-        )
+        values = [f"{100 * self.value:.2f} %"]
+        values += [
+            f"{name} {100 * value:.2f} %" for name, (value, _) in self.also.items()
+        ]
+        shown = f"{self.name}{what}: {', '.join(values)} ({', '.join(inside)}"
+        first = shown + (f"; {settings})" if settings else ")")
         return "\n".join([first, *(f"  note: {note}" for note in self.notes)])

@@ -36,10 +36,17 @@ PROTOCOL_NAMES = {
     "retrieval": "retrieval",
     "clustering": "clusters",
 }
-METRIC_NAMES = {"accuracy": "", "map": "MAP", "nmi": "NMI", "ari": "ARI"}
+METRIC_NAMES = {
+    "accuracy": "",
+    "top5": "top-5",
+    "map": "MAP",
+    "map11": "MAP of 11 points",
+    "nmi": "NMI",
+    "ari": "ARI",
+}
 NOT_SHARES = {"nmi", "ari"}
 # settings that came out of the data rather than being asked for
-RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy"}
+RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
 REPEATS = {"seed", "draw"}  # settings that repeat one question
 
 
@@ -189,6 +196,8 @@ class Line:
     """Metric and settings in words."""
     cells: dict[str, Cell]
     """By kind of features."""
+    preset: str = ""
+    """The published protocol it follows, "custom" for settings of one's own."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -218,14 +227,18 @@ class Scores:
     notes: list[str]
 
     def cell(self, features: str, protocol: str) -> Cell | None:
-        """The accuracy on the run's own data, of the line fitted on most images."""
+        """The main metric on the run's own data, of the line fitted on most images.
+
+        That is the accuracy, or the mean average precision where images may show
+        several classes; the usual settings go before others.
+        """
         lines = [
             line
             for line in self.lines
-            if line.data == self.data and line.metric == "accuracy"
+            if line.data == self.data and line.metric in ("accuracy", "map")
             if line.protocol == protocol and features in line.cells
         ]
-        best = max(lines, key=_limit, default=None)
+        best = max(lines, key=lambda x: (not x.preset, _limit(x)), default=None)
         return None if best is None else best.cells[features]
 
 
@@ -302,6 +315,7 @@ def _line(data: str, rows: list[Row]) -> Line:
         setting=str(first.get("setting") or ""),
         detail=_detail(first),
         cells={name: _cell(group) for name, group in by_features.items()},
+        preset=str(first.get("preset") or ""),
     )
 
 
@@ -328,6 +342,8 @@ def _detail(row: Row) -> str:
         parts.append(
             f"{labels} ({100 * share:g} %)" if labels else f"{100 * share:g} %"
         )
+    if row.get("preset") not in (None, "custom"):
+        parts.append(f"as {row['preset']}")
     if "limit" in settings:
         parts.append(f"fitted on at most {settings['limit']:,} images")
     return ", ".join(filter(None, parts))

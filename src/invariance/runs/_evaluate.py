@@ -1,6 +1,6 @@
 """``evaluate``: score runs beside their baselines, and keep the scores with them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,10 @@ from ..devices import choose_device
 from ..errors import DataError, SettingError
 from ..evaluation import (
     LIMIT,
-    QUICK,
     Evaluation,
-    choose_protocols,
     evaluate_encoders,
     make_task,
+    plan_protocols,
     score_supervised_twin,
 )
 from ..folder import (
@@ -35,7 +34,9 @@ def evaluate(
     runs: str | Path | Run | Sequence[str | Path | Run],
     *,
     data: Any = None,
-    protocols: str | Sequence[str] = QUICK,
+    protocols: str | Sequence[str] | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    preset: str | None = None,
     seeds: int = 1,
     supervised: bool = False,
     limit: int | None = LIMIT,
@@ -52,6 +53,11 @@ def evaluate(
         data: A name, path, array, (images, labels) or Dataset to score on; None is the
             data of each run. Other classes are fine: classifiers are fitted anew.
         protocols: A name in ``invariance.evaluation.PROTOCOLS`` or several, or "all".
+            None is the quick ones that suit the data, or the preset's.
+        settings: How protocols work, such as {"fine_tune": {"epochs": 100}};
+            ``invariance.evaluation.GROUPS`` has the names.
+        preset: A published protocol with its settings, by its name in
+            ``invariance.evaluation.PRESETS``; ``settings`` go before its own.
         seeds: How often what draws at random is repeated.
         supervised: Also train the run's network with all labels, to compare.
         limit: Fit with at most so many training images, evenly spread; None is all.
@@ -72,7 +78,7 @@ def evaluate(
         raise SettingError(
             f"seeds is at least 1 and limit at least 2: got {seeds} and {limit}."
         )
-    names = choose_protocols(protocols)
+    plan = plan_protocols(protocols, settings=settings, preset=preset)
     place = choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
     folders = [run.folder for run in opened]
@@ -92,7 +98,7 @@ def evaluate(
         def report(line: str, run: OpenRun = run) -> None:
             tell(f"{run.name}: {line}", quiet=quiet)
 
-        common: dict[str, Any] = {"protocols": names, "seeds": seeds, "say": report}
+        common: dict[str, Any] = {"plan": plan, "seeds": seeds, "say": report}
         which = run.data if data is None else id(data)
         key = which, train.shape, len(train), len(test)
         if key not in pixels:

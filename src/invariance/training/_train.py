@@ -151,15 +151,16 @@ def execute(
     settings, first = plan.settings, fabric.is_global_zero
     state = None
     if resumes:
-        say = functools.partial(watch.say, important=True)
-        say = say if first else (lambda _: None)
+        tell = functools.partial(watch.say, important=True)
+        say = tell if first else (lambda _: None)
         state = _checkpoint.find_state(folder, plan.source, fabric.device, say)
     if first:
         watch.log = folder / LOG
         if not resumes:
             write_whole(folder / CONFIG, to_yaml(settings).encode())
             given = {} if isinstance(plan.data, str) else {"data": "from Python"}
-            environment = describe_environment(str(fabric.device)) | given
+            environment = describe_environment(str(fabric.device)) | plan.outcome()
+            environment |= given
             write_json(folder / ENVIRONMENT, environment)
         remember_images(folder, plan.about_images())
         for fact in plan.facts():

@@ -1,0 +1,318 @@
+"""Protocols by name, their settings, and the settings that papers have published.
+
+A protocol is asked for by name; ``settings`` change how it works, by group: those of
+``fine_tune`` serve ``few_labels_fine_tune`` as well. A preset names protocols and
+settings at once, as a paper reports them; settings given beside it go before its own.
+Whatever is chosen stands in the settings of each score, so scores that were made
+differently are never averaged.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import DataError, SettingError, choose, unknown
+from ._clustering import clustering
+from ._few_labels import DRAWS, SHARES, few_labels, few_labels_linear, mark_draw
+from ._fine_tune import fine_tune
+from ._knn import knn
+from ._linear_probe import linear_probe
+from ._linear_sgd import linear_sgd
+from ._retrieval import retrieval
+from ._score import Score
+from ._task import Subject, Task
+
+Settings = Mapping[str, Mapping[str, Any]]
+"""By group, such as {"fine_tune": {"epochs": 100}}."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "knn": ("k", "temperature"),
+    "linear": ("l2",),
+    "linear_sgd": (
+        *("epochs", "batch_size", "lr", "momentum", "weight_decay"),
+        *("schedule", "standardize", "augment"),
+    ),
+    "fine_tune": (
+        *("epochs", "min_steps", "batch_size", "lr", "weight_decay"),
+        *("optimizer", "momentum", "schedule", "augment"),
+    ),
+    "few_labels": ("shares", "draws"),
+}
+"""What can be set of what."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A way of scoring."""
+
+    run: Callable[[Subject, int, Mapping[str, dict[str, Any]]], Sequence[Score]]
+    """From a subject, a seed and settings by group to scores."""
+    takes: tuple[str, ...] = ()
+    """The groups of settings that it heeds."""
+    needs_encoder: bool = False
+    seeded: bool = True
+    """Whether another seed may give another score."""
+    several: bool = False
+    """Whether images may show several classes."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A protocol as it was published."""
+
+    source: str
+    """Where it is from, and how it differs."""
+    protocols: tuple[str, ...]
+    settings: Settings = field(default_factory=dict)
+
+
+def _few_labels_linear(
+    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
+) -> list[Score]:
+    shares, draws = _shares_and_draws(**of["few_labels"])
+    return [
+        score
+        for share in shares
+        for score in few_labels_linear(
+            *subject.features, share=share, draws=draws, seed=seed, **of["linear"]
+        )
+    ]
+
+
+def _few_labels_fine_tune(
+    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
+) -> list[Score]:
+    task, scores = subject.task, []
+    shares, draws = _shares_and_draws(**of["few_labels"])
+    for share in shares:
+        for draw in range(draws):
+            few = few_labels(task.labels[task.rows], share, seed=seed, draw=draw)
+            score = subject.train_on(fine_tune, task.rows[few], seed, **of["fine_tune"])
+            scores.append(mark_draw("few_labels_fine_tune", score, share, draw))
+    return scores
+
+
+def _shares_and_draws(
+    shares: float | Sequence[float] = SHARES, draws: int = DRAWS
+) -> tuple[list[float], int]:
+    several = [shares] if isinstance(shares, (int, float)) else list(shares)
+    if not several or draws < 1:
+        raise SettingError(
+            f"few_labels needs at least one share and one draw: got {several} and "
+            f"{draws}."
+        )
+    return several, draws
+
+
+PROTOCOLS: dict[str, Protocol] = {
+    "knn": Protocol(
+        lambda s, _, of: [knn(*s.features, **of["knn"])],
+        takes=("knn",),
+        seeded=False,
+        several=True,
+    ),
+    "linear": Protocol(
+        lambda s, seed, of: [linear_probe(*s.features, seed=seed, **of["linear"])],
+        takes=("linear",),
+        several=True,
+    ),
+    "linear_sgd": Protocol(
+        lambda s, seed, of: [
+            s.train_on(linear_sgd, s.task.rows, seed, **of["linear_sgd"])
+        ],
+        takes=("linear_sgd",),
+        needs_encoder=True,
+        several=True,
+    ),
+    "fine_tune": Protocol(
+        lambda s, seed, of: [
+            s.train_on(fine_tune, s.task.rows, seed, **of["fine_tune"])
+        ],
+        takes=("fine_tune",),
+        needs_encoder=True,
+        several=True,
+    ),
+    "few_labels_linear": Protocol(_few_labels_linear, takes=("few_labels", "linear")),
+    "few_labels_fine_tune": Protocol(
+        _few_labels_fine_tune, takes=("few_labels", "fine_tune"), needs_encoder=True
+    ),
+    "retrieval": Protocol(lambda s, *_: retrieval(*s.features), seeded=False),
+    "clustering": Protocol(lambda s, seed, _: clustering(*s.features[2:], seed=seed)),
+}
+QUICK = ("knn", "linear", "few_labels_linear", "retrieval", "clustering")
+LIMIT = 10_000
+"""Training images that protocols are fitted on, unless another number is asked for."""
+
+FLATNCE_FINE_TUNE = {
+    "epochs": 100,
+    "min_steps": 0,
+    "batch_size": 512,
+    "lr": 5e-5,
+    "weight_decay": 0.0,
+    "optimizer": "nadam",
+    "schedule": "constant",
+}
+PRESETS: dict[str, Preset] = {
+    "instance_knn": Preset(
+        "Wu et al. 2018, instance discrimination: 200 neighbors, temperature 0.07",
+        ("knn",),
+        {"knn": {"k": 200, "temperature": 0.07}},
+    ),
+    "simclr_linear": Preset(
+        "Chen et al. 2020, SimCLR, appendix B: SGD for 90 epochs, batches of 4,096, "
+        "0.1 for 256 images, no decay; crops and flips",
+        ("linear_sgd",),
+        {
+            "linear_sgd": {
+                "epochs": 90,
+                "batch_size": 4096,
+                "lr": 0.1,
+                "standardize": False,
+            }
+        },
+    ),
+    "moco_linear": Preset(
+        "He et al. 2020, MoCo: SGD for 100 epochs, batches of 256, rate 30 on features "
+        "as they are, a tenth at epochs 60 and 80, no decay; crops and flips; here "
+        "with Nesterov's momentum",
+        ("linear_sgd",),
+        {
+            "linear_sgd": {
+                "epochs": 100,
+                "batch_size": 256,
+                "lr": 30.0,
+                "weight_decay": 0.0,
+                "schedule": "step",
+                "standardize": False,
+            }
+        },
+    ),
+    "dhel_linear": Preset(
+        "Koromilas et al. 2024, DHEL and KCL, by the code base they name: SGD for "
+        "80,000 steps of 1,024 (1,638 epochs of CIFAR), rate 0.1 falling linearly, "
+        "decay 1e-4",
+        ("linear_sgd",),
+        {
+            "linear_sgd": {
+                "epochs": 1638,
+                "batch_size": 1024,
+                "lr": 0.1 * 256 / 1024,  # 0.1 as it is: here it grows with the batch
+                "weight_decay": 1e-4,
+                "schedule": "linear",
+                "standardize": False,
+            }
+        },
+    ),
+    "flatnce_linear": Preset(
+        "FlatNCE, appendix I: logistic regression without a penalty, no augmentation; "
+        "theirs by Adam, here by L-BFGS on standardized features",
+        ("linear",),
+        {"linear": {"l2": 0.0}},
+    ),
+    "flatnce_fine_tune": Preset(
+        "FlatNCE, appendix I: 100 epochs of NAdam in batches of 512, a constant rate "
+        "of 5e-5 (printed as 5 to the power of -5), no decay; crops and flips",
+        ("fine_tune",),
+        {"fine_tune": FLATNCE_FINE_TUNE},
+    ),
+    "flatnce_few_labels": Preset(
+        "FlatNCE, table S3: 1 % and 10 % of the labels, fine-tuned as in its appendix "
+        "I; one draw",
+        ("few_labels_fine_tune",),
+        {
+            "few_labels": {"shares": (0.01, 0.1), "draws": 1},
+            "fine_tune": FLATNCE_FINE_TUNE,
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ProtocolPlan:
+    """Which protocols to run, and how."""
+
+    protocols: tuple[str, ...]
+    settings: Mapping[str, dict[str, Any]]
+    """By group; a group without any is empty."""
+    preset: str | None = None
+    usual: bool = False
+    """Whether nobody named the protocols: those that do not suit the data are left."""
+
+    def name_settings(self, protocol: str) -> str | None:
+        """The preset, "custom" for settings of one's own, None for the usual ones."""
+        if self.preset is not None:
+            return self.preset
+        changed = any(self.settings[group] for group in PROTOCOLS[protocol].takes)
+        return "custom" if changed else None
+
+    def suit(self, task: Task) -> tuple[str, ...]:
+        """The protocols for these data; one that makes no sense there is refused."""
+        if not task.several:
+            return self.protocols
+        suited = [name for name in self.protocols if PROTOCOLS[name].several]
+        others = [name for name in self.protocols if name not in suited]
+        if others and not self.usual:
+            able = [name for name, protocol in PROTOCOLS.items() if protocol.several]
+            raise DataError(
+                f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} one "
+                f"class per image, and images of {task.data} may show several: use "
+                f"{', '.join(able)}."
+            )
+        return tuple(suited)
+
+
+def plan_protocols(
+    protocols: str | Sequence[str] | None = None,
+    *,
+    settings: Settings | None = None,
+    preset: str | None = None,
+) -> ProtocolPlan:
+    """What is asked for, checked; None is the preset's, or the quick ones.
+
+    >>> plan_protocols(preset="instance_knn").settings["knn"]
+    {'k': 200, 'temperature': 0.07}
+    >>> plan_protocols("knn", settings={"fine_tune": {"epochs": 5}})
+    Traceback (most recent call last):
+    invariance.errors.SettingError: Settings of fine_tune would have no effect on knn: \
+leave them out, or ask for fine_tune or few_labels_fine_tune.
+    """
+    given = {group: dict(values) for group, values in (settings or {}).items()}
+    base: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
+    names: tuple[str, ...] = QUICK
+    if preset is not None:
+        published = choose(PRESETS, preset, "preset")
+        names = published.protocols
+        if protocols is not None and list(choose_protocols(protocols)) != list(names):
+            raise SettingError(
+                f"The preset {preset} is made of {', '.join(names)}: leave the "
+                "protocols out, or the preset."
+            )
+        base |= {group: dict(values) for group, values in published.settings.items()}
+    elif protocols is not None:
+        names = tuple(choose_protocols(protocols))
+    if not names:
+        raise SettingError(f"Name a protocol: {', '.join(PROTOCOLS)}.")
+    heeded = {group for name in names for group in PROTOCOLS[name].takes}
+    for group, values in given.items():
+        known = choose(GROUPS, group, "group of settings")
+        for key in values:
+            if key not in known:
+                raise SettingError(unknown(f"setting of {group}", key, known))
+        if values and group not in heeded:
+            able = [name for name, p in PROTOCOLS.items() if group in p.takes]
+            raise SettingError(
+                f"Settings of {group} would have no effect on {', '.join(names)}: "
+                f"leave them out, or ask for {' or '.join(able)}."
+            )
+        base[group] |= values
+    usual = protocols is None and preset is None
+    return ProtocolPlan(tuple(names), base, preset, usual)
+
+
+def choose_protocols(names: str | Sequence[str]) -> list[str]:
+    """Names of protocols, each once; "all" is every one of them."""
+    asked = [names] if isinstance(names, str) else list(names)
+    chosen = list(PROTOCOLS) if "all" in asked else list(dict.fromkeys(asked))
+    for name in chosen:
+        choose(PROTOCOLS, name, "protocol")
+    return chosen

@@ -1,0 +1,155 @@
+"""What is scored on what: images with labels, and the features of one encoder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Integer
+from torch import Tensor, nn
+
+from ..errors import DataError
+from ..views import ViewSet, weak
+from ._encode import encode_images
+from ._images import Augment, Images
+from ._score import Score
+
+
+@dataclass(frozen=True)
+class Task:
+    """Labeled images to fit with, and others to be scored on.
+
+    Labels are one class per image, or a row of 0 and 1 (-1: not known) per image where
+    it may show several classes.
+    """
+
+    data: str
+    """What the data are called."""
+    train: Images
+    labels: Integer[Tensor, "n *c"]
+    test: Images
+    test_labels: Integer[Tensor, "m *c"]
+    shape: tuple[int, ...]
+    """Channels, height and width of an image."""
+    limit: int | None = None
+    """Fit with at most so many training images, evenly spread."""
+    device: Any = "cpu"
+    fingerprint: str = ""
+    """What tells the data from others of the same name."""
+    parent: str = ""
+    """What the folder around the data is called."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a row says about the data."""
+        return {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
+
+    @property
+    def several(self) -> bool:
+        """Whether an image may show several classes."""
+        return self.labels.ndim == 2
+
+    @cached_property
+    def rows(self) -> Int[Tensor, " k"]:
+        """The training images that may be used."""
+        return spread_rows(len(self.train), self.limit)
+
+    def augment(self, seed: int) -> Augment:
+        """Generous crops and flips, keyed by seed, epoch and image."""
+        channels, size, _ = self.shape
+        views = ViewSet(weak(size, channels, n_views=1))
+
+        def apply(images: Tensor, samples: Tensor, epoch: int) -> Tensor:
+            return views(images, samples=samples, seed=seed, epoch=epoch)[0]
+
+        return apply
+
+
+def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
+    """The task of two image sources, or a sentence that says why there is none.
+
+    A limit of 0 or None, or one that is no smaller than the training part, is none.
+    """
+    labels, test_labels = train.targets, test.targets
+    if labels is None:
+        raise DataError(
+            f"{train.name} has no labels, and scores compare with labels: use class "
+            "folders or an .npz file with labels, or 'invariance diagnose', which "
+            "needs none."
+        )
+    # of several classes per image, one may be all there is: its images and the others
+    if len(labels.unique()) < 2:
+        raise DataError(
+            f"{train.name} has a single class, and scores tell classes apart: add "
+            "images of another, or use 'invariance diagnose', which needs none."
+        )
+    if test_labels is None:
+        raise DataError(f"The test part of {test.name} has no labels to score by.")
+    bites = limit is not None and 0 < limit < len(train)
+    return Task(
+        data=train.name,
+        train=train,
+        labels=labels.cpu(),
+        test=test,
+        test_labels=test_labels.cpu(),
+        shape=train.shape,
+        limit=limit if bites else None,
+        device=device,
+        fingerprint=train.origin.fingerprint,
+        parent=train.origin.parent,
+    )
+
+
+def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:
+    """At most so many of n row numbers, evenly spread.
+
+    >>> spread_rows(10, 4).tolist(), spread_rows(2, None).tolist()
+    ([0, 3, 6, 9], [0, 1])
+    """
+    return torch.linspace(0, n - 1, n if most is None else min(n, most)).round().long()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One kind of features: an encoder, or pixels where there is none."""
+
+    name: str
+    encoder: nn.Module | None
+    task: Task
+    epoch: int | None = None
+    """After which the encoder was taken, where the name does not tell."""
+
+    @cached_property
+    def features(
+        self,
+    ) -> tuple[Float[Tensor, "n e"], Tensor, Float[Tensor, "m e"], Tensor]:
+        """Training features and labels, test features and labels."""
+        task = self.task
+        train = encode_images(self.encoder, task.train, task.rows, device=task.device)
+        test = encode_images(self.encoder, task.test, device=task.device)
+        return train, task.labels[task.rows], test, task.test_labels
+
+    def train_on(
+        self,
+        protocol: Callable[..., Score],
+        rows: Tensor,
+        seed: int,
+        *,
+        augment: bool = True,
+        **settings: Any,
+    ) -> Score:
+        """The score of a protocol that trains, starting from the encoder."""
+        task = self.task
+        return protocol(
+            self.encoder,
+            task.train,
+            task.labels,
+            task.test,
+            task.test_labels,
+            rows=rows,
+            augment=task.augment(seed) if augment else None,
+            seed=seed,
+            device=task.device,
+            **settings,
+        )
