@@ -46,9 +46,9 @@ class List:
             raise SettingError(f"Only runs are printed as JSON: got {self.what}.")
         if self.json:
             for run in find_runs(self):
-                about = {"folder": str(run.folder), **run.values}
-                about |= {"broken": run.broken} if run.broken else {}
-                print(json.dumps(about, ensure_ascii=False))
+                values = {"folder": str(run.folder), **run.values}
+                values |= {"broken": run.broken} if run.broken else {}
+                print(json.dumps(values, ensure_ascii=False))
             return 0
         if self.where is not None and self.what in DETAILS:
             for line in DETAILS[self.what](self.where):
