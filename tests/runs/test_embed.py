@@ -98,8 +98,9 @@ def test_another_size_and_gray_images_are_converted_and_said(run):
 
 
 def test_splits_and_limits_keep_the_numbers_of_the_whole(run, pixels):
+    labeled = pixels, np.arange(40) % 2  # of images without labels, none are held out
     whole, test, few = (
-        inv.embed(run, pixels, **how) for how in ({}, {"split": "test"}, {"limit": 4})
+        inv.embed(run, labeled, **how) for how in ({}, {"split": "test"}, {"limit": 4})
     )
     assert 0 < len(test) < 40 and few.names == ("0", "10", "20", "30")
     for part in (test, few):
