@@ -27,8 +27,8 @@ from ._remembering import Remembering, make_prototypes
 ENCODERS = ("one", "predictor", "momentum twin")
 POSITIVES = ("views", "prototypes", "neighbors")
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
-    "min_similarity": ("k", "share", "outer", "outer_share", "outer_start_share"),
-    "max_similarity": ("inner", "inner_share"),
+    "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
+    "max_similarity": ["inner", "inner_share"],
 }
 
 

@@ -152,7 +152,7 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]
-            labels = gather_rows(labels).repeat(len(z))
+            labels = gather_rows(labels, equal=True).repeat(len(z))
             contrasts = [(torch.cat(z), labels)]
             terms = [self.objective.terms(*contrasts[0])]
         else:
@@ -205,7 +205,7 @@ class SelfPrediction(Learner):
             for b, target in zip(whole, targets, strict=True)
             if a != b
         ]
-        u, v = (gather_rows(rows[k].detach()) for k in [*whole, *parts][:2])
+        u, v = (gather_rows(rows[k].detach(), equal=True) for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float = 0.0) -> None:
@@ -256,7 +256,7 @@ def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], l
 
 def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:
     """Each view's rows of all processes, with the gradient of the global loss."""
-    return [gather_rows(z) for z in local_projections(network, views)]
+    return [gather_rows(z, equal=True) for z in local_projections(network, views)]
 
 
 def local_projections(network: Network, views: Sequence[Tensor]) -> list[Tensor]:

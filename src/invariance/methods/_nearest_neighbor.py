@@ -50,7 +50,7 @@ class NearestNeighbor(Learner):
                 "A neighbor must be another sample: pass ids, the samples' numbers in "
                 "the data set."
             )
-        ids = gather_rows(ids)
+        ids = gather_rows(ids, equal=True)
         rows = project(self.online, views)
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
         whole, parts = split_views(range(len(views)), views)

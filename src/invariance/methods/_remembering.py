@@ -79,7 +79,7 @@ class Remembering(Learner):
                 "Negatives that outlive the batch need to know whose they are: pass "
                 "ids, the samples' numbers in the data set."
             )
-        ids, self.shares, self.contrasts = gather_rows(ids), {}, []
+        ids, self.shares, self.contrasts = gather_rows(ids, equal=True), {}, []
         if self.twin is None:
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
@@ -102,7 +102,7 @@ class Remembering(Learner):
         asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
         rows = project(self.online, [views[a] for a in asking])
         local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
-        keys = [gather_rows(k) for k in local]
+        keys = [gather_rows(k, equal=True) for k in local]
         kept = keys if self.symmetric else keys[-1:]
         source = self._source(torch.cat(kept), ids.repeat(len(kept)))
         terms = [
