@@ -196,8 +196,8 @@ class Line:
     """Metric and settings in words."""
     cells: dict[str, Cell]
     """By kind of features."""
-    preset: str = ""
-    """The published protocol it follows, "custom" for settings of one's own."""
+    usual: bool = True
+    """Whether the protocol has its usual settings, not a preset's or others."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -238,7 +238,7 @@ class Scores:
             if line.data == self.data and line.metric in ("accuracy", "map")
             if line.protocol == protocol and features in line.cells
         ]
-        best = max(lines, key=lambda x: (not x.preset, _limit(x)), default=None)
+        best = max(lines, key=lambda x: (x.usual, _limit(x)), default=None)
         return None if best is None else best.cells[features]
 
 
@@ -315,7 +315,7 @@ def _line(data: str, rows: list[Row]) -> Line:
         setting=str(first.get("setting") or ""),
         detail=_detail(first),
         cells={name: _cell(group) for name, group in by_features.items()},
-        preset=str(first.get("preset") or ""),
+        usual=not (first.get("preset") or first.get("changed")),
     )
 
 
@@ -342,8 +342,14 @@ def _detail(row: Row) -> str:
         parts.append(
             f"{labels} ({100 * share:g} %)" if labels else f"{100 * share:g} %"
         )
-    if row.get("preset") not in (None, "custom"):
+    if row.get("preset"):
         parts.append(f"as {row['preset']}")
+    changed = row.get("changed")
+    if isinstance(changed, dict):
+        known = {"k", "temperature", "shares", "draws"}  # said already
+        parts += [
+            f"{key} {value}" for key, value in changed.items() if key not in known
+        ]
     if "limit" in settings:
         parts.append(f"fitted on at most {settings['limit']:,} images")
     return ", ".join(filter(None, parts))

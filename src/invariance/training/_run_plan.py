@@ -239,6 +239,11 @@ def make_plan(
         labels=settings.labels,
         hold_out=settings.hold_out,
     )
+    if settings.hold_out != "auto" and source.origin.own_test and not started:
+        raise SettingError(
+            "hold_out is for data without a test part of their own, and "
+            f"{source.name} has one: leave it out."
+        )
     batch_size, why_batch = choose_batch(settings, source, processes)
     settings = dataclasses.replace(settings, batch_size=batch_size)
     per_step = batch_size * settings.optim.accumulate

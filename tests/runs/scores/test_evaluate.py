@@ -217,7 +217,8 @@ def test_a_preset_stands_beside_the_usual_scores(run, command, tmp_path):
         for r in read_rows(run / "evaluation.jsonl")
         if (r["protocol"], r["features"]) == ("knn", "trained encoder")
     ]
-    assert [r.get("preset") for r in rows] == [None, "instance_knn", "custom"]
+    assert [r.get("preset") for r in rows] == [None, "instance_knn", None]
+    assert [r.get("changed") for r in rows] == [None, None, {"k": 5}]
     assert (
         rows[1]["settings"]["k"] == 200 and rows[1]["settings"]["temperature"] == 0.07
     )
