@@ -57,7 +57,7 @@ from ._files import (
 from ._gallery import Gallery
 from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
-from ._overview import Overview, overviews
+from ._overview import Overview, name_data, overviews
 from ._record import Record, is_run, read_record
 from ._scores import (
     PROTOCOL_NAMES,
@@ -123,6 +123,7 @@ __all__ = [
     "is_run",
     "judge",
     "keep_rows",
+    "name_data",
     "new_folder",
     "overviews",
     "read_environment",
