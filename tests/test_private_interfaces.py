@@ -53,8 +53,16 @@ def ignored_buffers():
     assert network._ddp_params_and_buffers_to_ignore == ["running_mean"]
 
 
+def functorch_level():
+    level = torch._C._functorch.maybe_current_level
+    assert level() is None
+    assert torch.func.grad(lambda x: x * bool(level()))(torch.ones(())) == 1
+
+
 ONE = [torch.tensor([1.0])]
 INTERFACES = {
+    "_C": functorch_level,
+    "_functorch": functorch_level,
     "_foreach_add": foreach("_foreach_add", 5.0, ONE, alpha=3),
     "_foreach_add_": foreach("_foreach_add_", 5.0, ONE, alpha=3),
     "_foreach_lerp_": foreach("_foreach_lerp_", 1.75, ONE, 0.25),

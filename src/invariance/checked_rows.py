@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from .errors import DataError, SettingError, ShapeError
 from .plain_numbers import plain_number
 
+SHORTEST = 1e-12  # a row that is shorter is not made longer than 1
 CHUNK_ELEMENTS = 2**22  # cosines held at one time: 16 MiB in float32
 
 
@@ -53,7 +53,42 @@ def as_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor, "
 
 def unit_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor, "n d"]:
     """The checked rows, each divided by its length."""
-    return normalize(as_rows(z, name, at_least=at_least), dim=1)
+    rows = as_rows(z, name, at_least=at_least)
+    return rows / row_lengths(rows).clamp_min(SHORTEST)
+
+
+def row_lengths(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n 1"]:
+    """The length of each row, also where its square is beyond what a float can hold.
+
+    Such rows are measured once more at a scale that fits: where it costs no waiting
+    only if there are any.
+
+    >>> row_lengths(torch.tensor([[3e30, 4e30], [3.0, 4.0]]))
+    tensor([[5.0000e+30],
+            [5.0000e+00]])
+    """
+    lengths = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    if may_look(x) and (not len(x) or float(lengths.detach().max()) < torch.inf):
+        return lengths
+    shrink = 2.0 ** (-512 if x.dtype == torch.float64 else -64)  # exact, and enough
+    again = torch.linalg.vector_norm(x * shrink, dim=-1, keepdim=True) / shrink
+    return torch.where(lengths.isinf(), again, lengths)
+
+
+def may_look(x: Tensor) -> bool:
+    """Whether a value can be asked for: at no cost, and if there is one.
+
+    An accelerator would have to finish all its work first; a graph that is compiled,
+    and torch.func's transforms, have no values to ask for.
+    """
+    unknown = torch.compiler.is_compiling() or is_transforming()
+    return x.device.type == "cpu" and not unknown
+
+
+def is_transforming() -> bool:
+    """Whether one of torch.func's transforms (grad, vmap, hessian) is at work."""
+    compiling = torch.compiler.is_compiling()
+    return not compiling and torch._C._functorch.maybe_current_level() is not None
 
 
 def as_pair(

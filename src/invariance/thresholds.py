@@ -13,7 +13,7 @@ NARROW_SPREAD = 0.5
 COLLAPSED_RANK = 1.5
 """Effective rank below which rows lie on one line, up to noise."""
 FEW_DIRECTIONS = 0.1
-"""Share of the width; rows that use fewer directions are a dimensional collapse."""
+"""Share of the width; rows that use fewer directions may be a dimensional collapse."""
 
 
 def is_collapsed(spread: float, effective_rank: float | None = None) -> bool:

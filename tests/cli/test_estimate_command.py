@@ -1,6 +1,7 @@
 """``invariance estimate``: files in, a table, a figure and JSON out."""
 
 import csv
+import dataclasses
 import json
 import math
 
@@ -11,7 +12,12 @@ import pytest
 import torch
 
 from invariance.errors import DataError
-from invariance.estimators import correlated_gaussian, pair_rows, read_variable
+from invariance.estimators import (
+    ESTIMATORS,
+    correlated_gaussian,
+    pair_rows,
+    read_variable,
+)
 
 QUICK = ("--max-steps", "40")
 
@@ -201,7 +207,6 @@ def test_numbers_are_shown_even_if_the_figure_cannot_be_written(
 
 
 def test_the_headline_never_contradicts_a_certified_row(command, tmp_path):
-    """Where auto has too few steps to learn, another row of the table still counts."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 300)
     np.save(tmp_path / "x.npy", x)
@@ -215,3 +220,60 @@ def test_the_headline_never_contradicts_a_certified_row(command, tmp_path):
     assert auto["interval"][0] >= bound["nats"] - 2.33 * bound["std_error"] > 0.3
     assert auto["interval"][0] < 1.58 < auto["interval"][1]
     assert "independent" not in auto["sentence"] + blind["sentence"]
+
+
+def test_settings_of_an_estimator_are_flags(command, arrays):
+    words = ("x.npy", "y.npy", "--json", "--figure", "", *QUICK, "--estimators")
+    for name, flags in [
+        ("interpolated", ("--alpha", "0.01")),
+        ("smile", ("--clip", "0.1")),
+        ("vince", ("--fraction", "0.05")),
+        ("jsd", ("--spectral-norm", "--weight-decay", "3")),
+        ("jsd", ("--gradient-penalty", "zero", "--penalty-weight", "50")),
+    ]:
+        plain, changed = (
+            json.loads(command("estimate", *words, name, *more)[1])["estimates"][0]
+            for more in ((), flags)
+        )
+        assert plain["in_sample"] != changed["in_sample"], flags
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("--alpha", "0.3"), "--alpha would do nothing here: it is for interpolated."),
+        (
+            ("--estimators", "ksg", "--spectral-norm"),
+            "--spectral-norm would do nothing",
+        ),
+        (("--estimators", "ksg", *QUICK), "--max-steps would do nothing here"),
+        (("--penalty-weight", "3"), "without gradient_penalty="),
+        (("--estimators", "smile", "--clip", "-1"), "clip must be above 0, got -1.0"),
+    ],
+)
+def test_a_flag_that_would_do_nothing_is_refused(words, answer, command, arrays):
+    code, _, complained = command("estimate", "x.npy", "y.npy", "--figure", "", *words)
+    assert code == 2 and answer in complained
+    assert len(complained.strip().splitlines()) == 1
+
+
+def test_what_is_not_certified_or_is_withheld_is_said(command, tmp_path, monkeypatch):
+    dice = np.random.default_rng(0)
+    for name in "xy":
+        np.save(tmp_path / f"{name}.npy", dice.standard_normal((120, 40)))
+    real = ESTIMATORS["flo"].run
+
+    def explode(request):
+        return dataclasses.replace(real(request), nats=-35_200.0, std_error=9.0)
+
+    monkeypatch.setitem(
+        ESTIMATORS, "flo", dataclasses.replace(ESTIMATORS["flo"], run=explode)
+    )
+    words = ("estimate", "x.npy", "y.npy", "--estimators", "info_nce", "flo", *QUICK)
+    code, said, _ = command(*words)
+    lines = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    assert code == 0 and "none certified" in lines["info_nce"]
+    assert "withheld" in lines["flo"] and "nan" not in said
+    assert "Withheld: flo gives no number: it reads -35,200.00 ± 9.00 nats" in said
+    answer = json.loads(command(*words, "--json")[1])["estimates"][1]
+    assert answer["nats"] is None and "below zero" in answer["withheld"]

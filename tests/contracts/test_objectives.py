@@ -251,6 +251,59 @@ def test_zero_rows_give_no_nan(case: Case):
 
 
 @every_case
+def test_rows_of_any_length_count_by_their_direction(case: Case):
+    """Squares beyond float32, from 1.8e19 on, once made every cosine 0."""
+    if not case.softmax or case.settings.get("normalize") is False:
+        pytest.skip("lengths count")
+    inputs = case.inputs(6, 4, dtype=torch.float32)
+    value, gradients = value_and_gradients(case.function(), inputs)
+    long = [x * 2.0**100 if x.is_floating_point() else x for x in inputs]
+    theirs, shrunk = value_and_gradients(case.function(), long)
+    torch.testing.assert_close(theirs, value)
+    for a, b in zip(shrunk, gradients, strict=True):
+        torch.testing.assert_close(a * 2.0**100, b)
+
+
+@every_case
+def test_torch_func_differentiates_and_batches_it(case: Case):
+    inputs = case.inputs(5, 3)
+    _, gradients = value_and_gradients(case.function(), inputs)
+    floats = [k for k, x in enumerate(inputs) if x.is_floating_point()]
+    functional = torch.func.grad(case.function(), argnums=tuple(floats))(*inputs)
+    for a, b in zip(functional, gradients, strict=True):
+        torch.testing.assert_close(a, torch.zeros_like(a) if b is None else b)
+    batches = [case.inputs(5, 3, seed=k) for k in range(3)]
+    together = torch.func.vmap(case.function())(
+        *map(torch.stack, zip(*batches, strict=True))
+    )
+    each = torch.stack([case.function()(*batch) for batch in batches])
+    torch.testing.assert_close(together, each)
+
+
+@pytest.mark.parametrize("name", ["info_nce", "nt_xent", "kcl", "sig_lip"])
+def test_a_second_derivative_by_torch_func(name):
+    """Of a Hessian's product with a vector, against a difference of gradients."""
+    u, v, w = torch.randn(3, 5, 3, generator=torch.Generator().manual_seed(0)).double()
+    function = getattr(inv, name)
+
+    def gradient(u):
+        return torch.func.grad(function)(u, v)
+
+    _, product = torch.func.jvp(gradient, (u,), (w,))
+    step = 1e-5
+    difference = (gradient(u + step * w) - gradient(u - step * w)) / (2 * step)
+    torch.testing.assert_close(product, difference, rtol=1e-5, atol=1e-6)
+    # a gradient penalty: the outer derivative by autograd
+    leaf = u.clone().requires_grad_()
+    (penalty,) = grad(gradient(leaf).square().sum(), leaf)
+    (back,) = torch.func.vjp(gradient, u)[1](2 * gradient(u))
+    torch.testing.assert_close(penalty, back)
+    with pytest.raises(inv.InvarianceError, match=r"torch\.func\.grad"):
+        (once,) = grad(function(leaf, v), leaf, create_graph=True)
+        grad(once.sum(), leaf)
+
+
+@every_case
 def test_autocast_does_not_lower_its_precision(case: Case):
     inputs = case.inputs(8, 16, dtype=torch.float32)
     outside = value_and_gradients(case.function(), inputs)
@@ -470,5 +523,6 @@ def test_readings_equal_diagnostics():
         assert readings["mi_nats"] == bound.nats
         assert readings["mi_ceiling"] == bound.ceiling
         assert readings["mi_reachable"] == bound.reachable
-        ess = inv.effective_sample_size(u, v, temperature=0.2)
+        how = {"temperature": 0.2, "negatives": objective.negatives}
+        ess = inv.effective_sample_size(u, v, **how)
         assert readings["ess"] == ess

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from invariance.data import ResidentImages, load
+from invariance.data import ResidentImages, fingerprint, load, same_images
 from invariance.errors import DataError, SettingError
 
 RNG = np.random.default_rng(0)
@@ -114,6 +114,9 @@ def test_a_column_per_class_says_what_each_image_shows(storage, tmp_path):
         whole = load(data, split="all", storage=storage, workers=0)
         assert whole.tags.tolist() == tags.tolist()
         assert len(parts[0].tags) + len(parts[1].tags) == 30
+        other = (COLOR, 1 - tags) if isinstance(data, tuple) else data
+        mark, its = fingerprint(data), fingerprint(other)
+        assert same_images(mark, its) and (mark != its) == isinstance(data, tuple)
         few = load(data, split="all", n=3, storage=storage)
         assert few.tags.tolist() == tags[[0, 10, 20]].tolist()
 

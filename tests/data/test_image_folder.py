@@ -6,7 +6,13 @@ import pytest
 import torch
 from PIL import Image
 
-from invariance.data import ResidentImages, StreamedImages, load
+from invariance.data import (
+    ResidentImages,
+    StreamedImages,
+    fingerprint,
+    load,
+    same_images,
+)
 from invariance.errors import DataError
 
 
@@ -31,6 +37,50 @@ def test_plain_files_are_unlabelled(fill, folders):
 def test_a_folder_around_the_folder_changes_nothing(fill):
     source = load(fill("download/a", "download/b"), split="all")
     assert source.class_names == ("a", "b")
+
+
+def test_a_file_of_labels_says_what_each_image_shows(fill):
+    root = fill("", "more", n=20)
+    names = sorted(p.relative_to(root).as_posix() for p in root.rglob("*.png"))
+    tags = np.random.default_rng(0).integers(0, 2, (len(names), 3))
+    lines = [
+        f"{name}, {','.join(map(str, row))}"
+        for name, row in zip(names, tags, strict=True)
+    ]
+    table = root / "labels.csv"
+    table.write_text("\ufeffFile,person,dog,cat\n" + "\n".join(lines[::-1]) + "\n")
+    whole = load(root, split="all")
+    assert whole.labels is None and whole.class_names == ("person", "dog", "cat")
+    assert whole.tags.tolist() == tags.tolist() and list(whole.paths) == names
+    assert not any("csv" in str(note) for note in whole.notes)
+    train, test = load(root), load(root, split="test", storage="streamed")
+    assert len(train) + len(test) == 40 and len(test.tags) == len(test) > 0
+    mark = fingerprint(root)
+    table.write_text(table.read_text().replace(",1", ",0"))
+    assert same_images(mark, fingerprint(root)) and mark != fingerprint(root)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("file,a,b\n000.png,1,2\n", r"Line 2 .* 2 numbers that are 0 or 1: got '000"),
+        ("file,a,b\n000.png,1\n", "Line 2 .* needs a file and 2 numbers"),
+        ("file,a,b\n000.png,1,1\n", r"4 images are not in .*the first is 001\.png"),
+    ],
+)
+def test_a_file_of_labels_that_does_not_fit(fill, text, message):
+    root = fill("")
+    (root / "labels.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        load(root)
+
+
+def test_another_kind_of_labels_is_left_alone(fill):
+    root = fill("cat", "dog")
+    (root / "labels.csv").write_text("name,class\n000.png,cat\n")
+    source = load(root, split="all")
+    assert source.tags is None and source.class_names == ("cat", "dog")
+    assert "1 file without an image's ending left out (.csv)" in str(source.notes[0])
 
 
 @pytest.mark.parametrize("name", ["test", "val", "Validation"])

@@ -235,6 +235,14 @@ def test_only_rows_held_out_certify():
         assert "at least" in str(mutual_information_bound(z, z, **how))
 
 
+def test_long_rows_are_read_by_their_direction():
+    u, v = (z.float() for z in views(12, 4))
+    bound = mutual_information_bound(u, v, temperature=0.2)
+    long = mutual_information_bound(u * 2.0**100, v * 2.0**90, temperature=0.2)
+    assert long.nats == pytest.approx(bound.nats) and bound.nats > 0.1
+    assert alignment(u * 2.0**100, v) == pytest.approx(alignment(u, v))
+
+
 def test_rows_taken_as_they_are_can_reach_log_n():
     u, v = views(12, 4)
     bound = pair_statistics(u, v, temperature=2.0, normalize=False).bound

@@ -58,6 +58,16 @@ def test_collapse_and_dead_features():
     assert str(result).endswith("; 3 features never change.")
 
 
+def test_few_directions_are_a_collapse_only_where_there_is_more_to_tell():
+    few = dimensions(rows(200, 7) @ rows(7, 128, seed=1))
+    assert few.collapsed and "hold 99 % of the variance: few, as is" in few.sentence
+    assert not few.sentence.startswith("Dimensional collapse")
+    line = dimensions(torch.outer(torch.arange(9.0), torch.ones(40)))
+    assert line.sentence.endswith("variance: a line, a dimensional collapse.")
+    same = dimensions(torch.ones(9, 40))
+    assert same.sentence.startswith("None of 40 directions varies: all rows are the")
+
+
 def test_simplex_uses_all_but_one():
     result = dimensions(torch.eye(10) - 0.1)
     assert result.rank == result.used == 9
@@ -167,6 +177,17 @@ def test_larger_batches_are_quieter_and_flat_nce_is_dcl():
     assert large > 1.5 * small
     a, b = (gradient_signal_to_noise(u, v, f, batch_size=32) for f in (dcl, flat_nce))
     assert a == pytest.approx(b, rel=1e-6)
+
+
+def test_labels_go_to_the_objective_batch_by_batch():
+    u, labels, seen = rows(40, 3), torch.arange(40), []
+
+    def loss(a, b, own):
+        seen.extend(own.tolist())
+        return (a * own[:, None]).sum()
+
+    gradient_signal_to_noise(u, u, loss, batch_size=10, labels=labels)
+    assert seen == labels.tolist()
 
 
 def test_gradient_mistakes():

@@ -183,9 +183,7 @@ def test_collapse_closed_forms():
     even = collapse(torch.cat([torch.eye(9), -torch.eye(9)]))
     assert even.spread == pytest.approx(1 / 3) == even.healthy
     assert not even.collapsed
-    assert (
-        str(even) == "Healthy: the spread of a feature is 100 % of the healthy 0.333."
-    )
+    assert str(even) == "Wide: the spread of a feature is 100 % of the healthy 0.333."
     same = collapse(torch.ones(4, 9) + 1e-3 * torch.eye(9)[:4])
     assert same.collapsed
     assert same.sentence.startswith("Collapsed")

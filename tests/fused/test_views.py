@@ -204,6 +204,19 @@ def test_a_zero_row_stays_zero_and_gets_a_finite_gradient():
     assert_as_in_float64(inv.kcl, u, v, 5e-6)  # distances to a zero row are others
 
 
+@pytest.mark.parametrize("name", ["info_nce", "kcl", "sup_con", "multi_view"])
+def test_rows_too_long_to_square_count_by_their_direction(name):
+    """Float32 squares end at lengths of 1.8e19; these rows are 2^100 times as long."""
+    results = []
+    for factor in (1.0, 2.0**100):
+        u, v = ((factor * unit(PAIRS, 24, seed=k)).requires_grad_() for k in range(2))
+        loss = LOSSES[name](u, v)
+        (gradient,) = torch.autograd.grad(loss, u)
+        results.append((loss.detach(), factor * gradient))
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_one_view_alone_can_learn():
     u, v = views(24)
     want = value_and_gradients(inv.info_nce, u, v)[1]

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 import pytest
 import torch
@@ -516,7 +517,11 @@ def test_shares_that_were_given_as_counts(name, old, new):
     assert sources[0].extra_repr() == sources[1].extra_repr()
     method = customize(name, **SMALL, source_settings=old)  # of one's own, from before
     older = build(method, encoder, n_samples=24).negatives
-    assert older.extra_repr() == sources[0].extra_repr()
+    ranks = [
+        [getattr(source, name, None) for name in ("k", "inner", "outer")]
+        for source in (older, sources[0])
+    ]
+    assert ranks[0] == ranks[1]
 
 
 def test_names_of_before():
@@ -526,3 +531,35 @@ def test_names_of_before():
     old = Method(objective="info_nce", negatives="neighbours")
     assert old.negatives == "neighbors"
     assert Method(objective="info_nce", positives="neighbours").positives == "neighbors"
+
+
+@pytest.mark.parametrize("name", ["moco", "ir"])
+def test_a_memory_s_candidates_count_in_the_information(name):
+    """log(1 + K) minus the InfoNCE of the loss's own negatives, by hand."""
+    learner, views = make(name), batch()
+    ids = torch.arange(len(views[0]))
+    for _ in range(2):  # the second batch is compared with the memory of the first
+        learner.negatives.remember(torch.randn(len(ids), learner.head.width), ids)
+    others = ids + len(ids) if name == "moco" else ids
+    candidates = learner.negatives.candidates(learner.online(views[0]), others)
+    step = learner(views, ids=others).with_information()
+    unit = torch.nn.functional.normalize
+    u, v = unit(step.u), unit(step.v)
+    scores = u @ candidates.z.T
+    own = others[:, None] == candidates.ids
+    logits = torch.cat([(u * v).sum(1, keepdim=True), scores.masked_fill(own, -9e9)], 1)
+    logits /= learner.objective.temperature
+    loss = -logits.log_softmax(1)[:, 0].mean()
+    n = 1 + int((~own[0]).sum())
+    assert n == learner.n_candidates(len(ids))
+    assert step.readings["mi_ceiling"].item() == pytest.approx(math.log(n))
+    first = torch.stack(step.contrasts[0]())[0].mean()
+    assert first.item() == pytest.approx(loss.item(), abs=1e-4)
+    nats = step.readings["mi_ceiling"] - step.readings["info_nce"]
+    assert step.readings["mi_nats"].item() == pytest.approx(nats.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["simclr", "ball", "la", "byol"])
+def test_only_a_memory_of_plain_rows_has_information_of_its_own(name):
+    step = make(name)(batch(), ids=torch.arange(len(batch()[0])))
+    assert step.with_information() is step

@@ -12,7 +12,7 @@ from tests.reference._scalars import dot, log_sum_exp, rows
 from torch import Tensor
 
 import invariance as inv
-from invariance.negatives import Accepted, Nearest, Prototypes
+from invariance.negatives import Accepted, Between, Nearest, Prototypes
 
 TAU = 0.5
 # torch takes the logarithm of a whole number, such as that of the rows kept, in float32
@@ -157,6 +157,25 @@ def annulus(seed=0, n=4, d=3, n_samples=9, inner=2, outer=6) -> Scene:
     )
 
 
+def between(seed=0, n=4, d=3, n_samples=12, low=-0.4, high=0.8) -> Scene:
+    """A ring by similarity; without an upper end, a ball."""
+
+    def inside(anchor, z, own):
+        others = reference.not_own(range(len(z)), own)
+        return [j for j in others if low <= dot(anchor, z[j]) <= high]
+
+    def make(b):
+        if high == 1:
+            return inv.Ball(b, min_similarity=low)
+        return inv.Annulus(b, min_similarity=low, max_similarity=high)
+
+    return bank_scene(seed, n, d, n_samples, make, inside)
+
+
+def near(seed=0, n=4, d=3, n_samples=12, low=-0.4) -> Scene:
+    return between(seed, n, d, n_samples, low, high=1)
+
+
 def neighbors(seed=0, n=4, d=3, n_samples=12, k=7, n_clusters=4, n_clusterings=2):
     """Clusterings at random; the positive is the close part of the ball."""
     generator = torch.Generator().manual_seed(seed)
@@ -188,14 +207,21 @@ def neighbors(seed=0, n=4, d=3, n_samples=12, k=7, n_clusters=4, n_clusterings=2
 
 
 def accepted(
-    seed=0, n=4, d=3, n_samples=9, n_proposals=8, share=0.25, floor=0.3, weighted=True
+    seed=0,
+    n=4,
+    d=3,
+    n_samples=9,
+    n_proposals=8,
+    share=0.25,
+    floor=0.3,
+    weighted=False,
+    limits=None,
 ) -> Scene:
     """The dice of a copy of the bank say what is proposed and what is kept."""
     scene = bank(seed, n, d, n_samples)
     memory = scene.source
-    source = Accepted(
-        memory, Nearest(share, floor), n_proposals=n_proposals, weighted=weighted
-    )
+    rule = Nearest(share, floor) if limits is None else Between(*limits, floor)
+    source = Accepted(memory, rule, n_proposals=n_proposals, weighted=weighted)
     spare = copy.deepcopy(memory)
     lot, z = spare.draw(n_proposals), spare.z
     dice = torch.rand(n, n_proposals, generator=spare.dice())
@@ -210,11 +236,13 @@ def accepted(
                 for s, j in zip(scores, lot, strict=True)
             ]
             best = sorted(ranked, reverse=True)
-            limit = best[max(round(share * n_proposals), 1) - 1]
-            r = [1.0 if s >= limit else floor for s in ranked]
+            low, high = best[max(round(share * n_proposals), 1) - 1], math.inf
+            if limits is not None:
+                low, high = limits
+            r = [1.0 if low <= s <= high else floor for s in ranked]
             others = [k for k in range(n_proposals) if lot[k] != own]
             kept = [k for k in others if float(dice[i, k]) < r[k]]
-            if not kept and others:
+            if not kept and others and not weighted:
                 kept = [max(others, key=lambda k: (r[k], -k))]
             weights = reference.acceptance_weights([r[k] for k in kept], weighted)
             log_weights.append(
@@ -226,8 +254,12 @@ def accepted(
     return Scene(source, scene.u, None, scene.ids, by_hand, LOOSE)
 
 
-def unweighted(seed=0, **sizes) -> Scene:
-    return accepted(seed, weighted=False, **sizes)
+def weighted(seed=0, **sizes) -> Scene:
+    return accepted(seed, weighted=True, **sizes)
+
+
+def similar(seed=0, **sizes) -> Scene:
+    return accepted(seed, limits=(-0.3, 0.7), **sizes)
 
 
 def prototypes(seed=0, n=4, d=3, n_samples=12, n_clusters=4) -> Scene:
@@ -263,8 +295,11 @@ SOURCES = {
     "drawn": drawn,
     "ball": ball,
     "annulus": annulus,
+    "near": near,
+    "between": between,
     "neighbors": neighbors,
     "accepted": accepted,
-    "unweighted": unweighted,
+    "similar": similar,
+    "weighted": weighted,
     "prototypes": prototypes,
 }

@@ -10,6 +10,7 @@ from invariance.negatives import (
     Accepted,
     Nearest,
     Prototypes,
+    accept_similar,
     kmeans,
     stratified_partition,
 )
@@ -82,9 +83,36 @@ def bank():
         (lambda: Prototypes(bank(), n_clusters=11), "2 to 10 clusters"),
         (lambda: Prototypes(bank(), n_clusters=3, warmup=-1), "share of training"),
         (lambda: Accepted(bank(), n_proposals=0), "n_proposals must be at least 1"),
-        (lambda: Nearest(floor=0.0), "least probability of keeping"),
+        (lambda: Nearest(floor=-0.1), "least probability of keeping"),
         (lambda: Nearest(share=1.5), "share lies between 0 and 1"),
         (lambda: AcceptanceNetwork(8, floor=0), "least probability of keeping"),
+        (lambda: AcceptanceNetwork(8, rank=0), "rank must be at least 1"),
+        (
+            lambda: accept_similar(bank(), floor=0, weighted=True),
+            "above 0 .there are no weights 1/0. up to 1: got 0",
+        ),
+        (
+            lambda: accept_similar(bank(), share=0.1, min_similarity=0.3),
+            "by rank, min_similarity and max_similarity by cosine: give one",
+        ),
+        (lambda: accept_similar(bank(), min_similarity=2), "a cosine, from -1 to 1"),
+        (lambda: inv.Ball(bank(), min_similarity=1.2), "a cosine, from -1 to 1"),
+        (
+            lambda: inv.Ball(bank(), k=3, min_similarity=0.2),
+            "k = 3 cuts by rank and min_similarity = 0.2 by cosine: give one of them",
+        ),
+        (
+            lambda: inv.Annulus(bank(), inner=1, max_similarity=0.2),
+            "inner = 1 cuts by rank and max_similarity = 0.2 by cosine",
+        ),
+        (
+            lambda: inv.Annulus(bank(), outer_start=5, min_similarity=0.2),
+            "outer_start = 5 cuts by rank and min_similarity = 0.2 by cosine",
+        ),
+        (
+            lambda: inv.Annulus(bank(), min_similarity=0.3, max_similarity=0.3),
+            "min_similarity = 0.3 lies at or above max_similarity = 0.3",
+        ),
         (lambda: kmeans(U, 5), "1 to 4 clusters of 4 rows"),
         (
             lambda: inv.BinaryNCE().against(U, None, inv.Ball(bank(), k=3), IDS),

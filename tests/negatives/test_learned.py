@@ -3,12 +3,18 @@
 import copy
 import itertools
 
+import pytest
 import torch
 from torch import nn
 from torch.autograd import grad
 
 import invariance as inv
-from invariance.negatives import AcceptanceNetwork, Accepted, learned
+from invariance.negatives import (
+    AcceptanceNetwork,
+    Accepted,
+    accept_similar,
+    learned,
+)
 
 from .scenes import draw
 
@@ -150,32 +156,62 @@ def test_readings_say_how_much_is_kept():
     read = source.readings()
     # rows drawn twice are equally near: both are kept, or neither
     assert 0.25 + 0.75 * 0.25 <= read["acceptance"] < 0.55
-    assert 0 < read["weight_ess"] < 1
-    source.weighted = False
+    torch.testing.assert_close(read["weight_ess"], torch.tensor(1.0))
+    source.weighted = True
     inv.InfoNCE(0.2).against(torch.randn(6, D), None, source, torch.arange(6))
-    torch.testing.assert_close(source.readings()["weight_ess"], torch.tensor(1.0))
+    assert 0 < source.readings()["weight_ess"] < 1
 
 
-def test_weights_undo_the_choice_of_negatives():
-    """Mean exponential of what is kept, over many throws, against that of all rows."""
+def in_the_bank(u, ids, bank, scale):
+    """Mean exponential of an anchor's scores with the other rows."""
+    scores = (scale * u @ bank.z.T).scatter(1, ids[:, None], -torch.inf)
+    return (scores.logsumexp(1) - torch.tensor(len(bank) - 1.0).log()).exp()
+
+
+@pytest.mark.parametrize("n_proposals", [20, 40, 400])
+@pytest.mark.parametrize("kind", ["nearest", "learned"])
+def test_terms_over_their_probability_are_unbiased(kind, n_proposals):
+    """However few the proposals: on average what all of them add up to."""
+    torch.manual_seed(0)
     bank = inv.Bank(300, D).double()
     u, ids = nn.functional.normalize(draw(2, D, seed=5), dim=1), torch.tensor([0, 1])
-    others = torch.ones(2, 300, dtype=torch.bool)
-    others[[0, 1], ids] = False
-    scores = (2 * u @ bank.z.T).masked_fill(~others, -torch.inf)
-    exact = (scores.logsumexp(1) - others.sum(1).double().log()).exp()
-    means = {}
-    for weighted in (True, False):
-        nearest = inv.negatives.Nearest(0.25, 0.1)
-        source = Accepted(bank, nearest, n_proposals=400, weighted=weighted)
-        lots = [source.negative(u, ids, scales=[2.0, 0.0]) for _ in range(200)]
-        ratios = torch.stack([(total - count).exp() for total, count in lots])
-        error = ratios.std(0) / len(lots) ** 0.5
-        means[weighted] = ratios.mean(0), error
-    mean, error = means[True]
-    assert ((mean - exact).abs() < 4 * error + 0.01 * exact).all()
-    hard, error = means[False]
-    assert (hard > 1.3 * exact).all()  # the nearest: harder than marginal ones
+    how = {"n_proposals": n_proposals, "weighted": True}
+    make = accept_similar if kind == "nearest" else learned
+    source = make(bank, floor=0.1, **how).double()
+    own = 1 / 300  # of the proposals, each of which may be the anchor itself
+    exact = in_the_bank(u, ids, bank, 2.0) * n_proposals * (1 - own)
+    sums = torch.stack(
+        [source.negative(u, ids, scales=[2.0])[0].exp() for _ in range(600)]
+    )
+    error = sums.std(0) / len(sums) ** 0.5
+    assert ((sums.mean(0) - exact).abs() < 4 * error).all()
+
+
+def test_as_they_are_the_kept_are_harder():
+    bank = inv.Bank(300, D).double()
+    u, ids = nn.functional.normalize(draw(2, D, seed=5), dim=1), torch.tensor([0, 1])
+    source = Accepted(bank, inv.negatives.Nearest(0.25, 0.1), n_proposals=400)
+    lots = [source.negative(u, ids, scales=[2.0, 0.0]) for _ in range(100)]
+    means = torch.stack([(total - count).exp() for total, count in lots]).mean(0)
+    assert (means > 1.3 * in_the_bank(u, ids, bank, 2.0)).all()
+
+
+def test_weights_undo_the_choice_and_the_default_does_not():
+    """The expected gradient, beside that of the proposals as they are drawn."""
+    bank, ids = inv.Bank(400, 8), torch.arange(16)
+    u = nn.functional.normalize(draw(16, 8, seed=7).float(), dim=1).requires_grad_()
+
+    def slope(source):
+        sums = [source.negative(u, ids, scales=[2.0])[0] for _ in range(200)]
+        return grad(torch.stack(sums).mean(), u)[0]
+
+    plain = slope(accept_similar(bank, share=1.0, n_proposals=256))
+    how = {"share": 0.25, "floor": 0.1, "n_proposals": 256}
+    gaps = {
+        weighted: (slope(accept_similar(bank, weighted=weighted, **how)) - plain).norm()
+        for weighted in (True, False)
+    }
+    assert gaps[True] < 0.05 * plain.norm() < 0.3 * plain.norm() < gaps[False]
 
 
 def test_anchors_may_be_finer_than_the_network():

@@ -10,8 +10,9 @@ from tests import reference
 from torch.nn.functional import normalize
 
 import invariance as inv
-from invariance.encoders import Encoder
-from invariance.methods import build
+from invariance.encoders import Encoder, build_encoder
+from invariance.errors import NotFiniteError
+from invariance.methods import build, customize
 
 from .scenes import OBJECTIVES, draw
 
@@ -143,3 +144,68 @@ def test_own_rows_of_a_queue_change_nothing(objective):
         told.append((loss.detach(), torch.autograd.grad(loss, u)[0]))
     torch.testing.assert_close(*told)
     assert told[0][1].any()
+
+
+# ---------------------------------------------------------------- rows that are none
+
+BAD = {"nan": float("nan"), "inf": float("inf"), "too long for float32": 1e30}
+
+
+@pytest.mark.parametrize("make", [lambda: inv.Queue(8, 4), lambda: inv.Bank(8, 4)])
+@pytest.mark.parametrize("bad", BAD)
+def test_rows_that_are_not_finite_are_refused_whole(make, bad):
+    memory, ids = make(), torch.arange(3)
+    memory.remember(torch.eye(3, 4), ids)
+    before = copy.deepcopy(memory.state_dict())
+    z = torch.randn(3, 4)
+    z[1] = BAD[bad]
+    with pytest.raises(NotFiniteError, match="1 of the 3 rows to remember"):
+        memory.remember(z, ids)
+    after = memory.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_source_on_a_bank_refuses_them_too():
+    source = inv.Ball(inv.Bank(8, 4), k=2)
+    with pytest.raises(NotFiniteError, match="Nothing was remembered"):
+        source.remember(torch.full((2, 4), float("nan")), torch.arange(2))
+
+
+@pytest.mark.parametrize("make", [lambda: inv.Queue(8, 4), lambda: inv.Bank(8, 4)])
+def test_a_state_that_is_not_finite_is_refused(make):
+    state = make().state_dict()
+    state["z"] = torch.full_like(state["z"], float("nan"))
+    with pytest.raises(NotFiniteError, match="The saved z of a"):
+        make().load_state_dict(state)
+
+
+@pytest.mark.parametrize("name", ["moco", "ir", "nnclr", "pcl", "la"])
+def test_a_batch_that_is_not_finite_leaves_the_memory_alone(name):
+    method = customize(name, hidden=8, width=4)
+    learner = build(method, build_encoder("tiny", image_size=16), n_samples=12)
+    views, ids = list(torch.rand(2, 4, 3, 16, 16)), torch.arange(4)
+    learner(views, ids=ids)
+    learner.after_step(0.1)
+    memories = [m for m in learner.modules() if isinstance(m, inv.Queue | inv.Bank)]
+    before = [memory.z.clone() for memory in memories]
+    with pytest.raises(NotFiniteError):
+        learner([torch.full_like(view, float("nan")) for view in views], ids=ids)
+    learner.after_step(0.2)
+    assert memories and all(
+        torch.equal(memory.z, z) for memory, z in zip(memories, before, strict=True)
+    )
+
+
+def test_memories_say_how_large_and_full_they_are():
+    queue, bank = inv.Queue(8, 4), inv.Bank(100, 4, momentum=0.25, n_draws=16)
+    queue.remember(torch.eye(3, 4), torch.arange(3))
+    assert repr(queue) == "Queue(3 of 8 rows, width 4)"
+    assert repr(bank) == "Bank(100 rows, width 4, momentum 0.25, 16 drawn)"
+    ring = inv.Annulus(bank, inner=2, min_similarity=0.1)
+    assert "inner = 2, similarity 0.1 or more, of 99 rows" in repr(ring)
+    assert "1,024 proposals, weighted = False" in repr(inv.negatives.Accepted(bank))
+    assert "Nearest(share = 0.25, floor = 0.05)" in repr(inv.negatives.Accepted(bank))
+    assert "3 clusterings of 5 after a warm-up of 0.05" in repr(
+        inv.Neighbors(bank, k=20)
+    )
+    assert "2 clusters after a warm-up of 0.1" in repr(inv.negatives.Prototypes(bank))

@@ -128,7 +128,7 @@ def test_no_critic_takes_info_nce_past_log_n(n, temperature, noise, seed):
 def test_ess_lies_between_one_negative_and_all(n, temperature, seed):
     u, v = views(n, 4, seed)
     ess = inv.FlatNCE(temperature).readings(u, v)["ess"]
-    assert 1 / (n - 1) - 1e-9 <= ess <= 1 + 1e-9
+    assert 1 / (2 * n - 2) - 1e-9 <= ess <= 1 + 1e-9
 
 
 def test_two_views_are_the_two_view_losses():

@@ -47,10 +47,17 @@ def effective_sample_size(u, v, *, temperature, negatives="cross") -> float:
     for own, other in ((u, v), (v, u)):
         for i in range(len(u)):
             logits = negative_logits(own, other, i, temperature, negatives)
-            total = log_sum_exp(logits)
-            weights = [math.exp(logit - total) for logit in logits]
-            shares.append(1 / (len(weights) * sum(w**2 for w in weights)))
+            shares.append(effective_share(logits))
     return sum(shares) / len(shares)
+
+
+def effective_share(logits) -> float:
+    """1 / (m sum_j w_j^2), w the softmax of m logits; NaN without any."""
+    if not logits:
+        return math.nan
+    total = log_sum_exp(list(logits))
+    weights = [math.exp(logit - total) for logit in logits]
+    return 1 / (len(weights) * sum(w**2 for w in weights))
 
 
 def wasserstein_to_uniform(z) -> float:

@@ -224,9 +224,8 @@ def binary_nce(u, v, *, temperature=0.07, log_z=None, normalize=True):
 
 
 def acceptance_weights(r, weighted=True):
-    """Weights of the kept rows from their probabilities: Z_r / r, mean one."""
-    inverse = [1 / float(p) if weighted else 1.0 for p in r]
-    return [len(inverse) * w / sum(inverse) for w in inverse]
+    """Weights of the kept rows: what each stands for among the proposals, or 1."""
+    return [1 / float(p) if weighted else 1.0 for p in r]
 
 
 # Prototypes.

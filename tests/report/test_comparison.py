@@ -89,6 +89,18 @@ def test_only_settings_that_differ_are_shown(compared):
     assert "They ran in the same environment." in read.words
 
 
+def test_settings_left_open_are_compared_by_what_they_came_to(compared):
+    used = {"temperature": 0.5, "batch_size": 64}
+    env = {"used": used, "started": "2026-11-16 03:32", "command": "invariance train"}
+    later = env | {"started": "2026-11-17 03:32", "used": used | {"batch_size": 32}}
+    read = compared(
+        a={"config": CONFIG | {"temperature": None, "batch_size": None}, "env": env},
+        b={"config": CONFIG | {"temperature": 0.5, "batch_size": 32}, "env": later},
+    )
+    assert "temperature" not in read.words and "batch_size" in read.words
+    assert "They ran in the same environment." in read.words
+
+
 def test_runs_that_differ_in_their_seed_have_a_mean(compared):
     runs = {
         name: {"config": CONFIG | {"seed": k}, "evaluation": scores(trained=value)}

@@ -271,6 +271,44 @@ def test_settings_that_differ_are_marked(page):
     assert set(rows) == {"data", "epochs", "seed", "optim.lr"}
 
 
+USED = {"encoder": "tiny", "temperature": 0.5, "optim.lr": 0.004, "batch_size": 64}
+ENV = {
+    "used": USED,
+    "parameters": 656856,
+    "peak_rate": 0.0028284,
+    "images": {"n_train": 600},
+    "started": "2026-11-16 03:32",
+}
+
+
+def test_what_was_used_is_said_where_nothing_was_set(page):
+    config = DEFAULTS | {"encoder": "auto", "temperature": None, "n_views": 2}
+    read = Reader(page(config=config, env=ENV))
+    assert "tiny (auto)" in read.words and "0.5 (by default)" in read.words
+    assert "0.004 (by default)" in read.words and "656856" not in read.text
+
+
+def test_the_page_says_how_large_when_and_how_long(page):
+    metrics = [
+        reading(k, **{"time/images_per_second": 64.0} if k > 1 else {})
+        for k in range(1, 91)
+    ]
+    text = page(env=ENV, metrics=metrics)
+    assert (
+        "Encoder tiny, 656,856 parameters with the head, 600 images to train on, "
+        "temperature 0.5, learning rate up to 0.00283, started 2026-11-16 03:32, "
+        "1 min 30 s of training."
+    ) in text
+    assert "of training" not in page(name="old")  # an older run says what it knows
+
+
+@pytest.mark.parametrize("odd", ["words", 3, [1], {"a": {"b": 1}}])
+def test_an_environment_of_anything_is_read(page, odd):
+    env = dict.fromkeys([*ENV, "format", "command"], odd)
+    env["format"] = 1
+    assert "It learned" in page(env=env)
+
+
 def test_defaults_that_are_kept_or_not_known(page, made):
     kept = write_report(made(name="b", config=DEFAULTS), DEFAULTS).read_text()
     assert "All settings are the defaults." in kept and "<mark>" not in kept

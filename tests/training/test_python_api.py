@@ -324,6 +324,8 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
     "images, message",
     [
         (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), "divide pixels by 255"),
+        (torch.full((2, 3, 16, 16), 200.0), r"in \[0, 1\]: got 200 to 200\. Divide"),
+        (torch.full((2, 3, 16, 16), -2.1), "leave out Normalize"),
         (torch.zeros(2, 16, 16, 3), r"shape \(n, 3, height, width\): got \(2, 16, 16"),
         (torch.zeros(3, 16, 16), "One image needs"),
         (np.zeros((2, 3, 16, 16), np.float32), "not ndarray: use torch.from_numpy"),
@@ -332,7 +334,7 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
 def test_images_that_are_none_for_an_encoder(images, message, our_errors):
     encoder = standardize(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
     with pytest.raises(ShapeError, match=message):
-        encoder(images)
+        encoder.eval()(images)
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest():

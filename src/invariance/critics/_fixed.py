@@ -77,17 +77,20 @@ class Gaussian(Critic):
 
 
 class Residual(Critic):
-    """A fixed critic plus one that learns what is left."""
+    """A fixed critic, as far as it is trusted, plus one that learns what is left."""
 
     def __init__(self, base: Critic, learned: Critic) -> None:
         super().__init__()
         self.base, self.learned = base.requires_grad_(False), learned
+        self.trust = nn.Buffer(torch.ones(()))
+        """What the scores of the base are multiplied by: 1, or less if it overfits."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.base(x, y) + self.learned(x, y)
+        return self.trust * self.base(x, y) + self.learned(x, y)
 
     def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.base.score_pairs(x, y) + self.learned.score_pairs(x, y)
+        base, learned = self.base.score_pairs(x, y), self.learned.score_pairs(x, y)
+        return self.trust * base + learned
 
 
 class Lift(nn.Module):

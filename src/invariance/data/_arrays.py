@@ -112,9 +112,9 @@ def mark_pixels(sets: list[Pixels]) -> str:
         pixels.update(repr(items.images.shape).encode())
         for i in spread(len(items), MARKED):
             pixels.update(np.ascontiguousarray(items.images[i]).tobytes())
-        if items.labels is not None:
-            labels.update(items.labels.numpy().tobytes())
-    labeled = any(items.labels is not None for items in sets)
+        if items.targets is not None:
+            labels.update(items.targets.numpy().tobytes())
+    labeled = any(items.labeled for items in sets)
     return pixels.hexdigest() + (f"+{labels.hexdigest()}" if labeled else "")
 
 

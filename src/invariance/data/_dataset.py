@@ -47,7 +47,7 @@ class FromDataset(Items):
     @property
     def labeled(self) -> bool:
         """Whether there are labels, in a list or with the first item."""
-        return self.labels is not None or self._labeled
+        return self.targets is not None or self._labeled
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Item i and its label, if it comes with one."""
@@ -78,9 +78,9 @@ def mark_items(items: FromDataset, name: str) -> str:
     read = items.read_many([0, *spread(len(items), MARKED)])[0]
     if read[0].equal(read[1]):
         images.update(read.numpy().tobytes())
-    if items.labels is None:
+    if items.targets is None:
         return images.hexdigest()
-    labels.update(items.labels.numpy().tobytes())
+    labels.update(items.targets.numpy().tobytes())
     return f"{images.hexdigest()}+{labels.hexdigest()}"
 
 

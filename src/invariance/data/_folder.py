@@ -6,6 +6,8 @@
 * Two or more subfolders with images and no image beside them are classes, each with
   all that lies below it; anything else is unlabeled. Class numbers are those of the
   whole folder, whatever the split.
+* A ``labels.csv`` with a column of files and one per class says instead which classes
+  each image shows.
 * The same names and sizes are the same data, wherever the folder lies.
 """
 
@@ -25,6 +27,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, open_image, shorter_side
+from ._label_file import LABEL_FILE, is_label_file, read_label_file
 from ._sources import (
     Items,
     Note,
@@ -106,6 +109,10 @@ def read_folder(root: Path, request: Request) -> Read:
         notes.append(Note("size", text))
     base, parts = find_parts(walk.files)
     class_names, label_of = find_classes(walk.files, base, parts)
+    mark, tag_of = mark_files(walk.sizes, base), {}
+    if is_label_file(root / LABEL_FILE):
+        class_names, tag_of = read_label_file(root / LABEL_FILE, walk.files)
+        mark += "+" + hashlib.blake2b(repr(tag_of).encode(), digest_size=8).hexdigest()
     if parts:
         wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[request.split]
         keep = [f for f in walk.files if below(f, base) in wanted]
@@ -119,13 +126,13 @@ def read_folder(root: Path, request: Request) -> Read:
             walk.files, request, what, labeled=bool(class_names)
         )
         keep = [walk.files[i] for i in rows]
-    labels = [label_of[f] for f in keep] if class_names else None
+    labels = [label_of[f] for f in keep] if class_names and not tag_of else None
     shape = (request.channels or 3, size, size)
     files = Files(root, keep, labels, class_names, shape)
+    if tag_of:
+        files.tags = torch.tensor([tag_of[f] for f in keep], dtype=torch.int8)
     place = root.resolve()
-    origin = Origin(
-        mark_files(walk.sizes, base), place.parent.name, n_held_out, bool(parts)
-    )
+    origin = Origin(mark, place.parent.name, n_held_out, bool(parts))
     return Read(place.name, files, walk.unreadable, tuple(notes), origin=origin)
 
 
@@ -166,6 +173,8 @@ def walk_folder(root: Path) -> Walk:
 
     for path, entry in entries(root, ""):
         suffix = PurePosixPath(path).suffix.lower()
+        if path == LABEL_FILE and is_label_file(root / path):
+            continue
         if suffix not in SUFFIXES:
             walk.others[suffix] += 1
         elif not entry.is_file():

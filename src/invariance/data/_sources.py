@@ -59,8 +59,13 @@ class Items(ABC):
 
     @property
     def labeled(self) -> bool:
-        """Whether the images have labels, known now or when they are read."""
-        return self.labels is not None
+        """Whether the images have labels or tags, known now or when they are read."""
+        return self.targets is not None
+
+    @property
+    def targets(self) -> Int[Tensor, " n"] | Int8[Tensor, "n c"] | None:
+        """What scores compare with: labels or tags; None where there are neither."""
+        return self.labels if self.tags is None else self.tags
 
     def name(self, i: int) -> str:
         """What image i is called: its path, or its number in the data it came from."""
@@ -156,7 +161,7 @@ class ImageSource(ABC):
     unreadable: dict[str, str]
 
     @property
-    def targets(self) -> Int[Tensor, "n *c"] | Int8[Tensor, "n c"] | None:
+    def targets(self) -> Int[Tensor, " n"] | Int8[Tensor, "n c"] | None:
         """What scores compare with: labels or tags; None where there are neither."""
         return self.labels if self.tags is None else self.tags
 

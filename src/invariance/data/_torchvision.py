@@ -29,7 +29,7 @@ from torch import Tensor
 from ..errors import DataError
 from ._arrays import Pixels
 from ._folder import LARGEST_AUTOMATIC_SIZE, Files
-from ._sources import Items, Note, Read, Request
+from ._sources import Items, Note, Origin, Read, Request
 from ._subset import Subset, join, split_names
 
 # The class of torchvision.datasets, and the settings of the train and the test part.
@@ -189,14 +189,16 @@ def read_sun397(dataset: Any, request: Request) -> Read:
         return Read("sun397", Subset(items, rows))
     names = list(items.paths or ())
     rows, n_held_out = split_names(names, request, "sun397", labeled=True)
+    origin = Origin(n_held_out=n_held_out, own_test=False)
     if not n_held_out:
-        return Read("sun397", Subset(items, rows))
+        return Read("sun397", Subset(items, rows), origin=origin)
     text = (
         "A tenth of sun397 is held out: for the split that papers use, place "
         "Training_01.txt and Testing_01.txt of its official partitions in "
         f"{str(folder)!r}."
     )
-    return Read("sun397", Subset(items, rows), notes=(Note("left out", text),))
+    notes = (Note("left out", text),)
+    return Read("sun397", Subset(items, rows), notes=notes, origin=origin)
 
 
 def read_voc_tags(annotations: Iterable[str]) -> Int8[Tensor, "n 20"]:

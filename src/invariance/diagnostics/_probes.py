@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..checked_rows import as_rows
+from ..checked_rows import as_labels, as_rows
 from ..errors import SettingError, ShapeError
 
-Objective = Callable[[Tensor, Tensor], Tensor]
+Objective = Callable[..., Tensor]
 RIDGE_STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
@@ -20,6 +20,7 @@ def gradient_signal_to_noise(
     *,
     batch_size: int,
     max_batches: int = 200,
+    labels: Integer[Tensor, " n"] | None = None,
 ) -> float:
     r"""Signal to noise of an objective's gradient, over disjoint batches of the rows.
 
@@ -33,6 +34,14 @@ def gradient_signal_to_noise(
     At 1 signal and noise are equally long; B batches averaged have sqrt(B) times the
     value. Objectives are compared at the same rows and batch size.
 
+    Args:
+        u: One view.
+        v: The other view.
+        objective: The loss of two views' rows.
+        batch_size: Rows per batch.
+        max_batches: No more are looked at.
+        labels: For an objective that takes those of its rows as a third argument.
+
     >>> import torch
     >>> u = torch.ones(8, 2)            # every batch pulls the same way: no noise
     >>> gradient_signal_to_noise(u, u, lambda u, v: (u * v).mean(), batch_size=2)
@@ -44,6 +53,7 @@ def gradient_signal_to_noise(
             f"got {batch_size} and {max_batches}."
         )
     u, v = as_rows(u, "u"), as_rows(v, "v")
+    labels = None if labels is None else as_labels(labels, len(u)).to(u.device)
     if u.shape != v.shape or len(u) < 2 * batch_size:
         raise ShapeError(
             f"u and v need one row per sample and two batches of {batch_size}: got "
@@ -55,7 +65,8 @@ def gradient_signal_to_noise(
         rows = slice(k * batch_size, (k + 1) * batch_size)
         with torch.enable_grad():
             layer = torch.eye(u.shape[1]).to(u).requires_grad_()
-            loss = objective(u[rows] @ layer, v[rows] @ layer)
+            more = () if labels is None else (labels[rows],)
+            loss = objective(u[rows] @ layer, v[rows] @ layer, *more)
             (g,) = torch.autograd.grad(loss, layer)
         total += g.double()
         square += g.double().square().sum().item()

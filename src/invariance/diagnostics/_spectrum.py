@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..checked_rows import as_rows, unit_rows
 from ..thresholds import NARROW_SPREAD, is_collapsed, uses_few_directions
+from ..words import count
 
 EPSILON = 1e-7
 VARIANCE_SHARE = 0.99
@@ -92,9 +93,7 @@ def collapse(z: Float[Tensor, "n d"]) -> Collapse:
     healthy = z.shape[1] ** -0.5
     ratio = spread / healthy
     collapsed = is_collapsed(ratio)
-    word = (
-        "Collapsed" if collapsed else "Narrow" if ratio < NARROW_SPREAD else "Healthy"
-    )
+    word = "Collapsed" if collapsed else "Narrow" if ratio < NARROW_SPREAD else "Wide"
     sentence = (
         f"{word}: the spread of a feature is {ratio:.0%} of the healthy {healthy:.3f}."
     ).replace("%", " %")
@@ -138,7 +137,7 @@ def dimensions(z: Float[Tensor, "n d"]) -> Dimensions:
     >>> import torch
     >>> line = torch.outer(torch.arange(5.0), torch.ones(40))
     >>> print(dimensions(line))
-    Dimensional collapse: 1 of 40 directions hold 99 % of the variance.
+    1 of 40 directions holds 99 % of the variance: a line, a dimensional collapse.
     """
     z = as_rows(z, at_least=2).double()
     n, d = z.shape
@@ -151,8 +150,19 @@ def dimensions(z: Float[Tensor, "n d"]) -> Dimensions:
     used = int((power < VARIANCE_SHARE * power[-1]).sum()) + 1 if rank else 0
     size = z.abs().amax(0).clamp_min(1e-30)
     dead = int((centered.abs().amax(0) <= 1e-6 * size).sum())
-    word = "Dimensional collapse: " if uses_few_directions(used, d) else ""
-    sentence = (
-        f"{word}{used} of {d} directions hold {VARIANCE_SHARE:.0%} of the variance"
-    ).replace("%", " %") + (f"; {dead} features never change." if dead else ".")
+    verb = "holds" if used == 1 else "hold"
+    sentence = f"{used} of {d} directions {verb} {VARIANCE_SHARE:.0%} of the variance"
+    sentence = sentence.replace("%", " %")
+    if used == 0:
+        sentence = f"None of {d} directions varies: all rows are the same, a collapse"
+    elif used == 1 and d > 1:
+        sentence += ": a line, a dimensional collapse"
+    elif uses_few_directions(used, d):
+        sentence += (
+            ": few, as is usual where a few classes are told apart, and a dimensional "
+            "collapse where there is more to tell"
+        )
+    if dead:
+        sentence += f"; {count(dead, 'feature')} never {'change' + 's' * (dead == 1)}"
+    sentence += "."
     return Dimensions(d, rank, used, dead, sentence)

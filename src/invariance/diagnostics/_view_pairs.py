@@ -5,7 +5,6 @@ scores are computed a few rows at a time, so memory is linear in the rows.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +14,12 @@ from torch.nn.functional import softplus
 
 from ..checked_rows import above_zero, as_pair, score_chunks, unit_pair
 from ..errors import SettingError, choose
-from ..partition import log_partition, log_partitions
+from ..partition import (
+    effective_share,
+    log_partition,
+    log_partitions,
+    shares_in_batch,
+)
 from ..thresholds import (
     is_saturated,
     is_temperature_bound,
@@ -25,6 +29,7 @@ from ..thresholds import (
 NEGATIVES = {
     "cross": "the n - 1 other samples in the other view",
     "all": "the n - 1 other samples in both views",
+    "within": "the n - 1 other samples in the anchor's own view",
 }
 POOL_FACTOR = 100
 TEMPERATURES = (0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
@@ -109,9 +114,9 @@ def effective_sample_size(
     $$\mathrm{ESS}_i = \frac{1}{m\sum_j w_{ij}^2},\quad
       w_{ij} = \operatorname{softmax}_{j}(s_{ij}),\quad s_{ij} = z_i\cdot c_j/\tau$$
 
-    over the m negatives c of anchor i; in log-partitions P over them,
-    $\log \mathrm{ESS}_i = 2P(1/\tau)_i - P(2/\tau)_i - \log m$. The value is the mean
-    over the anchors, which are the rows of both views.
+    over the m negatives c of anchor i. The value is the mean over the anchors, which
+    are the rows of both views. What an objective's own negatives read is the mean of
+    its ``shares``.
 
     Between 1/m (one negative takes all the weight) and 1 (all weigh the same). It falls
     with the temperature; 0.15 to 0.4 is a good range to train at.
@@ -120,8 +125,8 @@ def effective_sample_size(
         u: One view.
         v: The other view.
         temperature: Of the softmax over the negatives.
-        negatives: "cross", the n - 1 other samples in the other view, or "all", these
-            and the n - 1 other samples in the anchor's own view.
+        negatives: "cross", the n - 1 other samples in the other view, "within", those
+            in the anchor's own view, or "all", both.
 
     >>> import torch
     >>> round(effective_sample_size(torch.eye(5), torch.eye(5), temperature=0.1), 4)
@@ -130,14 +135,8 @@ def effective_sample_size(
     scale = 1 / above_zero(temperature, "temperature")
     choose(NEGATIVES, negatives, "choice of negatives")
     u, v = unit_pair(u, v, at_least=2)
-    ids = torch.arange(len(u), device=u.device)
-    if negatives == "cross":
-        m, sides = len(u) - 1, [(u, v, ids), (v, u, ids)]
-    else:
-        both = torch.cat([u, v])
-        m, sides = 2 * len(u) - 2, [(both, both, ids.repeat(2))]
-    logs = [_log_partitions(x, y, i, scale, "auto") for x, y, i in sides]
-    return _mean_share(logs, m)
+    shares = shares_in_batch(torch.stack([u, v]), scale=scale, negatives=negatives)
+    return shares.mean().item()
 
 
 def _log_partitions(
@@ -152,12 +151,6 @@ def _log_partitions(
         column_ids=ids,
         precision=precision,
     )
-
-
-def _mean_share(logs: Sequence[Float[Tensor, "2 n"]], m: int) -> float:
-    """The mean effective share of m negatives, from what ``_log_partitions`` gave."""
-    shares = [torch.exp(2 * single - double - math.log(m)) for single, double in logs]
-    return torch.cat(shares).clamp(1 / m, 1).mean().item()  # against rounding
 
 
 @dataclass(frozen=True)
@@ -303,8 +296,10 @@ def pair_statistics(
     n, ids = len(u), torch.arange(len(u), device=u.device)
     logs = [_log_partitions(*xy, ids, scale, precision) for xy in ((u, v), (v, u))]
     loss = softplus(logs[0][0] - scale * (u * v).sum(1)).mean().item()
+    count = math.log(n - 1)
+    shares = torch.cat([effective_share(one, two, count) for one, two in logs])
     bound = _bound(loss, n, temperature if normalize else None)
-    return PairStatistics(loss, bound, _mean_share(logs, n - 1))
+    return PairStatistics(loss, bound, shares.mean().item())
 
 
 @dataclass(frozen=True)

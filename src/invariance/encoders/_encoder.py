@@ -18,6 +18,8 @@ from torch.nn.parameter import is_lazy
 
 from ..errors import ShapeError
 
+LEAST, MOST = -1.0, 2.0  # pixels; resizing may overshoot 0 and 1 by a little
+
 
 class Encoder(nn.Module):
     """A network whose output width is known: samples in, (n e) rows out.
@@ -101,6 +103,8 @@ class Standardize(nn.Module):
 
     mean: Tensor
     std: Tensor
+    has_looked = False
+    """Whether pixels of a batch have been looked at."""
 
     def __init__(self, mean: list[float], std: list[float]) -> None:
         super().__init__()
@@ -132,6 +136,25 @@ class Standardize(nn.Module):
                 f"An encoder takes floats in [0, 1], not {images.dtype}: divide pixels "
                 "by 255."
             )
+        if self._may_look(images):
+            low, high = (float(end) for end in images.detach().aminmax())
+            if low < LEAST or high > MOST:
+                raise ShapeError(
+                    f"An encoder takes floats in [0, 1]: got {low:.4g} to {high:.4g}. "
+                    "Divide pixels of 0 to 255 by 255, and leave out Normalize: the "
+                    "encoder standardizes images itself."
+                )
+
+    def _may_look(self, images: Tensor) -> bool:
+        """Whether to look at pixels: not in training, whose views are made here.
+
+        An accelerator would wait for it, so there it is done once per encoder; a graph
+        that is being compiled or exported has no values yet.
+        """
+        if self.training or not images.numel() or torch.compiler.is_compiling():
+            return False
+        first, self.has_looked = not self.has_looked, True
+        return first or images.device.type == "cpu"
 
 
 def standardize(encoder: Encoder, mean: list[float], std: list[float]) -> Encoder:

@@ -52,7 +52,7 @@ class Bound:
     """A second network: log a(x) of each row, or u(x, y) of each pair of partners."""
     select_by_value: bool = False
     """Stop early by the value, for losses that are constant."""
-    settings: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, float | int] = field(default_factory=dict)
     """Numbers that ``value`` and ``ceiling`` take, with their defaults."""
     level: Level | None = None
     """Where the tail of e^g is clipped when rows are read, as in ``clip_tails``: the

@@ -164,6 +164,12 @@ class CriticModel(Model):
         )
         self.scale.fill_(SCALES[int(fits.nan_to_num(nan=-math.inf).argmax())])
 
+    def weigh_base(self, x: Tensor, y: Tensor) -> None:
+        """Trust the fixed start no further than these rows do, before training."""
+        if isinstance(self.critic, Residual):
+            self.calibrate(x, y)
+            self.critic.trust.copy_(self.scale)
+
     def _read(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return self.bound.temper(*self.parts(x, y), self.scale)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..errors import DataError, NotFiniteError, ShapeError
 
-Rows = Tensor | np.ndarray | Sequence[float]
+Rows = Tensor | np.ndarray | Sequence[float | int]
 # a value that comes this often on average is a category; with many values, which could
 # be counts or rounded numbers as well, it has to come more often
 FEW_VALUES, REPEATS, REPEATS_OF_MANY = 32, 5, 50

@@ -103,6 +103,7 @@ def train_critic(name: str, request: Request) -> tuple[Estimate, CriticModel, Pa
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(request.seed)
         model = CriticModel(bound, request.critic, *parts.train, options)
+        model.weigh_base(*parts.validation)
         history = fit(model, parts, request, ceiling=bound.most)
     estimate = _read(name, model, parts, request, history)
     ceiling = bound.most(estimate.evaluated_on)

@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import sys
+import time
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -24,12 +25,13 @@ T = TypeVar("T")
 
 
 def describe_environment(device: str) -> dict[str, Any]:
-    """Versions, machine and command, for env.json."""
+    """Versions, machine, command and time, for env.json."""
     from .. import __version__
 
     return {
         "invariance": __version__,
         "format": FORMAT,
+        "started": time.strftime("%Y-%m-%d %H:%M"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cores": os.cpu_count(),

@@ -12,6 +12,7 @@ import yaml
 
 from ..errors import InvarianceError
 from ..words import count
+from ._config import flatten
 from ._environment import check_format
 from ._files import (
     CONFIG,
@@ -84,6 +85,25 @@ class Record:
         """(epoch, value) of every reading that has a finite value."""
         pairs = [(r["epoch"], finite_number(r.get(key))) for r in self.readings]
         return [(epoch, value) for epoch, value in pairs if value is not None]
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """What settings that were left open came to, by dotted names."""
+        used = self.env.get("used")
+        return used if isinstance(used, dict) else {}
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the training took, by the speed of each stretch between readings."""
+        settings = flatten(self.config) | self.used
+        samples = finite_number(settings.get("batch_size"))
+        parts = finite_number(settings.get("optim.accumulate", 1))
+        rates = self.points("time/images_per_second")
+        steps = finite_number(self.readings[-1].get("step")) if self.readings else None
+        if not (samples and parts and rates and steps):
+            return None
+        slowness = [1 / rate for _, rate in rates if rate > 0]  # seconds per image
+        return samples * parts * steps * fmean(slowness) if slowness else None
 
     def mean_of_last_epoch(self, key: str) -> float | None:
         """The mean of the finite values in the last epoch that has any."""

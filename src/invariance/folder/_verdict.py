@@ -225,13 +225,11 @@ def _judge_by_readings(record: Record) -> Finding:
         text = f"{why}There are too few readings."
         return Finding("learned", "unsure", "Not known yet", text)
     start = points[0][1]
-    accuracy = record.mean_of_last_epoch("accuracy")
-    ceiling = record.last("mi_ceiling")
+    accuracy, chance = record.mean_of_last_epoch("accuracy"), _find_chance(record)
     text = f"{why}The information bound went from {start:.2f} to {end:.2f} nats"
-    if accuracy is not None and ceiling is not None:
-        chance = f"{100 * math.exp(-ceiling):.1f} %"
+    if accuracy is not None and chance is not None:
         share = f"{100 * accuracy:.1f} %"
-        text += f", contrastive accuracy to {share} (chance is {chance})"
+        text += f", contrastive accuracy to {share} (chance is {100 * chance:.1f} %)"
     text += "; means over the last epoch."
     good = end > 0 and end - start > 0.1  # a bound below 0 certifies nothing
     title = "It learned" if good else "It did not learn"
@@ -239,6 +237,14 @@ def _judge_by_readings(record: Record) -> Finding:
         title = "It is learning" if good else "It has not yet learned"
     mood = "good" if good else "bad"
     return Finding("learned", mood, f"{title} to tell images apart", text)
+
+
+def _find_chance(record: Record) -> float | None:
+    """Of contrastive accuracy; older runs say it by their ceiling, log n, alone."""
+    chance, ceiling = record.last("accuracy_chance"), record.last("mi_ceiling")
+    if chance is None and ceiling is not None:
+        return math.exp(-ceiling)
+    return chance
 
 
 def _find_better_epoch(record: Record) -> Finding | None:

@@ -26,6 +26,10 @@ from ._remembering import Remembering, make_prototypes
 
 ENCODERS = ("one", "predictor", "momentum twin")
 POSITIVES = ("views", "prototypes", "neighbors")
+IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
+    "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
+    "max_similarity": ["inner", "inner_share"],
+}
 
 
 def build(
@@ -163,6 +167,9 @@ def settings_of_parts(
     for rows, share in SHARES.items():
         if rows in given or share in given:
             source.pop(rows, None), source.pop(share, None)
+    for similarity, ranks in IN_PLACE_OF.items():
+        if given.get(similarity) is not None:
+            source = {k: v for k, v in source.items() if k not in ranks}
     if n_samples is not None and source.get("n_draws") is not None:
         source["n_draws"] = max(min(int(source["n_draws"]), n_samples - 1), 1)
     parts: dict[str, dict[str, Any]] = {

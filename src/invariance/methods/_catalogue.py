@@ -201,8 +201,8 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="accepted",
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
-        source="Wu et al. 2020 (VINCE): the nearest quarter of 1024 draws and one in "
-        "20 of the others, weighted by p/q",
+        source="Wu et al. 2020 (VINCE, eq. 4): the nearest quarter of 1024 draws and "
+        "one in 20 of the others, as they are",
     ),
     "vince_plus": Method(
         objective="info_nce",

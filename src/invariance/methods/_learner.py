@@ -6,8 +6,9 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -21,7 +22,7 @@ from ..partition import gather_rows
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
 T = TypeVar("T")
-NOTHING: Mapping[str, Tensor] = MappingProxyType({})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Step(NamedTuple):
@@ -36,6 +37,39 @@ class Step(NamedTuple):
     """The parts of the loss by name, unweighted and without gradient, if it has any."""
     readings: Mapping[str, Tensor] = NOTHING
     """Further numbers worth logging, by name."""
+    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING
+    """How to compute the effective share of each anchor's negatives, by the reading's
+    name, for every contrast the loss is made of."""
+    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = ()
+    """How to compute the anchors' InfoNCE over a memory's candidates, and the logarithm
+    of their number, where the memory's rows are the negatives as they are."""
+
+    def with_ess(self) -> "Step":
+        """The step with the effective sample size of its negatives as a reading.
+
+        "ess" is the mean share of the negatives that carries the weight, of those that
+        the loss had, and NaN if no anchor had any. Ask before ``after_step``: then the
+        memory takes in others. Without a softmax over negatives there is no such thing.
+        """
+        ess = {
+            name: torch.cat([share() for share in shares]).nanmean()
+            for name, shares in self.shares.items()
+        }
+        return self._replace(readings={**self.readings, **ess})
+
+    def with_information(self) -> "Step":
+        """The step with the information bound over a memory's candidates as a reading.
+
+        "info_nce" and "mi_nats", at most "mi_ceiling", the logarithm of the number of
+        candidates. Ask before ``after_step``, too. Without a memory, or where it
+        chooses its negatives, nothing is added: the batch's own rows say it.
+        """
+        if not self.contrasts:
+            return self
+        both = [torch.stack(contrast()) for contrast in self.contrasts]
+        loss, ceiling = torch.cat(both, 1).mean(1)
+        bound = {"info_nce": loss, "mi_nats": ceiling - loss, "mi_ceiling": ceiling}
+        return self._replace(readings={**self.readings, **bound})
 
     def __repr__(self) -> str:
         numbers = {"loss": self.loss, **self.parts, **self.readings}
@@ -110,11 +144,7 @@ class JointEmbedding(Learner):
         """Every two views, or all at once if the objective takes them so."""
         whole, parts = split_views(project(self.online, views), views)
         u, v = [*whole, *parts][:2]
-        return make_step(self._terms(whole, parts, labels), u, v)
-
-    def _terms(
-        self, whole: list[Tensor], parts: list[Tensor], labels: Tensor | None
-    ) -> list[Terms]:
+        contrasts: list[tuple[Tensor, ...]]
         if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(
@@ -122,9 +152,13 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]
-            labels = gather_rows(labels).repeat(len(z))
-            return [self.objective.terms(torch.cat(z), labels)]
-        return self.objective.terms_of_views(whole, parts)
+            labels = gather_rows(labels, equal=True).repeat(len(z))
+            contrasts = [(torch.cat(z), labels)]
+            terms = [self.objective.terms(*contrasts[0])]
+        else:
+            contrasts = self.objective.contrasts(whole, parts)
+            terms = self.objective.terms_of_views(whole, parts)
+        return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """That of the objective."""
@@ -171,7 +205,7 @@ class SelfPrediction(Learner):
             for b, target in zip(whole, targets, strict=True)
             if a != b
         ]
-        u, v = (gather_rows(rows[k].detach()) for k in [*whole, *parts][:2])
+        u, v = (gather_rows(rows[k].detach(), equal=True) for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float = 0.0) -> None:
@@ -181,13 +215,28 @@ class SelfPrediction(Learner):
 
 
 def make_step(
-    terms: list[Terms], u: Tensor, v: Tensor, readings: Mapping[str, Tensor] = NOTHING
+    terms: list[Terms],
+    u: Tensor,
+    v: Tensor,
+    readings: Mapping[str, Tensor] = NOTHING,
+    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING,
+    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = (),
 ) -> Step:
     """The mean of several losses, and of their parts where they have any."""
     loss = torch.stack([t.total for t in terms]).mean()
     names = [name for name in terms[0].parts if name != "loss"]
     parts = {k: torch.stack([t.parts[k].detach() for t in terms]).mean() for k in names}
-    return Step(loss, u.detach(), v.detach(), parts, readings)
+    return Step(loss, u.detach(), v.detach(), parts, readings, shares, contrasts)
+
+
+def shares_of(
+    objective: Objective, contrasts: Sequence[tuple[Tensor, ...]]
+) -> Mapping[str, Sequence[Callable[[], Tensor]]]:
+    """How to read the ESS of contrasts within a batch, where there are negatives."""
+    if objective.negatives is None:
+        return NOTHING
+    rows = [[x.detach() for x in contrast] for contrast in contrasts]
+    return {"ess": [partial(objective.shares, *contrast) for contrast in rows]}
 
 
 def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], list[T]]:
@@ -207,7 +256,7 @@ def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], l
 
 def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:
     """Each view's rows of all processes, with the gradient of the global loss."""
-    return [gather_rows(z) for z in local_projections(network, views)]
+    return [gather_rows(z, equal=True) for z in local_projections(network, views)]
 
 
 def local_projections(network: Network, views: Sequence[Tensor]) -> list[Tensor]:

@@ -16,7 +16,15 @@ from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
 from ..partition import gather_rows
-from ._learner import Learner, Maybe, Step, make_step, project, split_views
+from ._learner import (
+    Learner,
+    Maybe,
+    Step,
+    make_step,
+    project,
+    shares_of,
+    split_views,
+)
 
 
 class NearestNeighbor(Learner):
@@ -42,21 +50,22 @@ class NearestNeighbor(Learner):
                 "A neighbor must be another sample: pass ids, the samples' numbers in "
                 "the data set."
             )
-        ids = gather_rows(ids)
+        ids = gather_rows(ids, equal=True)
         rows = project(self.online, views)
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
         whole, parts = split_views(range(len(views)), views)
         neighbors = {a: nearest(rows[a].detach(), ids, self.support) for a in whole}
-        terms = [
-            self.objective.terms(neighbor, guesses[b])
+        contrasts = [
+            (neighbor, guesses[b])
             for a, neighbor in neighbors.items()
             for b in range(len(rows))
             if a != b
         ]
+        terms = [self.objective.terms(*pair) for pair in contrasts]
         u, v = (rows[k] for k in [*whole, *parts][:2])
         if self.training:
             self.used.append((u.detach(), ids))
-        return make_step(terms, u, v)
+        return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     def after_step(self, progress: float = 0.0) -> None:
         """The first view's projections become the next steps' neighbors."""

@@ -6,7 +6,7 @@ remembered after the optimizer has moved, never before: the backward pass still 
 the rows it was computed with, and no key may be its own negative.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -69,6 +69,8 @@ class Remembering(Learner):
         if momentum is not None:
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
         self.used: list[tuple[Tensor, Tensor]] = []
+        self.shares: dict[str, list[Callable[[], Tensor]]] = {}
+        self.contrasts: list[Callable[[], tuple[Tensor, Tensor]]] = []
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Views of samples ``ids`` against what is remembered."""
@@ -77,7 +79,7 @@ class Remembering(Learner):
                 "Negatives that outlive the batch need to know whose they are: pass "
                 "ids, the samples' numbers in the data set."
             )
-        ids = gather_rows(ids)
+        ids, self.shares, self.contrasts = gather_rows(ids, equal=True), {}, []
         if self.twin is None:
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
@@ -90,7 +92,9 @@ class Remembering(Learner):
         positives = bank.z[ids].clone()
         terms = [self._terms(u, None, ids, self.negatives) for u in rows]
         self._keep(whole[-1], ids)
-        return make_step(terms, whole[0], positives, self.negatives.readings())
+        readings = self.negatives.readings()
+        how = readings, self.shares, self.contrasts
+        return make_step(terms, whole[0], positives, *how)
 
     def _ask_twin(self, twin: MomentumTwin, views: list[Tensor], ids: Tensor) -> Step:
         whole, parts = split_views(range(len(views)), views)
@@ -98,7 +102,7 @@ class Remembering(Learner):
         asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
         rows = project(self.online, [views[a] for a in asking])
         local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
-        keys = [gather_rows(k) for k in local]
+        keys = [gather_rows(k, equal=True) for k in local]
         kept = keys if self.symmetric else keys[-1:]
         source = self._source(torch.cat(kept), ids.repeat(len(kept)))
         terms = [
@@ -109,7 +113,9 @@ class Remembering(Learner):
         ]
         for key in kept:
             self._keep(key, ids)
-        return make_step(terms, rows[0], keys[-1], self.negatives.readings())
+        readings = self.negatives.readings()
+        how = readings, self.shares, self.contrasts
+        return make_step(terms, rows[0], keys[-1], *how)
 
     def _source(self, keys: Tensor, ids: Tensor) -> NegativeSource:
         """The queue; for the very first batch the other samples' keys."""
@@ -122,15 +128,27 @@ class Remembering(Learner):
     def _terms(
         self, u: Tensor, v: Tensor | None, ids: Tensor, source: NegativeSource
     ) -> Terms:
-        loss = self.objective.against(u, v, source, ids)
+        loss = self._ask("ess", u, v, source, ids)
         lesson = self.negatives.own_loss()
         if lesson is not None:
             loss = loss + lesson
         clustered = [p for p in self.prototypes if p.clustered]
         if not clustered:
             return Terms({"loss": loss})
-        further = [self.objective.against(u, None, p, ids) for p in clustered]
+        further = [self._ask("ess/prototypes", u, None, p, ids) for p in clustered]
         return Terms({"instances": loss, "prototypes": torch.stack(further).mean()})
+
+    def _ask(
+        self, ess: str, u: Tensor, v: Tensor | None, source: NegativeSource, ids: Tensor
+    ) -> Tensor:
+        """The loss against a source; how to read its ESS is kept under this name."""
+        source.shares = source.contrast = None
+        loss = self.objective.against(u, v, source, ids)
+        if source.shares is not None:  # there is a softmax
+            self.shares.setdefault(ess, []).append(source.shares)
+        if source.contrast is not None:
+            self.contrasts.append(source.contrast)
+        return loss
 
     def _keep(self, z: Tensor, ids: Tensor) -> None:
         if self.training:

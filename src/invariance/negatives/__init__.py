@@ -14,7 +14,14 @@ Each works with every softmax objective: ``objective.against(u, v, source, ids)`
 
 from collections.abc import Callable
 
-from ._accepted import AcceptanceNetwork, Accepted, Nearest, learned
+from ._accepted import (
+    AcceptanceNetwork,
+    Accepted,
+    Between,
+    Nearest,
+    accept_similar,
+    learned,
+)
 from ._ball import Annulus, Ball
 from ._bank import Bank
 from ._kmeans import Clusters, kmeans
@@ -37,7 +44,7 @@ NEGATIVES: dict[str, Callable[..., NegativeSource]] = {
     "ball": Ball,
     "annulus": Annulus,
     "neighbors": Neighbors,
-    "accepted": Accepted,
+    "accepted": accept_similar,
     "learned": learned,
 }
 
@@ -48,6 +55,7 @@ __all__ = [
     "Annulus",
     "Ball",
     "Bank",
+    "Between",
     "Candidates",
     "Clusters",
     "Nearest",
@@ -56,6 +64,7 @@ __all__ = [
     "Neighbours",
     "Prototypes",
     "Queue",
+    "accept_similar",
     "concentration",
     "control_variate_partition",
     "importance_partition",

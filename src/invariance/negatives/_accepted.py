@@ -1,18 +1,21 @@
 r"""Accepted negatives (VINCE): proposals from the bank, kept with a probability.
 
 Of K rows drawn uniformly (from p), anchor i keeps row j with probability $r_{ij}$, so
-what is kept has the density $q = r p / Z_r$ and the weight $p/q = Z_r / r_{ij}$. The
-views paper drops $Z_r = \mathrm E_p\,r$, without which the weights are no ratio of
-densities; here they are normalized over what was kept, which needs no $Z_r$:
+what is kept has the density $q = r p / \mathrm E_p r$. VINCE trains on what was kept as
+it is (the views paper's eq. 4):
 
-$$P_i = \log\sum_{j\text{ kept}} \tilde w_{ij} e^{s_{ij}},\qquad
-\tilde w_{ij} = \frac{n_i / r_{ij}}{\sum_{l\text{ kept}} 1/r_{il}},\qquad
-n_i = \text{number kept}$$
+$$P_i = \log\sum_{j\text{ kept}} e^{s_{ij}}$$
 
-``weighted=False`` leaves the weights out. If the kept negatives score at least as high
-as marginal ones (hard ones), the InfoNCE value then still bounds the mutual information
-from below; with easy ones it overshoots. Every r is at least ``floor``, since weights
-of rows that can never be kept do not exist: a hard ball or ring has no weighted form.
+If the kept negatives score at least as high as marginal ones (hard ones), the InfoNCE
+value still bounds the mutual information from below; with easy ones it overshoots.
+
+``weighted=True`` divides each term by its probability,
+$P_i = \log\sum_{j\text{ kept}} e^{s_{ij}} / r_{ij}$: then $e^{P_i}$ is on average the
+sum over all K proposals, whatever r. **The weights undo the choice**: the expected
+gradient is that of K uniform draws, and keeping fewer only adds noise. It serves to
+check the change of measure, not to train on hard negatives. Dividing by the sum of the
+weights instead (self-normalized) would be 10 to 40 % too high on average with 40
+proposals. Weights need every r above 0: a hard ball or ring has no weighted form.
 
 Learned acceptance (VINCE+): a small network says which negatives are worth it.
 
@@ -20,16 +23,17 @@ $$r_{ij} = \epsilon + (1 - \epsilon)\,\sigma(a(u_i)\cdot b(M_j) + c)$$
 
 Change of measure makes the weighted bound equal InfoNCE for every r, so its gradient in
 r is zero: there is nothing to learn from the bound itself, and the paper's form, with
-unnormalized weights 1/r, drives r to 0. What the network learns here is to keep hard
-negatives, $h_i$ = log-mean-exp of the kept logits, through the score function with the
-other anchors' mean as baseline,
+the product of all 1/r in front, drives r to 0. What the network learns here is to keep
+hard negatives, $h_i$ = log-mean-exp of the kept logits, through the score function with
+the other anchors' mean as baseline,
 
 $$\nabla = \mathrm{mean}_i\,(h_i - \bar h_{-i})\,\nabla\sum_j \log
 \mathrm{Bernoulli}(k_{ij};\,r_{ij})$$
 
-while the encoder's loss carries the normalized weights.
+while the encoder learns from what was kept.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,18 +41,22 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ..errors import SettingError
+from ..partition import effective_share
+from ._ball import check_similarities
 from ._bank import Bank
 from ._source import (
     Anchors,
     Candidates,
     Ids,
     NegativeSource,
+    Number,
     PerAnchor,
     PerScale,
     Scales,
 )
 
 HIGHEST = 1 - 1e-4  # of a probability, so that both its logarithms are finite
+NEAREST_SHARE = 0.25  # of the proposals, where no limits are given
 
 
 class Nearest(nn.Module):
@@ -59,7 +67,9 @@ class Nearest(nn.Module):
     tensor([[1.0000, 0.1000, 1.0000, 0.1000]])
     """
 
-    def __init__(self, share: float | int = 0.25, floor: float | int = 0.05) -> None:
+    def __init__(
+        self, share: float | int = NEAREST_SHARE, floor: float | int = 0.05
+    ) -> None:
         super().__init__()
         if not 0 < share <= 1:
             raise SettingError(f"share lies between 0 and 1: got {share}.")
@@ -76,18 +86,71 @@ class Nearest(nn.Module):
         kept = torch.full_like(scores, self.floor)
         return kept.masked_fill(scores.detach() >= limit, 1.0)
 
+    def extra_repr(self) -> str:
+        """What is kept for sure, and what now and then."""
+        return f"share = {self.share:g}, floor = {self.floor:g}"
 
-def check_floor(floor: float | int) -> None:
-    """Raise unless every proposal can be kept."""
-    if not 0 < floor <= 1:
+
+class Between(nn.Module):
+    """Keep proposals between two similarities, and of the others a few.
+
+    >>> scores = torch.tensor([[0.9, 0.1, 0.5, 0.3]])
+    >>> Between(0.3, 0.8, floor=0.0)(scores, None, None)
+    tensor([[0., 0., 1., 1.]])
+    """
+
+    def __init__(
+        self,
+        min_similarity: float | int | None = None,
+        max_similarity: float | int | None = None,
+        floor: float | int = 0.05,
+    ) -> None:
+        super().__init__()
+        check_similarities(min_similarity, max_similarity)
+        check_floor(floor)
+        self.min_similarity = min_similarity
+        self.max_similarity = max_similarity
+        self.floor = floor
+
+    def forward(
+        self, scores: Float[Tensor, "n m"], u: Tensor | None, z: Tensor | None
+    ) -> Float[Tensor, "n m"]:
+        """Probability of keeping each proposal."""
+        inside = torch.ones_like(scores, dtype=torch.bool)
+        if self.min_similarity is not None:
+            inside &= scores.detach() >= self.min_similarity
+        if self.max_similarity is not None:
+            inside &= scores.detach() <= self.max_similarity
+        return torch.full_like(scores, self.floor).masked_fill(inside, 1.0)
+
+    def extra_repr(self) -> str:
+        """What is kept for sure, and what now and then."""
+        low = -1 if self.min_similarity is None else self.min_similarity
+        high = 1 if self.max_similarity is None else self.max_similarity
+        return f"similarity {low:g} to {high:g}, floor = {self.floor:g}"
+
+
+def check_floor(floor: float | int, *, positive: bool = False) -> None:
+    """Raise unless it is a probability that proposals can be kept with at least."""
+    if not 0 <= floor <= 1 or (positive and not floor):
+        least = "above 0 (there are no weights 1/0)" if positive else "from 0"
         raise SettingError(
-            "floor is the least probability of keeping a proposal, above 0 (a weight "
-            f"1/0 does not exist) and up to 1: got {floor}."
+            f"floor is the least probability of keeping a proposal, {least} up to 1: "
+            f"got {floor}."
         )
 
 
 class Accepted(NegativeSource):
-    """Rows of the bank that an acceptance function keeps, with their weights."""
+    """Rows of the bank that an acceptance function keeps.
+
+    Args:
+        bank: All rows.
+        acceptance: Gives the probability of keeping each proposal from the scores, the
+            anchors and the rows; None keeps the nearest quarter and a few others.
+        n_proposals (1 or more): Rows drawn at each step, the same for every anchor.
+        weighted: Divide each term by its probability. This undoes the choice: the
+            expected gradient is that of uniform draws, with more noise.
+    """
 
     def __init__(
         self,
@@ -95,12 +158,15 @@ class Accepted(NegativeSource):
         acceptance: nn.Module | None = None,
         *,
         n_proposals: int = 1024,
-        weighted: bool = True,
+        weighted: bool = False,
     ) -> None:
         super().__init__(bank)
         if not n_proposals >= 1:
             raise SettingError(f"n_proposals must be at least 1: got {n_proposals}.")
         self.acceptance = Nearest() if acceptance is None else acceptance
+        if weighted:
+            floor: Any = getattr(self.acceptance, "floor", 1)
+            check_floor(floor, positive=True)
         self.n_proposals = n_proposals
         self.weighted = weighted
         self.last: dict[str, Tensor] = {}
@@ -118,7 +184,7 @@ class Accepted(NegativeSource):
         return Candidates(self.bank.z[drawn], drawn)
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
-        """Weighted log-partitions over what each anchor keeps."""
+        """Log-partitions over what each anchor keeps; scale 0 adds up the weights."""
         proposals = self.candidates(u, ids)
         scores = u @ proposals.z.to(u).T
         own = ids[:, None] == proposals.ids
@@ -126,16 +192,19 @@ class Accepted(NegativeSource):
         probability = self.acceptance(others, u.detach(), proposals.z.to(u))
         thrown = self.throw(probability.detach()) & ~own
         kept = thrown | spare(probability.detach(), thrown, own)
-        weights = log_weights(probability.detach(), kept, weighted=self.weighted)
+        # one that is kept anyway has no weight: a sum of 0 is right now and then
+        used = thrown if self.weighted else kept
+        weights = log_weights(probability.detach(), used, weighted=self.weighted)
         self.last = {
             "acceptance": probability.detach().mean(),
-            "weight_ess": effective_share(weights, kept).mean(),
+            "weight_ess": read_weighted_shares(scores, weights, 0.0).nanmean(),
         }
+        self.shares = partial(read_weighted_shares, scores.detach(), weights, scales[0])
         learn: Any = getattr(self.acceptance, "lesson", None)
         if learn is not None:
             logits = (scales[0] * scores).detach()
             self.lesson = learn(logits, probability, kept, thrown, ~own)
-        return torch.stack([(a * scores + weights).logsumexp(1) for a in scales])
+        return torch.stack([sum_kept(a * scores + weights) for a in scales])
 
     def throw(self, probability: Float[Tensor, "n m"]) -> Bool[Tensor, "n m"]:
         """Dice for every pair; the same after a resume."""
@@ -148,8 +217,12 @@ class Accepted(NegativeSource):
         return None if lesson is None else lesson - lesson.detach()
 
     def readings(self) -> dict[str, Tensor]:
-        """Mean probability of keeping, and effective share of the weights."""
-        return self.last
+        """Probability of keeping, effective share of the weights, and the bank's."""
+        return super().readings() | self.last
+
+    def extra_repr(self) -> str:
+        """How many are proposed, and whether weights undo the choice."""
+        return f"{self.n_proposals:,} proposals, weighted = {self.weighted}"
 
 
 def spare(
@@ -157,35 +230,41 @@ def spare(
     thrown: Bool[Tensor, "n m"],
     own: Bool[Tensor, "n m"],
 ) -> Bool[Tensor, "n m"]:
-    """For an anchor that would keep nothing: its likeliest proposal."""
+    """For an anchor that would keep nothing: the likeliest it may keep, if any."""
     likeliest = probability.masked_fill(own, -1.0).argmax(1, keepdim=True)
     nothing = ~thrown.any(1, keepdim=True)
-    return torch.zeros_like(thrown).scatter(1, likeliest, True) & nothing & ~own
+    allowed = ~own & (probability > 0)
+    return torch.zeros_like(thrown).scatter(1, likeliest, True) & nothing & allowed
 
 
 def log_weights(
-    probability: Float[Tensor, "n m"], kept: Bool[Tensor, "n m"], *, weighted: bool
+    probability: Float[Tensor, "n m"], used: Bool[Tensor, "n m"], *, weighted: bool
 ) -> Float[Tensor, "n m"]:
-    """Log of the normalized weights, mean 1 over what is kept, -inf for the rest.
+    """Log of 1/r, or of 1 without weights; -inf for what is not used.
 
-    >>> log_weights(torch.tensor([[1.0, 0.5, 0.5]]), torch.ones(1, 3) > 0,
-    ...             weighted=True).exp()
-    tensor([[0.6000, 1.2000, 1.2000]])
+    >>> r, used = torch.tensor([[1.0, 0.5, 0.5]]), torch.tensor([[True, True, False]])
+    >>> log_weights(r, used, weighted=True).exp()
+    tensor([[1., 2., 0.]])
     """
     inverse = -probability.log() if weighted else torch.zeros_like(probability)
-    inverse = inverse.masked_fill(~kept, -torch.inf)
-    n_kept = kept.sum(1, keepdim=True).clamp_min(1)
-    total = inverse.logsumexp(1, keepdim=True)
-    total = total.masked_fill(total == -torch.inf, 0.0)  # an anchor left with nothing
-    return inverse - total + n_kept.to(probability).log()
+    return inverse.masked_fill(~used, -torch.inf)
 
 
-def effective_share(
-    weights: Float[Tensor, "n m"], kept: Bool[Tensor, "n m"]
+def sum_kept(logits: Float[Tensor, "n m"]) -> PerAnchor:
+    """Log-sum-exp of each row; -inf, without a gradient, for one that is all -inf."""
+    alone = (logits == -torch.inf).all(1)
+    total = logits.masked_fill(alone[:, None], 0.0).logsumexp(1)
+    return total.masked_fill(alone, -torch.inf)
+
+
+@torch.no_grad()
+def read_weighted_shares(
+    scores: Float[Tensor, "n m"], weights: Float[Tensor, "n m"], scale: Number
 ) -> PerAnchor:
-    """Effective number of weights over their number, from log-weights."""
-    effective = (2 * weights.logsumexp(1) - (2 * weights).logsumexp(1)).exp()
-    return effective / kept.sum(1).clamp_min(1)
+    """Effective share of what was kept; weights are in the sum and in its squares."""
+    terms = scale * scores + weights
+    count = (weights > -torch.inf).sum(1).to(scores).log()
+    return effective_share(terms.logsumexp(1), (2 * terms).logsumexp(1), count)
 
 
 class AcceptanceNetwork(nn.Module):
@@ -193,7 +272,9 @@ class AcceptanceNetwork(nn.Module):
 
     def __init__(self, width: int, *, rank: int = 16, floor: float | int = 0.05):
         super().__init__()
-        check_floor(floor)
+        if not rank >= 1:
+            raise SettingError(f"rank must be at least 1: got {rank}.")
+        check_floor(floor, positive=True)
         self.anchor = nn.Linear(width, rank)
         self.row = nn.Linear(width, rank)
         self.bias = nn.Parameter(torch.zeros(()))
@@ -224,12 +305,58 @@ class AcceptanceNetwork(nn.Module):
             thrown: What the dice said; an anchor left with nothing keeps one anyway.
             asked: Pairs whose dice count: not an anchor with itself.
         """
+        some = kept.any(1)  # whoever had nothing to choose from teaches nothing
         n_kept = kept.sum(1).clamp_min(1).to(logits)
         hardness = logits.masked_fill(~kept, -torch.inf).logsumexp(1) - n_kept.log()
-        others = (hardness.sum() - hardness) / max(len(hardness) - 1, 1)
+        hardness = hardness.where(some, 0.0)
+        others = (hardness.sum() - hardness) / (some.sum() - 1).clamp_min(1)
+        gain = (hardness - others).where(some, 0.0)
         chance = torch.where(thrown, probability.log(), torch.log1p(-probability))
         chance = chance.masked_fill(~asked, 0.0)
-        return -((hardness - others).detach() * chance.mean(1)).mean()
+        return -(gain.detach() * chance.mean(1)).mean()
+
+    def extra_repr(self) -> str:
+        """The least probability."""
+        return f"floor = {self.floor:g}"
+
+
+def accept_similar(
+    bank: Bank,
+    *,
+    n_proposals: int = 1024,
+    share: float | int | None = None,
+    min_similarity: float | int | None = None,
+    max_similarity: float | int | None = None,
+    floor: float | int = 0.05,
+    weighted: bool = False,
+) -> Accepted:
+    """Accepted negatives, kept by their similarity to the anchor.
+
+    Settings:
+        n_proposals (1 or more): Rows drawn at each step, the same for every anchor.
+        share (0 to 1): Nearest part of the proposals that is kept; none: a quarter,
+            unless there are limits.
+        min_similarity (-1 to 1): Keep proposals of this cosine or more: hard ones.
+        max_similarity (-1 to 1): Keep proposals of this cosine or less, without those
+            that are likely of the anchor's class.
+        floor (0 to 1): Probability of keeping any of the others.
+        weighted: Divide each term by its probability. This undoes the choice: the
+            expected gradient is that of uniform draws, with more noise.
+
+    >>> accept_similar(Bank(100, width=8), min_similarity=0.2, floor=0.0).acceptance
+    Between(similarity 0.2 to 1, floor = 0)
+    """
+    acceptance: nn.Module
+    if min_similarity is None and max_similarity is None:
+        acceptance = Nearest(NEAREST_SHARE if share is None else share, floor)
+    elif share is None:
+        acceptance = Between(min_similarity, max_similarity, floor)
+    else:
+        raise SettingError(
+            f"share = {share} keeps proposals by rank, min_similarity and "
+            "max_similarity by cosine: give one or the other."
+        )
+    return Accepted(bank, acceptance, n_proposals=n_proposals, weighted=weighted)
 
 
 def learned(
@@ -238,8 +365,16 @@ def learned(
     n_proposals: int = 1024,
     rank: int = 16,
     floor: float | int = 0.05,
-    weighted: bool = True,
+    weighted: bool = False,
 ) -> Accepted:
-    """Accepted negatives, kept by a network that learns which are hard."""
+    """Accepted negatives, kept by a network that learns which are hard.
+
+    Settings:
+        n_proposals (1 or more): Rows drawn at each step, the same for every anchor.
+        rank (1 or more): Width of the network's two maps, of anchors and of rows.
+        floor (above 0 to 1): Least probability of keeping a proposal.
+        weighted: Divide each term by its probability. This undoes the choice: the
+            expected gradient is that of uniform draws, with more noise.
+    """
     network = AcceptanceNetwork(bank.z.shape[1], rank=rank, floor=floor)
     return Accepted(bank, network, n_proposals=n_proposals, weighted=weighted)

@@ -32,51 +32,69 @@ NEAREST_ROWS = 4096  # where neither a number nor a share is asked for
 
 
 class Ball(NegativeSource):
-    """The ``k`` rows nearest to an anchor, or the nearest ``share`` of the bank.
+    """The ``k`` rows nearest to an anchor, the nearest ``share``, or all that are near.
 
     Settings:
         k (1 or more): Nearest rows that are negatives.
         share (0 to 1): k as a part of the bank.
+        min_similarity (-1 to 1): Instead, rows of this cosine or more, however many: an
+            anchor may be left without any, and then costs nothing.
 
     >>> Ball(Bank(101, width=8), share=0.1)
     Ball(
       k = 10 of 100 rows
-      (bank): Bank(101 rows, width 8)
+      (bank): Bank(101 rows, width 8, momentum 0.5)
     )
     """
 
     def __init__(
-        self, bank: Bank, *, k: int | None = None, share: float | int | None = None
+        self,
+        bank: Bank,
+        *,
+        k: int | None = None,
+        share: float | int | None = None,
+        min_similarity: float | int | None = None,
     ) -> None:
         super().__init__(bank)
-        self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
+        check_similarities(min_similarity, None)
+        self.min_similarity = min_similarity
+        if by_similarity(min_similarity, "min_similarity", k=k, share=share):
+            self.k = len(bank) - 1
+        else:
+            self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
 
     @property
     def n_negatives(self) -> int:
-        """The k nearest."""
+        """The k nearest; with a similarity, all other rows if they are near enough."""
         return self.k
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
-        """The bank, cut off below the k-th score."""
+        """The bank, cut off below the k-th score or the similarity."""
         self.bank.check(u, ids)
-        (low,) = limits(u.detach(), self.bank.z, ids, [self.k])
+        (low,) = find_ends(u, self.bank, ids, (self.k, self.min_similarity))
         return Candidates(self.bank.z, self.bank.ids, low=low)
 
     def extra_repr(self) -> str:
-        """How many rows that is."""
+        """How many rows that is, or how near."""
+        if self.min_similarity is not None:
+            return f"similarity {self.min_similarity:g} or more"
         return f"k = {self.k:,} of {len(self.bank) - 1:,} rows"
 
 
 class Annulus(NegativeSource):
     """The ``outer`` nearest rows without the ``inner`` nearest, or shares of the bank.
 
-    The outer end can start wide and close in over training: ``outer_start``.
+    Either end can be a similarity instead. The outer end can start wide and close in
+    over training: ``outer_start``.
 
     Settings:
         inner (0 or more): Nearest rows that are left out, likely of the same class.
-        inner_share (0 to 1): inner as a part of the bank.
+        inner_share (0 to 1): inner as a part of the bank; none: 0.01.
+        max_similarity (-1 to 1): Instead, rows above this cosine are left out.
         outer (1 or more): Nearest rows, of which the inner ones are left out.
-        outer_share (0 to 1): outer as a part of the bank.
+        outer_share (0 to 1): outer as a part of the bank; none: 0.1.
+        min_similarity (-1 to 1): Instead, rows below this cosine are left out. With a
+            similarity an anchor may be left without any row, and then costs nothing.
         outer_start (1 or more): Where the outer end is when training starts.
         outer_start_share (0 to 1): outer_start as a part of the bank.
     """
@@ -87,23 +105,32 @@ class Annulus(NegativeSource):
         *,
         inner: int | None = None,
         inner_share: float | int | None = None,
+        max_similarity: float | int | None = None,
         outer: int | None = None,
         outer_share: float | int | None = None,
+        min_similarity: float | int | None = None,
         outer_start: int | None = None,
         outer_start_share: float | int | None = None,
     ) -> None:
         super().__init__(bank)
-        if inner is None and inner_share is None:
-            inner_share = 0.01
-        if outer is None and outer_share is None:
-            outer_share = 0.1
-        self.inner = count_rows(bank, least=0, inner=inner, inner_share=inner_share)
-        self.outer = count_rows(bank, outer=outer, outer_share=outer_share)
+        check_similarities(min_similarity, max_similarity)
+        self.min_similarity, self.max_similarity = min_similarity, max_similarity
+        within: Any = {"inner": inner, "inner_share": inner_share}
+        beyond: Any = {"outer": outer, "outer_share": outer_share}
         start: Any = {
             "outer_start": outer_start,
             "outer_start_share": outer_start_share,
         }
-        self.outer_start = count_rows(bank, default=self.outer, **start)
+        self.inner, self.outer, self.outer_start = 0, len(bank) - 1, len(bank) - 1
+        if not by_similarity(max_similarity, "max_similarity", **within):
+            if inner is None and inner_share is None:
+                within["inner_share"] = 0.01
+            self.inner = count_rows(bank, least=0, **within)
+        if not by_similarity(min_similarity, "min_similarity", **beyond, **start):
+            if outer is None and outer_share is None:
+                beyond["outer_share"] = 0.1
+            self.outer = count_rows(bank, **beyond)
+            self.outer_start = count_rows(bank, default=self.outer, **start)
         if not self.inner < min(self.outer, self.outer_start):
             raise SettingError(
                 f"The ring's inner rank {self.inner} lies at or beyond its outer rank "
@@ -119,14 +146,15 @@ class Annulus(NegativeSource):
 
     @property
     def n_negatives(self) -> int:
-        """The rows between the two ends, where they are now."""
+        """The rows between the ends as they are now; at a similarity perhaps fewer."""
         return self.outer_now - self.inner
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
-        """The bank, cut off above the inner and below the outer rank."""
+        """The bank, cut off above the inner and below the outer end."""
         self.bank.check(u, ids)
-        ranks = [self.inner, self.outer_now]
-        high, low = limits(u.detach(), self.bank.z, ids, ranks)
+        inner = (self.inner, self.max_similarity)
+        outer = (self.outer_now, self.min_similarity)
+        high, low = find_ends(u, self.bank, ids, inner, outer)
         return Candidates(self.bank.z, self.bank.ids, low=low, high=high)
 
     def advance(self, progress: float | int) -> None:
@@ -142,9 +170,43 @@ class Annulus(NegativeSource):
         self.progress = float(state)
 
     def extra_repr(self) -> str:
-        """Where the ring lies, in rows."""
-        ends = f"inner = {self.inner:,}, outer = {self.outer:,}"
-        return f"{ends} of {len(self.bank) - 1:,} rows"
+        """Where the ring lies, in rows or similarities."""
+        inner, outer = f"inner = {self.inner:,}", f"outer = {self.outer:,}"
+        if self.outer_start != self.outer:
+            outer += f" from {self.outer_start:,}"
+        if self.max_similarity is not None:
+            inner = f"similarity {self.max_similarity:g} or less"
+        if self.min_similarity is not None:
+            outer = f"similarity {self.min_similarity:g} or more"
+        return f"{inner}, {outer}, of {len(self.bank) - 1:,} rows"
+
+
+# ---------------------------------------------------------------- settings
+
+
+def check_similarities(low: float | int | None, high: float | int | None) -> None:
+    """Raise unless they are cosines in this order."""
+    for name, value in (("min_similarity", low), ("max_similarity", high)):
+        if value is not None and not -1 <= value <= 1:
+            raise SettingError(f"{name} is a cosine, from -1 to 1: got {value}.")
+    if low is not None and high is not None and not low < high:
+        raise SettingError(
+            f"min_similarity = {low} lies at or above max_similarity = {high}: nothing "
+            "is left between them."
+        )
+
+
+def by_similarity(similarity: float | int | None, name: str, **ranks: Any) -> bool:
+    """Whether an end is a similarity; raises where ranks are given as well."""
+    if similarity is None:
+        return False
+    for other, value in ranks.items():
+        if value is not None:
+            raise SettingError(
+                f"{other} = {value} cuts by rank and {name} = {similarity} by cosine: "
+                "give one of them."
+            )
+    return True
 
 
 def count_rows(
@@ -187,6 +249,23 @@ def count_rows(
             "needed."
         )
     return rows
+
+
+# ---------------------------------------------------------------- ranks and scores
+
+End = tuple[int, float | int | None]  # a rank, or a similarity in its place
+
+
+def find_ends(
+    u: Anchors, bank: Bank, ids: Ids, *ends: End
+) -> list[Float[Tensor, " n"]]:
+    """The score of each end, for each anchor."""
+    ranks = [rank for rank, similarity in ends if similarity is None]
+    scores = iter(limits(u.detach(), bank.z, ids, ranks) if ranks else ())
+    return [
+        next(scores) if similarity is None else u.new_full((len(u),), similarity)
+        for _, similarity in ends
+    ]
 
 
 @torch.no_grad()

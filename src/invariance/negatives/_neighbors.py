@@ -35,7 +35,6 @@ from ._source import (
     PerScale,
     Scales,
     over,
-    warn_if_alone,
 )
 
 ROWS_PER_CLUSTER = 20
@@ -87,8 +86,10 @@ class Neighbors(NegativeSource):
         self.register_buffer("labels", torch.zeros(shape, dtype=torch.long))
 
     def extra_repr(self) -> str:
-        """How many rows the background has."""
-        return f"k = {self.k:,} of {len(self.bank) - 1:,} rows"
+        """How many rows the background has, and how they are clustered."""
+        clusters = f"{len(self.labels)} clusterings of {self.n_clusters:,}"
+        later = "" if self.clustered else f" after a warm-up of {self.warmup:g}"
+        return f"k = {self.k:,} of {len(self.bank) - 1:,} rows, {clusters}{later}"
 
     def refresh(self, progress: float | int) -> None:
         """Cluster the bank anew, once the warm-up is over."""
@@ -135,7 +136,7 @@ class Neighbors(NegativeSource):
         self.shares = partial(
             shares_of_rest, ball, u.detach(), ids, anchor, row, scales[0]
         )
-        return torch.logaddexp(own, close), warn_if_alone(torch.stack(rest))
+        return torch.logaddexp(own, close), torch.stack(rest)
 
     def close_pairs(self, ids: Ids) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
         """(anchor, row) for every other row that shares a cluster with an anchor."""

@@ -71,6 +71,11 @@ class Prototypes(NegativeSource):
         self.register_buffer("concentration", torch.ones(n_clusters))
         self.register_buffer("ids", torch.arange(n_clusters), persistent=False)
 
+    def extra_repr(self) -> str:
+        """How many centers there are."""
+        later = "" if self.clustered else f" after a warm-up of {self.warmup:g}"
+        return f"{len(self.centers):,} clusters{later}"
+
     def refresh(self, progress: float | int) -> None:
         """Cluster the bank anew, once the warm-up is over."""
         if progress < self.warmup:

@@ -96,7 +96,7 @@ class Queue(NegativeSource):
         self.n_seen += len(z)
 
     def extra_repr(self) -> str:
-        """How full it is."""
+        """How full it is, and how wide."""
         size, width = self.z.shape
         return f"{len(self):,} of {size:,} rows, width {width}"
 

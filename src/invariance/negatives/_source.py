@@ -4,7 +4,6 @@ A source hands over candidates; whatever bears the anchor's own id is no negativ
 and the log-partition leaves it out. Sources keep their rows without gradient.
 """
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from ..errors import NotFiniteError, SettingError
 from ..partition import effective_share, log_partitions
@@ -57,6 +57,10 @@ class NegativeSource(nn.Module):
     shares: Callable[[], PerAnchor] | None = None
     """The effective share (``effective_share``) of each anchor's negatives in the last
     logits, computed when it is called: do so before ``remember``. None before any."""
+    contrast: Callable[[], tuple[PerAnchor, PerAnchor]] | None = None
+    """Each anchor's InfoNCE over the candidates of the last logits, and the logarithm
+    of their number with the positive, computed as ``shares`` are. None where negatives
+    are chosen or weighed: their InfoNCE says nothing about information."""
     n_refused: Tensor
 
     def __init__(self, bank: Any = None) -> None:
@@ -82,8 +86,9 @@ class NegativeSource(nn.Module):
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Log-partitions over the negatives, one per scale; scale 0 counts them."""
         ask = partial(over, self.candidates(u, ids), ids=ids)
-        self.shares = partial(read_shares, ask, u.detach(), scales[0])
-        return warn_if_alone(ask(u, scales=scales))
+        self.sums = partial(ask, u.detach())
+        self.shares = partial(read_shares, self.sums, scales[0])
+        return ask(u, scales=scales)
 
     def positive(
         self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
@@ -103,7 +108,10 @@ class NegativeSource(nn.Module):
     ) -> tuple[PerAnchor, PerScale]:
         """Logits of the positives, and log-partitions of the negatives."""
         positive = self.positive(u, v, ids, scale=scale)
-        return positive, self.negative(u, ids, scales=scales)
+        negative = self.negative(u, ids, scales=scales)
+        if self.plain:
+            self.contrast = partial(read_contrast, positive.detach(), self.sums, scale)
+        return positive, negative
 
     def remember(self, z: Anchors, ids: Ids) -> None:
         """Take in rows that have been used; call it after the optimizer's step."""
@@ -164,27 +172,18 @@ def over(candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales) -> Per
 
 
 @torch.no_grad()
-def read_shares(ask: Callable[..., PerScale], u: Anchors, scale: Number) -> PerAnchor:
-    """Effective share of the negatives, from what they ask for at three scales."""
-    return effective_share(*ask(u, scales=[scale, 2 * scale, 0.0]))
+def read_shares(sums: Callable[..., PerScale], scale: Number) -> PerAnchor:
+    """Effective share of the negatives, from their sums at three scales."""
+    return effective_share(*sums(scales=[scale, 2 * scale, 0.0]))
 
 
-def warn_if_alone(negative: PerScale) -> PerScale:
-    """Say it when no anchor has a negative: the loss then teaches nothing.
-
-    Looking would make an accelerator wait; there the readings of training tell.
-    """
-    unseen = negative.device.type != "cpu" or torch.compiler.is_compiling()
-    if not unseen and bool((negative[0].detach() == -torch.inf).all()):
-        warnings.warn(ALONE, stacklevel=2)
-    return negative
-
-
-ALONE = (
-    "No anchor of this batch has a negative: every candidate is of the anchor's own "
-    "sample, or outside the source's limits. The loss teaches nothing here: remember "
-    "other samples, or widen the limits."
-)
+@torch.no_grad()
+def read_contrast(
+    positive: PerAnchor, sums: Callable[..., PerScale], scale: Number
+) -> tuple[PerAnchor, PerAnchor]:
+    """InfoNCE of each anchor, and the logarithm of the number of its candidates."""
+    negative, log_count = sums(scales=[scale, 0.0])
+    return softplus(negative - positive), softplus(log_count)  # the positive is one
 
 
 def unit_rows(

@@ -31,7 +31,7 @@ from ._arguments import LearnedTemperature
 from ._barlow_twins import BarlowTwins, barlow_twins
 from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
-from ._contrast import Contrast
+from ._contrast import ALONE, Contrast
 from ._dcl import DCL, dcl
 from ._debiased import Debiased, debiased
 from ._dhel import DHEL, dhel
@@ -68,6 +68,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
 }
 
 __all__ = [
+    "ALONE",
     "BYOL",
     "DCL",
     "DHEL",

@@ -29,6 +29,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ..checked_rows import is_transforming, may_look, row_lengths
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
 from ..plain_numbers import plain_number
@@ -67,8 +68,11 @@ class LearnedTemperature(nn.Module):
 
     def scale(self) -> Tensor:
         """The inverse temperature, at most ``1 / minimum``."""
+        most = -math.log(self.minimum)
+        if is_transforming():  # nothing may be changed in there
+            return self.log_scale.clamp(max=most).exp()
         with torch.no_grad():  # the parameter itself, or it could not come back
-            self.log_scale.clamp_(max=-math.log(self.minimum))
+            self.log_scale.clamp_(max=most)
         return self.log_scale.exp()
 
     def __float__(self) -> float:
@@ -125,7 +129,7 @@ def check_positive(name: str, value: float | int | Tensor) -> None:
     """
     if isinstance(value, Tensor):
         check_number_or_tensor(name, value)
-        if value.device.type != "cpu" or torch.compiler.is_compiling():
+        if not may_look(value):
             return
         value = float(value.detach())
     check_number(name, value)
@@ -272,7 +276,7 @@ def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
     if fused is not None:
         return fused
     x = at_least_float32(x)
-    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    length = row_lengths(x)
     # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
     return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
 
@@ -427,7 +431,7 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
             f"sample is contrasted with the others: got {tuple(x.shape)}. If the last "
             "batch is short, load with drop_last=True."
         )
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
+    if not may_look(x):
         return
     # one NaN or infinity makes the sum one too; only then are its rows looked for
     bad = 0

@@ -37,7 +37,7 @@ from ._arguments import (
     settings_of,
     tile_precision,
 )
-from ._contrast import Source
+from ._contrast import Source, warn_if_alone
 from ._objective import Objective, softmax_readings
 from ._sig_lip import questions
 
@@ -92,7 +92,6 @@ class BinaryNCE(Objective):
     __init__ = settings_of(binary_nce)
     function_only = ("log_z",)
     needs_plain_noise = True
-    freezes_temperature = True
     log_z: Tensor
 
     def make_state(self) -> None:
@@ -129,7 +128,9 @@ class BinaryNCE(Objective):
                 scales = [scale, 0.0]
                 total, log_count = log_partitions(u, noise.z, scales=scales, **kinds)
             log_z = self._freeze(total.logsumexp(0) - log_count.logsumexp(0))
-            offset = log_z + log_count
+            warn_if_alone(log_count)
+            # where there is no noise there is no constant either
+            offset = (log_z + log_count).masked_fill(log_count.isinf(), -torch.inf)
             rows = torch.cat([scale * u, -offset[:, None]], 1)
             columns = torch.cat([noise.z, torch.ones_like(noise.z[:, :1])], 1)
             unlike = row_sums(rows, columns, "softplus", **kinds)
@@ -142,7 +143,7 @@ class BinaryNCE(Objective):
 
     @torch.no_grad()
     def readings(self, *inputs: Any) -> dict[str, float]:
-        """The loss with the batch's own constant, information and ESS."""
+        """The loss with the batch's own constant, and the information."""
         loss = float(binary_nce(*inputs, **self.settings).mean())
         u, v = inputs
         return {"loss": loss} | softmax_readings(u, v, self)

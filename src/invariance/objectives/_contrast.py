@@ -8,6 +8,7 @@ such as a queue or a memory bank (n anchors).
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -16,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ..checked_rows import may_look
 from ..errors import SettingError
 from ..partition import fused_loss, log_partitions, two_sided_log_partition
 from ._arguments import (
@@ -205,6 +207,22 @@ def with_negatives(logits: Contrast) -> Contrast:
         positive=logits.positive.masked_fill(alone, 0.0),
         negative=logits.negative.masked_fill(alone, 0.0),
     )
+
+
+ALONE = (
+    "No anchor of this batch has a negative: every candidate is of the anchor's own "
+    "sample, or outside the source's limits. The loss teaches nothing here: remember "
+    "other samples, or widen the limits."
+)
+
+
+def warn_if_alone(negative: Float[Tensor, "*a"]) -> None:
+    """Say it when no anchor has a negative.
+
+    Looking would make an accelerator wait; there the readings of training tell.
+    """
+    if may_look(negative) and bool((negative.detach() == -torch.inf).all()):
+        warnings.warn(ALONE, stacklevel=3)
 
 
 def cross_entropy(logits: Contrast) -> Float[Tensor, "*a"]:

@@ -131,6 +131,7 @@ class Debiased(Objective):
     """``debiased`` with its settings."""
 
     __init__ = settings_of(debiased)
+    negatives = "all"
 
     @property
     def powers(self) -> tuple[float | int, ...]:

@@ -63,6 +63,13 @@ class DHEL(Objective):
     """``dhel`` with its settings."""
 
     __init__ = settings_of(dhel)
+    negatives = "within"
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether u is spread alone."""
+        return bool(self.views == "first")
+
     batch_only = ("views",)
 
     def of(self, logits: Contrast) -> Tensor:

@@ -57,6 +57,13 @@ class InfoNCE(Objective):
     """``info_nce`` with its settings."""
 
     __init__ = settings_of(info_nce)
+    negatives = "cross"
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether u asks alone."""
+        return not self.symmetric
+
     batch_only = ("symmetric",)
 
     def of(self, logits: Contrast) -> Tensor:

@@ -16,7 +16,6 @@ $P_{ai} = \log\sum_b\sum_{j\ne i} e^{s^{ab}_{ij}}$ over all views of the other s
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
@@ -42,9 +41,9 @@ from ._arguments import (
     take_views,
     tile_precision,
 )
-from ._contrast import Source, check_source
+from ._contrast import Source, check_source, warn_if_alone
 from ._info_nce import info_nce
-from ._objective import Objective, Terms
+from ._objective import Objective
 
 Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]
 
@@ -122,11 +121,10 @@ class MultiView(Objective):
     __init__ = settings_of(multi_view)
     takes = "views"
 
-    def terms_of_views(
-        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
-    ) -> list[Terms]:
-        """One loss of them all, parts with parts too, as its equations say."""
-        return [self.terms(torch.stack([*whole, *parts]))]
+    @property
+    def negatives(self) -> str:  # type: ignore[override]
+        """Whose softmax it is, by the aggregate."""
+        return {"pairs": "cross", "mv_dhel": "within"}.get(self.aggregate, "all")
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
@@ -139,12 +137,17 @@ class MultiView(Objective):
         with full_precision(z):
             each = [source.negative(x, ids, scales=[scale])[0] for x in z]
         negative, positive = torch.stack(each), _positives(z, scale)
+        warn_if_alone(negative)
+        alone = negative == -torch.inf  # a row that the source left without negatives
         if self.aggregate == "mv_dhel":
-            return reduce(_dhel(negative, positive), self.reduction)
+            loss = _dhel(negative.masked_fill(alone, 0.0), positive)
+            return reduce(loss.masked_fill(alone.all(0), 0.0), self.reduction)
         a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
         if self.aggregate == "mv_info_nce":
             both = torch.cat([positive[a, b], positive[b, a]]).logsumexp(0)
-            return reduce(softplus(negative.logsumexp(0) - both), self.reduction)
+            total = negative.masked_fill(alone.all(0), 0.0).logsumexp(0)
+            loss = softplus(total.masked_fill(alone.all(0), -torch.inf) - both)
+            return reduce(loss, self.reduction)
         each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
         return reduce(torch.stack(each).flatten(0, 1), self.reduction)
 

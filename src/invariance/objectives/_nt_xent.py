@@ -51,6 +51,7 @@ class NTXent(Objective):
     """``nt_xent`` with its settings."""
 
     __init__ = settings_of(nt_xent)
+    negatives = "all"
 
     def of(self, logits: Contrast) -> Tensor:
         """Cross-entropy of the positive among itself and the negatives."""

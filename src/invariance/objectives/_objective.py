@@ -16,16 +16,18 @@ from torch import Tensor, nn
 
 from ..diagnostics import pair_statistics
 from ..errors import SettingError
+from ..partition import shares_in_batch
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
     check_setting,
     full_precision,
+    ready_rows,
     reduce,
     scale_of,
     tile_precision,
 )
-from ._contrast import Contrast, Source, check_source
+from ._contrast import Contrast, Source, check_source, warn_if_alone
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,11 @@ class Objective(nn.Module):
     """Whether only the gradient means something, so that logs show InfoNCE instead."""
     needs_plain_noise: ClassVar[bool] = False
     """Whether negatives must come as plain rows, without bands, weights or clusters."""
-    freezes_temperature: ClassVar[bool] = False
-    """Whether its state belongs to the temperature of its first batch."""
     takes_negatives: ClassVar[bool] = False
     """Whether ``against`` works: it does for whoever has ``of`` or ``against``."""
+    negatives: str | None = None
+    """Whose softmax it is in a batch: the other samples' rows in "all" views, in the
+    other view ("cross") or in the anchor's own ("within"); None without a softmax."""
     function_only: ClassVar[tuple[str, ...]] = ()
     """Settings of the function that the class does not take."""
     batch_only: ClassVar[tuple[str, ...]] = ()
@@ -149,7 +152,7 @@ class Objective(nn.Module):
     def temperature_may_move(self) -> bool:
         """Whether a controller may change ``temperature`` while it trains."""
         number = isinstance(self.settings.get("temperature"), float | int)
-        return number and self.takes_negatives and not self.freezes_temperature
+        return number and self.negatives is not None
 
     def forward(self, *inputs: Any, **named: Any) -> Tensor:
         """The loss of a batch: the function, with these settings."""
@@ -165,7 +168,13 @@ class Objective(nn.Module):
     def terms_of_views(
         self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
     ) -> list[Terms]:
-        """The losses of two views or more, to be averaged.
+        """The losses of two views or more, to be averaged: those of ``contrasts``."""
+        return [self.terms(*rows) for rows in self.contrasts(whole, parts)]
+
+    def contrasts(
+        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
+    ) -> list[tuple[Tensor, ...]]:
+        """What ``terms`` is given for two views or more, once for each loss.
 
         Args:
             whole: The views that show all of an image, or nearly; every two of them
@@ -173,9 +182,12 @@ class Objective(nn.Module):
             parts: Views of small parts (multi-crop's local ones). Each is compared with
                 every whole view, and never with another part: two parts of an image
                 may have nothing in common.
+
+        An objective that takes all views at once is given them all, parts as well.
         """
-        pairs = [*combinations(whole, 2), *product(whole, parts)]
-        return [self.terms(u, v) for u, v in pairs]
+        if self.takes == "views":
+            return [(torch.stack([*whole, *parts]),)]
+        return [*combinations(whole, 2), *product(whole, parts)]
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """The loss of n samples that nothing tells apart; None if it says nothing."""
@@ -216,9 +228,41 @@ class Objective(nn.Module):
             positive, negative = source.logits(
                 u, v, ids, scale=scale, scales=[*scales, *counts]
             )
+            warn_if_alone(negative[0])
             count = negative[-1] if counts else math.nan
             logits = Contrast(positive, negative[: len(scales)], count)
             return reduce(self.of(logits), settings.reduction)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the first view's rows alone are anchors."""
+        return False
+
+    @torch.no_grad()
+    def shares(self, *inputs: Any) -> Tensor:
+        """Effective share of each anchor's negatives; takes what ``forward`` takes.
+
+        Of the negatives that the loss has, as its softmax weighs them; NaN for an
+        anchor without any. Where ``negatives`` is None there is no such thing.
+        """
+        if self.negatives is None:
+            raise SettingError(
+                f"{type(self).__name__} has no softmax over negatives, so no share of "
+                "them carries the weight: there is no ESS."
+            )
+        z, ids = inputs[0], None
+        if self.takes == "pair":
+            z = torch.stack(inputs)
+        elif self.takes == "labels":
+            z, ids = z[None], inputs[1]
+        return shares_in_batch(
+            ready_rows(z, self.normalize),
+            scale=self.powers[0] * scale_of(self.temperature),
+            negatives=self.negatives,
+            ids=ids,
+            one_sided=self.one_sided,
+            precision=tile_precision(z),
+        )
 
     @torch.no_grad()
     def readings(self, *inputs: Any) -> dict[str, float]:
@@ -227,9 +271,9 @@ class Objective(nn.Module):
         The loss and its parts; of a softmax over negatives also what
         ``invariance.diagnostics`` says of the first two views: ``info_nce``; the
         information bound ``mi_nats``, with ``mi_ceiling``, the most that so many rows
-        can show, and ``mi_reachable``, what the temperature allows of it; and ``ess``.
-        The bound is certified for rows that the encoder was not fitted to; of a batch
-        that is trained on it certifies nothing.
+        can show, and ``mi_reachable``, what the temperature allows of it; and ``ess``,
+        the mean of ``shares``. The bound is certified for rows that the encoder was not
+        fitted to; of a batch that is trained on it certifies nothing.
         """
         numbers: dict[str, float] = {}
         if not self.value_is_constant:
@@ -239,6 +283,8 @@ class Objective(nn.Module):
         if self.takes_negatives and self.takes != "labels":
             u, v = inputs[:2] if self.takes == "pair" else inputs[0][:2]
             numbers |= softmax_readings(u, v, self)
+        if self.negatives is not None:
+            numbers["ess"] = float(self.shares(*inputs).nanmean())
         return numbers
 
     def __repr__(self) -> str:
@@ -287,5 +333,4 @@ def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
         "mi_nats": batch.bound.nats,
         "mi_ceiling": batch.bound.ceiling,
         "mi_reachable": batch.bound.reachable,
-        "ess": batch.ess,
     }

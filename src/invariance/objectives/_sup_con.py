@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..checked_rows import may_look
 from ..errors import SettingError, ShapeError
 from ..partition import (
     class_pull,
@@ -130,7 +131,7 @@ def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     begin = torch.searchsorted(ordered, labels)
     n_others = torch.searchsorted(ordered, labels, right=True) - begin - 1
     sums = torch.zeros_like(z).index_add_(0, begin, z).index_select(0, begin)
-    if labels.device.type == "cpu" and not torch.compiler.is_compiling():
+    if may_look(labels):
         _warn_if_alone(n_others)
     share = (n_others > 0) / n_others.clamp_min(1)
     return sums - z, share.to(z.dtype)
@@ -151,6 +152,7 @@ class SupCon(Objective):
 
     __init__ = settings_of(sup_con)
     takes = "labels"
+    negatives = "all"  # of other classes
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

@@ -1,10 +1,10 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
+from ._effective_share import effective_share, shares_in_batch
 from ._functions import FUNCTIONS, SAME_POINT
 from ._layout import ZERO_LENGTH
 from ._partition import (
     class_pull,
-    effective_share,
     fused_loss,
     fused_unit_rows,
     log_partition,
@@ -34,6 +34,7 @@ __all__ = [
     "log_partition",
     "log_partitions",
     "row_sums",
+    "shares_in_batch",
     "suits_fused_loss",
     "two_sided_log_partition",
 ]

@@ -1,4 +1,4 @@
-"""The log-partition as its equation says it: the reference for every other backend.
+"""Sums over pairs as their equations say them: the reference for other backends.
 
 Holds the whole n x m matrix. Autograd differentiates it, twice if asked.
 """
@@ -6,6 +6,7 @@ Holds the whole n x m matrix. Autograd differentiates it, twice if asked.
 import torch
 from torch import Tensor
 
+from ._functions import FUNCTIONS
 from ._tiled import Pairs
 
 
@@ -13,9 +14,7 @@ def log_partitions(pairs: Pairs, scales: Tensor) -> Tensor:
     """Row log-partitions, one line per scale: (k, n)."""
     scores = pairs.x @ pairs.y.T
     logits = scales[:, None, None] * scores
-    excluded = torch.zeros_like(scores, dtype=torch.bool)
-    if pairs.row_ids is not None and pairs.column_ids is not None:
-        excluded = excluded | (pairs.row_ids[:, None] == pairs.column_ids)
+    excluded = _equal_ids(pairs, scores)
     if pairs.low is not None:
         excluded = excluded | (scores < pairs.low[:, None])
     if pairs.high is not None:
@@ -26,3 +25,21 @@ def log_partitions(pairs: Pairs, scales: Tensor) -> Tensor:
     empty = excluded.all(1)
     safe = logits.masked_fill(empty[:, None], 0.0)
     return safe.logsumexp(2).masked_fill(empty, -torch.inf)
+
+
+def row_sums(pairs: Pairs, function: str, parameter: float, offset: float) -> Tensor:
+    """Each row's sum of a function of its scores."""
+    scores = pairs.x @ pairs.y.T - offset
+    excluded = _equal_ids(pairs, scores)
+    # left out first: a function with a cusp has no finite slope at a row itself
+    value, _ = FUNCTIONS[function]
+    terms = value(scores.masked_fill(excluded, -1.0), parameter)
+    return terms.masked_fill(excluded, 0.0).sum(1)
+
+
+def _equal_ids(pairs: Pairs, scores: Tensor) -> Tensor:
+    """Pairs of one sample."""
+    excluded = torch.zeros_like(scores, dtype=torch.bool)
+    if pairs.row_ids is not None and pairs.column_ids is not None:
+        excluded = excluded | (pairs.row_ids[:, None] == pairs.column_ids)
+    return excluded

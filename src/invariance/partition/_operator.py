@@ -321,7 +321,8 @@ class Once(torch.autograd.Function):
 def refuse(ctx: Any, *gradients: Tensor | None) -> None:
     """The backward of a backward."""
     raise InvarianceError(
-        "A streaming log-partition can be differentiated once, not twice. For a "
-        "gradient penalty or a Hessian, write the loss with "
-        "log_partition(..., backend='dense')."
+        "Sums that stream can be differentiated once, not twice. For a gradient "
+        "penalty or a Hessian of an objective, take the derivative with "
+        "torch.func.grad or torch.func.hessian: in there the sums are computed whole, "
+        "as log_partition(..., backend='dense') does."
     )

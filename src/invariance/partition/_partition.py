@@ -139,29 +139,6 @@ def two_sided_log_partition(
     return rows.squeeze(0), columns.squeeze(0)
 
 
-def effective_share(
-    single: Float[Tensor, " n"],
-    double: Float[Tensor, " n"],
-    log_count: Float[Tensor, " n"] | float,
-) -> Float[Tensor, " n"]:
-    r"""Effective number of the terms of each row's partition, over their number.
-
-    $$\mathrm{ESS}_i = \frac{\big(\sum_j e^{s_{ij}}\big)^2}{m_i\sum_j e^{2s_{ij}}}$$
-
-    Between 1/m (one term is all) and 1 (all are the same); NaN for a row without terms.
-
-    Args:
-        single: Log-partitions at some scale.
-        double: At twice that scale.
-        log_count: Logarithm of the number of terms: the log-partition at scale 0.
-
-    >>> four = torch.tensor([4.0]).log()  # four equal terms
-    >>> effective_share(four, four, math.log(4))
-    tensor([1.])
-    """
-    return (2 * single - double - log_count).exp().clamp(max=1)  # against rounding
-
-
 def row_sums(
     x: Float[Tensor, "n d"],
     y: Float[Tensor, "m d"],
@@ -184,7 +161,7 @@ def row_sums(
         offset: Taken off every score first.
         row_ids: With ``column_ids``: pairs of equal ids are left out.
         column_ids: See ``row_ids``.
-        backend: "auto", "blockwise" or "triton".
+        backend: As for ``log_partition``.
         precision: Of the fused GPU kernels, as for ``log_partition``.
     """
     choose(FUNCTIONS, function, "function")
@@ -196,6 +173,8 @@ def row_sums(
     how = {"backend": backend, "precision": precision}
     plan = plan_pairs("row_sums", x, y, steep=steep, **how)
     note(plan)
+    if plan.backend == "dense":
+        return _dense.row_sums(pairs, function, parameter, offset)
     return _operations.row_sums(
         *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
         *(function, parameter, offset, plan.backend, plan.precision == "exact"),

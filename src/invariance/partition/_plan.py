@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..checked_rows import is_transforming
 from ..errors import SettingError, choose, unknown
 
 BACKENDS = {
@@ -32,6 +33,7 @@ PRECISIONS = {
     "exact": "fused kernels keep 22 significant bits: float32's accuracy",
 }
 HALVES = (torch.float16, torch.bfloat16)
+TRANSFORMING = "torch.func's transforms take what PyTorch itself computes"
 
 # Pairs (n x m) from which the fused kernels win over a kept matrix, by the width of a
 # row: the first width that is wide enough counts.
@@ -145,8 +147,15 @@ def plan_pairs(
     shape = (n, m, d)
     if dtype != y.dtype:
         dtype = torch.promote_types(dtype, y.dtype)
+    if is_transforming() and backend in ("auto", "dense"):
+        return Plan(operation, "dense", "exact", TRANSFORMING, shape)
     if backend != "auto":
         choose(BACKENDS, backend, "backend")
+        if is_transforming():
+            raise SettingError(
+                f"backend={backend!r} cannot be used here: {TRANSFORMING}. Leave "
+                "backend='auto'."
+            )
         obstacle = why_not_fused(device, dtype) if backend == "triton" else ""
         if obstacle:
             raise SettingError(
@@ -185,7 +194,7 @@ def plan_loss(
     largest_scale: float | int | None,
 ) -> Plan:
     """Whether a loss of two views runs as one fused operation; else "blockwise"."""
-    obstacle = why_not_fused(u.device, u.dtype)
+    obstacle = TRANSFORMING if is_transforming() else why_not_fused(u.device, u.dtype)
     if not obstacle:
         largest = largest_scale if isinstance(scale, Tensor) else scale
         fixed = isinstance(scale, Tensor) and kind in FIXED_SCALE
@@ -216,6 +225,8 @@ def _is_plain(x: Tensor) -> bool:
 def plan_unit_rows(x: Tensor) -> Plan:
     """Whether 16-bit rows are divided by their length in one kernel."""
     if x.dtype not in HALVES or not x.is_cuda or x.shape[-1] > WIDEST_UNIT_ROWS:
+        return PLAIN_UNIT_ROWS
+    if is_transforming():
         return PLAIN_UNIT_ROWS
     obstacle = why_not_fused(x.device, x.dtype)
     backend = "dense" if obstacle else "triton"

@@ -26,9 +26,10 @@ from ..folder import (
 from ..words import count, join_words
 from ._curves import overlay_curves
 from ._html import Html, lines, table, tag
+from ._origin import OPEN, TOLD, summarize
 from ._page import page, section
 from ._report import write_page
-from ._score_table import score_table, summarize, why_no_scores
+from ._score_table import score_table, why_no_scores
 
 LONGEST = 80
 
@@ -201,19 +202,24 @@ def _scores(runs: Sequence[Record], names: list[str]) -> Html:
 
 def _settings(runs: Sequence[Record], names: list[str]) -> Html:
     return _side_by_side(
-        [flatten(run.config) for run in runs],
+        [
+            {
+                key: run.used.get(key, value) if value in OPEN else value
+                for key, value in flatten(run.config).items()
+            }
+            for run in runs
+        ],
         names,
         ("setting", "Settings that differ", "All settings are the same."),
     )
 
 
 def _environments(runs: Sequence[Record], names: list[str]) -> Html:
-    known = [flatten(run.env) for run in runs]
+    known = [
+        flatten({k: v for k, v in run.env.items() if k not in TOLD}) for run in runs
+    ]
     return _side_by_side(
-        [
-            {k.removeprefix("packages."): v for k, v in own.items() if k != "command"}
-            for own in known
-        ],
+        [{k.removeprefix("packages."): v for k, v in own.items()} for own in known],
         names,
         ("what", "Environments that differ", "They ran in the same environment."),
     )

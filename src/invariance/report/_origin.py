@@ -1,11 +1,68 @@
-"""How the run was made: its settings, its environment, the command to make it again."""
+"""What the run is: its size and settings, its environment, how to make it again."""
 
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ..folder import CONFIG, Record, flatten, show_value
+from ..folder import CONFIG, Record, finite_number, flatten, show_value
+from ..words import count
 from ._html import Html, lines, table, tag
+from ._numbers import inside, show_number
+
+# Of env.json, what the page tells elsewhere.
+TOLD = ("command", "images", "parameters", "peak_rate", "started", "used")
+
+
+OPEN = (None, "auto")  # settings that leave the choice to the run
+
+
+def summarize(run: Record) -> str:
+    """The run in a line."""
+    config = run.config
+    if not config:
+        return "The settings of this run are not known."
+    epochs = config.get("epochs", "?")
+    batch = config.get("batch_size") or run.used.get("batch_size", "?")
+    return (
+        f"{config.get('method', '?')} on {config.get('data', '?')}, "
+        f"{count(epochs, 'epoch') if isinstance(epochs, int) else epochs}, "
+        f"batches of {batch}"
+    )
+
+
+def show_size(run: Record) -> str:
+    """Which encoder learned from how much, when, and how long it took."""
+    encoder, temperature = (run.used.get(key) for key in ("encoder", "temperature"))
+    n_images = inside(run.env, "images", "n_train")
+    n_parameters = inside(run.env, "parameters")
+    rate = finite_number(inside(run.env, "peak_rate"))
+    parts = [
+        f"Encoder {encoder}" if encoder else "",
+        count(n_parameters, "parameter") + " with the head"
+        if isinstance(n_parameters, int)
+        else "",
+        count(n_images, "image") + " to train on" if isinstance(n_images, int) else "",
+        f"temperature {show_value(temperature)}" if temperature else "",
+        f"learning rate up to {show_number(rate)}" if rate else "",
+        f"started {run.env['started']}" if run.env.get("started") else "",
+        f"{show_duration(run.seconds)} of training" if run.seconds else "",
+    ]
+    text = ", ".join(filter(None, parts))
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def show_duration(seconds: float) -> str:
+    """A length of time as a person would say it.
+
+    >>> show_duration(7.2), show_duration(125.0), show_duration(7300.0)
+    ('7 s', '2 min 5 s', '2 h 1 min')
+    """
+    whole = max(round(seconds), 1)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def show_commands(run: Record) -> Html:
@@ -46,7 +103,8 @@ def show_settings(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         [
             k,
             Html(
-                tag("span", show_value(v)) + (tag("mark", "changed") * (k in changed))
+                tag("span", show_used(v, run.used.get(k)))
+                + (tag("mark", "changed") * (k in changed))
             ),
         ]
         for k, v in own.items()
@@ -55,9 +113,20 @@ def show_settings(run: Record, defaults: Mapping[str, Any] | None) -> Html:
     return lines(*parts, tag("details", tag("summary", "All settings"), every))
 
 
+def show_used(value: object, used: object) -> str:
+    """A setting, and what it came to where it was left open.
+
+    >>> show_used("auto", "tiny"), show_used(None, 0.5), show_used(0.1, 0.1)
+    ('tiny (auto)', '0.5 (by default)', '0.1')
+    """
+    if used is None or value not in OPEN:
+        return show_value(value)
+    return f"{show_value(used)} ({'auto' if value else 'by default'})"
+
+
 def show_environment(run: Record) -> Html:
     """Versions and machine."""
-    known = {key: value for key, value in flatten(run.env).items() if key != "command"}
+    known = flatten({k: v for k, v in run.env.items() if k not in TOLD})
     if not known:
         return tag("p", "The environment is not known.")
     rows: list[list[object]] = [

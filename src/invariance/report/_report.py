@@ -12,10 +12,16 @@ from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._html import Html, Missing, lines, tag
 from ._map import embedding_map
-from ._origin import show_commands, show_environment, show_settings
+from ._origin import (
+    show_commands,
+    show_environment,
+    show_settings,
+    show_size,
+    summarize,
+)
 from ._page import page, section
 from ._pictures import neighbor_grid, views
-from ._score_table import figures, show_scores, summarize
+from ._score_table import figures, show_scores
 
 
 def write_report(folder: str | Path, defaults: Mapping[str, Any] | None = None) -> Path:
@@ -58,7 +64,10 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         kept["missing"] = ("Not in this report", tag("ul", sentences))
     return page(
         f"{run.name}: run report",
-        lines(tag("h1", run.name), tag("p", summarize(run))),
+        lines(
+            tag("h1", run.name),
+            *(tag("p", text) for text in (summarize(run), show_size(run)) if text),
+        ),
         *(section(key, title, inside) for key, (title, inside) in kept.items()),
         contents={key: title for key, (title, _) in kept.items()},
     )

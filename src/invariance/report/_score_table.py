@@ -181,14 +181,3 @@ def notes(run: Record, scores: Scores) -> list[Html]:
         texts.append("The final epoch is scored; none was chosen by its score.")
     both = [" ".join(texts), " ".join(scores.notes)]
     return [tag("p", text, class_="note") for text in both if text]
-
-
-def summarize(run: Record) -> str:
-    """The run in a line."""
-    config = run.config
-    if not config:
-        return "The settings of this run are not known."
-    text = f"{config.get('method', '?')} on {config.get('data', '?')}"
-    epochs = config.get("epochs", "?")
-    text += f", {count(epochs, 'epoch') if isinstance(epochs, int) else epochs}"
-    return f"{text}, batches of {config.get('batch_size', '?')}"

@@ -1,7 +1,11 @@
 """Readings that take more than one batch of rows: pools, gradients, probes."""
 
-import inspect
+import copy
+import dataclasses
 from collections.abc import Iterator
+from functools import partial
+from inspect import signature
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -15,11 +19,11 @@ from ..diagnostics import (
     sharpest_temperature,
 )
 from ..evaluation import linear_probe
-from ..objectives import OBJECTIVES
+from ..objectives import OBJECTIVES, Objective
 from ..views import ViewSet, draw_parameters
 
-PAIRED = ("info_nce", "nt_xent", "dcl", "dhel", "flat_nce", "debiased")
 BATCHES = (16, 64, 256)
+MOST_BATCHES = 100  # whose gradients are compared: the noise is known to about 7 %
 WIDEST = 4096  # a gradient has as many numbers as this has squared
 FEWEST = 50  # rows that a probe is worth fitting on
 
@@ -85,29 +89,92 @@ def gradient_readings(
     of: str,
     u: Float[Tensor, "n d"],
     v: Float[Tensor, "n d"],
+    *,
+    trained: Objective | None,
     temperature: float,
     batch_size: int,
-) -> Iterator[Reading]:
-    """Signal to noise of the gradient for each objective and batch size."""
+    labels: Int[Tensor, " n"] | None,
+) -> tuple[list[Reading], list[str]]:
+    """Signal to noise of the gradient for each objective and batch size.
+
+    Negatives are those of the batch, whatever the run's were. What cannot be read is
+    said in notes.
+
+    Args:
+        of: "h" or "z".
+        u: One view.
+        v: The other view.
+        trained: The run's own objective, read with its settings; others have the run's
+            temperature, and otherwise their defaults.
+        temperature: Of the run.
+        batch_size: Of the run, read beside a few others.
+        labels: Classes, if there are any.
+    """
     if u.shape[1] > WIDEST:
-        return
-    for name in PAIRED:
-        kind = OBJECTIVES[name]
-        assert "temperature" in inspect.signature(kind).parameters
-        objective = kind(temperature=temperature)
-        for size in sorted({*BATCHES, batch_size}):
-            if len(u) < 4 * size:  # fewer batches say nothing about their noise
-                continue
-            value = gradient_signal_to_noise(u, v, objective, batch_size=size)
-            yield Reading(
-                "gradient signal to noise",
-                of,
-                value,
-                f"With batches of {size}, {name}'s mean gradient is {value:.2f} times "
-                "as long as the noise of one batch.",
-                objective=name,
+        note = f"Rows of {u.shape[1]:,} numbers are too wide for gradients to be read."
+        return [], [note]
+    ready, notes = prepare_objectives(trained, temperature, u, labels)
+    sizes = [size for size in sorted({*BATCHES, batch_size}) if len(u) >= 4 * size]
+    readings = []
+    for name, objective in ready.items():
+        for size in sizes:  # of fewer than four batches, noise is not known
+            value = gradient_signal_to_noise(
+                u,
+                v,
+                partial(find_loss, objective),
                 batch_size=size,
+                max_batches=MOST_BATCHES,
+                labels=labels if objective.takes == "labels" else None,
             )
+            meaning = (
+                f"With batches of {size}, {name}'s mean gradient is {value:.2f} times "
+                "as long as the noise of one batch."
+            )
+            reading = Reading("gradient signal to noise", of, value, meaning)
+            how: Any = {"objective": name, "batch_size": size}
+            readings.append(dataclasses.replace(reading, **how))
+    return readings, notes
+
+
+def prepare_objectives(
+    trained: Objective | None,
+    temperature: float,
+    like: Tensor,
+    labels: Int[Tensor, " n"] | None,
+) -> tuple[dict[str, Objective], list[str]]:
+    """Every objective that needs nothing but rows and labels, and why others do not."""
+    ready: dict[str, Objective] = {}
+    notes = []
+    kinds: dict[str, type[Objective]] = dict(OBJECTIVES)
+    if trained is not None and type(trained) not in kinds.values():
+        kinds[type(trained).__name__] = type(trained)
+    for name, kind in kinds.items():
+        given = signature(kind).parameters.values()
+        if kind.takes == "labels" and labels is None:
+            notes.append(f"The gradient of {name} is not read: there are no labels.")
+        elif kind is type(trained):
+            ready[name] = copy.deepcopy(trained).to(like.device)
+        elif any(parameter.default is parameter.empty for parameter in given):
+            why = "what it learns beside the encoder is part of it, and is not here"
+            notes.append(f"The gradient of {name} is not read: {why}.")
+        else:
+            has_one = "temperature" in kind.defaults
+            ready[name] = kind(temperature=temperature) if has_one else kind()
+    if any(objective.takes == "targets" for objective in ready.values()):
+        notes.append(
+            "Gradients of byol and sim_siam are read without predictor and twin: each "
+            "view is to predict the other's projections."
+        )
+    return ready, notes
+
+
+def find_loss(
+    objective: Objective, u: Tensor, v: Tensor, labels: Tensor | None = None
+) -> Tensor:
+    """An objective's loss of two views, whatever it takes."""
+    if labels is not None:
+        return objective(torch.cat([u, v]), labels.repeat(2))
+    return torch.stack([t.total for t in objective.terms_of_views([u, v])]).mean()
 
 
 def augmentation_readings(

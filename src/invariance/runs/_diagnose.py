@@ -93,7 +93,16 @@ def diagnose(
     tell(f"{opened.name}: information at {size} and {len(u):,} candidates", quiet=quiet)
     more = list(pool_readings(of, u, v, temperature, size))
     tell(f"{opened.name}: gradients, objective by objective", quiet=quiet)
-    more += gradient_readings(of, u, v, temperature, size)
+    readings, unread = gradient_readings(
+        of,
+        u,
+        v,
+        trained=objective,
+        temperature=temperature,
+        batch_size=size,
+        labels=rows.labels,
+    )
+    more += readings
     tell(f"{opened.name}: what h and z keep of the views", quiet=quiet)
     few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
     seed, epoch = view_keys(opened)
@@ -108,7 +117,8 @@ def diagnose(
         epoch,
     )
     finite = [reading for reading in more if math.isfinite(reading.value)]
-    result = result.plus(*finite, notes=(*notes, *([parts.why] if parts.why else [])))
+    why = [parts.why] if parts.why else []
+    result = result.plus(*finite, notes=(*notes, *unread, *why))
     if keep:
         try:
             keep_readings(opened.folder, result)

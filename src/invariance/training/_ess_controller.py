@@ -3,16 +3,18 @@ r"""The temperature follows a target effective sample size of the negatives.
 $$\mathrm{ESS}_i = \frac{1}{n_-\sum_j w_{ij}^2},\qquad
 w_{ij} = \mathrm{softmax}_{j\ne i}(\beta\,s_{ij})$$
 
-ESS falls as the inverse temperature $\beta$ rises, so: above the target $\beta$ grows
-by (1 + rate), otherwise it shrinks by (1 - rate). The paper prints the comparison the
-other way round (Algorithm S2), which runs away to $\beta = 0$; a test shows both.
+over the negatives that the loss has, from the batch or from a memory. ESS falls as the
+inverse temperature $\beta$ rises, so: above the target $\beta$ grows by (1 + rate),
+otherwise it shrinks by (1 - rate). The paper prints the comparison the other way round
+(Algorithm S2), which runs away to $\beta = 0$; a test shows both.
 """
 
+import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from ..diagnostics import effective_sample_size
 from ..errors import SettingError
 from ..objectives import Objective
 from ._settings import Ess
@@ -23,18 +25,24 @@ LOWEST, HIGHEST = 0.005, 10.0  # temperatures beyond which no objective learns
 class EssController:
     """Moves an objective's temperature after every step.
 
-    >>> import torch
+    On an accelerator it acts one step later, on the reading that has arrived by then:
+    the device never waits. A reading that is not finite (no anchor had a negative)
+    moves nothing.
+
     >>> from invariance.objectives import NTXent
     >>> objective = NTXent(temperature=1.0)
     >>> u, v = torch.randn(2, 64, 32, generator=torch.Generator().manual_seed(0))
     >>> controller = EssController(objective, Ess(target=0.3))
     >>> for _ in range(400):
-    ...     ess = controller.update(u, v, progress=0.0)
-    >>> abs(ess - 0.3) < 0.02, objective.temperature < 1
+    ...     ess = objective.shares(u, v).mean()
+    ...     controller.update(ess, progress=0.0)
+    >>> bool(abs(ess - 0.3) < 0.02), objective.temperature < 1
     (True, True)
     """
 
-    def __init__(self, objective: Objective, ess: Ess) -> None:
+    def __init__(
+        self, objective: Objective, ess: Ess, *, n_negatives: int | None = None
+    ) -> None:
         if not objective.temperature_may_move:
             raise SettingError(
                 "An ESS target needs a softmax over negatives with a temperature that "
@@ -44,10 +52,17 @@ class EssController:
         for name, value in (("ess.target", ess.target), ("ess.end", ess.end)):
             if value is not None and not 0 < value < 1:
                 raise SettingError(f"{name} lies between 0 and 1: got {value}.")
+            if value is not None and n_negatives and value <= 1 / n_negatives:
+                raise SettingError(
+                    f"Of {n_negatives} negatives at least one carries the weight, so "
+                    f"no temperature brings the ESS to {name} = {value}: ask for more "
+                    f"than {1 / n_negatives:.3g}, or have more negatives."
+                )
         if not 0 < ess.rate < 1:
             raise SettingError(f"ess.rate lies between 0 and 1: got {ess.rate}.")
         self.objective: Any = objective
         self.ess = ess
+        self.arriving: Arriving | None = None
 
     def target(self, progress: float) -> float:
         """The ESS asked for when this share of training is done."""
@@ -56,18 +71,48 @@ class EssController:
         end = start if self.ess.end is None else self.ess.end
         return start + (end - start) * progress
 
-    def update(self, u: Tensor, v: Tensor, progress: float) -> float:
-        """Read the ESS of a batch, move the temperature, return the reading."""
-        now = self.objective.temperature
-        ess = effective_sample_size(u, v, temperature=now)
-        towards = 1 + self.ess.rate * (1 if ess > self.target(progress) else -1)
-        self.objective.temperature = min(max(now / towards, LOWEST), HIGHEST)
-        return ess
+    def update(self, ess: Tensor | float, progress: float) -> None:
+        """Move the temperature by the ESS of a batch."""
+        if not isinstance(ess, Tensor) or ess.device.type == "cpu":
+            self.move(float(ess), progress)
+            return
+        before, self.arriving = self.arriving, Arriving(ess)
+        if before is not None:
+            self.move(float(before), progress)
+
+    def move(self, ess: float, progress: float) -> None:
+        """Towards a lower temperature if the ESS is above its target."""
+        if math.isfinite(ess):
+            towards = 1 + self.ess.rate * (1 if ess > self.target(progress) else -1)
+            moved = self.objective.temperature / towards
+            self.objective.temperature = min(max(moved, LOWEST), HIGHEST)
 
     def state_dict(self) -> dict[str, float]:
         """What a checkpoint must keep."""
-        return {"temperature": float(self.objective.temperature)}
+        state = {"temperature": float(self.objective.temperature)}
+        if self.arriving is not None:
+            state["arriving"] = float(self.arriving)
+        return state
 
     def load_state_dict(self, state: dict[str, float]) -> None:
         """Go on from a checkpoint."""
         self.objective.temperature = state["temperature"]
+        self.arriving = None
+        if "arriving" in state:
+            self.arriving = Arriving(torch.tensor(state["arriving"]))
+
+
+class Arriving:
+    """A number on its way from a device, which goes on working meanwhile."""
+
+    def __init__(self, number: Tensor) -> None:
+        self.number = number.detach().to("cpu", non_blocking=number.is_cuda)
+        self.here: Any = None
+        if number.is_cuda:
+            self.here = torch.cuda.Event()
+            self.here.record()
+
+    def __float__(self) -> float:
+        if self.here is not None:
+            self.here.synchronize()  # with that copy, not with what was asked since
+        return float(self.number)

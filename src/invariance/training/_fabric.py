@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..devices import choose_device
 from ..encoders import Encoder, describe_encoder
-from ..errors import SettingError, TrainingError
+from ..errors import NotFiniteError, SettingError, TrainingError
 from ..randomness import random_states, set_random_states
 from ._optimizers import build_optimizer
 from ._readings import Health
@@ -149,6 +149,8 @@ class Prepared:
             else:
                 plan.learner.load_state_dict(state["learner"])
                 self.optimizer.load_state_dict(state["optimizer"])
+        except NotFiniteError:  # a memory says what is wrong with its rows
+            raise
         except (RuntimeError, KeyError, ValueError) as cause:
             why = str(cause).strip().splitlines()[-1].strip()  # of one line per weight
             raise TrainingError(

@@ -88,17 +88,26 @@ class Loop:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         progress = (done + 1) / plan.n_steps
+        if plan.controller is not None or self.logs_at(done + 1):
+            step = step.with_ess()  # before the memory takes in others
+        if self.logs_at(done + 1):
+            step = step.with_information()
         plan.learner.after_step(progress)
         if plan.controller is not None:
-            plan.controller.update(step.u.float(), step.v.float(), progress)
+            plan.controller.update(step.readings["ess"], progress)
         return step
+
+    def logs_at(self, done: int) -> bool:
+        """Whether a reading is due after so many steps."""
+        steps_per_epoch = self.plan.steps_per_epoch
+        every = self.plan.settings.log_every or max(steps_per_epoch // 10, 1)
+        return done % every == 0 or done % steps_per_epoch == 0
 
     def look(self, step: Step, epoch: int, lr: float, done: int) -> None:
         """After a step: read it, save it, stop if asked, each where it is due."""
         plan, settings = self.plan, self.plan.settings
         ends_epoch = done % plan.steps_per_epoch == 0
-        every = settings.log_every or max(plan.steps_per_epoch // 10, 1)
-        logs = done % every == 0 or ends_epoch
+        logs = self.logs_at(done)
         stop = late = False
         # asking other processes or a GPU makes them wait: not at every step
         if self.fabric.world_size == 1 or logs:

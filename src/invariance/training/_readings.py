@@ -1,5 +1,7 @@
 """What is read off a batch while training, and what is said about it in words."""
 
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,12 +11,13 @@ from ..diagnostics import (
     collapse,
     contrastive_accuracy,
     effective_rank,
-    effective_sample_size,
     mutual_information_bound,
+    reachable_information,
     uniformity,
 )
 from ..folder import Finding, find_collapse, find_saturation
 from ..methods import Step
+from ..objectives import ALONE
 
 UNTEMPERED = 0.1  # temperature of the readings for objectives that have none
 
@@ -22,29 +25,44 @@ UNTEMPERED = 0.1  # temperature of the readings for objectives that have none
 def read(step: Step, objective: Any) -> dict[str, float]:
     """Loss, information, spread and rank of one batch's projections.
 
-    Where a loss is constant, as FlatNCE's is, the InfoNCE it stands for is given.
+    The information is InfoNCE's bound among the rows of the other view or, where a
+    queue or a whole bank are the negatives, among those; at the objective's temperature
+    (``UNTEMPERED`` if it has none). Read from rows that are trained on, it certifies
+    nothing. Where a loss is constant, as FlatNCE's is, InfoNCE is given instead.
     """
     u, v = step.u.float(), step.v.float()
-    temperature = temperature_of(objective)
-    bound = mutual_information_bound(u, v, temperature=temperature)
-    info_nce = bound.ceiling - bound.nats
-    loss = info_nce if objective.value_is_constant else float(step.loss.detach())
+    temperature, own = temperature_of(objective), read_step(step)
+    if "mi_ceiling" not in own:
+        bound = mutual_information_bound(u, v, temperature=temperature)
+        own |= {"mi_nats": bound.nats, "mi_ceiling": bound.ceiling}
+        own["info_nce"] = bound.ceiling - bound.nats
+    n_candidates = math.exp(own["mi_ceiling"])
+    constant = objective.value_is_constant
     return {
-        "loss": loss,
-        "info_nce": info_nce,
-        "mi_nats": bound.nats,
-        "mi_ceiling": bound.ceiling,
-        "mi_reachable": bound.reachable,
+        "loss": own["info_nce"] if constant else float(step.loss.detach()),
+        "mi_reachable": reachable_information(n_candidates, temperature),
         "accuracy": contrastive_accuracy(u, v),
-        "ess": effective_sample_size(u, v, temperature=temperature),
+        "accuracy_chance": 1 / len(u),
         "alignment": alignment(u, v),
         "uniformity": uniformity(u),
         "effective_rank": effective_rank(u),
         "spread": collapse(u).ratio,
         "temperature": temperature,
         **{f"loss/{name}": float(part) for name, part in step.parts.items()},
-        **{name: float(value) for name, value in step.readings.items()},
+        **own,
     }
+
+
+def read_step(step: Step) -> dict[str, float]:
+    """What the learner itself says of the step: ESS, and what its memory reports.
+
+    There is no ESS where no anchor had a negative; that is said.
+    """
+    numbers = {name: float(value) for name, value in step.readings.items()}
+    alone = [name for name in step.shares if math.isnan(numbers.get(name, 0.0))]
+    if alone:
+        warnings.warn(ALONE, stacklevel=2)
+    return {name: x for name, x in numbers.items() if name not in alone}
 
 
 def temperature_of(objective: Any) -> float:

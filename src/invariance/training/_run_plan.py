@@ -33,7 +33,7 @@ from ._checkpoint import load as load_run_encoder
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import BATCH, Train, check_numbers
+from ._settings import BATCH, PEAKS, Train, check_numbers
 
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
@@ -132,6 +132,29 @@ class Plan:
             return None
         return self.source.labels[samples.to(self.source.labels.device)].to(device)
 
+    @property
+    def n_parameters(self) -> int:
+        """How many numbers are trained, those of the head among them."""
+        return sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
+
+    def outcome(self) -> dict[str, Any]:
+        """What the settings came to, for env.json; "used" has them by dotted names."""
+        used = {
+            "encoder": self.learner.encoder.name,
+            "batch_size": self.batch_size,
+            "n_views": len(self.views),
+            "head": self.method.head,
+            "hidden": self.method.hidden,
+            "width": self.method.width,
+            "image_size": self.source.shape[1],
+            "optim.lr": self.settings.optim.lr or PEAKS[self.settings.optim.name],
+        }
+        temperature = getattr(self.learner.objective, "temperature", None)
+        if temperature is not None:
+            used["temperature"] = round(float(temperature), 6)
+        sizes = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        return {"used": used, **sizes}
+
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
         c, h, w = self.source.shape
@@ -140,10 +163,9 @@ class Plan:
             f"{describe_parts(self.source, labels=self.settings.labels)}"
         )
         yield from (str(n) for n in self.source.notes if n.kind != "unreadable")
-        n = sum(p.numel() for p in self.learner.parameters() if p.requires_grad)
         yield (
             f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
-            f"features; {n:,} parameters with the head"
+            f"features; {self.n_parameters:,} parameters with the head"
         )
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""
@@ -258,7 +280,11 @@ def make_plan(
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     controller = None
     if settings.ess.target is not None:
-        controller = EssController(learner.objective, settings.ess)
+        memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
+        n_negatives = (memory.n_negatives or None) if memory else None
+        controller = EssController(
+            learner.objective, settings.ess, n_negatives=n_negatives
+        )
     return Plan(
         settings=settings,
         data=data,
@@ -311,7 +337,9 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
     else:
         n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
         parts.append(f"{n_held_out} held out")
-    if source.labels is None:
+    if source.tags is not None:
+        parts.append(f"{source.tags.shape[1]:,} classes, several per image")
+    elif source.labels is None:
         parts.append("no labels to score by" if labels else "labels left aside")
     else:
         n_classes = len(source.labels.unique())

@@ -159,7 +159,8 @@ def execute(
         if not resumes:
             write_whole(folder / CONFIG, to_yaml(settings).encode())
             given = {} if isinstance(plan.data, str) else {"data": "from Python"}
-            environment = describe_environment(str(fabric.device)) | given
+            environment = describe_environment(str(fabric.device)) | plan.outcome()
+            environment |= given
             write_json(folder / ENVIRONMENT, environment)
         remember_images(folder, plan.about_images())
         for fact in plan.facts():

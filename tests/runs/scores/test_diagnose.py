@@ -60,6 +60,9 @@ def test_everything_is_read_of_h_and_z(found):
     assert all(
         r.meaning.endswith(".") and math.isfinite(r.value) for r in result.readings
     )
+    read = {r.objective for r in result.readings if r.objective}
+    assert read == set(inv.OBJECTIVES) - {"swav"}
+    assert any("gradient of swav is not read" in note for note in result.notes)
     shown = result["information, batches of 16", "z"]
     assert shown.ceiling == math.log(16)
     assert shown.most == shown.reachable == reachable_information(16, 0.5)

@@ -161,6 +161,89 @@ def test_raw_pixels_and_the_encoder_are_scored_as_by_hand(run, pictures):
     assert found.values("knn") == [mine.value]
 
 
+# ------------------------------------------------------- settings and metrics
+
+
+def test_more_than_five_classes_have_a_top5(run, command, pictures, tmp_path):
+    images, labels = pictures(160, n_classes=8)
+    np.savez(tmp_path / "eight.npz", images=images, labels=labels)
+    words = ("--data", "eight.npz", "--protocols", "knn", "linear", "--json")
+    code, said, complained = command("evaluate", run, *words)
+    assert code == 0, complained
+    rows = [json.loads(line) for line in said.splitlines() if '"value"' in line]
+    pairs = [rows[i : i + 2] for i in range(0, len(rows), 2)]
+    assert len(pairs) == 2 * len(KINDS)
+    for first, second in pairs:
+        assert (first["metric"], second["metric"]) == ("accuracy", "top5")
+        assert first["value"] <= second["value"] and len(second["interval"]) == 2
+        assert first["settings"] == second["settings"]
+    code, said, _ = command("evaluate", run, *words[:-1])
+    assert "kNN, top-5, k = 20" in said and "linear probe, top-5" in said
+    own = [r for r in read_rows(run / "evaluation.jsonl") if r["data"] != "eight.npz"]
+    assert {r["metric"] for r in own} >= {"accuracy", "nmi"} and "top5" not in {
+        r["metric"] for r in own
+    }
+
+
+def test_several_classes_per_image(run, command, pictures, tmp_path):
+    images, labels = pictures(120)
+    tags = np.stack([labels == 0, labels < 2, labels > 1], 1)
+    np.savez(tmp_path / "tags.npz", images=images, labels=tags)
+    code, said, complained = command("evaluate", run, "--data", "tags.npz")
+    assert code == 0, complained
+    lines = [line for line in said.splitlines() if ", MAP" in line]
+    assert [re.split(r"  +", line)[0] for line in lines] == [
+        *("kNN, MAP, k = 20, T = 0.1", "kNN, MAP of 11 points, k = 20, T = 0.1"),
+        *("linear probe, MAP", "linear probe, MAP of 11 points"),
+    ]
+    before = (run / "evaluation.jsonl").read_bytes()
+    words = ("--data", "tags.npz", "--protocols", "clustering")
+    code, said, complained = command("evaluate", run, *words)
+    assert code == 2 and said == ""
+    assert "clustering needs one class per image, and images of tags.npz" in complained
+    assert (run / "evaluation.jsonl").read_bytes() == before
+
+
+def test_a_preset_stands_beside_the_usual_scores(run, command, tmp_path):
+    usual = inv.evaluate(run, protocols="knn")
+    code, said, complained = command("evaluate", run, "--preset", "instance_knn")
+    assert code == 0, complained
+    assert "kNN, k = 200, T = 0.07, as instance_knn" in said
+    code, said, _ = command("evaluate", run, "--protocols", "knn", "--knn.k", "5")
+    assert code == 0 and "kNN, k = 5, T = 0.1" in said
+    rows = [
+        r
+        for r in read_rows(run / "evaluation.jsonl")
+        if (r["protocol"], r["features"]) == ("knn", "trained encoder")
+    ]
+    assert [r.get("preset") for r in rows] == [None, "instance_knn", "custom"]
+    assert (
+        rows[1]["settings"]["k"] == 200 and rows[1]["settings"]["temperature"] == 0.07
+    )
+    assert rows[0]["value"] == usual.values("knn")[0]
+    code, said, _ = command("list", "runs", "--out", tmp_path)
+    assert f"kNN {100 * rows[0]['value']:.1f}%" in said
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (("--fine-tune.epochs", "3"), "fine_tune would have no effect on knn, linear"),
+        (("--preset", "moco"), "Unknown preset 'moco'. Did you mean 'moco_linear'?"),
+        (
+            ("--preset", "moco_linear", "--protocols", "knn"),
+            "The preset moco_linear is made of linear_sgd",
+        ),
+        (("--protocols", "knn", "--knn.k", "0"), "at least 1: got 0"),
+    ],
+)
+def test_settings_without_effect_are_refused(run, command, words, sentence):
+    before = (run / "evaluation.jsonl").read_bytes()
+    code, said, complained = command("evaluate", run, *words)
+    assert (code, said) == (2, "") and sentence in complained
+    assert (run / "evaluation.jsonl").read_bytes() == before
+
+
 # ------------------------------------------------------------- other data
 
 

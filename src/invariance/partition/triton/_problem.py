@@ -14,6 +14,7 @@ from ._launch import Config, Launch, count_processors, kept_by_shape
 
 ROUNDED_ROWS, ROUNDED_WIDTH = 16, 256  # of one program that rounds
 UNIT_ELEMENTS = 4096  # of one program that divides by lengths
+SHRINK, GROW = tl.constexpr(2.0**-64), tl.constexpr(2.0**64)  # of rows too long
 MASKS = ("row_ids", "column_ids", "low", "high")
 RANGED_MASKS = ("row_ids", "column_ids", "least_ids", "most_ids", "low", "high")
 
@@ -265,6 +266,10 @@ def load_unit_rows(base, at, inside, least):
     """Some rows divided by their length, and the lengths; a short row stays."""
     row = tl.load(base + at, mask=inside, other=0.0).to(tl.float32)
     length = tl.sqrt_rn(tl.sum(row * row, 1))
+    # squares beyond float32 are added up once more at a scale that fits
+    small = row * SHRINK
+    again = tl.sqrt_rn(tl.sum(small * small, 1)) * GROW
+    length = tl.where(length == float("inf"), again, length)
     length = tl.where(length > least, length, 1.0)
     return tl.div_rn(row, length[:, None]), length
 
