@@ -70,7 +70,7 @@ def test_the_log_has_every_epoch_even_of_a_quiet_run(small, pictures, capsys):
 
 
 def test_json_has_every_reading_and_no_table(small, pictures, capsys):
-    train(small(json=True), data=pictures)
+    train(small(json=True, quiet=False), data=pictures)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert all("note" in line or "loss" in line for line in lines)
     assert not any("matched" in line.get("note", "") for line in lines)
