@@ -206,6 +206,22 @@ def test_numbers_are_shown_even_if_the_figure_cannot_be_written(
     assert len(complained.strip().splitlines()) == 1
 
 
+def test_the_headline_never_contradicts_a_certified_row(command, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 300)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", x**2 + 0.05 * rng.standard_normal(300))
+    code, said, _ = command(
+        *("estimate", "x.npy", "y.npy", "--json", "--figure", ""),
+        *("--estimators", "auto", "info_nce", "gaussian"),
+    )
+    auto, bound, blind = json.loads(said)["estimates"]
+    assert code == 0 and bound["lower_bound"]
+    assert auto["interval"][0] >= bound["nats"] - 2.33 * bound["std_error"] > 0.3
+    assert auto["interval"][0] < 1.58 < auto["interval"][1]
+    assert "independent" not in auto["sentence"] + blind["sentence"]
+
+
 def test_settings_of_an_estimator_are_flags(command, arrays):
     words = ("x.npy", "y.npy", "--json", "--figure", "", *QUICK, "--estimators")
     for name, flags in [

@@ -225,6 +225,7 @@ def test_only_flags_of_the_command_are_suggested(command):
     [
         (["train", "--epochs", "0"], "epochs must be at least 1: got 0."),
         (["train", "--batch-size", "1"], "batch_size must be at least 2: got 1."),
+        (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
         (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
         (["evaluate", "nope"], "There is no run at 'nope'"),
         (["diagnose", "nope"], "There is no run at 'nope'"),

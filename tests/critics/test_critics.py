@@ -8,13 +8,21 @@ import torch
 from invariance.critics import (
     CRITICS,
     Exact,
+    Lift,
     Residual,
     build_critic,
     gaussian_critic,
     gradient_penalty,
+    lifted_gaussian_critic,
 )
 from invariance.errors import SettingError
-from invariance.estimators import correlated_gaussian
+from invariance.estimators import (
+    canonical_gaussian,
+    correlated_gaussian,
+    image,
+    info_nce,
+    spiral,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -125,6 +133,29 @@ def test_a_residual_trains_only_its_second_part(rows):
     critic(x, y).sum().backward()
     assert all(p.grad is None for p in base.parameters())
     assert all(p.grad is not None for p in learned.parameters())
+
+
+def test_a_lift_adds_the_length_of_rows_and_products_with_it():
+    z = torch.tensor([[3.0, 4], [0, 1], [1, 0], [0, 0]])
+    square = torch.tensor([25.0, 1, 1, 0])
+    r = (square - square.mean()) / square.std()
+    torch.testing.assert_close(Lift(z)(z), torch.cat([z, r[:, None]], 1))
+    whole = torch.cat([z, r[:, None], z * r[:, None]], 1)
+    torch.testing.assert_close(Lift(z, products=True)(z), whole)
+    assert Lift(z)(100 * z)[0, 2] == 3.0  # far away counts as far, and no more
+    same = torch.eye(4)
+    assert (Lift(same)(same)[:, 4] == 0).all()  # one length tells nothing
+
+
+def test_a_lifted_critic_sees_what_turns_with_length():
+    dice = torch.Generator().manual_seed(0)
+    pairs = canonical_gaussian([0.9, 0.9], x_width=12, y_width=12)
+    pairs = image(pairs, x=spiral(0.1))
+    x, y = pairs.sample(4000, generator=dice, dtype=torch.float64)
+    plain, lifted = gaussian_critic(x, y), lifted_gaussian_critic(x, y)
+    a, b = pairs.sample(1000, generator=dice, dtype=torch.float64)
+    assert info_nce(lifted(a, b)) > info_nce(plain(a, b)) + 0.1
+    torch.testing.assert_close(lifted(a, b).diagonal(), lifted.score_pairs(a, b))
 
 
 def test_gradient_penalties_of_a_linear_critic_are_known(rows):

@@ -23,6 +23,7 @@ from invariance.estimators import (
 )
 
 FLAT = correlated_gaussian(2, nats=1.0)
+SKEW = torch.tensor([[0.0, -1, 0.5], [1, 0, 2], [-0.5, -2, 0]]).double()
 EVERY = [
     correlated_gaussian(1, rho=0.9),
     correlated_gaussian(20, nats=4.0),
@@ -32,6 +33,7 @@ EVERY = [
     image(FLAT, y="cubic"),
     image(FLAT, x="asinh", y="half_cube"),
     image(FLAT, x="spiral", y=spiral(0.7)),
+    image(correlated_gaussian(3, nats=1.0), x=spiral(0.3, SKEW), y=spiral(0.2, SKEW)),
     image(correlated_gaussian(1, nats=1.0), x="swiss_roll"),
     student(1, dof=3),
     student(2, dof=1.5, rho=0.6),
@@ -86,6 +88,14 @@ def test_closed_forms(pairs, nats):
     assert pairs.nats == pytest.approx(nats, abs=1e-5)
 
 
+def test_a_spiral_of_a_plane_is_the_spiral_of_its_matrix(dice):
+    x = torch.randn(50, 3, generator=dice).double()
+    plane = torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 0]]).double()
+    torch.testing.assert_close(spiral(0.4).forward(x), spiral(0.4, plane).forward(x))
+    turned = spiral(0.4, SKEW).forward(x)
+    torch.testing.assert_close(turned.norm(dim=1), x.norm(dim=1))
+
+
 def test_uniform_noise_is_continuous_where_its_two_formulas_meet():
     below, above = uniform_noise(noise=0.5 - 1e-9), uniform_noise(noise=0.5 + 1e-9)
     assert below.nats == pytest.approx(above.nats, abs=1e-6)
@@ -121,6 +131,8 @@ def test_student_tails(dof, dice):
         (lambda: image(FLAT, x="cubik"), "Did you mean 'cubic'"),
         (lambda: image(FLAT, x="swiss_roll"), "one column"),
         (lambda: image(correlated_gaussian(1, rho=0.1), x="spiral"), "two columns"),
+        (lambda: spiral(skew=SKEW.abs()), "antisymmetric"),
+        (lambda: image(FLAT, x=spiral(skew=SKEW)), "turns 3 columns, got 2"),
         (lambda: student(1, dof=0), "above 0"),
         (lambda: uniform_noise(noise=0), "noise > 0"),
         (lambda: table([[-1, 2]]), "not all 0"),

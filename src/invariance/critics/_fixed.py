@@ -158,7 +158,11 @@ def gaussian_critic(x: Tensor, y: Tensor) -> Gaussian:
 
 
 def lifted_gaussian_critic(x: Tensor, y: Tensor) -> Lifted:
-    """The Gaussian critic of columns, length, and columns times length."""
+    """The Gaussian critic of columns, length, and columns times length.
+
+    For many columns, whose lengths differ little: in few, products with the length are
+    far from normal, and the critic claims too much.
+    """
     lifts = Lift(x, products=True), Lift(y, products=True)
     return Lifted(gaussian_critic(lifts[0](x), lifts[1](y)), *lifts)
 

@@ -36,16 +36,29 @@ def power(exponent: float) -> Invertible:
     return Invertible(of(exponent), of(1 / exponent), f"power {exponent:g}")
 
 
-def spiral(speed: float | int = 1 / 3) -> Invertible:
-    """Turn the plane of the first two columns by ``speed`` times the squared norm.
+def spiral(speed: float | int = 1 / 3, skew: Tensor | None = None) -> Invertible:
+    r"""Turn rows the further, the longer they are.
 
-    The norm stays, so turning back undoes it; volumes stay too.
+    $$x \mapsto \exp\big(v\,|x|^2 A\big)\,x$$
+
+    v is the ``speed`` and A an antisymmetric matrix, so that exp turns; without
+    ``skew`` it turns the plane of the first two columns. The length stays, so turning
+    back undoes it; volumes stay too.
     """
+    if skew is not None and not torch.equal(skew, -skew.T):
+        raise SettingError("A spiral's matrix must be antisymmetric: A = -A^T.")
 
     def turn(x: Tensor, sign: float) -> Tensor:
         if x.shape[1] < 2:
             raise SettingError("A spiral turns a plane: it needs two columns or more.")
         angle = sign * speed * x.square().sum(1)
+        if skew is not None:
+            if len(skew) != x.shape[1]:
+                raise SettingError(
+                    f"The spiral's matrix turns {len(skew)} columns, got {x.shape[1]}."
+                )
+            turns = torch.matrix_exp(angle[:, None, None] * skew.to(x))
+            return (turns @ x[:, :, None]).squeeze(2)
         a, b = x[:, 0], x[:, 1]
         cos, sin = angle.cos(), angle.sin()
         plane = torch.stack([a * cos - b * sin, a * sin + b * cos], 1)

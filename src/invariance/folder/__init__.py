@@ -27,6 +27,7 @@ from ._config import (
     to_yaml,
 )
 from ._environment import (
+    check_format,
     describe_environment,
     find_data,
     read_environment,
@@ -106,6 +107,7 @@ __all__ = [
     "Record",
     "Row",
     "Scores",
+    "check_format",
     "check_settings",
     "describe_environment",
     "describe_limit",
