@@ -350,8 +350,8 @@ def main() -> None:
             rows.append(row)
             spent[row["estimator"]] += row["seconds"]
             lines.write(json.dumps(row) + "\n")
+            lines.flush()
             if number % 500 == 0:
-                lines.flush()
                 print(f"{number:,} in {time.perf_counter() - start:.0f} s", flush=True)
             if time.perf_counter() - start > 60 * chosen.minutes:
                 print(f"stopped after {chosen.minutes:g} minutes, {number:,} made")

@@ -18,7 +18,8 @@ MADE = {"metrics.jsonl", ".venv", ".venv/bin/pytest"}  # by the package, by make
 def named_files(text):
     """Whatever stands in backticks and looks like a file or a folder."""
     words = {word for span in re.findall(r"`([^`\n]+)`", text) for word in span.split()}
-    return {w for w in words if re.fullmatch(r"[\w./-]*\w(\.[a-z]+|/[\w.-]*)", w)}
+    file = r"(?!-)[\w./-]*\w(\.[a-z]+|/[\w.-]*)"  # --views.drop is a flag
+    return {word for word in words if re.fullmatch(file, word)}
 
 
 def exists(name):
@@ -49,7 +50,7 @@ def is_code(name):
 
 
 def test_files_are_told_from_other_words():
-    text = "`objectives/_dcl.py`, `a.py and b/`, `u, v`, `make test`, `Step`, `x / y`"
+    text = "`objectives/_dcl.py`, `a.py and b/`, `u, v`, `make test`, `x / y`, `--a.b`"
     assert named_files(text) == {"objectives/_dcl.py", "a.py", "b/"}
 
 

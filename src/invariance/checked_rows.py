@@ -135,7 +135,7 @@ def above_zero(value: float | int, name: str) -> float:
     """``value`` as a float, or an error if it is not a positive finite number."""
     number = plain_number(value)
     if not isinstance(number, int | float) or not 0 < number < float("inf"):
-        raise SettingError(f"{name} must be a finite number above 0: got {value!r}.")
+        raise SettingError(f"{name} must be above 0 and finite: got {value!r}.")
     return float(number)
 
 

@@ -1,6 +1,8 @@
-"""Where to compute: one choice of device for every command."""
+"""Where to compute: one choice of device for every command, and what it can bear."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SettingError
@@ -52,3 +54,48 @@ def cannot_use(name: object, why: str) -> SettingError:
     return SettingError(
         f"The device {str(name)!r} cannot be used here ({why}): use 'auto' or 'cpu'."
     )
+
+
+def usable_cores() -> int:
+    """Cores this process may use, which in a container are fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def free_bytes(device: "torch.device | str") -> int:
+    """Memory that may still be taken there, a container's limit included."""
+    import torch
+
+    place = torch.device(device)
+    if place.type == "cuda":
+        return torch.cuda.mem_get_info(place)[0]
+    return _free_host_bytes()
+
+
+def _free_host_bytes() -> int:
+    free = 8 << 30  # where nothing tells
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = (
+            next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable"))
+            * 1024
+        )
+        group = Path("/sys/fs/cgroup")
+        most = int((group / "memory.max").read_text())
+        free = min(free, most - int((group / "memory.current").read_text()))
+    except (OSError, ValueError, StopIteration):
+        if hasattr(os, "sysconf") and not Path("/proc/meminfo").exists():
+            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return max(free, 0)
+
+
+def format_bytes(n_bytes: int) -> str:
+    """Bytes in the unit that people would use.
+
+    >>> format_bytes(18432000), format_bytes(3 << 30)
+    ('17.6 MiB', '3.0 GiB')
+    """
+    if n_bytes >= 1 << 30:
+        return f"{n_bytes / (1 << 30):.1f} GiB"
+    return f"{n_bytes / (1 << 20):.1f} MiB"

@@ -1,5 +1,7 @@
 """Help is quick because it imports no torch; ``list`` names what there is."""
 
+import json
+
 import pytest
 
 import invariance as inv
@@ -101,9 +103,38 @@ def test_list_runs(command, tmp_path):
     code, said, _ = command("list", "runs")
     assert code == 0
     assert [line.split("  ") for line in said.splitlines()] == [
-        ["runs/begun", "unfinished, no reading yet"],
-        ["runs/done", " finished, epoch 1.5, kNN 50.0%"],
+        ["runs/begun", "simclr on shapes, unfinished, no reading yet"],
+        [
+            "runs/done",
+            " simclr on shapes, finished, epoch 1.5, kNN among training images 50.0%",
+        ],
     ]
+
+
+def test_two_knn_scores_are_never_mixed(command, tmp_path):
+    for name in ("scored", "watched"):
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text("")
+        (folder / "metrics.jsonl").write_text('{"epoch": 1, "knn": 0.6}\n')
+        about = {"name": "train", "parent": name, "fingerprint": f"of {name}"}
+        (folder / "env.json").write_text(json.dumps({"images": about}))
+    row = {"features": "trained encoder", "protocol": "knn", "metric": "accuracy"}
+    row |= {"data": "train", "fingerprint": "of scored", "value": 0.4, "settings": {}}
+    (tmp_path / "runs/scored/evaluation.jsonl").write_text(json.dumps(row))
+    scored, watched = command("list", "runs")[1].splitlines()
+    assert "simclr on scored/train" in scored and scored.endswith("kNN 40.0%")
+    assert "simclr on watched/train" in watched
+    assert watched.endswith("kNN among training images 60.0%")
+    assert command("list", "runs", "knn > 0.5")[1] == ""
+    assert command("list", "runs", "knn > 0.3")[1].startswith("runs/scored ")
+    assert len(command("list", "runs", "training_knn > 0.5")[1].splitlines()) == 2
+    lines = map(json.loads, command("list", "runs", "--json")[1].splitlines())
+    assert [(run["knn"], run["training_knn"]) for run in lines] == [
+        (0.4, 0.6),
+        (None, 0.6),
+    ]
+    assert command("list", "methods", "--json")[0] == 2
 
 
 def test_an_unknown_kind_is_refused(command):
@@ -194,6 +225,7 @@ def test_only_flags_of_the_command_are_suggested(command):
     [
         (["train", "--epochs", "0"], "epochs must be at least 1: got 0."),
         (["train", "--batch-size", "1"], "batch_size must be at least 2: got 1."),
+        (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
         (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
         (["evaluate", "nope"], "There is no run at 'nope'"),
         (["diagnose", "nope"], "There is no run at 'nope'"),

@@ -135,7 +135,7 @@ def test_an_unknown_option_is_answered_with_all_there_are(command):
     assert [line.split()[0] for line in lines] == [
         "kernel", "gamma", "t", "s", "normalize",
     ]  # fmt: skip
-    words = ("--views-drop", "blur", "--limit", "64", "--batch-size", "16")
+    words = ("--views.drop", "blur", "--limit", "64", "--batch-size", "16")
     code, _, complained = command("train", *words)
     assert code == 2 and "These views are made of color, crop, flip, gray" in complained
 

@@ -111,7 +111,7 @@ def test_embed_twice_is_refused_unless_asked_for(run, command, tmp_path):
         (("search", "runs/mine", "shapes", "--query"), "at least one query image"),
         (("export", "runs/none", "--to", "onnx"), "There is no run or encoder file"),
         (("list", "runs", "optim.rl < 1"), "Did you mean 'optim.lr'?"),
-        (("list", "methods", "epochs < 1"), "Only runs can be chosen"),
+        (("list", "encoders", "epochs < 1"), "and runs by an expression"),
     ],
 )
 def test_mistakes_end_in_one_sentence(words, message, run, command):

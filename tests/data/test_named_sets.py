@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 import invariance.data
 from invariance.data import DATA_SETS, data_exists, default_shape, load
-from invariance.errors import DataError
+from invariance.errors import DataError, SettingError
 
 RNG = np.random.default_rng(0)
 
@@ -340,14 +340,16 @@ def test_a_file_that_is_no_array(tmp_path):
 def test_storage_is_chosen_by_memory_and_told(monkeypatch):
     small = load("shapes", n=10)
     assert "resident on cpu (" in str(small.notes[-1])
-    free = "invariance.data._resident.free_host_bytes"
-    monkeypatch.setattr(free, lambda: 4 * 10 * 3072)
+    free = "invariance.data._resident.free_bytes"
+    monkeypatch.setattr(free, lambda _: 4 * 10 * 3072)
     assert type(load("shapes", n=10)).__name__ == "ResidentImages"
     large = load("shapes", n=11)
     assert type(large).__name__ == "StreamedImages"
     assert large.notes[-1].kind == "storage" and "streamed: " in str(large.notes[-1])
     forced = load("shapes", n=11, storage="resident")
     assert type(forced).__name__ == "ResidentImages"
+    with pytest.raises(SettingError, match=r"kept on cpu, where 0\.1 MiB are free"):
+        load("shapes", n=41, storage="resident")
 
 
 def test_the_shape_that_load_chooses_is_known_before(tmp_path):

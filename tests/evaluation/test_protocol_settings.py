@@ -87,7 +87,8 @@ def test_every_setting_is_heeded_and_stands_in_the_row(task, encoder, group, key
     usual = score(task, encoder, protocol, quick)
     own = {**quick.get(group, {}), key: OTHERS[group][key]}
     rows = score(task, encoder, protocol, quick | {group: own})
-    assert {row["preset"] for row in rows} == {"custom"}
+    assert all(row["changed"][key] == OTHERS[group][key] for row in rows)
+    assert all("preset" not in row for row in rows)
     given = [row["settings"] for row in rows]
     assert given != [row["settings"] for row in usual]
     if group != "few_labels":
@@ -123,22 +124,29 @@ def test_presets_are_lines_of_their_own(task, encoder):
         {"protocols": "knn", "settings": {"knn": {"k": 5}}},
         {"protocols": "linear"},
         {"preset": "flatnce_linear"},
+        {"preset": "flatnce_linear", "settings": {"linear": {"l2": 0.25}}},
     ):
         plan = plan_protocols(**asked)
         rows += evaluate_encoders(task, {"trained encoder": encoder}, plan=plan)
-    assert [row.get("preset") for row in rows] == [
-        *(None, "instance_knn", "custom", None, "flatnce_linear"),
+    assert [(row.get("preset"), row.get("changed")) for row in rows] == [
+        (None, None),
+        ("instance_knn", None),
+        (None, {"k": 5}),
+        (None, None),
+        ("flatnce_linear", None),
+        ("flatnce_linear", {"l2": 0.25}),
     ]
     for order in (rows, rows[::-1]):
         table = tabulate(order, "blots")
         assert all(
             len(line.cells["trained encoder"].values) == 1 for line in table.lines
         )
-        assert len(table.lines) == 5
+        assert len(table.lines) == 6
         usual = [table.cell("trained encoder", name) for name in ("knn", "linear")]
         assert [cell.mean for cell in usual] == [rows[0]["value"], rows[3]["value"]]
     shown = str(Evaluation(tuple(rows)))
-    assert "as instance_knn" in shown and "as flatnce_linear" in shown
+    assert "T = 0.07, as instance_knn  " in shown  # with all 60 rows for 200
+    assert "as flatnce_linear  " in shown and "as flatnce_linear, l2 0.25  " in shown
 
 
 def test_rows_from_before_there_was_a_choice_ask_the_same(task, encoder):

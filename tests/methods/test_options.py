@@ -210,6 +210,7 @@ def test_numbers_and_words_that_are_no_value_of_an_option():
     options = options_of("pcl")
     assert options["n_clusters"].read("none") is None
     assert options["temperature"].read("learned") == "learned"
-    for name, value in (("size", True), ("momentum", "much"), ("size", None)):
+    wrong = [("size", True), ("size", None), ("size", float("inf")), ("size", 1.5)]
+    for name, value in [*wrong, ("momentum", "much")]:
         with pytest.raises(SettingError, match=f"{name} is .*: got "):
             options[name].read(value)

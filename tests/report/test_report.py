@@ -126,7 +126,7 @@ def test_a_long_run_is_thinned(page):
     read = Reader(page(metrics=metrics))
     (count,) = lines_of(read)["Loss"]
     assert MOST_POINTS / 2 < count <= MOST_POINTS
-    assert "not drawn" in read.text and "5,000" in read.words
+    assert "not drawn" in read.text and "loss, epoch 5: 5,000" in read.text
 
 
 def test_numbers_that_are_none_are_left_out_and_said(page):
@@ -440,3 +440,11 @@ def test_scores_that_are_no_shares(page):
     rows = [*scores(), score("trained encoder", 0.842, "clustering", metric="nmi")]
     read = Reader(page(evaluation=rows))
     assert "0.842" in read.text and "NMI" in read.text
+
+
+def test_the_number_beside_a_line_is_no_single_batch(page):
+    metrics = [reading(k, accuracy=0.9 if k == 20 else 0.1) for k in range(1, 21)]
+    text = page(metrics=metrics)
+    labels = re.findall(r'<text class="last s0"[^>]*>([^<]*)</text>', text)
+    assert "26.0 %" in labels and "90.0 %" not in labels  # 4 of 5 are 10 %
+    assert "0.001" in labels  # the rate ends where it ends

@@ -1,6 +1,7 @@
 """Features as a value and in files, of data of every kind."""
 
 import csv
+import shutil
 
 import numpy as np
 import pyarrow.parquet
@@ -10,7 +11,13 @@ from torch.utils.data import Dataset
 
 import invariance as inv
 from invariance.encoders import Encoder, read_encoder
-from invariance.errors import DataError, InvarianceError, SettingError, ShapeError
+from invariance.errors import (
+    DataError,
+    InvarianceError,
+    SettingError,
+    ShapeError,
+    TrainingError,
+)
 
 BROKEN = {"cat/cut.png", "dog/empty.png", "dog/words.jpg"}
 ENDINGS = [".npz", ".parquet", ".csv"]
@@ -91,8 +98,9 @@ def test_another_size_and_gray_images_are_converted_and_said(run):
 
 
 def test_splits_and_limits_keep_the_numbers_of_the_whole(run, pixels):
+    labeled = pixels, np.arange(40) % 2  # of images without labels, none are held out
     whole, test, few = (
-        inv.embed(run, pixels, **how) for how in ({}, {"split": "test"}, {"limit": 4})
+        inv.embed(run, labeled, **how) for how in ({}, {"split": "test"}, {"limit": 4})
     )
     assert 0 < len(test) < 40 and few.names == ("0", "10", "20", "30")
     for part in (test, few):
@@ -200,6 +208,13 @@ def test_an_unfinished_run_gives_its_newest_checkpoint(run, tmp_path, pixels, ca
     next((tmp_path / "checkpoints").iterdir()).unlink()
     with pytest.raises(InvarianceError, match="no encoder and no checkpoint"):
         inv.embed(tmp_path, pixels)
+
+
+def test_a_run_of_a_later_version_is_refused(run, tmp_path, pixels):
+    later = shutil.copytree(run, tmp_path / "later")
+    (later / "env.json").write_text('{"format": 99, "invariance": "7.0"}')
+    with pytest.raises(TrainingError, match=r"invariance 7\.0.*update invariance"):
+        inv.embed(later, pixels)
 
 
 def test_an_encoder_of_vectors_is_refused(pixels):

@@ -40,6 +40,15 @@ def test_of_equal_rows_the_earlier_comes_first():
     assert names.tolist() == [[0, 1, 2]]
 
 
+def test_no_cosine_is_above_1():
+    """Rounding makes some products of equal unit rows a little more than 1."""
+    pixels = torch.randint(1, 256, (64, 4), generator=torch.Generator().manual_seed(0))
+    unit = torch.nn.functional.normalize(pixels.float())
+    assert (unit @ unit.T).max() > 1
+    _, scores = rank(pixels.float(), pixels, k=1)
+    assert scores.max() == 1
+
+
 def test_rows_that_are_no_numbers_come_last():
     rows = torch.tensor([[float("nan"), 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
     assert rank(rows, [[9, 9, 9, 9]], k=2)[0].tolist() == [[1, 0]]
@@ -110,6 +119,7 @@ def test_more_than_there_are_gives_all(run, photos, query):
         ({"query": "words.png"}, DataError, "'words.png' cannot be read as an image"),
         ({"query": "."}, DataError, "cannot be read as an image (a folder)"),
         ({"query": []}, SettingError, "Name at least one query image"),
+        ({"query": 1}, DataError, "A query is an image file or a Pillow image"),
         ({"k": 0}, SettingError, "k is 1 or more: got 0"),
         ({"sheet": "a.pdf"}, SettingError, "The contact sheet is a .png file"),
         ({"sheet": "no/a.png"}, SettingError, "There is no folder 'no'"),

@@ -123,7 +123,7 @@ def test_of_a_run_to_resume(small, pictures, stopped_after, tmp_path, capsys):
     folder = stopped_after(3, small(), data=pictures)
     before = sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
     for asked in (Train(), read_yaml(Train, folder / "config.yaml")):
-        asked = replace(asked, resume=str(folder), dry_run=True, quiet=False)
+        asked = replace(asked, resume=str(folder), dry_run=True)  # quiet in the file
         found = train(asked, data=pictures)
         said = capsys.readouterr().out
         assert f"would resume {folder} after step 3 of 8: 5 are left" in said

@@ -141,6 +141,12 @@ def test_hidden_is_the_predictor_s_too(method, refused, small, pictures):
         assert str(wide.learner.predictor) != str(narrow.learner.predictor)
 
 
+def test_what_has_a_test_part_holds_nothing_out(small):
+    for asked in ("nothing", "tenth"):
+        with pytest.raises(SettingError, match="hold_out is for data without a test"):
+            make_plan(small(data="shapes", limit=64, hold_out=asked))
+
+
 def test_views_options_reach_the_recipe(small, pictures):
     settings = small(
         method="swav",

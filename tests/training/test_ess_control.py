@@ -93,3 +93,21 @@ def test_a_run_without_a_softmax_refuses_a_target(small, pictures):
     settings = small(method="vicreg", ess=Ess(target=0.2))
     with pytest.raises(SettingError, match="VICReg has none"):
         train(settings, data=pictures)
+
+
+def test_a_run_reads_and_controls_what_its_memory_holds(small, pictures):
+    changes = {"method": "ball", "options": {"k": 8}, "epochs": 4}
+    settings = small(ess=Ess(target=0.5, rate=0.2), **changes)
+    run = train(settings, data=pictures)
+    assert all(1 / 8 <= m["ess"] <= 1 for m in run.metrics)
+    # each step moves by the reading that it wrote
+    for before, after in zip(run.metrics, run.metrics[1:], strict=False):
+        cooler = after["temperature"] < before["temperature"]
+        assert cooler == (after["ess"] > 0.5)
+    with pytest.raises(SettingError, match="Of 8 negatives at least one"):
+        train(small(ess=Ess(target=0.1), **changes), data=pictures)
+
+
+def test_a_run_without_a_softmax_has_no_ess(small, pictures):
+    run = train(small(method="vicreg", epochs=1), data=pictures)
+    assert all("ess" not in reading for reading in run.metrics)

@@ -1,9 +1,11 @@
 """What an objective says of itself reaches metrics.jsonl, and resumes exactly."""
 
 import json
+import math
 
 import pytest
 
+from invariance.diagnostics import reachable_information
 from invariance.methods import Method
 from invariance.training import Ess, Train, train
 
@@ -26,6 +28,22 @@ def test_the_parts_of_a_loss_are_in_the_metrics(small, pictures):
 def test_a_constant_loss_is_logged_as_info_nce(small, pictures):
     run = train(small(method="flatclr"), data=pictures)
     assert all(row["loss"] == row["info_nce"] for row in metrics(run.folder))
+
+
+def test_the_limits_of_the_information_are_in_the_metrics(small, pictures):
+    """A queue's candidates count: log(1 + K), and what the temperature allows of it."""
+    settings = small(method="moco", options={"size": 24})
+    rows = metrics(train(settings, data=pictures).folder)
+    for row in rows:
+        n = math.exp(row["mi_ceiling"])
+        limit = reachable_information(n, row["temperature"])
+        assert row["mi_reachable"] == pytest.approx(limit)
+        assert row["mi_nats"] == pytest.approx(row["mi_ceiling"] - row["info_nce"])
+        # MoCo's objective is InfoNCE: the reading is that of its own candidates
+        assert row["info_nce"] == pytest.approx(row["loss"], abs=1e-4)
+        assert row["accuracy_chance"] == 1 / settings.batch_size
+    assert rows[-1]["mi_ceiling"] > math.log(settings.batch_size)
+    assert rows[-1]["mi_ceiling"] <= math.log(25) + 1e-6
 
 
 LEARNED = Method(

@@ -1,9 +1,10 @@
 """``invariance list``: what there is, by name."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from tyro import conf
 
@@ -35,9 +36,20 @@ class List:
     those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
     out: str = "runs"
     """Folder of run folders."""
+    json: bool = False
+    """Print every run as a line of JSON, with all its settings: knn and linear are
+    scores on the test part, training_knn was read among training images."""
 
     def run(self) -> int:
         """Print one line per entry."""
+        if self.json and self.what != "runs":
+            raise SettingError(f"Only runs are printed as JSON: got {self.what}.")
+        if self.json:
+            for run in find_runs(self):
+                values = {"folder": str(run.folder), **run.values}
+                values |= {"broken": run.broken} if run.broken else {}
+                print(json.dumps(values, ensure_ascii=False))
+            return 0
         if self.where is not None and self.what in DETAILS:
             for line in DETAILS[self.what](self.where):
                 print(line)
@@ -101,12 +113,20 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         for name, preset in PRESETS.items():
             yield name, f"{', '.join(preset.protocols)}: {preset.source}"
     else:
-        from ..folder import overviews
-        from ..training import complete_settings
+        from ..folder import name_data
 
-        runs = overviews(command.out, command.where, complete=complete_settings)
-        for run in runs:
-            yield str(run.folder), run.line()
+        runs = find_runs(command)
+        for run, data in zip(runs, name_data(runs), strict=True):
+            what = "" if run.broken else f"{run.values['method']} on {data}, "
+            yield str(run.folder), what + run.line()
+
+
+def find_runs(command: List) -> list[Any]:
+    """The runs for which the expression holds."""
+    from ..folder import overviews
+    from ..training import complete_settings
+
+    return list(overviews(command.out, command.where, complete=complete_settings))
 
 
 def describe_method(name: str) -> Iterator[str]:

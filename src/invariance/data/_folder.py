@@ -109,7 +109,8 @@ def read_folder(root: Path, request: Request) -> Read:
         notes.append(Note("size", text))
     base, parts = find_parts(walk.files)
     class_names, label_of = find_classes(walk.files, base, parts)
-    mark, tag_of = mark_files(walk.sizes, base), {}
+    mark = mark_files(walk.sizes, base)
+    tag_of: dict[str, tuple[int, ...]] = {}
     if is_label_file(root / LABEL_FILE):
         class_names, tag_of = read_label_file(root / LABEL_FILE, walk.files)
         mark += "+" + hashlib.blake2b(repr(tag_of).encode(), digest_size=8).hexdigest()

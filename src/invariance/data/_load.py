@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from ..devices import usable_cores
 from ..errors import DataError, SettingError, near_path, unknown
 from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
@@ -26,6 +27,7 @@ DATA_SETS: dict[str, Callable[[Request], Read]] = {
     "shapes": read_shapes,
     **{name: partial(read_torchvision, name) for name in SETS},
 }
+WORKERS_PER_CORE = 8  # more would only take memory from each other
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
 
@@ -87,6 +89,12 @@ def load(
     ):
         if value is not None and value < least:
             raise SettingError(f"{what} is {least} or more: got {value}.")
+    most = WORKERS_PER_CORE * usable_cores()
+    if workers is not None and workers > most:
+        raise SettingError(
+            f"workers is at most {most} on this machine, {WORKERS_PER_CORE} for each "
+            f"core: got {workers}."
+        )
     request = Request(
         split=split,
         image_size=image_size,

@@ -5,16 +5,15 @@ free memory, and on a GPU also half of the host's (they are decoded there first)
 never above 16 GiB. Otherwise they are streamed from the disk.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import final
 
 import torch
 from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
+from ..devices import format_bytes, free_bytes
 from ..errors import DataError, SettingError, unknown
 from ._sources import (
     NO_LABEL,
@@ -27,8 +26,7 @@ from ._sources import (
 )
 
 AT_ONCE = 64
-GIB = 1 << 30
-MOST_RESIDENT = 16 * GIB
+MOST_RESIDENT = 16 << 30
 STORAGES = ("auto", "resident", "streamed")
 
 
@@ -136,6 +134,11 @@ def choose_storage(
         raise SettingError(unknown("storage", storage, STORAGES))
     size, why = format_bytes(n_bytes), ", as asked."
     resident = storage == "resident"
+    if resident and n_bytes > (free := min(free_bytes(device), free_bytes("cpu"))):
+        raise SettingError(
+            f"{size} of images cannot be kept on {device}, where {format_bytes(free)} "
+            "are free: use --storage streamed, a smaller --image-size or a --limit."
+        )
     if storage == "auto":
         most = resident_budget(device)
         resident, allowed = n_bytes <= most, format_bytes(most)
@@ -146,37 +149,7 @@ def choose_storage(
 
 def resident_budget(device: torch.device) -> int:
     """The most bytes of images to keep on a device."""
-    host = free_host_bytes()
+    free, host = free_bytes(device), free_bytes("cpu")
     if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
         return min(free // 4, host // 2, MOST_RESIDENT)
     return min(host // 4, MOST_RESIDENT)
-
-
-def free_host_bytes() -> int:
-    """Memory this process may still take, a container's limit included."""
-    free = 8 * GIB
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = (
-            next(int(x.split()[1]) for x in lines if x.startswith("MemAvailable"))
-            * 1024
-        )
-        group = Path("/sys/fs/cgroup")
-        most = int((group / "memory.max").read_text())
-        free = min(free, most - int((group / "memory.current").read_text()))
-    except (OSError, ValueError, StopIteration):
-        if hasattr(os, "sysconf") and not Path("/proc/meminfo").exists():
-            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    return max(free, 0)
-
-
-def format_bytes(n_bytes: int) -> str:
-    """Bytes in the unit that people would use.
-
-    >>> format_bytes(18432000), format_bytes(3 * GIB)
-    ('17.6 MiB', '3.0 GiB')
-    """
-    if n_bytes >= GIB:
-        return f"{n_bytes / GIB:.1f} GiB"
-    return f"{n_bytes / (1 << 20):.1f} MiB"

@@ -7,7 +7,6 @@ the run.
 """
 
 import logging
-import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, final
@@ -17,6 +16,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from ..devices import usable_cores
 from ..errors import DataError
 from ._sources import (
     ImageSource,
@@ -164,10 +164,3 @@ class Fetch(Dataset):
 
 def keep(batch: Any) -> Any:
     return batch
-
-
-def usable_cores() -> int:
-    """Cores this process may use, which in a container are fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

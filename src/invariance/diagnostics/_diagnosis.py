@@ -21,6 +21,7 @@ from ._sphere import (
     wasserstein_to_uniform,
 )
 from ._view_pairs import (
+    NEGATIVES,
     contrastive_accuracy,
     effective_sample_size,
     mutual_information_bound,
@@ -36,6 +37,7 @@ def diagnosis(
     *,
     labels: Integer[Tensor, " n"] | None = None,
     temperature: float | int = 0.1,
+    negatives: str = "cross",
     held_out: bool = True,
 ) -> Diagnosis:
     """What the embeddings of two views of n samples say about their encoder.
@@ -45,6 +47,7 @@ def diagnosis(
         z: Projections of both views; None if there is no head to make them.
         labels: Classes, if there are any.
         temperature: Of the softmax that ESS and information are read with.
+        negatives: Those of the ESS, as in ``effective_sample_size``.
         held_out: Whether the encoder was fitted to other samples; only then is the
             information certified.
 
@@ -58,7 +61,7 @@ def diagnosis(
     for of, (u, v) in kinds.items():
         readings += _read_spread(of, u, v, labels)
     of, (u, v) = next(reversed(kinds.items()))
-    readings += _read_contrast(of, u, v, temperature, held_out)
+    readings += _read_contrast(of, u, v, temperature, negatives, held_out)
     spectra = {of: singular_spectrum(u) for of, (u, _) in kinds.items()}
     return Diagnosis(
         tuple(readings),
@@ -117,7 +120,12 @@ def _read_spread(
 
 
 def _read_contrast(
-    of: str, u: Tensor, v: Tensor, temperature: float | int, held_out: bool
+    of: str,
+    u: Tensor,
+    v: Tensor,
+    temperature: float | int,
+    negatives: str,
+    held_out: bool,
 ) -> Iterator[Reading]:
     """What a contrast of these rows would see."""
     n = len(u)
@@ -128,15 +136,15 @@ def _read_contrast(
         f"view among {n:,} (chance {_percent(1 / n, 2)})."
     )
     yield Reading("contrastive accuracy", of, value, meaning, ceiling=1.0)
-    value = effective_sample_size(u, v, temperature=temperature)
+    value = effective_sample_size(u, v, temperature=temperature, negatives=negatives)
     word = "a healthy part of the negatives teaches"
     if value < 0.05:
         word = "a few negatives do all the teaching"
     elif value > 0.8:
         word = "nearly all negatives weigh the same"
     meaning = (
-        f"At temperature {temperature:g} {_percent(value)} of the negatives carry the "
-        f"weight: {word}."
+        f"At temperature {temperature:g} {_percent(value)} of the negatives "
+        f"({NEGATIVES[negatives]}) carry the weight: {word}."
     )
     yield Reading("effective sample size", of, value, meaning, ceiling=1.0)
     bound = mutual_information_bound(u, v, temperature=temperature, held_out=held_out)

@@ -115,7 +115,8 @@ class Estimate:
     @property
     def exact(self) -> bool:
         """Whether the answer was known without estimating, as for constants."""
-        return self.std_error == 0 and self.in_sample is None
+        known = self.std_error == 0 and self.in_sample is None
+        return known and self.interval[0] == self.nats
 
     @property
     def floor(self) -> float:
@@ -239,6 +240,9 @@ def _plain(value: Any) -> Any:
 def _sentence(e: Estimate) -> str:
     if e.withheld:
         return f"{e.estimator} gives no number: {e.withheld}."
+    if math.isinf(e.nats) and not e.exact:
+        least = f"at least about {e.interval[0]:.1f} nats"
+        return f"The information is {least} and may be infinite: {e.reason}"
     if math.isinf(e.nats):
         return f"The information is infinite: {e.reason}"
     if e.nats == 0 and e.exact:

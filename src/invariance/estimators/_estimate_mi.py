@@ -207,15 +207,14 @@ def find_exact(samples: Samples, name: str) -> Estimate | None:
                 samples,
             )
     if n >= LEAST_TO_ORDER and (same := _find_same_order(samples.x, samples.y)):
-        # noise of e^-I changes the order of some 0.3 n^2 e^-I pairs: none of 3 expected
-        # is a chance of 5 %
-        least = 2 * math.log(n) - math.log(10)
+        # a normal pair with I nats has about n^2 e^-I / 2 pi pairs of rows in another
+        # order; none at all is likely only if that number is below 3
+        least = 2 * math.log(n) - math.log(6 * math.pi)
         estimate = _exact_estimate(
             name,
             math.inf,
             f"column {same[0]} of x and column {same[1]} of y put all {n} rows in the "
-            f"same order, which {n} rows show only if one determines the other "
-            f"(or beyond about {least:.0f} nats).",
+            "same order.",
             samples,
         )
         return replace(estimate, interval=(least, math.inf))

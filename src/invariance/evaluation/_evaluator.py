@@ -200,8 +200,7 @@ def _score_subject(
                         seed=seed,
                         epoch=subject.epoch,
                     )
-                    preset = plan.name_settings(name)
-                    yield row | ({"preset": preset} if preset else {})
+                    yield row | plan.mark(name)
 
 
 def _with_limit(score: Score, task: Task) -> Score:

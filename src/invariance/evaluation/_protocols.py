@@ -235,15 +235,17 @@ class ProtocolPlan:
     settings: Mapping[str, dict[str, Any]]
     """By group; a group without any is empty."""
     preset: str | None = None
+    given: Settings = field(default_factory=dict)
+    """The settings that are neither usual nor the preset's."""
     usual: bool = False
     """Whether nobody named the protocols: those that do not suit the data are left."""
 
-    def name_settings(self, protocol: str) -> str | None:
-        """The preset, "custom" for settings of one's own, None for the usual ones."""
-        if self.preset is not None:
-            return self.preset
-        changed = any(self.settings[group] for group in PROTOCOLS[protocol].takes)
-        return "custom" if changed else None
+    def mark(self, protocol: str) -> dict[str, Any]:
+        """What a row says about settings that are not the usual ones."""
+        groups = (self.given.get(group, {}) for group in PROTOCOLS[protocol].takes)
+        changed = {key: value for values in groups for key, value in values.items()}
+        marks = {"preset": self.preset, "changed": changed}
+        return {key: value for key, value in marks.items() if value}
 
     def suit(self, task: Task) -> tuple[str, ...]:
         """The protocols for these data; one that makes no sense there is refused."""
@@ -306,7 +308,7 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
             )
         base[group] |= values
     usual = protocols is None and preset is None
-    return ProtocolPlan(tuple(names), base, preset, usual)
+    return ProtocolPlan(tuple(names), base, preset, given, usual)
 
 
 def choose_protocols(names: str | Sequence[str]) -> list[str]:

@@ -27,6 +27,7 @@ from ._config import (
     to_yaml,
 )
 from ._environment import (
+    check_format,
     describe_environment,
     find_data,
     read_environment,
@@ -57,7 +58,7 @@ from ._files import (
 from ._gallery import Gallery
 from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
-from ._overview import Overview, overviews
+from ._overview import Overview, name_data, overviews
 from ._record import Record, is_run, read_record
 from ._scores import (
     PROTOCOL_NAMES,
@@ -106,6 +107,7 @@ __all__ = [
     "Record",
     "Row",
     "Scores",
+    "check_format",
     "check_settings",
     "describe_environment",
     "describe_limit",
@@ -123,6 +125,7 @@ __all__ = [
     "is_run",
     "judge",
     "keep_rows",
+    "name_data",
     "new_folder",
     "overviews",
     "read_environment",

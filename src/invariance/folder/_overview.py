@@ -3,8 +3,8 @@
 Reads what it can: a broken or half-written file takes nothing from the other runs.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..errors import InvarianceError
 from ._config import flatten
 from ._files import CONFIG
 from ._record import Record, read_record
-from ._scores import TRAINED
+from ._scores import TRAINED, split_by_data
 from ._where import holds, parse
 
 
@@ -22,13 +22,17 @@ class Overview:
 
     Attributes:
         folder: of the run.
-        values: settings by their dotted names, and finished, epoch, loss, knn, linear.
+        values: settings by their dotted names, and finished, epoch, loss; knn and
+            linear are scores on the test part, training_knn is what was read among
+            training images.
         broken: why its settings cannot be read; empty when they can.
     """
 
     folder: Path
     values: dict[str, Any]
     broken: str = ""
+    images: dict[str, Any] = field(default_factory=dict)
+    """What is known of its images."""
 
     def line(self) -> str:
         """How far it got, and its scores."""
@@ -40,6 +44,8 @@ class Overview:
         parts.append("no reading yet" if epoch is None else f"epoch {epoch:.1f}")
         if v["knn"] is not None:
             parts.append(f"kNN {v['knn']:.1%}")
+        elif v["training_knn"] is not None:
+            parts.append(f"kNN among training images {v['training_knn']:.1%}")
         if v["linear"] is not None:
             parts.append(f"linear {v['linear']:.1%}")
         return ", ".join(parts)
@@ -77,6 +83,7 @@ def _overview(
         return Overview(folder, {}, broken=f"{CONFIG} cannot be read")
     if record.settings_broken:
         return Overview(folder, {}, broken=f"{CONFIG} cannot be read")
+    readings = record.points("knn")
     state = {
         "folder": str(folder),
         "finished": record.finished,
@@ -84,14 +91,32 @@ def _overview(
         "loss": record.last("loss"),
         "knn": _score(record, "knn"),
         "linear": _score(record, "linear"),
+        "training_knn": readings[-1][1] if readings else None,
     }
-    return Overview(folder, {**complete(flatten(record.config)), **state})
+    settings = complete(flatten(record.config))
+    return Overview(folder, {**settings, **state}, images=record.images)
 
 
 def _score(record: Record, protocol: str) -> float | None:
-    """Accuracy of the trained encoder, or what was read while it trained."""
+    """Accuracy of the trained encoder on the test part of the run's own data."""
     cell = record.scores.cell(TRAINED, protocol)
-    if cell is not None:
-        return cell.mean
-    readings = record.points(protocol)
-    return readings[-1][1] if readings else None
+    return None if cell is None else cell.mean
+
+
+def name_data(runs: Sequence[Overview]) -> list[str]:
+    """What the data of each run are called; two sets of one name are told apart."""
+    rows = [
+        {
+            "data": run.images.get("name") or Path(str(run.values.get("data"))).name,
+            "fingerprint": run.images.get("fingerprint"),
+            "parent": run.images.get("parent"),
+            "number": k,
+        }
+        for k, run in enumerate(runs)
+    ]
+    names = {
+        row["number"]: name
+        for name, group in split_by_data(rows).items()
+        for row in group
+    }
+    return [names[k] for k in range(len(runs))]

@@ -11,7 +11,8 @@ name; the rows of older runs have none, and there the name has to do.
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -121,20 +122,21 @@ def split_by_data(rows: Iterable[Row]) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(_data_of(row), []).append(row)
-    firsts = {key: group[0] for key, group in groups.items()}
-    ways: list[Callable[[str], str]] = [
-        lambda key: _word(firsts[key], "data"),
-        lambda key: "/".join(_word(firsts[key], part) for part in ("parent", "data")),
+    spellings = [_spell_data(group[0]) for group in groups.values()]
+    counts = Counter(name for names in spellings for name in names)
+    chosen = [
+        next((name for name in names if counts[name] == 1), names[-1])
+        for names in spellings
     ]
-    names: dict[str, str] = {}
-    for key in groups:
-        clear = (
-            name(key)
-            for name in ways
-            if [name(other) for other in groups].count(name(key)) == 1
-        )
-        names[key] = next(clear, f"{_word(firsts[key], 'data')} ({key.split(':')[1]})")
-    return {names[key]: group for key, group in groups.items()}
+    return dict(zip(chosen, groups.values(), strict=True))
+
+
+def _spell_data(row: Mapping[str, Any]) -> list[str]:
+    """What to call the data of a row, from short to unmistakable."""
+    name, parent, mark = (row.get(key) for key in ("data", "parent", "fingerprint"))
+    names = [name if isinstance(name, str) else "?"]
+    names += [f"{parent}/{name}"] if parent else []
+    return names + ([f"{name} ({str(mark)[:6]})"] if mark else [])
 
 
 def _data_of(row: Mapping[str, Any]) -> str:
@@ -194,8 +196,8 @@ class Line:
     """Metric and settings in words."""
     cells: dict[str, Cell]
     """By kind of features."""
-    preset: str = ""
-    """The published protocol it follows, "custom" for settings of one's own."""
+    usual: bool = True
+    """Whether the protocol has its usual settings, not a preset's or others."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -236,7 +238,7 @@ class Scores:
             if line.data == self.data and line.metric in ("accuracy", "map")
             if line.protocol == protocol and features in line.cells
         ]
-        best = max(lines, key=lambda x: (not x.preset, _limit(x)), default=None)
+        best = max(lines, key=lambda x: (x.usual, _limit(x)), default=None)
         return None if best is None else best.cells[features]
 
 
@@ -313,7 +315,7 @@ def _line(data: str, rows: list[Row]) -> Line:
         setting=str(first.get("setting") or ""),
         detail=_detail(first),
         cells={name: _cell(group) for name, group in by_features.items()},
-        preset=str(first.get("preset") or ""),
+        usual=not (first.get("preset") or first.get("changed")),
     )
 
 
@@ -340,8 +342,14 @@ def _detail(row: Row) -> str:
         parts.append(
             f"{labels} ({100 * share:g} %)" if labels else f"{100 * share:g} %"
         )
-    if row.get("preset") not in (None, "custom"):
+    if row.get("preset"):
         parts.append(f"as {row['preset']}")
+    changed = row.get("changed")
+    if isinstance(changed, dict):
+        known = {"k", "temperature", "shares", "draws"}  # said already
+        parts += [
+            f"{key} {value}" for key, value in changed.items() if key not in known
+        ]
     if "limit" in settings:
         parts.append(f"fitted on at most {settings['limit']:,} images")
     return ", ".join(filter(None, parts))

@@ -1,7 +1,8 @@
 """Methods: views x encoder x negatives x objective, by name or of your own making.
 
 ``METHODS`` has those with a name, each a ``Method`` of four choices; ``build`` makes a
-learner of one around an encoder. A loop of your own is then five lines:
+learner of one around an encoder, and ``options_of`` says what else it can be told. A
+loop of your own is then five lines:
 
 >>> import torch
 >>> import invariance as inv

@@ -80,7 +80,7 @@ class Option:
         elif isinstance(value, int | float) and not isinstance(value, bool):
             if float in self.kinds:
                 return value
-            if value == int(value):
+            if float(value).is_integer():
                 return int(value)
         whole = "a whole number, " * (self.kinds[0] is int)
         raise SettingError(f"{self.name} is {whole}{self.range}: got {value!r}.")

@@ -140,6 +140,8 @@ class Series:
 
     name: str
     points: list[tuple[float, float]]
+    end: float | None = None
+    """What is written at its end; the last value unless given."""
 
 
 @dataclass(frozen=True)
@@ -210,19 +212,19 @@ def label_ends(
     x_of: Callable[[float], float],
     y_of: Callable[[float], float],
 ) -> list[Html]:
-    """The last value of each line, all to the right of the longest.
+    """A number at the end of each line, all to the right of the longest.
 
     More lines than there is room for tell their values under the mouse only.
     """
     top, bottom = float(TOP), float(HEIGHT - BOTTOM)
     if not drawn or LABEL * (len(drawn) - 1) > bottom - top:
         return []
-    ends = [series.points[-1] for series in drawn.values()]
-    x = max(x_of(last) for last, _ in ends) + 7
-    places = apart([y_of(value) for _, value in ends], top, bottom)
+    x = max(x_of(series.points[-1][0]) for series in drawn.values()) + 7
+    ends = [s.points[-1][1] if s.end is None else s.end for s in drawn.values()]
+    places = apart([y_of(value) for value in ends], top, bottom)
     return [
         text(show_number(value, percent), x, y + 4, "start", f"last s{k}")
-        for k, (_, value), y in zip(drawn, ends, places, strict=True)
+        for k, value, y in zip(drawn, ends, places, strict=True)
     ]
 
 

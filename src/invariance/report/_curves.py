@@ -11,6 +11,10 @@ from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
 
 MOST_POINTS = 400
+NUMBERS = (
+    "Points are single batches; the number beside a line is the mean over its last "
+    "epoch, but for the learning rate."
+)
 
 # Title and caption of a line that shares its chart, where it has one of its own.
 ALONE = {
@@ -84,6 +88,7 @@ def curves(run: Record) -> Html:
         return Missing("No curves: there are no readings to draw.")
     whole = tag("summary", "The readings as a table: the mean over each epoch")
     return lines(
+        tag("p", NUMBERS, class_="note"),
         tag("div", lines(*drawn), class_="charts"),
         tag("details", whole, _as_table(run)),
     )
@@ -95,7 +100,7 @@ def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
     for curve in CURVES:
         for key in curve.keys:
             both = zip(names, runs, strict=True)
-            series = [Series(own, thin(run.points(key))) for own, run in both]
+            series = [_series(own, run, key) for own, run in both]
             if not any(one.points for one in series):
                 continue
             title, about = ALONE.get(key, (curve.title, curve.about))
@@ -109,12 +114,17 @@ def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
             drawn.append(_chart_figure(chart, about))
     if not drawn:
         return tag("p", "There are no readings to draw.")
-    return lines(legend(names), tag("div", lines(*drawn), class_="charts"))
+    return lines(
+        tag("p", NUMBERS, class_="note"),
+        legend(names),
+        tag("div", lines(*drawn), class_="charts"),
+    )
 
 
 def _figure(run: Record, curve: Curve) -> Html | None:
     lines_of = {name: run.points(key) for key, name in curve.keys.items()}
-    series = [Series(name, thin(points)) for name, points in lines_of.items() if points]
+    series = [_series(name, run, key) for key, name in curve.keys.items()]
+    series = [one for one in series if one.points]
     if not series:
         return None
     ceiling, most = None, find_reachable(run.readings[-1]) if curve.limited else None
@@ -137,6 +147,12 @@ def _figure(run: Record, curve: Curve) -> Html | None:
         about.append("Readings between the points are not drawn.")
     keys = legend([s.name for s in series]) if len(curve.keys) > 1 else Html()
     return _chart_figure(chart, " ".join(about), keys)
+
+
+def _series(name: str, run: Record, key: str) -> Series:
+    """A line and the mean over its last epoch; of the learning rate, the last."""
+    end = run.last(key) if key == "lr" else run.mean_of_last_epoch(key)
+    return Series(name, thin(run.points(key)), end)
 
 
 def _chart_figure(chart: Chart, about: str, keys: Html | str = "") -> Html:

@@ -41,8 +41,10 @@ def figures(run: Record) -> Html:
     nats = run.mean_of_last_epoch("mi_nats")
     limit = describe_limit(run.readings[-1]) if run.readings else ""
     if information is not None:
-        nats, most = finite_number(information.value), information.most
-        limit = "" if most is None else f"{most:.2f}"
+        nats, ceiling = finite_number(information.value), information.ceiling
+        limit = describe_limit(
+            {"mi_ceiling": ceiling, "mi_reachable": information.reachable}
+        )
     if nats is not None:
         below = f"nats, of at most {limit}" if limit else "nats"
         items.append(("shared information", f"{nats:.2f}", below))

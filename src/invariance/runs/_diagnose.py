@@ -87,6 +87,7 @@ def diagnose(
         few.z,
         labels=few.labels,
         temperature=temperature,
+        negatives=getattr(objective, "negatives", None) or "cross",
         held_out=len(few.samples) <= held,
     )
     (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")

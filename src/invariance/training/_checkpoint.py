@@ -20,6 +20,8 @@ from ..folder import (
     CONFIG,
     ENCODER,
     METRICS,
+    check_format,
+    read_environment,
     read_images,
     read_metrics,
     write_whole,
@@ -148,6 +150,8 @@ def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
     """
     place = getattr(run_or_file, "folder", run_or_file)  # what train returns
     folder = Path(place).expanduser() if isinstance(place, str | Path) else None
+    if folder is not None and folder.is_dir():
+        check_format(folder, read_environment(folder))
     if folder is None or not folder.is_dir() or (folder / ENCODER).exists():
         return load_encoder(place, network=network)
     state = newest_checkpoint(folder / CHECKPOINTS)

@@ -140,7 +140,7 @@ def dry_run(
         **batch,
     )
     for line in result.lines():
-        watch.say(line)
+        watch.say(line, important=True)  # the result, which quiet shows too
     return result
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.fsdp import MixedPrecision
 from torch.nn.parallel import DistributedDataParallel
 
-from ..devices import choose_device
+from ..devices import choose_device, usable_cores
 from ..encoders import Encoder, describe_encoder
 from ..errors import NotFiniteError, SettingError, TrainingError
 from ..randomness import random_states, set_random_states
@@ -35,6 +36,7 @@ PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 def make_fabric(machine: Machine) -> Fabric:
     """The machine asked for, or a sentence that says why not."""
     device = choose_device(machine.device, auto=("cuda",)).type
+    check_processes(machine, device)
     precision = machine.precision
     if precision == "auto":
         fast = device == "cuda" and torch.cuda.is_bf16_supported()
@@ -53,6 +55,36 @@ def make_fabric(machine: Machine) -> Fabric:
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
+
+
+def check_processes(machine: Machine, device: str) -> None:
+    """Refuse more processes than this machine can bear, before any is started."""
+    if min(machine.devices, machine.nodes) < 1:
+        raise SettingError(
+            "machine.devices and machine.nodes are 1 or more: got "
+            f"{machine.devices} and {machine.nodes}."
+        )
+    most, what = usable_cores(), "core"
+    if device != "cpu":
+        most, what = (torch.cuda.device_count() if device == "cuda" else 1), "GPU"
+    if machine.devices > most:
+        there = f"{most} {what}{'s' * (most != 1)}"
+        raise SettingError(
+            f"machine.devices is one process per {what}, and this machine has {there}: "
+            f"got {machine.devices}. Use --machine.devices {most} or less."
+        )
+    several = machine.devices * machine.nodes > 1
+    if several and (hasattr(sys, "ps1") or sys.flags.interactive):
+        raise SettingError(
+            "A notebook or an interactive Python trains in one process: leave devices "
+            "and nodes at 1, or train by a script or 'invariance train "
+            f"--machine.devices {machine.devices}'."
+        )
+    if any(word in machine.strategy for word in ("spawn", "fork", "notebook")):
+        raise SettingError(
+            f"machine.strategy {machine.strategy!r} starts processes from a function, "
+            "and here each runs the whole command: use 'ddp'."
+        )
 
 
 @contextlib.contextmanager

@@ -153,4 +153,5 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
     labels = None if source.labels is None else source.labels.cpu()[rows]
     temperature = temperature_of(plan.learner.objective)
     how: Any = {"temperature": temperature, "held_out": held_out}
+    how["negatives"] = plan.learner.objective.negatives or "cross"
     return diagnosis(h, z, labels=labels, **how)

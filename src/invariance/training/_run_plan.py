@@ -15,6 +15,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from ..data import ImageSource, find_place, load
+from ..devices import format_bytes, free_bytes
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import DataError, SettingError, choose
 from ..methods import (
@@ -35,6 +36,7 @@ from ._ess_controller import EssController
 from ._schedule import peak_rate
 from ._settings import BATCH, PEAKS, Train, check_numbers
 
+MOST_VALUES = 1 << 28  # of images that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
@@ -237,6 +239,11 @@ def make_plan(
         labels=settings.labels,
         hold_out=settings.hold_out,
     )
+    if settings.hold_out != "auto" and source.origin.own_test and not started:
+        raise SettingError(
+            "hold_out is for data without a test part of their own, and "
+            f"{source.name} has one: leave it out."
+        )
     batch_size, why_batch = choose_batch(settings, source, processes)
     settings = dataclasses.replace(settings, batch_size=batch_size)
     per_step = batch_size * settings.optim.accumulate
@@ -273,6 +280,9 @@ def make_plan(
     alone = four.negatives in NEGATIVES and four.encoder == "one"
     if len(chosen) < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
+    rows = options.get("size", dict(four.source_settings).get("size", 0))
+    check_memory(source, batch_size // processes, len(chosen), device)
+    check_rows(rows, four.width, device)
     seed_all(settings.seed)
     network = make_encoder(settings, source, encoder)
     if settings.start_from:
@@ -320,6 +330,32 @@ def choose_batch(
     )
     few = f" (not the usual {usual}: there are {len(source):,} images)"
     return batch, few if batch < usual else ""
+
+
+def check_memory(
+    source: ImageSource, batch: int, n_views: int, device: torch.device | str
+) -> None:
+    """Refuse a batch whose views alone, in float32, are more than there is room for."""
+    n_bytes, free = 4 * batch * n_views * math.prod(source.shape), free_bytes(device)
+    if n_bytes > free:
+        shape = "x".join(map(str, source.shape))
+        raise SettingError(
+            f"{n_views} views of {batch} images of {shape} take "
+            f"{format_bytes(n_bytes)}, and {format_bytes(free)} are free on {device}: "
+            "use a smaller --image-size or --batch-size."
+        )
+
+
+def check_rows(n_rows: Any, width: int, device: torch.device | str) -> None:
+    """Refuse a queue that is larger than the memory."""
+    if not isinstance(n_rows, int | float):  # the queue itself says what is wrong
+        return
+    n_bytes, free = int(4 * n_rows * width), free_bytes(device)
+    if n_bytes > free:
+        raise SettingError(
+            f"A queue of {n_rows:,} rows takes {format_bytes(n_bytes)}, and "
+            f"{format_bytes(free)} are free on {device}: use a smaller size or --width."
+        )
 
 
 def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
@@ -370,7 +406,8 @@ def make_encoder(
     )
     if settings.pretrained and channels == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
-    some = torch.linspace(0, len(source) - 1, min(len(source), 1000)).long()
+    most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
+    some = torch.linspace(0, len(source) - 1, min(len(source), most)).long()
     pixels = next(iter(source.batches([some]))).double() / 255
     mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
     return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])

@@ -209,6 +209,8 @@ def check_numbers(settings: Train, processes: int) -> None:
             BATCH if settings.batch_size is None else settings.batch_size,
             2,
         ),
+        ("machine.devices", settings.machine.devices, 1),
+        ("machine.nodes", settings.machine.nodes, 1),
         ("optim.accumulate", settings.optim.accumulate, 1),
         ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
         ("log_every", settings.log_every, 0),

@@ -102,7 +102,8 @@ def test_the_readings_are_those_of_the_rebuilt_head(found):
     h, pool = (torch.cat(kind, 1) for kind in zip(*pairs, strict=True))
     labels = torch.cat([part.labels for part in parts])
     # training images are among these, so nothing is certified
-    mine = diagnosis(h, pool, labels=labels, temperature=0.5, held_out=False)
+    how = {"temperature": 0.5, "negatives": "all", "held_out": False}
+    mine = diagnosis(h, pool, labels=labels, **how)
     assert "certify nothing" in mine["mutual information", "z"].meaning
     assert mine.readings == result.readings[: len(mine.readings)]
     read = information_by_pool(*pool, temperature=0.5, batch_size=16)

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import invariance as inv
 from invariance.encoders import write_encoder
 from invariance.errors import DataError, SettingError
 from invariance.evaluation import Evaluation
-from invariance.folder import read_rows
+from invariance.folder import read_record, read_rows, read_verdict
 from invariance.runs import open_run, untrained_encoder
 from invariance.training import make_plan
 
@@ -53,8 +54,8 @@ def test_the_table_and_the_file(run, command):
     assert {r["settings"]["draw"] for r in few} == {0, 1, 2}
     for r in rows:
         assert set(r) == {
-            *("features", "protocol", "metric", "data", "value"),
-            *("interval", "n_test", "seed", "epoch", "settings", "notes"),
+            *("features", "protocol", "metric", "data", "fingerprint", "parent"),
+            *("value", "interval", "n_test", "seed", "epoch", "settings", "notes"),
         }
 
 
@@ -216,7 +217,8 @@ def test_a_preset_stands_beside_the_usual_scores(run, command, tmp_path):
         for r in read_rows(run / "evaluation.jsonl")
         if (r["protocol"], r["features"]) == ("knn", "trained encoder")
     ]
-    assert [r.get("preset") for r in rows] == [None, "instance_knn", "custom"]
+    assert [r.get("preset") for r in rows] == [None, "instance_knn", None]
+    assert [r.get("changed") for r in rows] == [None, None, {"k": 5}]
     assert (
         rows[1]["settings"]["k"] == 200 and rows[1]["settings"]["temperature"] == 0.07
     )
@@ -399,12 +401,68 @@ def test_data_that_moved_are_named_and_can_be_given(words, run, command, tmp_pat
     told = config.read_text()
     there = re.search("data: (.*)", told)[1]
     config.write_text(told.replace(there, "old/pictures"))
+    about = json.loads((run / "env.json").read_text())
+    about["images"]["path"] = "/old/pictures"
+    (run / "env.json").write_text(json.dumps(about))
     code, said, complained = command(*words, run)
     assert (code, said) == (2, "")
     assert "run was trained on 'old/pictures', which is not there" in complained
     assert "--data FOLDER" in complained
     code, _, complained = command(*words, run, "--data", there)
     assert code == 0, complained
+
+
+def test_transfer_to_data_of_the_same_name_is_kept_apart(
+    run, command, pictures, tmp_path
+):
+    before = read_rows(run / "evaluation.jsonl")
+    learned = [str(finding) for finding in read_verdict(read_record(run))]
+    images, labels = pictures(60, seed=5)
+    (tmp_path / "other").mkdir()
+    np.savez(tmp_path / "other" / "pictures.npz", images=images, labels=labels % 2)
+    code, _, complained = command("evaluate", run, "--data", "other/pictures.npz")
+    assert code == 0, complained
+    rows = read_rows(run / "evaluation.jsonl")
+    assert rows[: len(before)] == before  # none of its own was replaced
+    assert len({row["fingerprint"] for row in rows}) == 2
+    scores = read_record(run).scores
+    own = Path(before[0]["parent"]) / "pictures.npz"
+    assert {line.data for line in scores.lines} == {str(own), "other/pictures.npz"}
+    assert scores.data == str(own)
+    cell = scores.cell("trained encoder", "knn")
+    assert [r["value"] for r in before if r["protocol"] == "knn"][2] == cell.mean
+    assert [str(finding) for finding in read_verdict(read_record(run))] == learned
+
+
+def test_the_same_data_elsewhere_are_the_run_s_own(run, command, tmp_path):
+    before = read_rows(run / "evaluation.jsonl")
+    moved = tmp_path / "moved.npz"
+    place = json.loads((run / "env.json").read_text())["images"]["path"]
+    shutil.copy(place, moved)
+    assert command("evaluate", run, "--data", moved, *QUICK)[0] == 0
+    after = read_rows(run / "evaluation.jsonl")
+    assert len(after) == len(before)
+    knn = [
+        [r["value"] for r in rows if r["protocol"] == "knn"] for rows in (before, after)
+    ]
+    assert knn[0] == knn[1]
+
+
+def test_rows_of_an_older_version_give_way_to_new_ones(run, command):
+    rows = read_rows(run / "evaluation.jsonl")
+    old = [
+        {k: v for k, v in r.items() if k not in ("fingerprint", "parent")} for r in rows
+    ]
+    (run / "evaluation.jsonl").write_text("".join(json.dumps(r) + "\n" for r in old))
+    about = json.loads((run / "env.json").read_text())
+    mark = about.pop("images")["fingerprint"]
+    (run / "env.json").write_text(json.dumps(about))
+    assert read_record(run).scores.cell("trained encoder", "knn") is not None
+    assert command("evaluate", run, *QUICK)[0] == 0
+    after = read_rows(run / "evaluation.jsonl")
+    assert len(after) == len(rows)
+    assert {row["fingerprint"] for row in after} == {mark}
+    assert json.loads((run / "env.json").read_text())["images"]["fingerprint"] == mark
 
 
 def reseeded(run, to, **changes):
