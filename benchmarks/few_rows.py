@@ -6,8 +6,8 @@
 
 100 to 5,000 rows; Gaussians of 1 to 20 columns sharing 0 to 8 nats; labels of class
 means in 32 columns; y = x^2 + noise; a product of two of ten columns; labels that have
-nothing to do with the columns. Every process has one thread. Seeds are the outermost
-loop, so that a run cut short by --minutes has seen every case. Every finished estimate
+nothing to do with the columns. Every process has one thread. The order is shuffled,
+so that a run cut short by --minutes is a fair sample of the whole. Every finished estimate
 is a line of the file --lines, which a second run takes up; the table and whether the
 criteria hold go to results/few_rows.md.
 """
@@ -17,6 +17,7 @@ import json
 import math
 import multiprocessing
 import os
+import random
 import statistics
 import time
 from collections import defaultdict
@@ -340,6 +341,7 @@ def main() -> None:
         for case, exact in truth.items()
         for name in chosen.only
     ]
+    random.Random(0).shuffle(jobs)
     todo = [job for job in jobs if job.key not in done]
     print(f"{len(todo):,} estimates to make, {len(jobs) - len(todo):,} made before")
     start = time.perf_counter()
