@@ -7,8 +7,8 @@
 100 to 5,000 rows; Gaussians of 1 to 20 columns sharing 0 to 8 nats; labels of class
 means in 32 columns; y = x^2 + noise; a product of two of ten columns; labels that have
 nothing to do with the columns. Every process has one thread. The order is shuffled,
-so that a run cut short by --minutes is a fair sample of the whole. Every finished estimate
-is a line of the file --lines, which a second run takes up; the table and whether the
+so that a run cut short by --minutes is a fair sample of the whole. Every estimate is a
+line of the file --lines, which a second run takes up; the table and whether the
 criteria hold go to results/few_rows.md.
 """
 
