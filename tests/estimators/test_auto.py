@@ -180,3 +180,12 @@ def test_a_certified_bound_on_the_same_rows_is_heeded():
     assert heeded.interval == (floor, floor) and heeded.nats == floor
     assert "share" in heeded.sentence and "info_nce" in heeded.notes[-1]
     assert heed_bounds(bound, [blind]) == bound
+
+
+@pytest.mark.parametrize(("n", "n_rare"), [(10, 1), (20, 2), (40, 2)])
+def test_a_class_that_some_folds_do_not_have(n, n_rare):
+    x = np.random.default_rng(0).standard_normal((n, 2))
+    label = np.arange(n) < n_rare
+    e = estimate_mi(x, label.astype(int), estimator="auto")
+    assert e.estimator == "auto (classifiers)"
+    assert 0 <= e.nats <= e.interval[1] <= 2 * e.ceiling + 1

@@ -104,7 +104,7 @@ def _estimate_from_labels(request: Request) -> Estimate:
 
     def read(count: int) -> np.ndarray:
         splits = [split_folds(n, count, generator) for _ in range(repeats)]
-        return np.mean([predict_labels(x, label, f, network).nats for f in splits], 0)
+        return np.mean([predict_labels(x, label, f, network) for f in splits], 0)
 
     most, half = read(FOLDS), read(FEW_FOLDS)
     known = 1 - 1 / FOLDS, 1 - 1 / FEW_FOLDS

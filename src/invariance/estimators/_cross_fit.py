@@ -14,7 +14,6 @@ their products.
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -31,19 +30,10 @@ NEIGHBORS = (5, 20)
 MOST_PRODUCTS = 300
 RIDGES = np.logspace(-3, 4, 15)
 LEAST_PROBABILITY = 1e-6
+FREQUENCIES = "frequencies"
 
 Network = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Trains on rows and their labels; returns log-probabilities for other rows."""
-
-
-@dataclass(frozen=True)
-class PredictedLabels:
-    """How much better than their frequencies a mixture predicts labels, by row."""
-
-    nats: Float[np.ndarray, " n"]
-    """Log q(y|x) - log p(y); the mean is a lower bound, but for H(Y)'s own bias."""
-    weights: dict[str, float]
-    """Of the models in the mixture."""
 
 
 def split_folds(n: int, count: int, generator: torch.Generator) -> list[Tensor]:
@@ -65,8 +55,10 @@ def predict_labels(
     label: Int[Tensor, " n"],
     folds: list[Tensor],
     network: Network | None = None,
-) -> PredictedLabels:
-    """Predict each fold by classifiers that learned from the others.
+) -> Float[np.ndarray, " n"]:
+    """Log q(y|x) - log p(y) of each row, by classifiers that learned from other folds.
+
+    The mean is a lower bound, but for the bias of H(Y).
 
     Args:
         x: What labels are predicted from.
@@ -77,35 +69,30 @@ def predict_labels(
     n, classes = len(label), int(label.max()) + 1
     frequency = label.bincount(minlength=classes).double().numpy() / n
     truth = label.numpy()
-    names: list[str] = []
-    scores = np.empty((0, n))
-    for fold in folds:
-        rest = np.setdiff1d(np.arange(n), fold.numpy())
-        rows = fold.numpy()
-        scale = fit_normal_scores(x[rest])
-        a, b = scale(x[rest]), scale(x[rows])
-        models = dict(_classify(a.numpy(), truth[rest], b.numpy(), classes))
-        if network is not None:
-            log_p = network(a, label[rest], b).double().numpy()
-            models["network"] = np.exp(log_p)
-        counts = np.bincount(truth[rest], minlength=classes) + 0.5
-        models = {"frequencies": counts / counts.sum(), **models}
-        names = list(models)
-        if not scores.size:
-            scores = np.empty((len(names), n))
-        for k, p in enumerate(models.values()):
-            whole = np.broadcast_to(p, (len(rows), classes))
-            scores[k, rows] = whole[np.arange(len(rows)), truth[rows]]
-    scores = scores.clip(min=LEAST_PROBABILITY)
-    mixed, weights = np.empty(n), np.zeros(len(names))
+    scores: dict[str, np.ndarray] = {}
     for fold in folds:
         rows = fold.numpy()
         rest = np.setdiff1d(np.arange(n), rows)
-        weight = _weigh(scores[:, rest])
-        mixed[rows] = weight @ scores[:, rows]
-        weights += weight * len(rows) / n
-    nats = np.log(mixed) - np.log(frequency[truth])
-    return PredictedLabels(nats, dict(zip(names, weights.tolist(), strict=True)))
+        scale = fit_normal_scores(x[rest])
+        a, b = scale(x[rest]), scale(x[rows])
+        counts = np.bincount(truth[rest], minlength=classes) + 0.5
+        models = {FREQUENCIES: counts / counts.sum()}
+        models |= _classify(a.numpy(), truth[rest], b.numpy(), classes)
+        if network is not None:
+            models["network"] = network(a, label[rest], b).double().exp().numpy()
+        for name, p in models.items():
+            whole = np.broadcast_to(p, (len(rows), classes))
+            read = scores.setdefault(name, np.full(n, np.nan))
+            read[rows] = whole[np.arange(len(rows)), truth[rows]]
+    # where the other folds were too few for a classifier, the frequencies stand for it
+    both = [np.where(np.isnan(p), scores[FREQUENCIES], p) for p in scores.values()]
+    likely = np.stack(both).clip(min=LEAST_PROBABILITY)
+    mixed = np.empty(n)
+    for fold in folds:
+        rows = fold.numpy()
+        rest = np.setdiff1d(np.arange(n), rows)
+        mixed[rows] = _weigh(likely[:, rest]) @ likely[:, rows]
+    return np.log(mixed) - np.log(frequency[truth])
 
 
 def _classify(
