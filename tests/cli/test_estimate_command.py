@@ -226,6 +226,7 @@ def test_settings_of_an_estimator_are_flags(command, arrays):
     words = ("x.npy", "y.npy", "--json", "--figure", "", *QUICK, "--estimators")
     for name, flags in [
         ("interpolated", ("--alpha", "0.01")),
+        ("interpolated", ("--alpha", "0")),
         ("smile", ("--clip", "0.1")),
         ("vince", ("--fraction", "0.05")),
         ("jsd", ("--spectral-norm", "--weight-decay", "3")),

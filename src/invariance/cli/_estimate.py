@@ -134,7 +134,7 @@ class EstimateCommand:
     def _get_settings(self) -> dict[str, Any]:
         """What was set of the training, by the names of ``estimate_mi``."""
         values = {name: getattr(self, name) for name in SETTINGS}
-        return {name: v for name, v in values.items() if v not in (None, False)}
+        return {k: v for k, v in values.items() if v is not None and v is not False}
 
     def _read_variables(self) -> "tuple[np.ndarray, np.ndarray, list[str]]":
         """Both variables, and notes on how their rows were matched or drawn."""
