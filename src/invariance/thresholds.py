@@ -57,6 +57,8 @@ def reachable_information(n: float | int, temperature: float | int) -> float:
     >>> [round(reachable_information(128, t), 2) for t in (0.5, 0.2, 0.05)]
     [1.97, 4.25, 4.85]
     """
+    if n <= 1:
+        return 0.0  # a partner alone is always found
     return math.log(n) - math.log1p((n - 1) * math.exp(-n / ((n - 1) * temperature)))
 
 
@@ -81,7 +83,7 @@ def is_saturated(
     >>> is_saturated(1.9, math.log(256), reachable=2.0)
     True
     """
-    if ceiling is None:
+    if ceiling is None or ceiling <= 0:  # a partner alone shows nothing
         return False
     share = 1 - min(math.log(2) / ceiling, 0.5)
     return nats > share * (ceiling if reachable is None else reachable)

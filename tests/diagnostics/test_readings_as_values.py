@@ -118,6 +118,11 @@ def test_a_bound_is_saturated_once_the_information_is_at_the_ceiling():
     assert not is_saturated(99.0, None)
 
 
+def test_a_partner_alone_shows_nothing():
+    assert reachable_information(1, 0.1) == 0
+    assert not is_saturated(0.0, 0.0)
+
+
 def test_a_bound_is_saturated_by_what_its_temperature_allows():
     """The same share of it as of the ceiling; equal to the ceiling it is the same."""
     ceiling = math.log(128)
