@@ -167,6 +167,12 @@ def test_the_interval_covers_the_draw_of_the_test_rows():
     assert score.split()[1].interval is None
 
 
+def test_the_interval_is_of_the_draws_that_show_a_class():
+    """A third of the draws of three test rows miss the only one of the class."""
+    h, tags = torch.eye(3), torch.tensor([[1], [0], [0]])
+    assert knn(h, tags, h, tags, k=1).interval == (1.0, 1.0)
+
+
 def test_the_penalty_is_chosen_on_training_rows():
     data = draw_several(200, 300)
     chosen = linear_probe(*data)

@@ -25,7 +25,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from ..errors import DataError
-from ._score import Score, Setting
+from ..words import count
+from ._score import Interval, Score, Setting
 
 RESAMPLES = 200
 CHUNK_ELEMENTS = 2**21  # of drawn test samples, held at one time: 16 MiB
@@ -106,12 +107,10 @@ def judge_matrix(
             "check the labels of the test part."
         )
     if n_left := int((~shown).sum()):
-        which = (
-            "class that no test image shows is"
-            if n_left == 1
-            else ("classes that no test image shows are")
-        )
-        notes += (f"{n_left} {which} left out of the mean average precision.",)
+        which = count(n_left, "class", "classes")
+        are = "is" if n_left == 1 else "are"
+        text = f"{which} that no test image shows {are} left out of the mean average"
+        notes += (f"{text} precision.",)
     draws = torch.cat([torch.ones(1, len(truth)), _resample(len(truth))])
     values = torch.stack(
         [
@@ -120,12 +119,12 @@ def judge_matrix(
             for known in [truth[:, k] >= 0]
         ]
     )
-    means = values.nanmean(0)  # a draw may miss a class
+    means = values.nanmean(0)  # a draw may miss a class, or all of them
     whole, eleven = means[0].tolist()
-    low, high = (means[1:, 0].quantile(end).item() for end in (0.025, 0.975))
-    also = {"map11": (eleven, None)}
+    low, high = (means[1:, 0].nanquantile(end).item() for end in (0.025, 0.975))
+    also: dict[str, tuple[float, Interval | None]] = {"map11": (eleven, None)}
     given = dict(settings)
-    return Score(name, whole, len(truth), (low, high), given, notes, "map", {**also})
+    return Score(name, whole, len(truth), (low, high), given, notes, "map", also)
 
 
 def average_precisions(
