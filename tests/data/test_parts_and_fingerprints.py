@@ -106,3 +106,8 @@ def test_a_data_set_is_known_by_its_items_unless_they_change():
     pictures = torch.from_numpy(IMAGES).permute(0, 3, 1, 2)
     one, other = TensorDataset(pictures), TensorDataset(pictures.flip(0))
     assert fingerprint(one) != fingerprint(other)
+
+
+def test_a_named_set_is_known_by_its_name_without_its_files(tmp_path):
+    assert fingerprint("cifar10", data_root=tmp_path) == "cifar10"
+    assert fingerprint("stl10_unlabelled", data_root=tmp_path) == "stl10_unlabeled"
