@@ -59,13 +59,11 @@ from ._sphere import (
 )
 from ._view_pairs import (
     InformationBound,
-    PairStatistics,
     PooledInformation,
     contrastive_accuracy,
     effective_sample_size,
     information_by_pool,
     mutual_information_bound,
-    pair_statistics,
     sharpest_temperature,
     similarity_histograms,
 )
@@ -75,7 +73,6 @@ __all__ = [
     "Diagnosis",
     "Dimensions",
     "InformationBound",
-    "PairStatistics",
     "PooledInformation",
     "Reading",
     "above_zero",
@@ -95,7 +92,6 @@ __all__ = [
     "is_saturated",
     "linear_r2",
     "mutual_information_bound",
-    "pair_statistics",
     "reachable_information",
     "score_chunks",
     "sharpest_temperature",

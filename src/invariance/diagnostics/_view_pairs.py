@@ -15,9 +15,7 @@ from torch.nn.functional import softplus
 from ..checked_rows import above_zero, as_pair, score_chunks, unit_pair
 from ..errors import SettingError, choose
 from ..partition import (
-    effective_share,
     log_partition,
-    log_partitions,
     shares_in_batch,
 )
 from ..thresholds import (
@@ -139,20 +137,6 @@ def effective_sample_size(
     return shares.mean().item()
 
 
-def _log_partitions(
-    x: Tensor, y: Tensor, ids: Tensor, scale: float, precision: str
-) -> Float[Tensor, "2 n"]:
-    """P(scale) and P(2 scale) of each anchor's negatives, from one pass."""
-    return log_partitions(
-        x,
-        y,
-        scales=(scale, 2 * scale),
-        row_ids=ids,
-        column_ids=ids,
-        precision=precision,
-    )
-
-
 @dataclass(frozen=True)
 class InformationBound:
     """A lower bound of the mutual information of two views."""
@@ -178,6 +162,8 @@ def mutual_information_bound(
     *,
     temperature: float | int,
     held_out: bool = True,
+    normalize: bool = True,
+    precision: str = "auto",
 ) -> InformationBound:
     r"""The information two views certifiably share, in nats.
 
@@ -198,6 +184,8 @@ def mutual_information_bound(
         temperature: What the cosines are divided by.
         held_out: Whether the encoder was fitted to other samples. If not, nothing is
             certified, and the sentence says so.
+        normalize: Divide rows by their length; False takes them as they are.
+        precision: Of fused kernels' tiles, as in ``log_partition``.
 
     >>> import torch
     >>> z = torch.eye(8).repeat(4, 1)            # every row four times
@@ -207,13 +195,15 @@ def mutual_information_bound(
     1.87
     """
     temperature = above_zero(temperature, "temperature")
-    u, v = unit_pair(u, v, at_least=2)
+    u, v = as_pair(u, v, at_least=2, unit=normalize)
     n, scale = len(u), 1 / temperature
     ids = torch.arange(n, device=u.device)
     positive = scale * (u * v).sum(1)
-    others = log_partition(u, v, scale=scale, row_ids=ids, column_ids=ids)
+    others = log_partition(
+        u, v, scale=scale, row_ids=ids, column_ids=ids, precision=precision
+    )
     loss = softplus(others - positive).mean().item()
-    return _bound(loss, n, temperature, held_out=held_out)
+    return _bound(loss, n, temperature if normalize else None, held_out=held_out)
 
 
 def _bound(
@@ -253,53 +243,6 @@ def _bound(
     if nats > 0 and not held_out:
         sentence += " Rows that were trained on certify nothing."
     return InformationBound(nats, ceiling, reachable, saturated, sentence)
-
-
-@dataclass(frozen=True)
-class PairStatistics:
-    """What a softmax over the other view says of a batch."""
-
-    info_nce: float
-    """The loss of picking u's partner out of the n rows of v."""
-    bound: InformationBound
-    """What that loss certifies: log n - info_nce."""
-    ess: float
-    """``effective_sample_size`` over the other view, of the anchors of both views."""
-
-
-@torch.no_grad()
-def pair_statistics(
-    u: Float[Tensor, "n d"],
-    v: Float[Tensor, "n d"],
-    *,
-    temperature: float | int,
-    normalize: bool = True,
-    precision: str = "auto",
-) -> PairStatistics:
-    """The information bound and the effective sample size, for the price of the latter.
-
-    Args:
-        u: One view.
-        v: The other view.
-        temperature: Of the softmax over the rows of the other view.
-        normalize: Divide rows by their length; False takes them as they are.
-        precision: Of fused kernels' tiles, as in ``log_partition``.
-
-    >>> import torch
-    >>> batch = pair_statistics(torch.eye(8), torch.eye(8), temperature=0.1)
-    >>> round(batch.bound.nats, 2), round(batch.ess, 2)
-    (2.08, 1.0)
-    """
-    temperature = above_zero(temperature, "temperature")
-    scale = 1 / temperature
-    u, v = as_pair(u, v, at_least=2, unit=normalize)
-    n, ids = len(u), torch.arange(len(u), device=u.device)
-    logs = [_log_partitions(*xy, ids, scale, precision) for xy in ((u, v), (v, u))]
-    loss = softplus(logs[0][0] - scale * (u * v).sum(1)).mean().item()
-    count = math.log(n - 1)
-    shares = torch.cat([effective_share(one, two, count) for one, two in logs])
-    bound = _bound(loss, n, temperature if normalize else None)
-    return PairStatistics(loss, bound, shares.mean().item())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..diagnostics import pair_statistics
+from ..diagnostics import mutual_information_bound
 from ..errors import SettingError
 from ..partition import shares_in_batch
 from ._arguments import (
@@ -321,7 +321,7 @@ def no_softmax(objective: Objective) -> str:
 
 def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
     """What a softmax over the other view says of a batch, as diagnostics read it."""
-    batch = pair_statistics(
+    bound = mutual_information_bound(
         u,
         v,
         temperature=float(objective.temperature),
@@ -329,8 +329,8 @@ def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
         precision=tile_precision(u, v),
     )
     return {
-        "info_nce": batch.info_nce,
-        "mi_nats": batch.bound.nats,
-        "mi_ceiling": batch.bound.ceiling,
-        "mi_reachable": batch.bound.reachable,
+        "info_nce": bound.ceiling - bound.nats,
+        "mi_nats": bound.nats,
+        "mi_ceiling": bound.ceiling,
+        "mi_reachable": bound.reachable,
     }
