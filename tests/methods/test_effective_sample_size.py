@@ -192,12 +192,13 @@ def test_the_reading_changes_nothing_that_is_trained(views):
     assert losses[0] == losses[1]
 
 
-def test_candidates_are_counted(views):
+def test_negatives_are_counted(views):
     learner = learner_of("moco")
-    assert learner.n_candidates(N) == N  # of the first batch, the other samples' keys
+    assert learner.negatives.n_negatives == 0
     learner(views[:2], ids=IDS)
     learner.after_step(0.1)
-    assert learner.n_candidates(N) == N + 1
-    counts = {"simclr": N, "ir": 24, "ir_sampled": 24, "ball": 6, "annulus": 8}
-    counts |= {"la": 24, "vince": 13}
-    assert {name: learner_of(name).n_candidates(N) for name in counts} == counts
+    assert learner.negatives.n_negatives == N
+    counts = {"ir": 23, "ir_sampled": 23, "ball": 5, "annulus": 7, "la": 23}
+    counts |= {"vince": 12}
+    for name, n in counts.items():
+        assert learner_of(name).negatives.n_negatives == n

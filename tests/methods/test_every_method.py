@@ -551,7 +551,7 @@ def test_a_memory_s_candidates_count_in_the_information(name):
     logits /= learner.objective.temperature
     loss = -logits.log_softmax(1)[:, 0].mean()
     n = 1 + int((~own[0]).sum())
-    assert n == learner.n_candidates(len(ids))
+    assert n == learner.negatives.n_negatives + 1
     assert step.readings["mi_ceiling"].item() == pytest.approx(math.log(n))
     first = torch.stack(step.contrasts[0]())[0].mean()
     assert first.item() == pytest.approx(loss.item(), abs=1e-4)

@@ -132,10 +132,6 @@ class Learner(nn.Module):
         """The loss of n samples that nothing tells apart; None if it says nothing."""
         return None
 
-    def n_candidates(self, n: int) -> int:
-        """Rows among which an anchor finds its positive, in a batch of n samples."""
-        return n
-
 
 class JointEmbedding(Learner):
     """One encoder and head for all views; their projections meet in the objective."""

@@ -154,10 +154,6 @@ class Remembering(Learner):
         if self.training:
             self.used.append((z.detach(), ids))
 
-    def n_candidates(self, n: int) -> int:
-        """The positive, and what is remembered; at first the batch, as ``_source``."""
-        return self.negatives.n_negatives + 1 if self.negatives.n_negatives else n
-
     def after_step(self, progress: float = 0.0) -> None:
         """The twin follows, the memory takes in what was used."""
         if self.twin is not None:
@@ -191,5 +187,7 @@ def make_prototypes(
     """
     if n_clusterings < 1:
         raise SettingError(f"n_clusterings is 1 or more: got {n_clusterings}.")
-    how: Any = {"n_clusters": n_clusters, "warmup": warmup}
-    return [Prototypes(bank, **how) for _ in range(n_clusterings)]
+    return [
+        Prototypes(bank, n_clusters=n_clusters, warmup=warmup)
+        for _ in range(n_clusterings)
+    ]
