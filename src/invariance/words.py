@@ -1,4 +1,4 @@
-"""Counts and lists as a person would say them."""
+"""Counts, lists and lengths of time as a person would say them."""
 
 from collections.abc import Sequence
 
@@ -19,3 +19,17 @@ def join_words(words: Sequence[str]) -> str:
     ('a, b and c', 'a')
     """
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def show_duration(seconds: float) -> str:
+    """A length of time as a person would say it.
+
+    >>> show_duration(7.2), show_duration(125.0), show_duration(7300.0)
+    ('7 s', '2 min 5 s', '2 h 1 min')
+    """
+    whole = max(round(seconds), 1)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

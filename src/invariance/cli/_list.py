@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from tyro import conf
 
 from ..errors import SettingError
+from ..words import count
 
 
 @dataclass(frozen=True)
@@ -161,8 +162,8 @@ def describe_views(name: str) -> Iterator[str]:
         for words in dict.fromkeys(map(tuple, views)):
             made_of = ", ".join(dict.fromkeys(filter(None, words))) or "nothing random"
             same = sum(tuple(view) == words for view in views)
-            count = f"{same} view{'s' * (same != 1)}"
-            yield f"at {size} pixels, {count} by default: {made_of}"
+            n_views = count(same, "view")
+            yield f"at {size} pixels, {n_views} by default: {made_of}"
     yield "Leave operations out with --views.drop, weaken them with --views.strength."
     yield from ["", "--options (name, default, what it may be, meaning):"]
     yield from list_options(recipe_options(name)) or ["none"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..folder import CONFIG, Record, finite_number, flatten, show_value
-from ..words import count
+from ..words import count, show_duration
 from ._html import Html, lines, table, tag
 from ._numbers import inside, show_number
 
@@ -49,20 +49,6 @@ def show_size(run: Record) -> str:
     ]
     text = ", ".join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def show_duration(seconds: float) -> str:
-    """A length of time as a person would say it.
-
-    >>> show_duration(7.2), show_duration(125.0), show_duration(7300.0)
-    ('7 s', '2 min 5 s', '2 h 1 min')
-    """
-    whole = max(round(seconds), 1)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def show_commands(run: Record) -> Html:

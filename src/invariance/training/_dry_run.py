@@ -12,6 +12,7 @@ import torch
 
 from ..errors import TrainingError
 from ..folder import differing_settings
+from ..words import show_duration
 from ._checkpoint import find_state
 from ._fabric import make_fabric, memory, prepare
 from ._out_of_memory import explain_overflow, refuse_overflow
@@ -164,16 +165,3 @@ def try_batch(fabric: Any, plan: Plan, module: Any) -> dict[str, Any]:
         "loss": loss,
         "seconds_per_batch": seconds,
     }
-
-
-def show_duration(seconds: float) -> str:
-    """In the unit a person would use.
-
-    >>> show_duration(50.0), show_duration(600.0), show_duration(9000.0)
-    ('50 s', '10 min', '2.5 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

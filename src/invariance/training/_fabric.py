@@ -25,6 +25,7 @@ from ..devices import choose_device, usable_cores
 from ..encoders import Encoder, describe_encoder
 from ..errors import NotFiniteError, SettingError, TrainingError
 from ..randomness import random_states, set_random_states
+from ..words import count
 from ._optimizers import build_optimizer
 from ._readings import Health
 from ._run_plan import Plan
@@ -68,10 +69,10 @@ def check_processes(machine: Machine, device: str) -> None:
     if device != "cpu":
         most, what = (torch.cuda.device_count() if device == "cuda" else 1), "GPU"
     if machine.devices > most:
-        there = f"{most} {what}{'s' * (most != 1)}"
         raise SettingError(
-            f"machine.devices is one process per {what}, and this machine has {there}: "
-            f"got {machine.devices}. Use --machine.devices {most} or less."
+            f"machine.devices is one process per {what}, and this machine has "
+            f"{count(most, what)}: got {machine.devices}. Use "
+            f"--machine.devices {most} or less."
         )
     several = machine.devices * machine.nodes > 1
     if several and (hasattr(sys, "ps1") or sys.flags.interactive):

@@ -30,6 +30,7 @@ from ..methods import (
 from ..negatives import NEGATIVES
 from ..randomness import seed_all
 from ..views import RECIPES, ViewSet, weaken
+from ..words import count
 from ._checkpoint import load as load_run_encoder
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
@@ -172,7 +173,7 @@ class Plan:
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""
         rows = f" ({text})" if remembered and (text := rows.extra_repr()) else ""
-        parts = [f"{len(self.views)} view{'s' * (len(self.views) != 1)}"]
+        parts = [count(len(self.views), "view")]
         if (twin := getattr(self.learner, "twin", None)) is not None:
             parts.append(twin.describe())
         if getattr(self.learner, "symmetric", False):
@@ -257,8 +258,8 @@ def make_plan(
         elif parts > 1:
             advice = f"{parts} batches per step (--optim.accumulate) are too many"
         raise DataError(
-            f"{source.name} has {len(source)} image{'s' * (len(source) != 1)} to train "
-            f"on, fewer than one step of {per_step}: {advice}."
+            f"{source.name} has {count(len(source), 'image')} to train on, fewer than "
+            f"one step of {per_step}: {advice}."
         )
     if four.labeled and source.labels is None:
         raise DataError(
@@ -280,9 +281,17 @@ def make_plan(
     alone = four.negatives in NEGATIVES and four.encoder == "one"
     if len(chosen) < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
-    rows = options.get("size", dict(four.source_settings).get("size", 0))
-    check_memory(source, batch_size // processes, len(chosen), device)
-    check_rows(rows, four.width, device)
+    local, shape = batch_size // processes, "x".join(map(str, source.shape))
+    check_memory(
+        f"{len(chosen)} views of {local} images of {shape} take",
+        local * len(chosen) * math.prod(source.shape),
+        device,
+        "--image-size or --batch-size",
+    )
+    rows = options.get("size", four.source_settings.get("size", 0))
+    if isinstance(rows, int | float):  # else the queue itself says what is wrong
+        what = f"A queue of {rows:,} rows takes"
+        check_memory(what, rows * four.width, device, "size or --width")
     seed_all(settings.seed)
     network = make_encoder(settings, source, encoder)
     if settings.start_from:
@@ -333,28 +342,14 @@ def choose_batch(
 
 
 def check_memory(
-    source: ImageSource, batch: int, n_views: int, device: torch.device | str
+    what: str, n_numbers: float | int, device: torch.device | str, advice: str
 ) -> None:
-    """Refuse a batch whose views alone, in float32, are more than there is room for."""
-    n_bytes, free = 4 * batch * n_views * math.prod(source.shape), free_bytes(device)
-    if n_bytes > free:
-        shape = "x".join(map(str, source.shape))
-        raise SettingError(
-            f"{n_views} views of {batch} images of {shape} take "
-            f"{format_bytes(n_bytes)}, and {format_bytes(free)} are free on {device}: "
-            "use a smaller --image-size or --batch-size."
-        )
-
-
-def check_rows(n_rows: Any, width: int, device: torch.device | str) -> None:
-    """Refuse a queue that is larger than the memory."""
-    if not isinstance(n_rows, int | float):  # the queue itself says what is wrong
-        return
-    n_bytes, free = int(4 * n_rows * width), free_bytes(device)
+    """Refuse float32 numbers that alone are more than there is room for."""
+    n_bytes, free = int(4 * n_numbers), free_bytes(device)
     if n_bytes > free:
         raise SettingError(
-            f"A queue of {n_rows:,} rows takes {format_bytes(n_bytes)}, and "
-            f"{format_bytes(free)} are free on {device}: use a smaller size or --width."
+            f"{what} {format_bytes(n_bytes)}, and {format_bytes(free)} are free "
+            f"on {device}: use a smaller {advice}."
         )
 
 
@@ -378,10 +373,8 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
     elif source.labels is None:
         parts.append("no labels to score by" if labels else "labels left aside")
     else:
-        n_classes = len(source.labels.unique())
-        classes = "class" if n_classes == 1 else "classes"
-        by = "label" if source.paths is None else "folder"
-        parts.append(f"{n_classes:,} {classes} by {by}")
+        classes = count(len(source.labels.unique()), "class", "classes")
+        parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
     return ", ".join(parts)
 
 
