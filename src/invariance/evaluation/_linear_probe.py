@@ -76,9 +76,7 @@ def linear_probe(
     data = Labeled.of(train_h, train_labels, test_h, test_labels)
     notes = data.notes
     settings: dict[str, Setting] = {"n_train": len(data.train_h), "seed": seed}
-    if (
-        l2 is not None
-    ):  # "l2" is what came of it; one that was given is another question
+    if l2 is not None:  # another question than which one is best, which "l2" answers
         settings["fixed_l2"] = float(l2)
     strength = path[len(path) // 2]
     if len(path) > 1:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from ..checked_rows import SHORTEST
 from ..errors import NotFiniteError, SettingError
 from ..partition import effective_share, log_partitions
 
@@ -25,7 +26,6 @@ Ids = Int[Tensor, " n"]
 PerAnchor = Float[Tensor, " n"]
 PerScale = Float[Tensor, "k n"]
 EMPTY = "There are no negatives yet: let the source remember a first batch."
-SHORTEST = 1e-12  # a row that is shorter is not made longer than 1
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
 """Readings that take more than one batch of rows: pools, gradients, probes."""
 
 import copy
-import dataclasses
 from collections.abc import Iterator
 from functools import partial
 from inspect import signature
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -130,9 +128,15 @@ def gradient_readings(
                 f"With batches of {size}, {name}'s mean gradient is {value:.2f} times "
                 "as long as the noise of one batch."
             )
-            reading = Reading("gradient signal to noise", of, value, meaning)
-            how: Any = {"objective": name, "batch_size": size}
-            readings.append(dataclasses.replace(reading, **how))
+            reading = Reading(
+                "gradient signal to noise",
+                of,
+                value,
+                meaning,
+                objective=name,
+                batch_size=size,
+            )
+            readings.append(reading)
     return readings, notes
 
 

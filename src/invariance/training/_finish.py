@@ -151,7 +151,12 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
         device=trained.device,
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
-    temperature = temperature_of(plan.learner.objective)
-    how: Any = {"temperature": temperature, "held_out": held_out}
-    how["negatives"] = plan.learner.objective.negatives or "cross"
-    return diagnosis(h, z, labels=labels, **how)
+    objective = plan.learner.objective
+    return diagnosis(
+        h,
+        z,
+        labels=labels,
+        temperature=temperature_of(objective),
+        negatives=objective.negatives or "cross",
+        held_out=held_out,
+    )
