@@ -363,7 +363,9 @@ def main() -> None:
         r for r in rows if (r["estimator"], r["case"], r["rows"], r["seed"]) in wanted
     ]
     facts = gather_facts(
-        seconds=round(time.perf_counter() - start), processes=chosen.processes
+        estimates=f"{len(rows):,} of the {len(jobs):,} of the grid, drawn at random",
+        seconds=round(time.perf_counter() - start),
+        processes=chosen.processes,
     )
     chosen.table.write_text(page(rows, facts))
     for rule, (bad, n) in judge(rows).items():

@@ -143,7 +143,7 @@ def readings(folder: Path) -> list[dict[str, Any]]:
 
 def last_state(folder: Path) -> dict[str, Any]:
     path = sorted((folder / "checkpoints").glob("step-*.pt"))[-1]
-    state = torch.load(path, weights_only=True)
+    state = torch.load(path, map_location="cpu", weights_only=True)
     del state["metrics"]  # a length in bytes, which the clock's readings change
     return state
 

@@ -1,4 +1,4 @@
-"""The private interfaces of PyTorch and Fabric that we lean on, each with a check.
+"""The private interfaces of PyTorch, torchvision and Fabric in use, each with a check.
 
 A private interface may change in any release. When one does, the test that fails has
 its name, so that nobody has to find it behind a failing training run. Those of Triton
@@ -16,6 +16,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torchvision import datasets
 
 SOURCE = Path(__file__).parents[1] / "src" / "invariance"
 NAMED_TUPLE = {"_replace", "_asdict", "_fields", "_make"}  # private by name only
@@ -59,6 +60,12 @@ def functorch_level():
     assert torch.func.grad(lambda x: x * bool(level()))(torch.ones(())) == 1
 
 
+def torchvision_files():
+    for kind in (datasets.Flowers102, datasets.SUN397):
+        source = inspect.getsource(kind.__init__)
+        assert "self._image_files" in source and "self._labels" in source
+
+
 ONE = [torch.tensor([1.0])]
 INTERFACES = {
     "_C": functorch_level,
@@ -69,6 +76,8 @@ INTERFACES = {
     "_foreach_mul_": foreach("_foreach_mul_", 6.0, 3.0),
     "_foreach_norm": foreach("_foreach_norm", 2.0),
     "_forward_module": fabric_forward_module,
+    "_image_files": torchvision_files,
+    "_labels": torchvision_files,
     "_precision": fabric_precision,
     "_set_params_and_buffers_to_ignore_for_model": ignored_buffers,
 }

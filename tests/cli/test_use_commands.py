@@ -137,7 +137,7 @@ def test_interrupting_says_how_to_go_on(run, command, monkeypatch):
 def test_list_runs_by_an_expression(run, command):
     code, said, _ = command("list", "runs", "method == 'dcl' and finished")
     assert code == 0 and said.split() == [
-        *("runs/mine", "finished,", "no", "reading", "yet")
+        *("runs/mine", "dcl", "on", "shapes,", "finished,", "no", "reading", "yet")
     ]
     code, said, complained = command("list", "runs", "method == 'simclr'")
     assert (code, said) == (0, "")

@@ -132,7 +132,7 @@ def test_mistakes_are_said_in_words():
     h, y = torch.eye(3), torch.tensor([0, 1, 2])
     with pytest.raises(SettingError, match="at least 1: got 0"):
         knn(h, y, h, y, k=0)
-    with pytest.raises(SettingError, match="temperature must be a finite number"):
+    with pytest.raises(SettingError, match="temperature must be above 0 and finite"):
         knn(h, y, h, y, temperature=0)
     with pytest.raises(ShapeError, match=r"same width: got \(3, 3\) and \(3, 2\)"):
         knn(h, y, h[:, :2], y)

@@ -108,7 +108,7 @@ def test_the_global_generator_is_left_alone(encoder):
 
 
 def test_mistakes_are_said_in_words(encoder):
-    with pytest.raises(SettingError, match="lr must be a finite number above 0"):
+    with pytest.raises(SettingError, match="lr must be above 0 and finite"):
         fine_tune(encoder, *DATA, lr=0)
     with pytest.raises(SettingError, match="epochs and batch_size need to be 1"):
         fine_tune(encoder, *DATA, epochs=0)

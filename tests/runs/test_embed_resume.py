@@ -155,7 +155,7 @@ def test_a_job_of_another_encoder_or_other_data_is_refused(
         with pytest.raises(DataError, match=why):
             inv.write_embeddings(*words, out)
     with pytest.raises(DataError, match="another split"):
-        inv.write_embeddings(run, pixels, out, split="test", limit=None)
+        inv.write_embeddings(run, pixels, out, split="train", limit=None)
     done = inv.write_embeddings(other_run, pixels, out, overwrite=True)
     assert done.n_new == 40
     found = inv.read_embeddings(out)

@@ -206,9 +206,9 @@ def test_a_result_is_shown_as_lines_and_as_a_table(run, tmp_path):
     assert [hit.name for hit in hits] == ["a&b.png"] and len(hits) == 1
     path = folder / "a&b.png"
     assert repr(result).splitlines() == [
-        f"{path} in 1 images:",
+        f"{path} in 1 image:",
         f"   1   1.000  {path}",
-        "The gallery has 1 images, fewer than k = 2: all are shown.",
+        "The gallery has 1 image, fewer than k = 2: all are shown.",
     ]
     assert repr(hits).splitlines()[0] == f"{path}:"
     page = result._repr_html_()

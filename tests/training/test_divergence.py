@@ -85,7 +85,9 @@ def test_embeddings_that_are_not_finite(small, pictures):
             return self.layer(x) / (0.0 if self.training else 1.0)
 
     with pytest.raises(TrainingError, match=r"diverged at step 0: u has NaN"):
-        train(small(head="none"), data=pictures, encoder=Broken())
+        train(
+            small(head="none", hidden=None, width=None), data=pictures, encoder=Broken()
+        )
 
 
 @pytest.fixture

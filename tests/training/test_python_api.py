@@ -158,7 +158,7 @@ def test_views_of_ones_own(small, pictures):
 
 def test_a_method_of_ones_own(small, pictures, capsys):
     mine = Method(objective="info_nce", settings={"temperature": 0.2}, head="linear")
-    run = inv.train(small(quiet=False), data=pictures, method=mine)
+    run = inv.train(small(quiet=False, hidden=None), data=pictures, method=mine)
     assert {m["temperature"] for m in run.metrics} == {0.2}
     assert run.folder.name == "data-info_nce"
     assert "method: info_nce (2 views, InfoNCE(" in capsys.readouterr().out

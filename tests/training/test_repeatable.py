@@ -70,16 +70,24 @@ def test_an_operation_that_cannot_repeat_is_named_once(small, pictures, capsys):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("method", ["simclr", "moco", "byol", "la"])
-def test_two_runs_on_a_gpu_are_the_same(small, method):
+def test_on_a_gpu_runs_repeat_and_resume_to_the_bit(small, stopped_after, method):
     images = np.random.default_rng(0).integers(0, 256, (96, 32, 32, 3), dtype=np.uint8)
     settings = dataclasses.replace(
         small(), method=method, encoder="resnet18", machine=Machine(device="cuda")
     )
     first, second = (inv.train(settings, data=images) for _ in range(2))
-    read = [
-        [{k: v for k, v in m.items() if not k.startswith("time/")} for m in run.metrics]
-        for run in (first, second)
+    folder = stopped_after(5, settings, data=images)
+    resumed = inv.train(inv.Train(resume=str(folder), quiet=True), data=images)
+    for run in (second, resumed):
+        assert without_clock(run) == without_clock(first)
+        weights = run.encoder().state_dict()
+        assert all(
+            torch.equal(v, weights[k]) for k, v in first.encoder().state_dict().items()
+        )
+
+
+def without_clock(run):
+    """All readings but those of time."""
+    return [
+        {k: v for k, v in m.items() if not k.startswith("time/")} for m in run.metrics
     ]
-    assert read[0] == read[1]
-    weights = [run.encoder().state_dict() for run in (first, second)]
-    assert all(torch.equal(v, weights[1][k]) for k, v in weights[0].items())

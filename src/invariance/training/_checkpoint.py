@@ -79,18 +79,20 @@ def newest_checkpoint(
 
 
 def find_state(
-    folder: Path, source: ImageSource, device: Any, say: Callable[[str], None]
+    folder: Path, source: ImageSource, say: Callable[[str], None]
 ) -> dict[str, Any] | None:
     """Where a run goes on from: None is the beginning. Raises if it cannot go on.
+
+    It stays on the host, as an optimizer's counts of steps must: on a GPU, every step
+    would wait to read them.
 
     Args:
         folder: Of the run.
         source: The images to train on.
-        device: Where the state goes.
         say: Called with a sentence about each damaged checkpoint.
     """
     check_images(folder, source)
-    state = newest_checkpoint(folder / CHECKPOINTS, map_location=device, say=say)
+    state = newest_checkpoint(folder / CHECKPOINTS, say=say)
     if state is None:
         check_lost(folder)
         return None

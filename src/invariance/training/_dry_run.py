@@ -116,7 +116,7 @@ def dry_run(
     module, _ = prepare(fabric, plan)
     done = 0
     if folder is not None:
-        state = find_state(folder, plan.source, fabric.device, watch.say)
+        state = find_state(folder, plan.source, watch.say)
         if state is not None:
             done = state["step"]
             module.load(state, plan, Health())

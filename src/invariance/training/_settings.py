@@ -82,7 +82,7 @@ class Machine:
     """Compile the encoder with torch.compile."""
     deterministic: bool = True
     """Use only arithmetic that repeats: the same seed, machine and versions then give
-    the same run bit for bit, also when it is stopped and resumed."""
+    the same run bit for bit."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,7 +153,7 @@ def execute(
     if resumes:
         tell = functools.partial(watch.say, important=True)
         say = tell if first else (lambda _: None)
-        state = _checkpoint.find_state(folder, plan.source, fabric.device, say)
+        state = _checkpoint.find_state(folder, plan.source, say)
     if first:
         watch.log = folder / LOG
         if not resumes:
