@@ -1,10 +1,12 @@
 """What is held out and why, and how data are known again."""
 
 import shutil
+import unicodedata
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import TensorDataset
 
 from invariance.data import find_place, fingerprint, load, same_images
@@ -106,6 +108,19 @@ def test_a_data_set_is_known_by_its_items_unless_they_change():
     pictures = torch.from_numpy(IMAGES).permute(0, 3, 1, 2)
     one, other = TensorDataset(pictures), TensorDataset(pictures.flip(0))
     assert fingerprint(one) != fingerprint(other)
+
+
+def test_accents_may_be_composed_or_not(tmp_path):
+    """Decomposed, the accent sorts between e and f; composed, behind z."""
+    sources = []
+    for form in ("NFC", "NFD"):
+        (tmp_path / form).mkdir()
+        for k, name in enumerate(("e", "\u00e9", "f", "z")):
+            path = tmp_path / form / (unicodedata.normalize(form, name) + ".png")
+            Image.fromarray(IMAGES[k]).save(path)
+        sources.append(load(tmp_path / form))
+    assert sources[0].origin.fingerprint == sources[1].origin.fingerprint
+    assert sources[0].images.equal(sources[1].images)
 
 
 def test_a_named_set_is_known_by_its_name_without_its_files(tmp_path):

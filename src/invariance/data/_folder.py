@@ -145,8 +145,8 @@ def mark_files(sizes: dict[str, int], base: str) -> str:
     """
     mark = hashlib.blake2b(digest_size=8)
     for path, size in sizes.items():
-        name = unicodedata.normalize("NFC", path[len(base) :])
-        mark.update(os.fsencode(name) + f" {size}\n".encode())
+        name = os.fsencode(compose(path[len(base) :]))
+        mark.update(name + f" {size}\n".encode())
     return mark.hexdigest()
 
 
@@ -160,7 +160,7 @@ def walk_folder(root: Path) -> Walk:
             return
         seen.add((status.st_dev, status.st_ino))
         try:
-            children = sorted(os.scandir(folder), key=lambda e: e.name)
+            children = sorted(os.scandir(folder), key=lambda e: compose(e.name))
         except OSError as error:
             walk.unreadable[prefix or str(root)] = error.strerror or "closed"
             return
@@ -185,8 +185,17 @@ def walk_folder(root: Path) -> Walk:
         else:
             walk.files.append(path)
             walk.sizes[path] = size
-    walk.files.sort()
+    walk.files.sort(key=compose)
     return walk
+
+
+def compose(name: str) -> str:
+    """A name with its accents composed, as not every file system keeps them.
+
+    >>> compose("e\u0301") == "\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", name)
 
 
 def note_others(others: Counter[str]) -> Note:
