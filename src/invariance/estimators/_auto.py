@@ -35,7 +35,7 @@ from ._classical import (
     map_margins,
 )
 from ._cross_fit import predict_labels, split_folds
-from ._estimate import Estimate
+from ._estimate import Z95, Estimate
 from ._fit import LEAST_ROWS, Parts, fit
 from ._looks import FOLDS, Look, look_around
 from ._models import SCALES, Classifier, jackknife
@@ -45,7 +45,6 @@ from ._score_bounds import info_nce
 from ._trained import train_critic
 
 CELLS_PER_ROW = 1 / 3
-Z95 = 1.96
 ROWS_PER_PRODUCT = 5
 """Rows for each product of two columns that let dependence on products show."""
 ROWS_PER_COLUMN = 100

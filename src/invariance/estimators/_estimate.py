@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._trained import TrainedCritic
 
 LOG_2 = math.log(2)
+Z95 = 1.96  # two-sided
 Z99 = 2.33  # one-sided: the best of several bounds must not be luck
 NEARLY_NONE = 0.2  # nats; an upper end below is called independence
 LEAST_SENSIBLE = -0.5  # nats; what reads lower was learned by heart
@@ -163,7 +164,7 @@ def unclaimed(
     *,
     samples: int,
     evaluated_on: int,
-    quantile: float = 1.96,
+    quantile: float = Z95,
     **more: Any,
 ) -> Estimate:
     """An estimate that is no bound and knows no ceiling: nats ± quantile * error."""

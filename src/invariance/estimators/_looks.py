@@ -29,6 +29,7 @@ from ._classical import (
     sharpen_ranks,
 )
 from ._cross_fit import predict_columns, split_folds
+from ._estimate import Z95
 from ._normal_scores import fit_normal_scores
 
 MOST_NEIGHBOR_COLUMNS = 8
@@ -58,11 +59,11 @@ class Look:
 
     @property
     def low(self) -> float:
-        return self.nats - 1.96 * self.error - self.slack * max(0.0, self.nats)
+        return self.nats - Z95 * self.error - self.slack * max(0.0, self.nats)
 
     @property
     def high(self) -> float:
-        return self.nats + 1.96 * self.error
+        return self.nats + Z95 * self.error
 
 
 def look_around(
