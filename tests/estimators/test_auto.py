@@ -189,3 +189,15 @@ def test_a_class_that_some_folds_do_not_have(n, n_rare):
     e = estimate_mi(x, label.astype(int), estimator="auto")
     assert e.estimator == "auto (classifiers)"
     assert 0 <= e.nats <= e.interval[1] <= 2 * e.ceiling + 1
+
+
+def test_the_network_of_labels_heeds_its_patience(monkeypatch):
+    """A look at every 30th step and one that may fail: both below the usual."""
+    asked = []
+    monkeypatch.setattr(
+        "invariance.estimators._auto.fit",
+        lambda model, parts, request: asked.append(request.training),
+    )
+    x, label = draw_classes(500, 4, seed=0)
+    estimate_mi(x, label, estimator="auto", check_every=30, patience=1)
+    assert {(t.check_every, t.patience) for t in asked} == {(30, 1)}

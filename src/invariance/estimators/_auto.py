@@ -166,7 +166,12 @@ class _NetworkOf:
     classes: int
 
     def __call__(self, x: Tensor, label: Tensor, other: Tensor) -> Tensor:
-        options = replace(self.request.training, check_every=50, patience=4)
+        asked = self.request.training
+        options = replace(
+            asked,
+            check_every=min(asked.check_every, 50),
+            patience=min(asked.patience, 4),
+        )
         request = replace(self.request, training=options, progress=None)
         order = torch.randperm(len(x), generator=request.generator())
         stop, train = order.tensor_split([len(x) // 10])
