@@ -101,7 +101,9 @@ def test_runs_are_chosen_by_settings_and_scores(tmp_path):
     make(tmp_path, "d", optim={"name": "sgd"})
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.yaml").write_text("{[")
-    assert names(tmp_path) == ["a", "b", "broken", "c", "d"]
+    (tmp_path / "emptied").mkdir()  # which is not the same as all defaults, {}
+    (tmp_path / "emptied" / "config.yaml").write_text("\n")
+    assert names(tmp_path) == ["a", "b", "broken", "c", "d", "emptied"]
     assert names(tmp_path, "optim.lr < 0.1") == ["a", "c"]  # c: adamw's default
     assert names(tmp_path, "optim.lr == 0.12") == ["d"]  # sgd's default
     assert names(tmp_path, "method == 'simclr' and linear > 0.6") == ["c"]

@@ -129,6 +129,9 @@ def test_settings_that_cannot_be(wrong, message):
     "wrong, message",
     [
         (lambda: LOSS.against(U, V, queue(), IDS.float()), r"one integer per sample"),
+        (lambda: inv.Queue(6, 8).remember(U.numpy(), IDS), "z is a tensor.*ndarray"),
+        (lambda: inv.Queue(6, 8).remember(U, [0, 1, 2, 3]), "ids is a tensor.*list"),
+        (lambda: bank().remember(U, None), "ids is a tensor.*NoneType"),
         (lambda: LOSS.against(U, V, queue(), IDS[:2]), r"expected \(4,\), got \(2,\)"),
         (lambda: LOSS.against(U, V[:3], queue(), IDS), "one row per sample"),
         (lambda: LOSS.against(U[:, :5], V[:, :5], queue(), IDS), "width 8.*width 5"),

@@ -82,6 +82,32 @@ def test_scores_on_different_data_are_not_compared(compared):
     assert "no score says which is better" in read.text
 
 
+@pytest.mark.parametrize("parent", ["", "photos"])
+def test_other_data_of_the_same_name_are_not_compared(compared, parent):
+    rows = {
+        name: [
+            row | {"data": "train", "fingerprint": mark, "parent": parent}
+            for row in scores(trained=value)
+        ]
+        for name, mark, value in (("a", "5e0001", 0.6), ("b", "a70002", 0.9))
+    }
+    read = compared(a={"evaluation": rows["a"]}, b={"evaluation": rows["b"]})
+    assert "no score says which is better" in read.text
+    assert "on train (a70002)" in read.text
+
+
+def test_the_same_data_are_compared_whatever_else_was_scored(compared):
+    own = {"data": "train", "fingerprint": "5e0001"}
+    more = {"data": "train", "fingerprint": "a70002"}
+    first = [row | own for row in scores()]
+    second = [row | own for row in scores(trained=0.7)] + [r | more for r in scores()]
+    images = {"images": own}
+    read = compared(
+        a={"evaluation": first, "env": images}, b={"evaluation": second, "env": images}
+    )
+    assert "By the linear probe, b is ahead of a by 10.0 points" in read.text
+
+
 def test_only_settings_that_differ_are_shown(compared):
     read = compared(a={"config": CONFIG}, b={"config": CONFIG | {"method": "dcl"}})
     assert "simclr" in read.words and "dcl" in read.words

@@ -95,6 +95,11 @@ def read_settings(folder: Path, kind: type[T]) -> T:
     environment = read_environment(folder)
     check_format(folder, environment)
     maker = environment.get("invariance")
+    if not (folder / CONFIG).read_text(encoding="utf-8", errors="replace").strip():
+        raise SettingError(
+            f"{folder / CONFIG} is empty, and the defaults would be a guess: put back "
+            "what the run was started with."
+        )
     try:
         settings: Any = read_yaml(kind, folder / CONFIG)
     except SettingError as cause:

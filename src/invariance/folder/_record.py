@@ -1,7 +1,7 @@
 """All files of a run, as far as they can be read, and what could not be."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -72,8 +72,12 @@ class Record:
     @cached_property
     def scores(self) -> Scores:
         """The rows of the evaluation as a table."""
-        data = self.config.get("data", "")
-        return tabulate(self.rows or [], data, self.images.get("fingerprint"))
+        return self.tabulate()
+
+    def tabulate(self, beside: Iterable[Row] = ()) -> Scores:
+        """The same, its data named so that rows of other runs are told apart."""
+        data, mark = self.config.get("data", ""), self.images.get("fingerprint")
+        return tabulate(self.rows or [], data, mark, beside)
 
     @property
     def images(self) -> dict[str, Any]:
@@ -160,17 +164,9 @@ def read_record(folder: str | Path) -> Record:
         diagnostics=diagnostics,
         gallery=gallery,
         finished=finished,
-        settings_broken=settings is None and _holds_anything(folder / CONFIG),
+        settings_broken=settings is None and (folder / CONFIG).exists(),
         problems=reader.problems,
     )
-
-
-def _holds_anything(path: Path) -> bool:
-    """Whether there is such a file, and more than white space in it."""
-    try:
-        return bool(path.read_bytes().strip())
-    except OSError:
-        return False
 
 
 class _Reader:

@@ -110,8 +110,12 @@ def identity(row: Mapping[str, Any]) -> str:
     return json.dumps(asked, sort_keys=True, default=str)
 
 
-def split_by_data(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def split_by_data(
+    rows: Iterable[Row], beside: Iterable[Row] = ()
+) -> dict[str, list[Row]]:
     """Rows by what their data are called; two of one name are told apart.
+
+    Data of ``beside``, the rows of other runs, are told apart from them as well.
 
     >>> rows = [{"data": "train", "fingerprint": "5e", "parent": "cats"},
     ...         {"data": "train", "fingerprint": "a7", "parent": "dogs"},
@@ -122,13 +126,15 @@ def split_by_data(rows: Iterable[Row]) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(_data_of(row), []).append(row)
-    spellings = [_spell_data(group[0]) for group in groups.values()]
-    counts = Counter(name for names in spellings for name in names)
-    chosen = [
-        next((name for name in names if counts[name] == 1), names[-1])
-        for names in spellings
-    ]
-    return dict(zip(chosen, groups.values(), strict=True))
+    first = {_data_of(row): row for row in beside}
+    first |= {mark: group[0] for mark, group in groups.items()}
+    spellings = {mark: _spell_data(row) for mark, row in sorted(first.items())}
+    counts = Counter(name for names in spellings.values() for name in names)
+    called = {
+        mark: next((name for name in names if counts[name] == 1), names[-1])
+        for mark, names in spellings.items()
+    }
+    return {called[mark]: group for mark, group in groups.items()}
 
 
 def _spell_data(row: Mapping[str, Any]) -> list[str]:
@@ -141,8 +147,8 @@ def _spell_data(row: Mapping[str, Any]) -> list[str]:
 
 def _data_of(row: Mapping[str, Any]) -> str:
     """What tells the data of a row from others."""
-    mark = row.get("fingerprint")
-    return f"mark:{mark}" if mark else f"name:{row.get('data')}"
+    mark, name = row.get("fingerprint"), row.get("data")
+    return f"mark:{mark}" if mark and mark != name else f"name:{name}"
 
 
 def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,7 +249,10 @@ class Scores:
 
 
 def tabulate(
-    rows: Iterable[Row], data: object = "", fingerprint: str | None = None
+    rows: Iterable[Row],
+    data: object = "",
+    fingerprint: str | None = None,
+    beside: Iterable[Row] = (),
 ) -> Scores:
     """Rows as a table: protocols in their order, the run's own data first.
 
@@ -252,9 +261,10 @@ def tabulate(
         data: What the run was trained on, a name or a path. Where no row names it,
             the set that most rows are about counts as the run's own.
         fingerprint: Of what the run was trained on; where it is known, it decides.
+        beside: Rows of runs shown with it, whose data may have the same names.
     """
     kept = latest(rows)
-    by_data = split_by_data(kept)
+    by_data = split_by_data(kept, beside)
     groups: dict[str, tuple[str, list[Row]]] = {}
     for name, about in by_data.items():
         for row in about:

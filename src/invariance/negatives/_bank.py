@@ -22,6 +22,7 @@ from ._source import (
     NegativeSource,
     Number,
     PerAnchor,
+    require_tensors,
     unit_rows,
 )
 
@@ -139,6 +140,7 @@ class Bank(NegativeSource):
         Rows that are not finite are refused; on an accelerator, without waiting for it,
         by leaving the samples' rows as they are (``readings`` counts the refused).
         """
+        require_tensors(z=z, ids=ids)
         self.check(z, ids)
         fresh, fine = unit_rows(z, self.z)
         ids, m = ids.to(self.ids), self.momentum

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from ..errors import SettingError, ShapeError
 from ..plain_numbers import plain_number
-from ._source import Anchors, Candidates, Ids, NegativeSource, unit_rows
+from ._source import (
+    Anchors,
+    Candidates,
+    Ids,
+    NegativeSource,
+    require_tensors,
+    unit_rows,
+)
 
 
 class Queue(NegativeSource):
@@ -72,6 +79,7 @@ class Queue(NegativeSource):
         Rows that are not finite are refused; on an accelerator, without waiting for it,
         by leaving the oldest where they are (``readings`` counts the refused).
         """
+        require_tensors(z=z, ids=ids)
         size, width = self.z.shape
         if z.ndim != 2 or z.shape[1] != width or ids.shape != z.shape[:1]:
             raise ShapeError(

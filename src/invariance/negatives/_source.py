@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from ..checked_rows import SHORTEST
-from ..errors import NotFiniteError, SettingError
+from ..errors import NotFiniteError, SettingError, ShapeError
 from ..partition import effective_share, log_partitions
 
 Number = float | int | Tensor
@@ -26,6 +26,16 @@ Ids = Int[Tensor, " n"]
 PerAnchor = Float[Tensor, " n"]
 PerScale = Float[Tensor, "k n"]
 EMPTY = "There are no negatives yet: let the source remember a first batch."
+
+
+def require_tensors(**values: object) -> None:
+    """Raise, by name, for what is no tensor."""
+    for name, value in values.items():
+        if not isinstance(value, Tensor):
+            raise ShapeError(
+                f"{name} is a tensor, one row or number per sample: got "
+                f"{type(value).__name__}. Convert with torch.as_tensor(...)."
+            )
 
 
 @dataclass(frozen=True)

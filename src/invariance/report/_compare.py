@@ -120,9 +120,15 @@ def _verdicts(runs: Sequence[Record], names: list[str]) -> Html:
     )
 
 
+def tables_of(runs: Sequence[Record]) -> list[Scores]:
+    """The scores of each run; what is called alike in them is the same data."""
+    rows = [row for run in runs for row in run.rows or []]
+    return [run.tabulate(beside=rows) for run in runs]
+
+
 def ahead(runs: Sequence[Record], names: Sequence[str]) -> str:
     """Which run scores highest, and whether the margin is clear."""
-    tables = [run.scores for run in runs]
+    tables = tables_of(runs)
     if len({scores.data for scores in tables if scores.lines}) > 1:
         return "They were scored on different data, so no score says which is better."
     for protocol, word in (("linear", "the linear probe"), ("knn", "kNN")):
@@ -150,7 +156,7 @@ def ahead(runs: Sequence[Record], names: Sequence[str]) -> str:
 
 def _scores(runs: Sequence[Record], names: list[str]) -> Html:
     """The trained encoder of each run, beside the mean of those that are alike."""
-    tables = [run.scores for run in runs]
+    tables = tables_of(runs)
     columns = {name: [k] for k, name in enumerate(names)}
     means = [
         same for same in group_seeds([run.config for run in runs]) if len(same) > 1

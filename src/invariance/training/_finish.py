@@ -89,6 +89,10 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
 def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     """The scores that ``invariance evaluate`` gives, added to the run folder."""
     plan, monitor = trained.plan, trained.monitor
+    if plan.test_problem:
+        problem = f"The test part cannot be read: {plan.test_problem}"
+        watch.say(f"{problem} So nothing is scored.", important=True)
+        return None
     if plan.test is None:
         watch.say(
             "no labels in these data, so nothing to score: the readings above "

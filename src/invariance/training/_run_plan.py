@@ -94,12 +94,23 @@ class Plan:
         """Samples of one contrast on one process."""
         return self.batch_size // self.processes
 
-    @cached_property
+    @property
     def held_out(self) -> ImageSource | None:
         """Images that are never trained on, or None if there are none."""
+        return self._test_part[0]
+
+    @property
+    def test_problem(self) -> str:
+        """Why they could not be read, in words; empty if all is well."""
+        return self._test_part[1]
+
+    @cached_property
+    def _test_part(self) -> tuple[ImageSource | None, str]:
+        if self.source.origin.n_held_out == 0:
+            return None, ""
         channels, size, _ = self.source.shape
         try:
-            return load(
+            held_out = load(
                 self.data,
                 split="test",
                 image_size=size,
@@ -108,8 +119,9 @@ class Plan:
                 labels=self.settings.labels,
                 hold_out=self.settings.hold_out,
             )
-        except DataError:
-            return None
+        except DataError as cause:
+            return None, str(cause)
+        return held_out, ""
 
     @property
     def test(self) -> ImageSource | None:
