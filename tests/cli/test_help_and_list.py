@@ -96,7 +96,7 @@ def test_list_runs(command, tmp_path):
     assert (code, said) == (0, "") and complained.startswith("no runs in runs:")
     for name in ("begun", "done"):
         (tmp_path / "runs" / name).mkdir(parents=True)
-        (tmp_path / "runs" / name / "config.yaml").write_text("")
+        (tmp_path / "runs" / name / "config.yaml").write_text("{}")
     done = tmp_path / "runs" / "done"
     (done / "metrics.jsonl").write_text('{"epoch": 1, "knn": 0.5}\n{"epoch": 1.5}\n')
     (done / "encoder.safetensors").write_text("")
@@ -115,7 +115,7 @@ def test_two_knn_scores_are_never_mixed(command, tmp_path):
     for name in ("scored", "watched"):
         folder = tmp_path / "runs" / name
         folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text("")
+        (folder / "config.yaml").write_text("{}")
         (folder / "metrics.jsonl").write_text('{"epoch": 1, "knn": 0.6}\n')
         about = {"name": "train", "parent": name, "fingerprint": f"of {name}"}
         (folder / "env.json").write_text(json.dumps({"images": about}))
