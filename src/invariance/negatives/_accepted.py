@@ -177,6 +177,11 @@ class Accepted(NegativeSource):
         """All proposals, if they are all kept."""
         return self.n_proposals
 
+    @property
+    def why_not_captured(self) -> str:
+        """Proposals are drawn by the host."""
+        return "its negatives are drawn by the host"
+
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The proposals, the same for every anchor."""
         self.bank.check(u, ids)

@@ -90,6 +90,11 @@ class Bank(NegativeSource):
         """The other samples' rows, or as many as are drawn."""
         return len(self) - 1 if self.n_draws is None else self.n_draws
 
+    @property
+    def why_not_captured(self) -> str:
+        """Rows are drawn by the host."""
+        return "" if self.n_draws is None else "its negatives are drawn by the host"
+
     def check(self, u: Tensor, ids: Tensor) -> None:
         """Raise unless rows of this width and these samples can be in the bank.
 

@@ -37,6 +37,7 @@ class Queue(NegativeSource):
     plain = True
     z: Tensor
     ids: Tensor
+    n_seen: Tensor
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
@@ -51,10 +52,18 @@ class Queue(NegativeSource):
             )
         self.register_buffer("z", torch.zeros(size, width))
         self.register_buffer("ids", torch.full((size,), -1))
-        self.n_seen = 0
+        # where the next row goes is read on the device, as a captured step must; how
+        # many rows there are decides shapes, and is known to Python
+        self.register_buffer("n_seen", torch.tensor(0), persistent=False)
+        self.n_rows = 0
 
     def __len__(self) -> int:
-        return min(self.n_seen, len(self.z))
+        return self.n_rows
+
+    @property
+    def host_state(self) -> tuple[Any, ...]:
+        """How many rows there are, until it is full."""
+        return (self.n_rows,)
 
     @property
     def n_negatives(self) -> int:
@@ -96,12 +105,13 @@ class Queue(NegativeSource):
                 f"would be lost before they are used. Make it {len(z)} or longer."
             )
         rows, fine = unit_rows(z, self.z)
-        places = torch.arange(self.n_seen, self.n_seen + len(z), device=self.z.device)
-        places = places % size
+        places = torch.arange(len(z), device=self.z.device)
+        places = (self.n_seen + places) % size
         self.z[places] = torch.where(fine, rows, self.z[places])
         self.ids[places] = torch.where(fine[:, 0], ids.to(self.ids), self.ids[places])
         self.n_refused += (~fine).sum()
         self.n_seen += len(z)
+        self.n_rows = min(self.n_rows + len(z), size)
 
     def extra_repr(self) -> str:
         """How full it is, and how wide."""
@@ -110,8 +120,9 @@ class Queue(NegativeSource):
 
     def get_extra_state(self) -> Any:
         """How many rows have been seen: where the next one goes."""
-        return torch.tensor(self.n_seen)
+        return self.n_seen.cpu()
 
     def set_extra_state(self, state: Any) -> None:
         """Go on from a checkpoint."""
-        self.n_seen = int(state)
+        self.n_seen.fill_(int(state))
+        self.n_rows = min(int(state), len(self.z))

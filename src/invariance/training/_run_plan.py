@@ -62,6 +62,8 @@ class Plan:
     peak: float
     why_batch: str = ""
     """Why the batch has its size, in brackets, where nobody asked for it."""
+    own_encoder: bool = False
+    """Whether the encoder was given as an object."""
 
     @property
     def data_name(self) -> str:
@@ -331,6 +333,7 @@ def make_plan(
         n_steps=steps_per_epoch * settings.epochs,
         peak=peak_rate(settings.optim, per_step),
         why_batch=why_batch,
+        own_encoder=encoder is not None,
     )
 
 

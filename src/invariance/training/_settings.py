@@ -78,8 +78,11 @@ class Machine:
     or another of Lightning Fabric's."""
     precision: Precision = "auto"
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
-    compile: bool = False
-    """Compile the encoder with torch.compile."""
+    compile: bool | Literal["auto"] = "auto"
+    """Compile the encoder with torch.compile; "auto" does on a GPU where the run is
+    long enough to win back the half minute that it takes."""
+    capture: bool = True
+    """Replay steps from a CUDA graph, where all they need is on one GPU."""
     deterministic: bool = True
     """Use only arithmetic that repeats: the same seed, machine and versions then give
     the same run bit for bit."""

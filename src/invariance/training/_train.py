@@ -45,6 +45,7 @@ from ..folder import (
 from ..methods import Method
 from ..views import ViewSet
 from . import _checkpoint
+from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
@@ -167,7 +168,10 @@ def execute(
             watch.say(fact)
         for warning in plan.warnings():
             watch.say(warning, important=True)
-    module, optimizer = prepare(fabric, plan)
+    module = prepare(fabric, plan)
+    if first:
+        for fact in module.facts():
+            watch.say(fact)
     health, done, position = Health(), 0, 0
     monitor = Monitor(plan, folder, fabric.device)
     if state is not None:
@@ -198,7 +202,8 @@ def execute(
 
     def knn(epoch: int) -> float | None:
         encoder = module.encoder(plan)
-        return monitor.look(encoder, epoch) if first else None
+        with module.uncompiled():
+            return monitor.look(encoder, epoch) if first else None
 
     if first:
         watch.begin(plan.n_steps, done)
@@ -206,12 +211,14 @@ def execute(
         with (
             catch_signals() as stop_asked,
             explain_overflow(fabric, plan, module.wrapped),
+            own_stream(fabric.device),
         ):
             Loop(
                 fabric=fabric,
                 plan=plan,
                 module=module.wrapped,
-                optimizer=optimizer,
+                feed=module.feed,
+                step=module.take_step(plan, watch.say),
                 health=health,
                 watch=watch,
                 record=record,
@@ -234,7 +241,8 @@ def execute(
     evaluation = None
     if first:
         trained = Trained(plan, encoder, head, monitor, folder, fabric.device)
-        evaluation = finish(trained, watch)
+        with module.uncompiled():
+            evaluation = finish(trained, watch)
     fabric.barrier()
     return Run(folder, evaluation)
 
