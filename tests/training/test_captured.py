@@ -161,7 +161,7 @@ def test_tables_and_graphs_change_nothing(
     called = train(settings, data=pictures).folder
     for ours, theirs in zip(readings(replayed), readings(called), strict=True):
         for key in ("loss", "lr", "temperature"):  # views are rounded at other places
-            assert ours[key] == pytest.approx(theirs[key], rel=1e-2, abs=1e-3)
+            assert ours[key] == pytest.approx(theirs[key], rel=2e-2, abs=1e-3)
 
 
 def test_a_step_that_cannot_be_captured_is_called(
