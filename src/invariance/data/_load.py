@@ -144,8 +144,8 @@ def read(data: Any, request: Request) -> Read:
         return read_arrays(images, labels, "the array", request)
     if isinstance(data, DataLoader):
         raise DataError(
-            "data is a DataLoader, and training makes batches of its own: give the "
-            "data set inside it, data=loader.dataset."
+            "data is a DataLoader, whose batches cannot be used: give the data set "
+            "inside it, loader.dataset."
         )
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
         return read_dataset(data, request)

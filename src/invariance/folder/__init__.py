@@ -72,7 +72,7 @@ from ._scores import (
     split_by_data,
     tabulate,
 )
-from ._seeds import describe_settings, group_seeds
+from ._seeds import describe_settings, group_seeds, note_same_seeds
 from ._verdict import (
     Finding,
     describe_limit,
@@ -127,6 +127,7 @@ __all__ = [
     "keep_rows",
     "name_data",
     "new_folder",
+    "note_same_seeds",
     "overviews",
     "read_environment",
     "read_images",

@@ -63,10 +63,9 @@ def diagnose(
     # h of two views, in float32, is the largest thing held
     most = MOST_BYTES // (8 * opened.encoder.width)
     n_pool = min(FACTOR * size, most) if pool is None else pool
-    if size < 2 or n_pool < 2:
-        raise SettingError(
-            f"batch_size and pool are at least 2: got {size} and {n_pool}."
-        )
+    for name, value in (("batch_size", batch_size), ("pool", pool)):
+        if value is not None and value < 2:
+            raise SettingError(f"{name} is 2 or more: got {value}.")
     sources, notes = load_pool(opened, data, n_pool, place, data_root)
     if pool is None and n_pool < FACTOR * size:
         notes = (*notes, f"The pool is cut to {n_pool:,} images to stay below 1 GiB.")
