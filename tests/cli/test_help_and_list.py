@@ -232,7 +232,19 @@ def test_only_flags_of_the_command_are_suggested(command):
         (["train", "--epochs", "0"], "epochs must be at least 1: got 0."),
         (["train", "--batch-size", "1"], "batch_size must be at least 2: got 1."),
         (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
+        (["train", "--temperature", "0"], "temperature must be a positive number"),
+        (["train", "--method", "simclrr"], "Did you mean 'simclr'?"),
+        (["train", "nope"], "There is no folder 'nope' either."),
         (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
+        (["embed", "nope", "shapes", "-o", "a.npz"], "There is no run or encoder file"),
+        (["embed", ".", "nope", "-o", "a.npz"], "There is no folder 'nope' either."),
+        (
+            ["embed", ".", "shapes", "-o", "a.npz", "--batch-size", "0"],
+            "batch_size is 1 or more: got 0.",
+        ),
+        (["search", "nope", "shapes", "-q", "a.jpg"], "There is no run or encoder"),
+        (["export", "nope", "--to", "onnx"], "There is no run or encoder file"),
+        (["estimate", "nope.npy", "nope.npy"], "There is no file 'nope.npy'."),
         (["evaluate", "nope"], "There is no run at 'nope'"),
         (["diagnose", "nope"], "There is no run at 'nope'"),
     ],
@@ -245,6 +257,17 @@ print(main(sys.argv[1:]), "torch" in sys.modules)
 """
     said = python(code, *words)
     assert "2 False" in said and message in said
+
+
+def test_methods_are_listed_without_torch(python):
+    said = python(HELP, "list", "methods")
+    assert "simclr" in said and said.rstrip().endswith("heavy: []")
+
+
+def test_a_format_nobody_knows_is_answered_with_those_there_are(command):
+    code, _, complained = command("export", "runs/a", "--to", "x.onnx")
+    words = " ".join(complained.replace("│", " ").split())
+    assert code == 2 and "('safetensors', 'timm', 'pt2', 'onnx')" in words
 
 
 def test_closed_outputs_are_no_error(python):

@@ -21,7 +21,7 @@ import tyro
 from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
 from ..progress import tell_loading
-from ..training import Train, check_numbers, require_unfinished
+from ..training import Train, check_names, check_numbers, require_unfinished
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
@@ -196,7 +196,8 @@ def train(settings: Train) -> int:
     if settings.resume:
         require_unfinished(Path(settings.resume))
     else:
-        check_numbers(settings, processes=1)
+        check_numbers(settings)
+        check_names(settings)
     tell_loading(quiet=settings.quiet or settings.json)
     # Threads that spin while they wait slow each other down severalfold as soon as
     # anything else runs on the machine; asleep they cost next to nothing.
