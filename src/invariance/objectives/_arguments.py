@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from ..checked_rows import is_transforming, may_look, row_lengths
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
-from ..plain_numbers import plain_number
+from ..plain_numbers import check_number, check_positive_number, plain_number
 
 HALVES = (torch.float16, torch.bfloat16)
 P = ParamSpec("P")
@@ -104,14 +104,6 @@ def value_of(temperature: Any) -> float | int | Tensor:
 # ---------------------------------------------------------------- kinds of settings
 
 
-def check_number(name: str, value: float | int) -> None:
-    """Raise unless the setting is a finite number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise SettingError(f"{name} must be a number: got {value!r}.")
-    if not -math.inf < value < math.inf:  # the compiler knows no math.isfinite
-        raise SettingError(f"{name} must be finite: got {value}.")
-
-
 def check_number_or_tensor(name: str, value: float | int | Tensor) -> None:
     """Raise unless the setting is a finite number, or a tensor of one."""
     if not isinstance(value, Tensor):
@@ -132,9 +124,7 @@ def check_positive(name: str, value: float | int | Tensor) -> None:
         if not may_look(value):
             return
         value = float(value.detach())
-    check_number(name, value)
-    if value <= 0:
-        raise SettingError(f"{name} must be a positive number: got {value}.")
+    check_positive_number(name, value)
 
 
 def check_temperature(name: str, value: Any) -> None:
