@@ -19,7 +19,6 @@ from typing import (
     Any,
     Concatenate,
     ParamSpec,
-    TypeVar,
     get_args,
     get_origin,
     overload,
@@ -36,7 +35,6 @@ from ..plain_numbers import plain_number
 
 HALVES = (torch.float16, torch.bfloat16)
 P = ParamSpec("P")
-T = TypeVar("T")
 Check = Callable[[str, Any], None]
 
 
@@ -214,8 +212,8 @@ def reduce(losses: Float[Tensor, "*v n"], reduction: str) -> Float[Tensor, "*n"]
 # ---------------------------------------------------------------- functions, classes
 
 
-def check_settings(function: Callable[P, T]) -> Callable[P, T]:
-    """Have a function check the settings it is given as their annotations say."""
+def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Have a loss check its settings as their annotations say, and its value."""
     signature = inspect.signature(function)
     checks: dict[str, Check] = {}
     plain = []  # what help() shows: types without their checks
@@ -226,15 +224,29 @@ def check_settings(function: Callable[P, T]) -> Callable[P, T]:
         plain.append(parameter.replace(annotation=annotation))
 
     @functools.wraps(function)
-    def call(*inputs: P.args, **settings: P.kwargs) -> T:
+    def call(*inputs: P.args, **settings: P.kwargs) -> Tensor:
         for name, value in settings.items():
             if name in checks:
                 settings[name] = check_setting(checks[name], name, value)
-        return function(*inputs, **settings)
+        return check_loss(function(*inputs, **settings), function.__name__)
 
     call.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
     call.checks = checks  # type: ignore[attr-defined]
     return call
+
+
+def check_loss(loss: Tensor, name: str) -> Tensor:
+    """The loss of finite rows, or an error if it is beyond what a float can hold.
+
+    Where looking would stall an accelerator, it comes out as it is.
+    """
+    if may_look(loss) and not bool(loss.detach().isfinite().all()):
+        raise NotFiniteError(
+            f"{name} of these rows is beyond what {loss.dtype} can hold: their numbers "
+            "are too large. The network may have diverged: lower the learning rate, "
+            "clip the gradient, or leave normalize=True where there is that setting."
+        )
+    return loss
 
 
 def check_setting(check: Check, name: str, value: Any) -> Any:
