@@ -202,7 +202,7 @@ def test_an_anchor_whose_proposals_are_its_own_row_has_no_gradient():
     source = Accepted(inv.Bank(2, width=3), n_proposals=1)
     u = torch.randn(2, 3, requires_grad=True)
     loss = inv.InfoNCE(0.2).against(u, None, source, torch.tensor([0, 1]))
-    source.bank.n_drawn = 0
+    source.bank.n_drawn.zero_()
     own = int(source.bank.draw(1))
     slope = grad(loss, u)[0]
     assert (slope[own] == 0).all() and (slope[1 - own] != 0).any()

@@ -79,7 +79,7 @@ def test_the_source_teaches_what_its_dice_have_thrown():
     source = Accepted(bank, acceptance, n_proposals=10)
     spare = copy.deepcopy(bank)
     lot = spare.draw(10)
-    dice = torch.rand(4, 10, generator=spare.dice())
+    dice = spare.throw_dice(4, 10)
     strangers = [i for i in range(40) if i not in lot.tolist()][:4]
     u, ids = nn.functional.normalize(draw(4, D, seed=3), dim=1), torch.tensor(strangers)
     source.negative(u, ids, scales=[3.0])

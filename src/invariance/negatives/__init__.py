@@ -34,7 +34,7 @@ from ._partition_estimates import (
 )
 from ._prototypes import Prototypes, concentration
 from ._queue import Queue
-from ._source import Candidates, NegativeSource
+from ._source import Candidates, NegativeSource, check_room
 
 Neighbours = Neighbors  # its name before 0.1.0
 
@@ -65,6 +65,7 @@ __all__ = [
     "Prototypes",
     "Queue",
     "accept_similar",
+    "check_room",
     "concentration",
     "control_variate_partition",
     "importance_partition",

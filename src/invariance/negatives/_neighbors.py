@@ -96,8 +96,7 @@ class Neighbors(NegativeSource):
         if progress < self.warmup:
             return
         for labels in self.labels:
-            seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
-            clusters = kmeans(self.bank.z, self.n_clusters, seed=seed)
+            clusters = kmeans(self.bank.z, self.n_clusters, seed=self.bank.draw_seed())
             labels.copy_(from_first_process(clusters.labels))
         self.clustered = True
 

@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from ..checked_rows import SHORTEST
+from ..checked_rows import SHORTEST, may_look
+from ..devices import require_memory
 from ..errors import NotFiniteError, SettingError, ShapeError
 from ..partition import effective_share, log_partitions
 
@@ -36,6 +37,19 @@ def require_tensors(**values: object) -> None:
                 f"{name} is a tensor, one row or number per sample: got "
                 f"{type(value).__name__}. Convert with torch.as_tensor(...)."
             )
+
+
+def check_room(
+    what: str, n_rows: float | int, width: int, device: torch.device | str = "cpu"
+) -> None:
+    """Refuse a memory of rows that does not fit."""
+    require_memory(
+        f"A {what} of {n_rows:,} rows of {width:,} numbers",
+        n_rows * (4 * width + 8),  # float32, and an id
+        device,
+        "make the rows narrower (width), keep fewer (size, limit), or take negatives "
+        "from the batch",
+    )
 
 
 @dataclass(frozen=True)
@@ -208,7 +222,7 @@ def unit_rows(
     z = z.to(like)
     length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
     fine = length.isfinite()
-    if z.device.type == "cpu" and not bool(fine.all()):
+    if may_look(z) and not bool(fine.all()):
         bad = int((~fine).sum())
         raise NotFiniteError(
             f"{bad} of the {len(z)} rows to remember are NaN, infinite or too long for "
