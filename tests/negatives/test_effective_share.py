@@ -11,7 +11,7 @@ from torch.autograd import grad
 
 import invariance as inv
 from invariance.errors import SettingError
-from invariance.negatives import Accepted, Prototypes, accept_similar, learned
+from invariance.negatives import Accepted, Prototypes, accept_learned, accept_similar
 from invariance.objectives import ALONE
 from invariance.training import Ess, EssController
 
@@ -170,8 +170,10 @@ ALONE_WITH = {
     "accepted": lambda: Accepted(inv.Bank(3, 3), n_proposals=1),
     "weighted": lambda: accept_similar(inv.Bank(3, 3), n_proposals=1, weighted=True),
     "between": lambda: accept_similar(inv.Bank(3, 3), min_similarity=0.999, floor=0),
-    "learned": lambda: learned(inv.Bank(3, 3), n_proposals=1),
-    "learned, weighted": lambda: learned(inv.Bank(3, 3), n_proposals=1, weighted=True),
+    "learned": lambda: accept_learned(inv.Bank(3, 3), n_proposals=1),
+    "learned, weighted": lambda: accept_learned(
+        inv.Bank(3, 3), n_proposals=1, weighted=True
+    ),
 }
 AGGREGATES = ("pairs", "poly", "mv_info_nce", "mv_dhel")
 

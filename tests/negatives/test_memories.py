@@ -190,7 +190,7 @@ def test_own_rows_of_a_queue_change_nothing(objective):
 
 # ---------------------------------------------------------------- rows that are none
 
-BAD = {"nan": float("nan"), "inf": float("inf"), "too long for float32": 1e30}
+BAD = {"nan": float("nan"), "inf": float("inf"), "too long for float32": 1e300}
 
 
 @pytest.mark.parametrize("make", [lambda: inv.Queue(8, 4), lambda: inv.Bank(8, 4)])
@@ -199,12 +199,18 @@ def test_rows_that_are_not_finite_are_refused_whole(make, bad):
     memory, ids = make(), torch.arange(3)
     memory.remember(torch.eye(3, 4), ids)
     before = copy.deepcopy(memory.state_dict())
-    z = torch.randn(3, 4)
+    z = torch.randn(3, 4, dtype=torch.float64)
     z[1] = BAD[bad]
     with pytest.raises(NotFiniteError, match="1 of the 3 rows to remember"):
         memory.remember(z, ids)
     after = memory.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_long_row_is_remembered_by_its_direction():
+    queue = inv.Queue(8, 4)
+    queue.remember(torch.full((1, 4), 1e30), torch.tensor([0]))
+    torch.testing.assert_close(queue.candidates().z, torch.full((1, 4), 0.5))
 
 
 def test_a_source_on_a_bank_refuses_them_too():

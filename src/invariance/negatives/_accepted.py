@@ -358,7 +358,7 @@ def accept_similar(
     return Accepted(bank, acceptance, n_proposals=n_proposals, weighted=weighted)
 
 
-def learned(
+def accept_learned(
     bank: Bank,
     *,
     n_proposals: int = 1024,

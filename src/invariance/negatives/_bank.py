@@ -24,8 +24,8 @@ from ._source import (
     Number,
     PerAnchor,
     check_room,
+    prepare_rows,
     require_tensors,
-    unit_rows,
 )
 
 
@@ -158,7 +158,7 @@ class Bank(NegativeSource):
         """
         require_tensors(z=z, ids=ids)
         self.check(z, ids)
-        fresh, fine = unit_rows(z, self.z)
+        fresh, fine = prepare_rows(z, self.z)
         ids, m = ids.to(self.ids), self.momentum
         old = self.z[ids]
         self.z[ids] = torch.where(

@@ -34,7 +34,7 @@ from ._source import (
     PerAnchor,
     PerScale,
     Scales,
-    over,
+    sum_over,
 )
 
 ROWS_PER_CLUSTER = 20
@@ -121,7 +121,7 @@ class Neighbors(NegativeSource):
             return super().logits(u, v, ids, scale=scale, scales=scales)
         ball = self.candidates(u, ids)
         assert ball.low is not None
-        background = over(ball, u, ids, scales=scales)
+        background = sum_over(ball, u, ids, scales=scales)
         anchor, row = self.close_pairs(ids)
         score = (u[anchor] * ball.z[row]).sum(1)
         inside = score.detach() >= ball.low[anchor]

@@ -18,8 +18,8 @@ from ._source import (
     Ids,
     NegativeSource,
     check_room,
+    prepare_rows,
     require_tensors,
-    unit_rows,
 )
 
 
@@ -102,7 +102,7 @@ class Queue(NegativeSource):
                 f"A queue of {size} rows is shorter than the batch of {len(z)}: keys "
                 f"would be lost before they are used. Make it {len(z)} or longer."
             )
-        (rows, fine), ids = unit_rows(z, self.z), ids.to(self.ids)
+        (rows, fine), ids = prepare_rows(z, self.z), ids.to(self.ids)
         self.n_refused += (~fine).sum()
         if self.n_filled < size:  # there is no older row to leave where it is
             rows, ids, fine = rows[fine[:, 0]], ids[fine[:, 0]], fine[fine[:, 0]]

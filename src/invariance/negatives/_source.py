@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from ..checked_rows import SHORTEST, may_look
+from ..checked_rows import divide_by_length, may_look, row_lengths
 from ..devices import require_memory
 from ..errors import NotFiniteError, SettingError, ShapeError
 from ..partition import effective_share, log_partitions
@@ -109,7 +109,7 @@ class NegativeSource(nn.Module):
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Log-partitions over the negatives, one per scale; scale 0 counts them."""
-        ask = partial(over, self.candidates(u, ids), ids=ids)
+        ask = partial(sum_over, self.candidates(u, ids), ids=ids)
         self.sums = partial(ask, u.detach())
         self.shares = partial(read_shares, self.sums, scales[0])
         return ask(u, scales=scales)
@@ -175,7 +175,9 @@ class NegativeSource(nn.Module):
         super()._load_from_state_dict(state, prefix, *how)
 
 
-def over(candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
+def sum_over(
+    candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales
+) -> PerScale:
     """Log-partitions of anchors over candidates that are not of their own sample.
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
@@ -210,7 +212,7 @@ def read_contrast(
     return softplus(negative - positive), softplus(log_count)  # the positive is one
 
 
-def unit_rows(
+def prepare_rows(
     z: Float[Tensor, "n d"], like: Tensor
 ) -> tuple[Float[Tensor, "n d"], Bool[Tensor, "n 1"]]:
     """Rows of unit length, and which of them can be remembered.
@@ -220,8 +222,7 @@ def unit_rows(
     memory leaves such a row out and counts it.
     """
     z = z.to(like)
-    length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
-    fine = length.isfinite()
+    fine = row_lengths(z).isfinite()
     if may_look(z) and not bool(fine.all()):
         bad = int((~fine).sum())
         raise NotFiniteError(
@@ -230,4 +231,4 @@ def unit_rows(
             "network has diverged or its input is broken: lower the learning rate, "
             "clip the gradient, or check the data."
         )
-    return z / length.clamp_min(SHORTEST), fine
+    return divide_by_length(z), fine

@@ -28,9 +28,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..checked_rows import is_transforming, may_look, row_lengths
+from ..checked_rows import SHORTEST, divide_by_length, is_transforming, may_look
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
-from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
+from ..partition import fused_unit_rows, gather_rows
 from ..plain_numbers import plain_number
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -278,19 +278,9 @@ def settings_of(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
-    """Rows of length one in at least float32; a zero row stays zero.
-
-    >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
-    tensor([[0.6000, 0.8000],
-            [0.0000, 0.0000]])
-    """
-    fused = fused_unit_rows(x, ZERO_LENGTH)
-    if fused is not None:
-        return fused
-    x = at_least_float32(x)
-    length = row_lengths(x)
-    # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
-    return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
+    """``divide_by_length`` in at least float32, in one launch on a GPU."""
+    fused = fused_unit_rows(x, SHORTEST)
+    return divide_by_length(at_least_float32(x)) if fused is None else fused
 
 
 def longest_row(unit: bool) -> float:

@@ -18,6 +18,7 @@ from ..data import ImageSource, find_place, load
 from ..devices import require_memory
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import DataError, SettingError, choose
+from ..evaluation import spread_rows
 from ..methods import (
     METHODS,
     Learner,
@@ -411,8 +412,8 @@ def make_encoder(
     if settings.pretrained and channels == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
     most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
-    some = torch.linspace(0, len(source) - 1, min(len(source), most)).long()
-    pixels = next(iter(source.batches([some]))).double() / 255
+    some = source.batches([spread_rows(len(source), most)])
+    pixels = next(iter(some)).double() / 255
     mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
     return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
 
