@@ -18,10 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..errors import ShapeError
-
-WORD = 1 << 64
-GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads counters over all bits
-FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+from ..randomness import GOLDEN, as_signed, mix, mix_int, shift
 
 # Each kind of number has its own key, so a coin says nothing about a uniform.
 UNIFORM, NORMAL, PERMUTATION, COIN, CHILD = range(1, 6)
@@ -56,12 +53,12 @@ class Draws:
                 f"{self.samples.dtype} of shape {tuple(self.samples.shape)}."
             )
         if self.hashed is None:  # once for all streams of these samples
-            hashed = _mix(self.samples.long() * _signed(GOLDEN))
+            hashed = mix(self.samples.long() * as_signed(GOLDEN))
             object.__setattr__(self, "hashed", hashed)
 
     def substream(self, i: int) -> "Draws":
         """An independent source for the i-th part of an operation or a list."""
-        return replace(self, stream=_mix_int(self.stream + CHILD + GOLDEN * (i + 1)))
+        return replace(self, stream=mix_int(self.stream + CHILD + GOLDEN * (i + 1)))
 
     def rows(self, index: Int[Tensor, " k"] | slice) -> "Draws":
         """The same source for some of the samples."""
@@ -77,7 +74,7 @@ class Draws:
 
     def uniform(self, k: int) -> Float[Tensor, "n {k}"]:
         """Multiples of 2^-24 in [0, 1)."""
-        return (_shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
+        return (shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
 
     def normal(self, k: int) -> Float[Tensor, "n {k}"]:
         """Standard normals (Box-Muller, two per word).
@@ -86,7 +83,7 @@ class Draws:
         agree although their mathematical functions differ in the last bit.
         """
         words = self._words((k + 1) // 2, NORMAL)
-        high = (_shift(words, 32) + 1).double() * 2.0**-32
+        high = (shift(words, 32) + 1).double() * 2.0**-32
         angle = (words & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32)
         radius = high.log().mul_(-2).sqrt_()
         pair = torch.cat([radius * angle.cos(), radius * angle.sin()], 1)
@@ -102,37 +99,13 @@ class Draws:
 
     def coin(self, p: float | int) -> Bool[Tensor, " n"]:
         """True with probability p."""
-        return _shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
+        return shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
 
     def _words(self, k: int, kind: int) -> Int[Tensor, "n {k}"]:
         key = 0
         for part in (self.seed, self.epoch, self.view, self.stream, kind):
-            key = _mix_int((key ^ part) + GOLDEN)
+            key = mix_int((key ^ part) + GOLDEN)
         assert self.hashed is not None
         counters = torch.arange(1, k + 1, device=self.samples.device)
-        counters = counters * _signed(GOLDEN) + _signed(key)
-        return _mix(self.hashed[:, None] + counters)
-
-
-def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """A bijection of 64-bit words in which each bit moves half of the others."""
-    x = (x ^ _shift(x, 30)) * _signed(FIRST)
-    x = (x ^ _shift(x, 27)) * _signed(SECOND)
-    return x ^ _shift(x, 31)
-
-
-def _mix_int(x: int) -> int:
-    x %= WORD
-    x = (x ^ (x >> 30)) * FIRST % WORD
-    x = (x ^ (x >> 27)) * SECOND % WORD
-    return x ^ (x >> 31)
-
-
-def _shift(x: Int[Tensor, "..."], bits: int) -> Int[Tensor, "..."]:
-    """A logical shift to the right: int64 shifts copy the sign, the mask drops it."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
-
-
-def _signed(x: int) -> int:
-    x %= WORD
-    return x - WORD if x >= WORD // 2 else x
+        counters = counters * as_signed(GOLDEN) + as_signed(key)
+        return mix(self.hashed[:, None] + counters)
