@@ -3,7 +3,7 @@
     python benchmarks/peers_training.py cifar10-jpeg.tar.xz               # 3 seeds each
     python benchmarks/peers_training.py FOLDER --who lightly --seeds 1 --epochs 2
     python benchmarks/peers_training.py FOLDER --table                    # of the rows
-    python benchmarks/peers_training.py FOLDER -- --machine.no-compile    # ours only
+    python benchmarks/peers_training.py FOLDER --machine.compile          # ours only
 
 Both get the same images, network (ResNet-18 with a 3 x 3 stem, same initialization),
 augmentation, batch, precision (bf16 autocast, channels_last), rates (SGD, a rise to the
@@ -11,7 +11,8 @@ peak over 5 % of the steps, then a cosine) and weight decay on all parameters. l
 part is the loop of its documentation made of its own pieces: ``SimCLRTransform``,
 ``SimCLRProjectionHead``, ``NTXentLoss``, a DataLoader on all cores with persistent
 workers and pinned memory. It reads the JPEGs once, before the clock, and keeps them in
-memory. ``--peer-compile`` compiles its network. One kNN (k 200, temperature 0.1) scores
+memory. ``--peer-compile`` compiles its network. Flags that are not named here are those
+of 'invariance train', for our part. One kNN (k 200, temperature 0.1) scores
 both on the test set; nothing is chosen by it.
 
 Rows are added to ``--lines``; what is there already is not run again. lightly 1.6.0
@@ -278,7 +279,11 @@ def judge(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").splitlines()[0],
+        epilog="All other flags are those of 'invariance train', for our part.",
+        allow_abbrev=False,
+    )
     parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
     parser.add_argument(
         "--who",
@@ -296,8 +301,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--lines", type=Path, default=RESULTS / "peers_training.jsonl")
     parser.add_argument("--table", action="store_true", help="only write the table")
-    parser.add_argument("ours", nargs="*", help="after --: flags of 'invariance train'")
-    given = parser.parse_args(words)
+    given, given.ours = parser.parse_known_args(words)
     try:
         if not given.table:
             compare(given)
@@ -314,6 +318,7 @@ def compare(given: argparse.Namespace) -> None:
     """Run what has no row yet, one after the other."""
     if "lightly" in given.who and installed("lightly") is None:
         raise SettingError("lightly is not installed: pip install lightly, or --who.")
+    read_flags(given.ours)  # what nobody knows is said before anything starts
     recipe = Recipe(given.epochs, given.batch_size, encoder=given.encoder)
     parts = load_parts(
         find_folder(given.data),
