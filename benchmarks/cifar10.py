@@ -45,7 +45,7 @@ from invariance.cli import parse
 from invariance.data import ResidentImages, load
 from invariance.diagnostics import mutual_information_bound as bound
 from invariance.diagnostics import sharpest_temperature
-from invariance.errors import DataError, InvarianceError, SettingError
+from invariance.errors import DataError, InvarianceError, SettingError, choose
 from invariance.evaluation import (
     encode_images,
     encode_views,
@@ -108,8 +108,8 @@ def load_parts(
     kept = torch.zeros(len(whole), dtype=torch.bool)
     kept[spread_rows(len(whole), n_kept)] = n_kept > 0
     return Parts(
-        train=choose(whole, ~kept),
-        held_out=choose(whole, kept) if n_kept else None,
+        train=take(whole, ~kept),
+        held_out=take(whole, kept) if n_kept else None,
         test=read(folder, "test", n) if test else None,
         seconds=time.perf_counter() - began,
     )
@@ -121,7 +121,7 @@ def read(folder: Path, split: str, n: int | None) -> ResidentImages:
     return source
 
 
-def choose(source: ResidentImages, rows: Tensor) -> ResidentImages:
+def take(source: ResidentImages, rows: Tensor) -> ResidentImages:
     assert source.labels is not None
     return ResidentImages(source.images[rows], source.labels[rows], name=source.name)
 
@@ -199,8 +199,8 @@ class Look:
         assert parts.held_out is not None
         self.settings, self.parts, self.every = settings, parts, every
         self.device = choose_device(settings)
-        shape = parts.held_out.shape
-        self.views = make_views(settings, METHODS[settings.method], None, shape)
+        shape, method = parts.held_out.shape, choose(METHODS, settings.method, "method")
+        self.views = make_views(settings, method, None, shape)
         self.seconds = 0.0
 
     def __call__(self, epoch: int, learner: inv.Learner) -> Mapping[str, float]:
