@@ -68,7 +68,9 @@ def write_weights(
     to be multiplied with.
     """
     # neighbors in time share rows and columns, so that the cache serves them
-    across = tl.multiple_of(across, 256)  # ROW_PADDING of _layout
+    # a hint (multiple_of) has no effect on an argument, and stores would be of one
+    # number each; 256 is ROW_PADDING of _layout
+    across = across // 256 * 256
     width = tl.cdiv(across, BN)
     program = tl.program_id(0)
     each = GROUP * width
