@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from ._draws import Draws, epoch_key, signed
+from ..randomness import as_signed
+from ._draws import Draws, epoch_key
 from ._view_set import ViewSet, is_built_in, to_unit_interval
 
 
@@ -49,7 +50,7 @@ class DeviceViews:
 
     def keys(self, seed: int, epoch: int) -> Int[Tensor, "1"]:
         """What a call needs to know of seed and epoch, on the device."""
-        key = torch.tensor([signed(epoch_key(seed, epoch))])
+        key = torch.tensor([as_signed(epoch_key(seed, epoch))])
         return key.to(self.images.device, non_blocking=True)
 
     def __call__(
