@@ -234,7 +234,6 @@ GPU_RUNS = {
     "ess": {"name": "dcl", "ess": Ess(target=0.3, end=0.2, rate=0.05)},
     "learned": {"name": "info_nce", "temperature": "learned"},
     "float32": {"name": "moco", "machine": {"precision": "32"}},
-    "compiled": {"name": "simclr", "machine": {"compile": True}},
 }
 
 
