@@ -192,11 +192,11 @@ class TestOnCuda:
                 assert torch.equal(a, b)
 
     def test_a_view_set_uses_the_kernels(self):
-        images, samples = photos(), torch.arange(2 * N)
+        images, ids = photos(), torch.arange(2 * N)
         view_set = ViewSet(simclr(24))
         views = DeviceViews(view_set, images.cuda())
-        for samples in (samples, samples.cuda()):
+        for samples in (ids, ids.cuda()):
             made = view_set(images.cuda(), samples=samples, seed=1, epoch=2)
-            same = views.of_batch(images.cuda(), samples.cuda(), views.keys(1, 2))
+            same = views.of_batch(images.cuda(), ids.cuda(), views.keys(1, 2))
             for a, b in zip(made, same, strict=True):
                 assert torch.equal(a, b)

@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .. import randomness
 from . import _draws, _stages
 from ._crop import TRIES
 from ._stages import Group
@@ -23,8 +24,8 @@ N_NUMBERS = tl.constexpr(10)  # two chances, then up to eight
 N_COLUMNS = tl.constexpr(6)  # whether it acts, then up to five
 N_TRIES = tl.constexpr(TRIES)
 
-GOLDEN = tl.constexpr(_draws.GOLDEN)
-FIRST, SECOND = tl.constexpr(_draws.FIRST), tl.constexpr(_draws.SECOND)
+GOLDEN = tl.constexpr(randomness.GOLDEN)
+FIRST, SECOND = tl.constexpr(randomness.FIRST), tl.constexpr(randomness.SECOND)
 UNIFORM, COIN = tl.constexpr(_draws.UNIFORM), tl.constexpr(_draws.COIN)
 PERMUTATION = tl.constexpr(_draws.PERMUTATION)
 
@@ -190,7 +191,7 @@ class Settings(NamedTuple):
 def settings_of(group: Group, device: torch.device) -> Settings:
     """The numbers of a group's stages; kept for good, as captured graphs read them."""
     rows = group.stages
-    streams = [[_draws.signed(word) for word in stage.streams] for stage in rows]
+    streams = [[randomness.as_signed(word) for word in stage.streams] for stage in rows]
     numbers = torch.zeros(len(rows), N_NUMBERS.value, dtype=torch.float64)
     for row, stage in zip(numbers, rows, strict=True):
         some = torch.tensor([*stage.chances, *stage.numbers], dtype=torch.float64)

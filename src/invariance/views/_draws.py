@@ -21,10 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..errors import ShapeError
-
-WORD = 1 << 64
-GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads counters over all bits
-FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+from ..randomness import GOLDEN, as_signed, mix, mix_int, shift
 
 # Each kind of number has its own key, so a coin says nothing about a uniform.
 UNIFORM, NORMAL, PERMUTATION, COIN, CHILD = range(1, 6)
@@ -60,7 +57,7 @@ class Draws:
                 f"{self.samples.dtype} of shape {tuple(self.samples.shape)}."
             )
         if self.hashed is None:  # once for all streams of these samples
-            hashed = _mix(self.samples.long() * signed(GOLDEN))
+            hashed = mix(self.samples.long() * as_signed(GOLDEN))
             object.__setattr__(self, "hashed", hashed)
 
     @classmethod
@@ -87,7 +84,7 @@ class Draws:
 
     def uniform(self, k: int) -> Float[Tensor, "n {k}"]:
         """Multiples of 2^-24 in [0, 1)."""
-        return (_shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
+        return (shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
 
     def normal(self, k: int) -> Float[Tensor, "n {k}"]:
         """Standard normals (Box-Muller, two per word).
@@ -96,7 +93,7 @@ class Draws:
         agree although their mathematical functions differ in the last bit.
         """
         words = self._words((k + 1) // 2, NORMAL)
-        high = (_shift(words, 32) + 1).double() * 2.0**-32
+        high = (shift(words, 32) + 1).double() * 2.0**-32
         angle = (words & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32)
         radius = high.log().mul_(-2).sqrt_()
         pair = torch.cat([radius * angle.cos(), radius * angle.sin()], 1)
@@ -112,19 +109,21 @@ class Draws:
 
     def coin(self, p: float | int) -> Bool[Tensor, " n"]:
         """True with probability p."""
-        return _shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
+        return shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
 
     def _words(self, k: int, kind: int) -> Int[Tensor, "n {k}"]:
         parts = (self.view, self.stream, kind)
         if self.key is None:
-            key: int | Tensor = signed(_fold(epoch_key(self.seed, self.epoch), *parts))
+            key: int | Tensor = as_signed(
+                _fold(epoch_key(self.seed, self.epoch), *parts)
+            )
         else:
             key = self.key
             for part in parts:
-                key = _mix((key ^ signed(part)) + signed(GOLDEN))
+                key = mix((key ^ as_signed(part)) + as_signed(GOLDEN))
         assert self.hashed is not None
         counters = torch.arange(1, k + 1, device=self.samples.device)
-        return _mix(self.hashed[:, None] + (counters * signed(GOLDEN) + key))
+        return mix(self.hashed[:, None] + (counters * as_signed(GOLDEN) + key))
 
 
 def epoch_key(seed: int, epoch: int) -> int:
@@ -134,35 +133,10 @@ def epoch_key(seed: int, epoch: int) -> int:
 
 def child_stream(stream: int, i: int) -> int:
     """The number of a stream's i-th substream."""
-    return _mix_int(stream + CHILD + GOLDEN * (i + 1))
+    return mix_int(stream + CHILD + GOLDEN * (i + 1))
 
 
 def _fold(key: int, *parts: int) -> int:
     for part in parts:
-        key = _mix_int((key ^ part) + GOLDEN)
+        key = mix_int((key ^ part) + GOLDEN)
     return key
-
-
-def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """A bijection of 64-bit words in which each bit moves half of the others."""
-    x = (x ^ _shift(x, 30)) * signed(FIRST)
-    x = (x ^ _shift(x, 27)) * signed(SECOND)
-    return x ^ _shift(x, 31)
-
-
-def _mix_int(x: int) -> int:
-    x %= WORD
-    x = (x ^ (x >> 30)) * FIRST % WORD
-    x = (x ^ (x >> 27)) * SECOND % WORD
-    return x ^ (x >> 31)
-
-
-def _shift(x: Int[Tensor, "..."], bits: int) -> Int[Tensor, "..."]:
-    """A logical shift to the right: int64 shifts copy the sign, the mask drops it."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
-
-
-def signed(x: int) -> int:
-    """A word as int64 writes it."""
-    x %= WORD
-    return x - WORD if x >= WORD // 2 else x

@@ -19,8 +19,9 @@ from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ..randomness import as_signed
 from ._augment import Images, Operation
-from ._draws import Draws, epoch_key, signed
+from ._draws import Draws, epoch_key
 from ._sometimes import Sometimes, Step, as_step
 from ._stages import Plan, plan_views
 
@@ -147,7 +148,9 @@ def make_by_kernels(
 
 def epoch_keys(seed: int, epoch: int, device: torch.device) -> Int[Tensor, "1"]:
     """What draws need to know of seed and epoch, on a device that is not waited for."""
-    return torch.tensor([signed(epoch_key(seed, epoch))]).to(device, non_blocking=True)
+    return torch.tensor([as_signed(epoch_key(seed, epoch))]).to(
+        device, non_blocking=True
+    )
 
 
 def _why_no_kernels(images: Tensor) -> str:
