@@ -162,6 +162,8 @@ class Prepared:
         """How steps are run, on a GPU."""
         if self.fabric.device.type == "cuda":
             yield str(self.pace)
+        if isinstance(self.feed, DeviceFeed):
+            yield self.feed.views.explain()
 
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""
