@@ -97,9 +97,9 @@ class DeviceFeed:
         steps = range(first, first + plan.steps_per_epoch)
         order, rates = plan.steps(epoch, 0), [rate_of(plan, step) for step in steps]
         shares = [(step + 1) / plan.n_steps for step in steps]
-        self.order.copy_(order)
-        self.rates.copy_(torch.tensor(rates))
-        self.shares.copy_(torch.tensor(shares))
+        send(order, self.order)
+        send(torch.tensor(rates), self.rates)
+        send(torch.tensor(shares), self.shares)
         self.keys.copy_(self.views.keys(plan.settings.seed, epoch))
         self.place.fill_(place)
 
@@ -116,6 +116,11 @@ class DeviceFeed:
         for rows in self.rows:
             labels = None if self.labels is None else self.labels.index_select(0, rows)
             yield Batch(self.views(rows, self.keys), labels, rows)
+
+
+def send(numbers: Tensor, table: Tensor) -> None:
+    """Write a table when the device comes to it; the host goes on."""
+    table.copy_(numbers.pin_memory() if table.is_cuda else numbers, non_blocking=True)
 
 
 def rate_of(plan: Plan, step: int) -> float:

@@ -1,5 +1,6 @@
 """The training loop, on one screen. Everything it needs is decided in the plan."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,13 +9,12 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from torch import Tensor
 
 from ..errors import NotFiniteError, TrainingError
 from ..folder import resume_command
 from ..methods import Step
 from ._feed import rate_of
-from ._readings import Health, read
+from ._readings import Glimpse, Health
 from ._run_plan import Plan
 from ._watch import Watch
 
@@ -49,6 +49,9 @@ class Loop:
         plan = self.plan
         self.saved_at = time.monotonic()
         self.start_clock()
+        self.waiting: tuple[Glimpse, int, int] | None = None
+        alone = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
+        self.beside = torch.cuda.Stream(priority=-1) if alone else None
         for epoch in range(done // plan.steps_per_epoch, plan.settings.epochs):
             place = done % plan.steps_per_epoch
             if place == 0:
@@ -70,9 +73,7 @@ class Loop:
 
     def look(self, step: Step, epoch: int, done: int) -> None:
         """After a step: read it, save it, stop if asked, each where it is due."""
-        plan, settings = self.plan, self.plan.settings
-        ends_epoch = done % plan.steps_per_epoch == 0
-        logs = self.logs_at(done)
+        plan, settings, logs = self.plan, self.plan.settings, self.logs_at(done)
         stop = late = False
         # asking other processes or a GPU makes them wait: not at every step
         if self.fabric.world_size == 1 or logs:
@@ -81,10 +82,14 @@ class Loop:
                 self.stop_asked(), waiting >= settings.checkpoint_seconds
             )
         saves = stop or late or done in (1, plan.n_steps)  # the first tries the disk
-        if self.fabric.device.type == "cpu" or logs or saves:
-            check_finite(step.loss, done)
+        if self.fabric.device.type == "cpu" or saves:
+            check_finite(float(step.loss.detach()), done)
         if logs:
-            self.report(step, epoch, done, ends_epoch)
+            self.report()  # the one before: the device has gone on meanwhile
+            glimpse = Glimpse(step, plan.learner.objective, self.beside)
+            self.waiting = glimpse, epoch, done
+        if saves or self.beside is None or self.knn_due(epoch, done):
+            self.report()
         if saves:
             self.check_weights(done)
             self.save(done)
@@ -95,17 +100,26 @@ class Loop:
                 f"with: {resume_command(self.folder)}"
             )
 
-    def report(self, step: Step, epoch: int, done: int, ends_epoch: bool) -> None:
-        """Write a reading, show it, and say what is wrong with it."""
-        settings = self.plan.settings
+    def knn_due(self, epoch: int, done: int) -> bool:
+        """Whether a kNN reading is due after so many steps."""
+        every, n_epochs = self.plan.settings.knn_every, self.plan.settings.epochs
+        if not every or done % self.plan.steps_per_epoch:
+            return False
+        return (epoch + 1) % every == 0 or epoch + 1 == n_epochs
+
+    def report(self) -> None:
+        """Write the reading that waits, show it, and say what is wrong with it."""
+        if self.waiting is None:
+            return
+        (glimpse, epoch, done), self.waiting = self.waiting, None
+        settings, ends_epoch = self.plan.settings, done % self.plan.steps_per_epoch == 0
         images = (done - (self.since or done)) * self.plan.batch_size
         reading = {"step": done, "epoch": done / self.plan.steps_per_epoch}
-        reading |= read(step, self.plan.learner.objective)
+        reading |= glimpse.read()
+        check_finite(reading["loss"], done)
         reading["lr"] = rate_of(self.plan, done - 1)
         seconds = time.monotonic() - self.clock  # reading has waited for the device
-        due = settings.knn_every and (epoch + 1) % settings.knn_every == 0
-        last = settings.knn_every and epoch + 1 == settings.epochs
-        if ends_epoch and (due or last):
+        if self.knn_due(epoch, done):
             accuracy = self.knn(epoch + 1)
             reading |= {} if accuracy is None else {"knn": accuracy}
         if self.since is not None:
@@ -143,10 +157,10 @@ class Loop:
         return [bool(votes_for > 0) for votes_for in votes]
 
 
-def check_finite(loss: Tensor, step: int) -> None:
+def check_finite(loss: float, step: int) -> None:
     """Stop before a NaN reaches a checkpoint."""
-    if not bool(torch.isfinite(loss.detach())):
-        raise diverged(step, f"the loss is {float(loss.detach())}.")
+    if not math.isfinite(loss):
+        raise diverged(step, f"the loss is {loss}.")
 
 
 def diverged(step: int, what: str) -> TrainingError:

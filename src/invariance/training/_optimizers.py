@@ -47,7 +47,7 @@ def build_optimizer(
     adamw: Any = torch.optim.AdamW(groups, lr=lr, fused=fused, capturable=on_device)
     # torch would warn of the first steps, which are called before one is captured
     adamw._warned_capturable_if_run_uncaptured = True
-    return adamw  # type: ignore[no-any-return]
+    return adamw
 
 
 HOW = ("lr", "fused", "foreach", "capturable")  # of a group: how it runs, not what
