@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 FIGURES = (".png", ".pdf", ".svg", ".jpg", ".webp")
 HEAD = ("estimator", "nats", "bits", "error", "ceiling", "lower bound", "steps", "s")
 USUAL = ("auto", "info_nce", "smile", "gaussian")
-SETTINGS = (
-    *("critic", "batch_size", "max_steps", "weight_decay", "spectral_norm"),
-    *("gradient_penalty", "penalty_weight", "alpha", "clip", "fraction"),
-)
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,11 @@ class EstimateCommand:
 
     def _get_settings(self) -> dict[str, Any]:
         """What was set of the training, by the names of ``estimate_mi``."""
-        values = {name: getattr(self, name) for name in SETTINGS}
+        from ..estimators import ESTIMATORS
+
+        known = {name for e in ESTIMATORS.values() for name in e.settings}
+        names = [f.name for f in fields(self) if f.name in known]
+        values = {name: getattr(self, name) for name in names}
         return {k: v for k, v in values.items() if v is not None and v is not False}
 
     def _read_variables(self) -> "tuple[np.ndarray, np.ndarray, list[str]]":
