@@ -54,6 +54,8 @@ class Plan:
     """Samples in one contrast, over all processes."""
     source: ImageSource
     views: ViewSet
+    recipe: str | None
+    """What the views are called; None for a view set of your own."""
     learner: Learner
     untrained: Encoder
     controller: EssController | None
@@ -158,6 +160,7 @@ class Plan:
         used = {
             "encoder": self.learner.encoder.name,
             "batch_size": self.batch_size,
+            "views": self.recipe or "your own",
             "n_views": len(self.views),
             "head": self.method.head,
             "hidden": self.method.hidden,
@@ -225,7 +228,7 @@ def make_plan(
 ) -> Plan:
     """Resolve settings; objects given stand in for what settings can only name.
 
-    Settings of a run that was ``started`` before may hold what has no effect.
+    A run that was ``started`` before may have settings without effect: it goes on.
     """
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
@@ -320,6 +323,7 @@ def make_plan(
         batch_size=batch_size,
         source=source,
         views=chosen,
+        recipe=recipe,
         learner=learner,
         untrained=copy.deepcopy(network),
         controller=controller,
