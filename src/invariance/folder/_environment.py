@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from ..errors import SettingError, TrainingError
 from ._config import read_yaml
 from ._files import CONFIG, ENVIRONMENT, write_json
+from ._lock import hold_files
 
 # of run folders: 1 wrote every number of options with a point, and up to 2 a tenth of
 # the images was held out even where there were no labels
@@ -62,9 +63,10 @@ def read_images(folder: Path) -> dict[str, Any]:
 
 def remember_images(folder: Path, about: Mapping[str, Any]) -> None:
     """Note in env.json which images a run trains on, and where they are."""
-    environment = read_environment(folder)
-    if environment and environment.get("images") != about:
-        write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
+    with hold_files(folder):
+        environment = read_environment(folder)
+        if environment and environment.get("images") != about:
+            write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
 
 
 def find_data(folder: Path, data: str) -> str:
