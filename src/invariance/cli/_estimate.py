@@ -73,6 +73,7 @@ class EstimateCommand:
         from ..errors import DataError, SettingError
         from ..progress import tell_loading
 
+        x, y, notes = self._read_variables()
         tell_loading(quiet=self.quiet or self.json)
         from ..estimators import ESTIMATORS, find_estimator
 
@@ -91,7 +92,6 @@ class EstimateCommand:
                 f"The figure {self.figure!r} has no ending that can be drawn: use "
                 f"{', '.join(FIGURES)}, or '' for no figure."
             )
-        x, y, notes = self._read_variables()
         columns = [z.shape[1] if z.ndim > 1 else 1 for z in (x, y)]
         if not self.json:
             widths = " and ".join(count(n, "column") for n in columns)

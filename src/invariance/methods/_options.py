@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Any, get_args
 
 from ..encoders import MomentumTwin
-from ..errors import SettingError, choose, unknown
+from ..errors import SettingError, choose, suggest
 from ..negatives import NEGATIVES, Bank, Queue
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
 from ..views import RECIPES
@@ -206,7 +206,8 @@ def read_options(
     with answer(accepted):
         for name in given:
             if name not in accepted:
-                raise SettingError(unknown("option", name, accepted))
+                hint = suggest(name, accepted)
+                raise SettingError(f"Unknown option {name!r}. {hint}".strip())
         return {name: accepted[name].read(value) for name, value in given.items()}
 
 

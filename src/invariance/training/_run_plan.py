@@ -36,7 +36,7 @@ from ._checkpoint import load as load_run_encoder
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import BATCH, PEAKS, Train, check_numbers, resolve_decay
+from ._settings import BATCH, PEAKS, Train, resolve_decay
 
 MOST_VALUES = 1 << 28  # of images that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -228,7 +228,6 @@ def make_plan(
 
     Settings of a run that was ``started`` before may hold what has no effect.
     """
-    check_numbers(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
         four,
@@ -342,6 +341,11 @@ def choose_batch(
     most of what is left over would be dropped.
     """
     if settings.batch_size is not None:
+        if settings.batch_size % processes:
+            raise SettingError(
+                f"batch_size {settings.batch_size} is shared by {processes} processes: "
+                f"choose a multiple of {processes}."
+            )
         return settings.batch_size, ""
     fits = len(source) // (2 * settings.optim.accumulate)
     usual, batch = (

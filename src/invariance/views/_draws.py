@@ -7,6 +7,9 @@ A row belongs to one sample and never sees its neighbors, so a batch may be shuf
 split over workers or devices, or started again in the middle of an epoch, and each
 image meets the same augmentation. `mix` is the finalizer of the splitmix64 generator,
 an exact integer map: a CPU and a GPU give the same bits.
+
+What depends on seed and epoch is one number, `epoch_key`. It can live on the device, so
+that a captured step draws new numbers when that number is replaced.
 """
 
 import math
@@ -45,6 +48,7 @@ class Draws:
     view: int
     stream: int = 0
     hashed: Int[Tensor, " n"] | None = field(default=None, repr=False)
+    key: Int[Tensor, ""] | None = field(default=None, repr=False)  # of seed and epoch
 
     def __post_init__(self) -> None:
         if self.samples.ndim != 1 or self.samples.is_floating_point():
@@ -56,9 +60,14 @@ class Draws:
             hashed = mix(self.samples.long() * as_signed(GOLDEN))
             object.__setattr__(self, "hashed", hashed)
 
+    @classmethod
+    def from_key(cls, key: Int[Tensor, ""], samples: Tensor, view: int) -> "Draws":
+        """The source whose seed and epoch are known by their `epoch_key` alone."""
+        return cls(0, 0, samples, view, key=key)
+
     def substream(self, i: int) -> "Draws":
         """An independent source for the i-th part of an operation or a list."""
-        return replace(self, stream=mix_int(self.stream + CHILD + GOLDEN * (i + 1)))
+        return replace(self, stream=child_stream(self.stream, i))
 
     def rows(self, index: Int[Tensor, " k"] | slice) -> "Draws":
         """The same source for some of the samples."""
@@ -70,7 +79,8 @@ class Draws:
         if self.samples.device == torch.device(device):
             return self
         samples = self.samples.to(device, non_blocking=True)
-        return replace(self, samples=samples, hashed=None)
+        key = None if self.key is None else self.key.to(device, non_blocking=True)
+        return replace(self, samples=samples, hashed=None, key=key)
 
     def uniform(self, k: int) -> Float[Tensor, "n {k}"]:
         """Multiples of 2^-24 in [0, 1)."""
@@ -102,10 +112,31 @@ class Draws:
         return shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
 
     def _words(self, k: int, kind: int) -> Int[Tensor, "n {k}"]:
-        key = 0
-        for part in (self.seed, self.epoch, self.view, self.stream, kind):
-            key = mix_int((key ^ part) + GOLDEN)
+        parts = (self.view, self.stream, kind)
+        if self.key is None:
+            key: int | Tensor = as_signed(
+                _fold(epoch_key(self.seed, self.epoch), *parts)
+            )
+        else:
+            key = self.key
+            for part in parts:
+                key = mix((key ^ as_signed(part)) + as_signed(GOLDEN))
         assert self.hashed is not None
         counters = torch.arange(1, k + 1, device=self.samples.device)
-        counters = counters * as_signed(GOLDEN) + as_signed(key)
-        return mix(self.hashed[:, None] + counters)
+        return mix(self.hashed[:, None] + (counters * as_signed(GOLDEN) + key))
+
+
+def epoch_key(seed: int, epoch: int) -> int:
+    """All that draws depend on beside sample, view and stream, as one 64-bit word."""
+    return _fold(0, seed, epoch)
+
+
+def child_stream(stream: int, i: int) -> int:
+    """The number of a stream's i-th substream."""
+    return mix_int(stream + CHILD + GOLDEN * (i + 1))
+
+
+def _fold(key: int, *parts: int) -> int:
+    for part in parts:
+        key = mix_int((key ^ part) + GOLDEN)
+    return key
