@@ -20,6 +20,7 @@ from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
 from ..progress import tell_loading
 from ..training import Train, check_numbers, require_unfinished
+from ._bench import Bench
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Any] = {
     "report": Report,
     "search": Search,
     "estimate": EstimateCommand,
+    "bench": Bench,
 }
 DESCRIPTION = """Contrastive representation learning that fits small machines.
   invariance train            learn the generated shapes, in a minute or two
