@@ -132,7 +132,8 @@ def time_steps(
     for batch, n_steps in ((512, 50), (32, 200)) if cuda else ((128, 3), (32, 12)):
         epochs = 2 if quick else 5
         n_steps = max(n_steps // 4, 2) if quick else n_steps
-        rate = train_on(make_images(batch * n_steps), name, batch, epochs, device)
+        images = make_images(batch * n_steps)
+        rate = train_on(images, name, batch, epochs, device, quick=quick)
         views = 2 * batch
         limits = {
             "arithmetic": views * flops / ceilings.flops,
@@ -144,7 +145,13 @@ def time_steps(
 
 
 def train_on(
-    images: Tensor, name: str, batch: int, epochs: int, device: torch.device
+    images: Tensor,
+    name: str,
+    batch: int,
+    epochs: int,
+    device: torch.device,
+    *,
+    quick: bool,
 ) -> float:
     """Images per second of a run, once it is warm."""
     with (
@@ -160,7 +167,10 @@ def train_on(
             knn_every=0,
             quiet=True,
             out=out,
-            machine=Machine(device=device.type),  # type: ignore[arg-type]
+            machine=Machine(
+                device=device.type,  # type: ignore[arg-type]
+                compile=device.type == "cuda" and not quick,  # as long runs are
+            ),
         )
         run = train(settings, data=images)
         assert isinstance(run, Run)

@@ -21,7 +21,9 @@ from torch.nn.functional import softplus
 
 from ._predictions import Targets
 
-GRADIENT_TOLERANCE = 1e-5  # largest entry; scikit-learn stops at 1e-4
+# The largest entry of the gradient at which a fit ends, and one among several that are
+# only compared with each other; scikit-learn ends all of its own at 1e-4.
+GRADIENT_TOLERANCE, ROUGH_TOLERANCE = 1e-6, 1e-4
 ELEMENTS_AT_ONCE = 2**24  # of the largest array that several strengths need: 128 MiB
 # multiplications in a product above which it is no faster together than one by one
 BUSY = {"cpu": 2**21, "cuda": 2**32}
@@ -59,7 +61,7 @@ class Logistic:
     def walk(
         self, strengths: Sequence[float], max_steps: int
     ) -> Iterator[tuple[float, Fit]]:
-        """Each strength with its fit; small problems are fitted together.
+        """Each strength with a rough fit; small problems are fitted together.
 
         Otherwise each starts where the one before ended: go from strong to weak.
         """
@@ -70,17 +72,21 @@ class Logistic:
         near = None
         for start in range(0, len(strengths), some):
             few = strengths[start : start + some]
-            fits = self.fit(few, max_steps, near)
+            fits = self.fit(few, max_steps, ROUGH_TOLERANCE, near)
             yield from zip(few, fits, strict=True)
             near = fits[-1]
 
     @torch.no_grad()
     def fit(
-        self, strengths: Sequence[float], max_steps: int, near: Fit | None = None
+        self,
+        strengths: Sequence[float],
+        max_steps: int,
+        tolerance: float = GRADIENT_TOLERANCE,
+        near: Fit | None = None,
     ) -> list[Fit]:
         """The minimum at each strength, from ``near`` if a fit near it is known."""
         with torch.autocast(self.x.device.type, enabled=False):
-            search = Search(self, strengths, near)
+            search = Search(self, strengths, tolerance, near)
             left = max_steps
             while left > 0 and bool(search.going.any()):
                 left -= max(1, search.step(left))
@@ -122,9 +128,13 @@ class Search:
     """Where Newton's method stands at each of the strengths."""
 
     def __init__(
-        self, problem: Logistic, strengths: Sequence[float], near: Fit | None
+        self,
+        problem: Logistic,
+        strengths: Sequence[float],
+        tolerance: float,
+        near: Fit | None,
     ) -> None:
-        self.problem = problem
+        self.problem, self.tolerance = problem, tolerance
         n_classes, gram = problem.truth.shape[2], problem.half_gram
         size = (len(gram), len(strengths))
         self.penalty = gram.new_tensor(strengths).expand(size).clone()
@@ -147,7 +157,7 @@ class Search:
         self.gradient = self.problem.pull(self.chance - self.problem.truth)
         self.gradient += self.penalty * weights
         self.slopes = self.gradient.abs().amax((0, 2))
-        self.going = self.slopes > GRADIENT_TOLERANCE / 10
+        self.going = self.slopes > self.tolerance
 
     def value(self, weights: Weights, logits: Rows) -> Float[Tensor, " k"]:
         """What is minimized, at each strength."""

@@ -53,7 +53,7 @@ from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
-from ._settings import Train, require_unfinished
+from ._settings import Train, check_numbers, require_unfinished
 from ._trackers import TRACKERS
 from ._watch import Watch
 
@@ -128,6 +128,7 @@ def train(
     if folder is not None:
         settings = settings_to_resume(settings, find_place=data is None)
         objects["started"] = True
+    check_numbers(settings)
     if settings.dry_run:
         return dry_run(settings, watch, folder, **objects)
     say = functools.partial(watch.say, important=True)
