@@ -7,6 +7,7 @@
 | `ImageSource` | uint8 images of one square size, asked for by number, in batches |
 | `Note` | what was left out and why, what was chosen, where the images are kept |
 | `shapes` | ten generated shapes with labels, without any file |
+| `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `one_pass` | every image once and in order, the broken ones left out |
 | `open_image`, `crop_square` | one file as an upright image, one image as pixels |
 
@@ -21,6 +22,7 @@ Labels, where there are any, are for evaluation only.
 """
 
 from ._decode import crop_square, open_image
+from ._folder import pack
 from ._load import (
     DATA_SETS,
     data_exists,
@@ -31,6 +33,7 @@ from ._load import (
     same_images,
 )
 from ._one_pass import Batch, one_pass, row_names
+from ._pack import Packed, delete_packs
 from ._resident import ResidentImages
 from ._shapes import CLASSES as SHAPE_CLASSES
 from ._shapes import shapes
@@ -56,12 +59,14 @@ __all__ = [
     "Items",
     "Note",
     "Origin",
+    "Packed",
     "ResidentImages",
     "StreamedImages",
     "check_unreadable",
     "crop_square",
     "data_exists",
     "default_shape",
+    "delete_packs",
     "describe_unreadable",
     "explain_unreadable",
     "find_place",
@@ -69,6 +74,7 @@ __all__ = [
     "load",
     "one_pass",
     "open_image",
+    "pack",
     "row_names",
     "same_images",
     "shapes",
