@@ -74,8 +74,9 @@ class Files(Items):
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Image i of the packed copy where there is one, otherwise decode file i."""
-        if self.pack is not None and (image := self.pack.read(i)) is not None:
-            return image, self.label(i)
+        packed = None if self.pack is None else self.pack.read(i)
+        if packed is not None:
+            return packed, self.label(i)
         channels, size, _ = self.shape
         image = open_image(self.root / self._paths[i], size)
         return crop_square(image, size, channels), self.label(i)

@@ -67,7 +67,7 @@ class Pack:
         if row in self.unreadable:
             return None
         image = np.array(self._images[row])
-        if zlib.crc32(image) == self._checks[row]:
+        if zlib.crc32(image.data) == self._checks[row]:
             return torch.from_numpy(image)
         if not self._warned:
             self._warned = True
