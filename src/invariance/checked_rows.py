@@ -14,7 +14,7 @@ from torch import Tensor
 from .errors import DataError, SettingError, ShapeError
 from .plain_numbers import plain_number
 
-SHORTEST = 1e-12  # a row that is shorter is not made longer than 1
+SHORTEST = 1e-12  # a row that is shorter has no direction and stays as it is
 CHUNK_ELEMENTS = 2**22  # cosines held at one time: 16 MiB in float32
 
 
@@ -51,10 +51,23 @@ def as_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor, "
     return z.detach().to(torch.promote_types(z.dtype, torch.float32))
 
 
-def unit_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor, "n d"]:
+def as_unit_rows(
+    z: Tensor, name: str = "z", *, at_least: int = 1
+) -> Float[Tensor, "n d"]:
     """The checked rows, each divided by its length."""
-    rows = as_rows(z, name, at_least=at_least)
-    return rows / row_lengths(rows).clamp_min(SHORTEST)
+    return divide_by_length(as_rows(z, name, at_least=at_least))
+
+
+def divide_by_length(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
+    """Rows of length one; a zero row stays zero.
+
+    >>> divide_by_length(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    length = row_lengths(x)
+    # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
+    return x / length.masked_fill(length <= SHORTEST, 1.0)
 
 
 def row_lengths(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n 1"]:
@@ -95,7 +108,7 @@ def as_pair(
     u: Tensor, v: Tensor, *, at_least: int = 1, unit: bool = False
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
     """Two views of the same samples: row i of ``u`` belongs to row i of ``v``."""
-    check = unit_rows if unit else as_rows
+    check = as_unit_rows if unit else as_rows
     a, b = check(u, "u", at_least=at_least), check(v, "v", at_least=at_least)
     if a.shape != b.shape:
         raise ShapeError(

@@ -90,6 +90,25 @@ def _free_host_bytes() -> int:
     return max(free, 0)
 
 
+def require_memory(
+    what: str, n_bytes: float | int, device: "torch.device | str", advice: str
+) -> None:
+    """Refuse what alone takes more than there is room for.
+
+    >>> require_memory("A bank of a million million rows", 2**50, "cpu", "use fewer")
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    invariance.errors.SettingError: A bank of a million million rows takes \
+1048576.0 GiB, and ... are free on cpu: use fewer.
+    """
+    free = free_bytes(device)
+    if n_bytes > free:
+        raise SettingError(
+            f"{what} takes {format_bytes(int(n_bytes))}, and {format_bytes(free)} are "
+            f"free on {device}: {advice}."
+        )
+
+
 def format_bytes(n_bytes: int) -> str:
     """Bytes in the unit that people would use.
 

@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from ..devices import format_bytes, free_bytes, usable_cores
 from ..errors import SettingError
+from ..plain_numbers import check_least
 from ..words import count
 
 WORKERS_PER_CORE = 8  # more would only take memory from each other
@@ -40,8 +41,7 @@ def piece_size(shape: tuple[int, ...]) -> int:
 def check_workers(asked: int | None) -> None:
     """Refuse a number that no machine, or not this one, can start."""
     most = WORKERS_PER_CORE * usable_cores()
-    if asked is not None and asked < 0:
-        raise SettingError(f"workers is 0 or more: got {asked}.")
+    check_least("workers", asked, 0)
     if asked is not None and asked > most:
         raise SettingError(
             f"workers is at most {most} on this machine, {WORKERS_PER_CORE} for each "

@@ -78,13 +78,12 @@ def find_data(folder: Path, data: str) -> str:
 
 def check_format(folder: Path, environment: Mapping[str, Any]) -> None:
     """Refuse a run folder that a later version wrote in a way of its own."""
-    from .. import __version__
-
     written = environment.get("format", 1)
     if isinstance(written, int) and written > FORMAT:
+        maker = environment.get("invariance")
         raise TrainingError(
-            f"{folder} was written by invariance {environment.get('invariance')}, and "
-            f"this is {__version__}, which cannot read it: update invariance."
+            f"{folder} is a run folder of format {written}, written by invariance "
+            f"{maker}, and this one reads formats up to {FORMAT}: update invariance."
         )
 
 

@@ -58,7 +58,7 @@ class Ball(NegativeSource):
         super().__init__(bank)
         check_similarities(min_similarity, None)
         self.min_similarity = min_similarity
-        if by_similarity(min_similarity, "min_similarity", k=k, share=share):
+        if cuts_by_similarity(min_similarity, "min_similarity", k=k, share=share):
             self.k = len(bank) - 1
         else:
             self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
@@ -122,11 +122,11 @@ class Annulus(NegativeSource):
             "outer_start_share": outer_start_share,
         }
         self.inner, self.outer, self.outer_start = 0, len(bank) - 1, len(bank) - 1
-        if not by_similarity(max_similarity, "max_similarity", **within):
+        if not cuts_by_similarity(max_similarity, "max_similarity", **within):
             if inner is None and inner_share is None:
                 within["inner_share"] = 0.01
             self.inner = count_rows(bank, least=0, **within)
-        if not by_similarity(min_similarity, "min_similarity", **beyond, **start):
+        if not cuts_by_similarity(min_similarity, "min_similarity", **beyond, **start):
             if outer is None and outer_share is None:
                 beyond["outer_share"] = 0.1
             self.outer = count_rows(bank, **beyond)
@@ -196,7 +196,7 @@ def check_similarities(low: float | int | None, high: float | int | None) -> Non
         )
 
 
-def by_similarity(similarity: float | int | None, name: str, **ranks: Any) -> bool:
+def cuts_by_similarity(similarity: float | int | None, name: str, **ranks: Any) -> bool:
     """Whether an end is a similarity; raises where ranks are given as well."""
     if similarity is None:
         return False

@@ -151,7 +151,11 @@ def _encoders(
 def _keep(run: OpenRun, rows: Sequence[Row], own: ImageSource | None) -> None:
     """Add rows to the run's scores, and judge it anew.
 
-    A run of an older version does not know its images; ``own`` are they.
+    Args:
+        run: Whose scores they are.
+        rows: Of the scores.
+        own: The images it was trained on, if these were scored: the folder of an older
+            version does not say which they are, and is told now.
     """
     advice = f"The scores of {run.name} are not kept in its folder."
     keep_rows(run.folder, rows, own=own is not None, advice=advice)

@@ -59,11 +59,6 @@ def make_fabric(machine: Machine) -> Fabric:
 
 def check_processes(machine: Machine, device: str) -> None:
     """Refuse more processes than this machine can bear, before any is started."""
-    if min(machine.devices, machine.nodes) < 1:
-        raise SettingError(
-            "machine.devices and machine.nodes are 1 or more: got "
-            f"{machine.devices} and {machine.nodes}."
-        )
     most, what = usable_cores(), "core"
     if device != "cpu":
         most, what = (torch.cuda.device_count() if device == "cuda" else 1), "GPU"

@@ -4,7 +4,6 @@ The text under a field is its help. Nothing here imports torch, so that help is 
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +11,11 @@ from typing import Annotated, Any, Literal
 
 from tyro import conf
 
-from ..errors import SettingError, TrainingError
+from ..data import require_data
+from ..errors import SettingError, TrainingError, choose
 from ..folder import CONFIG, ENCODER, flatten
+from ..methods import METHODS
+from ..plain_numbers import check_positive_number
 from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
@@ -200,7 +202,13 @@ def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def check_numbers(settings: Train, processes: int) -> None:
+def check_names(settings: Train) -> None:
+    """Refuse a method that nobody knows and data that are not there."""
+    choose(METHODS, settings.method, "method")
+    require_data(settings.data)
+
+
+def check_numbers(settings: Train) -> None:
     """Refuse numbers that cannot work before time is spent on them."""
     for name, value, least in (
         ("epochs", settings.epochs, 1),
@@ -225,9 +233,10 @@ def check_numbers(settings: Train, processes: int) -> None:
     for name, number in (
         ("optim.lr", settings.optim.lr),
         ("optim.clip_norm", settings.optim.clip_norm),
+        ("temperature", settings.temperature),
     ):
-        if number is not None and not 0 < number < math.inf:
-            raise SettingError(f"{name} must be positive and finite: got {number}.")
+        if number is not None and number != "learned":
+            check_positive_number(name, number)
     if not 0 <= settings.optim.warmup < 1:
         raise SettingError(
             f"optim.warmup is a share of training, 0 to 1: got {settings.optim.warmup}."
@@ -242,11 +251,6 @@ def check_numbers(settings: Train, processes: int) -> None:
             f"{settings.seed}."
         )
     check_installed(settings.trackers)
-    if settings.batch_size is not None and settings.batch_size % processes:
-        raise SettingError(
-            f"batch_size {settings.batch_size} is shared by {processes} processes: "
-            f"choose a multiple of {processes}."
-        )
 
 
 def require_unfinished(folder: Path) -> None:

@@ -74,10 +74,11 @@ class ViewSet:
             ids = samples[start : start + rows]
             for view in range(len(self)):
                 draws = Draws(seed, epoch, ids, view)
-                views[view].append(self._run(view, piece, draws))
+                views[view].append(self.make(view, piece, draws))
         return [torch.cat(v) if len(v) > 1 else v[0] for v in views]
 
-    def _run(self, view: int, images: Tensor, draws: Draws) -> Tensor:
+    def make(self, view: int, images: Images, draws: Draws) -> Tensor:
+        """One of the views, operation by operation."""
         n = len(images)
         for i, step in enumerate(self.steps[view]):
             images = step(images, draws.substream(i))
@@ -93,7 +94,7 @@ class ViewSet:
         """How many images at once; a user's function sees the whole batch."""
         if not images.is_cpu or torch.compiler.is_compiling():
             return len(images)
-        if not all(_is_built_in(item) for view in self.pipelines for item in view):
+        if not all(is_built_in(item) for view in self.pipelines for item in view):
             return len(images)
         return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
 
@@ -107,9 +108,10 @@ def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:
     return images.float().div_(255) if images.dtype == torch.uint8 else images.float()
 
 
-def _is_built_in(item: object) -> bool:
+def is_built_in(item: object) -> bool:
+    """Whether an item of a view is an operation of this package, not a function."""
     if isinstance(item, Sometimes):
-        return _is_built_in(item.operation)
+        return is_built_in(item.operation)
     return isinstance(item, Operation)
 
 

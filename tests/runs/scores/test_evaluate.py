@@ -541,32 +541,6 @@ def test_python_gets_scores_that_cannot_be_kept(run):
     assert "Could not write diagnostics.json" in inv.diagnose(run).notes[-1]
 
 
-def test_train_and_evaluate_agree_on_many_images(tmp_path):
-    """More than 5,000, where the two once differed: one evaluator, the same rows."""
-    dice = np.random.default_rng(0)
-    labels = np.arange(6000) % 4
-    images = dice.integers(0, 120, (6000, 8, 8, 3), dtype=np.uint8)
-    images[np.arange(6000), labels] += 100  # a bright row of pixels is the class
-    np.savez(tmp_path / "many.npz", images=images, labels=labels)
-    settings = inv.Train(
-        data=str(tmp_path / "many.npz"),
-        epochs=1,
-        batch_size=256,
-        hidden=16,
-        width=8,
-        knn_every=0,
-        quiet=True,
-        out=str(tmp_path),
-    )
-    made = inv.train(settings)
-    assert {row["settings"].get("limit") for row in made.evaluation.rows} == {None}
-    assert {row["n_test"] for row in made.evaluation.rows} != {0}
-    again = inv.evaluate(made)
-    plain = [{k: v for k, v in row.items() if k != "run"} for row in again.rows]
-    assert plain == list(made.evaluation.rows)
-    assert plain == read_rows(made.folder / "evaluation.jsonl")
-
-
 def test_a_limit_that_leaves_images_out_is_in_the_row_of_training_too(
     tmp_path, pictures, monkeypatch
 ):
