@@ -59,6 +59,7 @@ ARROWS = {
     for room, rooms in ROOMS.items()
 } | {module: {"errors"} - {module} for module in BESIDE}
 ARROWS["checked_rows"] |= {"plain_numbers"}
+ARROWS["devices"] |= {"plain_numbers"}
 
 
 def test_importing_and_listing_the_package_loads_no_torch():

@@ -172,8 +172,7 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        sizes = {"peak_rate": self.peak, "parameters": self.n_parameters}
-        return {"used": used, **sizes}
+        return {"used": used, "peak_rate": self.peak, "parameters": self.n_parameters}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -282,7 +281,7 @@ def make_plan(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
-    if four.labeled and source.labels is not None and one_class(source.labels):
+    if four.labeled and source.labels is not None and len(source.labels.unique()) < 2:
         raise DataError(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
@@ -397,11 +396,6 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
         classes = count(len(source.labels.unique()), "class", "classes")
         parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
     return ", ".join(parts)
-
-
-def one_class(labels: Tensor) -> bool:
-    """Whether all labels are the same."""
-    return bool((labels == labels[0]).all())
 
 
 def make_encoder(
