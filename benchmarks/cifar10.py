@@ -20,6 +20,7 @@ and ``mi_nats`` is what the training batches showed.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -153,8 +154,9 @@ def train_and_score(
         if every and parts.held_out is not None:
             look = Look(settings, parts, every)
         began = time.time()
-        data = (parts.train.images, labels)
-        run = inv.train(settings, data=data, each_epoch=look, **objects)
+        data = parts.train.images, labels
+        with contextlib.redirect_stdout(sys.stderr):  # a row is all that is printed
+            run = inv.train(settings, data=data, each_epoch=look, **objects)
         assert isinstance(run, inv.Run)
         # a run writes its settings when the data are ready, its encoder at the end
         started, ended = (

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from ..errors import SettingError, TrainingError
 from ._config import read_yaml
 from ._files import CONFIG, ENVIRONMENT, write_json
+from ._lock import hold_files
 
 FORMAT = 4  # of run folders; ``keep_meaning`` says what settings of older ones mean
 PACKAGES = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
@@ -60,9 +61,10 @@ def read_images(folder: Path) -> dict[str, Any]:
 
 def remember_images(folder: Path, about: Mapping[str, Any]) -> None:
     """Note in env.json which images a run trains on, and where they are."""
-    environment = read_environment(folder)
-    if environment and environment.get("images") != about:
-        write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
+    with hold_files(folder):
+        environment = read_environment(folder)
+        if environment and environment.get("images") != about:
+            write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
 
 
 def find_data(folder: Path, data: str) -> str:

@@ -91,7 +91,7 @@ class Machine:
     """Compile the encoder with torch.compile."""
     deterministic: bool = True
     """Use only arithmetic that repeats: the same seed, machine and versions then give
-    the same run bit for bit."""
+    the same run bit for bit, resumed or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
