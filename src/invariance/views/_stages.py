@@ -42,8 +42,8 @@ class Stage(NamedTuple):
     """One operation: where its random numbers come from, and its settings."""
 
     kind: int
-    streams: tuple[int, int, int]
-    """Of the coin of `Sometimes`, of the operation's own coin, of its numbers."""
+    streams: tuple[int, int]
+    """Of the coin of `Sometimes`; of the operation's own coin and numbers."""
     chances: tuple[float, float]
     """Of those two coins."""
     numbers: tuple[float, ...]
@@ -114,7 +114,7 @@ def _read_view(operations: Sequence[Any], shape: tuple[int, int, int]) -> Group:
         size = height_width(operations[0].size)
     else:
         whole = (0.0, 0.0, float(h), float(w))
-        stages.insert(0, Stage(FIXED_BOX, (0, 0, 0), (ALWAYS, ALWAYS), whole))
+        stages.insert(0, Stage(FIXED_BOX, (0, 0), (ALWAYS, ALWAYS), whole))
     _check_order([stage.kind for stage in stages])
     half = max([_half(item, size) for item in operations], default=0)
     return Group((), size, tuple(stages), half)
@@ -133,7 +133,7 @@ def _read_stage(i: int, item: Any, shape: tuple[int, int, int]) -> Stage:
         raise NoKernelError("a crop that happens sometimes has no kernel")
     chance = float(getattr(operation, "p", ALWAYS))
     numbers = _read_numbers(operation, shape)
-    return Stage(kind, (outer, own, own), (often, chance), numbers)
+    return Stage(kind, (outer, own), (often, chance), numbers)
 
 
 def _read_numbers(operation: Any, shape: tuple[int, int, int]) -> tuple[float, ...]:
