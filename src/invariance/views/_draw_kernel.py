@@ -1,9 +1,9 @@
 """A kernel that draws the parameters of views: the numbers of `Draws`, bit for bit.
 
 What a stage drew for an image is a row of `table`: whether it acts, then a box, an
-order and four factors, or a width. Boxes are drawn in float64, so that devices round
-sides alike, and nothing is computed by a fused multiply-add, which would round once
-where PyTorch rounds twice.
+order and four factors, a width, or the cosine and sine of an angle. Boxes are drawn in
+float64, so that devices round sides alike, and nothing is computed by a fused
+multiply-add, which would round once where PyTorch rounds twice.
 """
 
 from functools import cache
@@ -32,6 +32,7 @@ PERMUTATION = tl.constexpr(_draws.PERMUTATION)
 RANDOM_BOX = tl.constexpr(_stages.RANDOM_BOX)
 FIXED_BOX = tl.constexpr(_stages.FIXED_BOX)
 JITTER, BLUR = tl.constexpr(_stages.JITTER), tl.constexpr(_stages.BLUR)
+TURN = tl.constexpr(_stages.TURN)
 
 DRAWS_AT_ONCE, WARPS = 8, 1  # images of a program, and its warps
 
@@ -185,6 +186,11 @@ def draw_stages(
         if ((KINDS >> 4 * i) & 15) == BLUR:
             sigma = draw_between(hashed, fold(own, UNIFORM), 0, settings)
             tl.store(to + 1, sigma, mask=valid)
+        if ((KINDS >> 4 * i) & 15) == TURN:
+            degrees = draw_between(hashed, fold(own, UNIFORM), 0, settings)
+            angle = -degrees * 0.017453292519943295
+            tl.store(to + 1, tl.cos(angle), mask=valid)
+            tl.store(to + 2, tl.sin(angle), mask=valid)
 
 
 class Settings(NamedTuple):
