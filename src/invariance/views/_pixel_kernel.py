@@ -34,8 +34,8 @@ RED, GREEN = tl.constexpr(_coin_flips.RED), tl.constexpr(_coin_flips.GREEN)
 BLUE = tl.constexpr(_coin_flips.BLUE)
 
 WHOLE_UP_TO = 4096  # pixels of a view that stay in registers
-PART = 2048  # pixels at a time of a larger one
 PIXELS_PER_THREAD = 4
+PART = 512  # pixels at a time of a larger one, one per thread
 
 
 @triton.jit
@@ -189,7 +189,7 @@ def blur_along(
     """A Gaussian mean along one side; `at` is where a pixel is on it."""
     red = tl.zeros_like(sigma + 0.0 * at)
     green, blue, total = red, red, sigma * 0.0
-    for offset in range(-HALF, HALF + 1):
+    for offset in tl.range(-HALF, HALF + 1, loop_unroll_factor=4):
         distance = offset / sigma
         weight = tl.exp(-0.5 * (distance * distance))
         total += weight
@@ -393,6 +393,7 @@ def make_group(
 
 def choose_block(n_pixels: int) -> tuple[int, int]:
     """Pixels that a program has at one time, and its warps."""
-    block = PART if n_pixels > WHOLE_UP_TO else triton.next_power_of_2(n_pixels)
-    block = max(block, 128)
-    return block, max(1, min(16, block // 32 // PIXELS_PER_THREAD))
+    if n_pixels > WHOLE_UP_TO:
+        return PART, PART // 32
+    block = max(triton.next_power_of_2(n_pixels), 32 * PIXELS_PER_THREAD)
+    return block, min(16, block // 32 // PIXELS_PER_THREAD)
