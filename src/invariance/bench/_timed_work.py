@@ -71,7 +71,16 @@ class Work:
     def __str__(self) -> str:
         if self.images:
             return f"{self.images / self.seconds:,.0f} images/s"
-        return f"{1000 * self.seconds:.3g} ms"
+        return f"{format_digits(1000 * self.seconds)} ms"
+
+
+def format_digits(number: float) -> str:
+    """Three digits, or as many as a whole number has.
+
+    >>> format_digits(2314.2), format_digits(44.312), format_digits(0.00831)
+    ('2,314', '44.3', '0.00831')
+    """
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def time_losses(
