@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "negatives": {"partition"},
     "views": set(),
     "encoders": {"folder"},
-    "data": set(),
+    "data": {"folder"},
     "folder": set(),
     "critics": {"partition"},
     "estimators": {"partition", "critics", "diagnostics"},

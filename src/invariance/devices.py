@@ -69,7 +69,8 @@ def free_bytes(device: "torch.device | str") -> int:
 
     place = torch.device(device)
     if place.type == "cuda":
-        return torch.cuda.mem_get_info(place)[0]
+        idle = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)
+        return torch.cuda.mem_get_info(place)[0] + idle
     return _free_host_bytes()
 
 

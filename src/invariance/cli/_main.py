@@ -30,6 +30,7 @@ from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
+from ._pack import Pack
 from ._report import Report
 from ._search import Search
 
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Any] = {
     "embed": Embed,
     "export": Export,
     "list": List,
+    "pack": Pack,
     "report": Report,
     "search": Search,
     "estimate": EstimateCommand,

@@ -11,7 +11,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
 from torch import nn
 
 from ..data import data_exists
@@ -48,6 +47,7 @@ from . import _checkpoint
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
+from ._lightning import Fabric
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
