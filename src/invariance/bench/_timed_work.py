@@ -141,15 +141,17 @@ def time_steps(
     for batch, n_steps in ((512, 50), (32, 200)) if cuda else ((128, 3), (32, 12)):
         epochs = 2 if quick else 5
         n_steps = max(n_steps // 4, 2) if quick else n_steps
+        # compiling takes most of a minute, and pays where a batch fills the device
+        compiled = cuda and not quick and batch > 100
         images = make_images(batch * n_steps)
-        rate = train_on(images, name, batch, epochs, device, quick=quick)
+        rate = train_on(images, name, batch, epochs, device, compiled=compiled)
         views = 2 * batch
         limits = {
             "arithmetic": views * flops / ceilings.flops,
             "memory": views * n_bytes / ceilings.bytes,
             "starts": starts * ceilings.chained,
         }
-        title = f"training step, {name}, batch {batch}"
+        title = f"training step, {name}, batch {batch}" + ", compiled" * compiled
         yield Work(title, batch / rate, limits, batch)
 
 
@@ -160,7 +162,7 @@ def train_on(
     epochs: int,
     device: torch.device,
     *,
-    quick: bool,
+    compiled: bool,
 ) -> float:
     """Images per second of a run, once it is warm."""
     with (
@@ -178,7 +180,7 @@ def train_on(
             out=out,
             machine=Machine(
                 device=device.type,  # type: ignore[arg-type]
-                compile=device.type == "cuda" and not quick,  # as long runs are
+                compile=compiled,
             ),
         )
         run = train(settings, data=images)
