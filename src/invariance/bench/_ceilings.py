@@ -42,7 +42,7 @@ def measure_ceilings(device: torch.device, *, quick: bool = False) -> Ceilings:
     if device.type == "cuda":
         side, n_bytes, precision = 8192, 1 << 32, torch.bfloat16
     if quick:
-        side, n_bytes = side // 4, n_bytes // 64
+        side, n_bytes = side // 2, n_bytes // 16
     repeats = 3 if quick else 9
     a, b = (torch.randn(side, side, device=device, dtype=precision) for _ in range(2))
     least = partial(measure_seconds, device=device, repeats=repeats, take=min)
