@@ -1,7 +1,7 @@
 """Does FlatNCE at batch 32 match InfoNCE at 256? The small-batch study on CIFAR-10.
 
     python benchmarks/small_batch.py FOLDER --plan           # what is left, how long
-    python benchmarks/small_batch.py cifar10-jpeg.tar.xz --minutes 9 --parallel 4
+    python benchmarks/small_batch.py cifar10-jpeg.tar.xz --minutes 9 --parallel 2
     python benchmarks/small_batch.py FOLDER --minutes 9 --machine.compile
     python benchmarks/small_batch_report.py                  # table, verdicts, figures
 
@@ -456,7 +456,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
     parser.add_argument("--plan", action="store_true", help="say what is left to do")
     parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--parallel", type=int, default=4, help="runs at once")
+    parser.add_argument("--parallel", type=int, default=2, help="runs at once")
     parser.add_argument("--tune-epochs", type=int, default=Study.tune_epochs)
     parser.add_argument("--epochs", type=int, default=Study.epochs)
     parser.add_argument("--sweep-epochs", type=int, default=Study.sweep_epochs)
