@@ -20,6 +20,7 @@ and ``mi_nats`` is what the training batches showed.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -150,7 +151,9 @@ def train_and_score(settings: inv.Train, parts: Parts, *, every: int = 10) -> Ro
         if every and parts.held_out is not None:
             look = Look(settings, parts, every)
         began = time.time()
-        run = inv.train(settings, data=(parts.train.images, labels), each_epoch=look)
+        data = parts.train.images, labels
+        with contextlib.redirect_stdout(sys.stderr):  # a row is all that is printed
+            run = inv.train(settings, data=data, each_epoch=look)
         assert isinstance(run, inv.Run)
         # a run writes its settings when the data are ready, its encoder at the end
         started, ended = (

@@ -48,9 +48,10 @@ ROOMS: dict[str, set[str]] = {
     "methods": LEARNING,
     "training": LEARNING | {"methods", "evaluation", "folder", "report"},
     "runs": LIBRARY - {"runs"},
+    "bench": LEARNING | {"training", "folder"},
     "invariance": LIBRARY,
     "papers": LIBRARY | {"invariance"},
-    "cli": LIBRARY | {"invariance", "papers"},
+    "cli": LIBRARY | {"bench", "invariance", "papers"},
     "__main__": {"cli"},
 }
 ARROWS = {

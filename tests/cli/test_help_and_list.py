@@ -28,7 +28,7 @@ print("heavy:", heavy)
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["train", "--help"], ["estimate", "-h"], []]
+    "words", [["--help"], ["train", "--help"], ["estimate", "-h"], ["bench", "-h"], []]
 )
 def test_help_imports_no_torch(words, python):
     said = python(HELP, *words)

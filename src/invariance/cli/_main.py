@@ -22,6 +22,7 @@ from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
 from ..progress import tell_loading
 from ..training import Train, check_names, check_numbers, require_unfinished
+from ._bench import Bench
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Any] = {
     "report": Report,
     "search": Search,
     "estimate": EstimateCommand,
+    "bench": Bench,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
 

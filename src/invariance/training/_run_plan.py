@@ -36,7 +36,7 @@ from ._checkpoint import load as load_run_encoder
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import BATCH, PEAKS, Train
+from ._settings import BATCH, PEAKS, Train, resolve_decay
 
 MOST_VALUES = 1 << 28  # of images that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -164,6 +164,7 @@ class Plan:
             "width": self.method.width,
             "image_size": self.source.shape[1],
             "optim.lr": self.settings.optim.lr or PEAKS[self.settings.optim.name],
+            "optim.decay": resolve_decay(self.settings.optim),
         }
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
