@@ -81,7 +81,7 @@ _HOMES = {
         "Neighbours",
         "Prototypes",
         "Queue",
-        "learned",
+        "accept_learned",
     ),
     "methods": ("METHODS", "Learner", "Method", "Step", "build"),
     "training": (

@@ -14,8 +14,8 @@ from torch import Tensor
 from .errors import DataError, SettingError, ShapeError
 from .plain_numbers import plain_number
 
-SHORTEST = 1e-12  # a row that is shorter is not made longer than 1
-CHUNK_ELEMENTS = 2**22  # cosines held at one time: 16 MiB in float32
+SHORTEST = 1e-12  # a row that is shorter has no direction and stays as it is
+CHUNK_ELEMENTS = 2**22  # cosines held at one time: 16 MiB in float32, on a GPU 256
 
 
 def as_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor, "n d"]:
@@ -51,10 +51,23 @@ def as_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor, "
     return z.detach().to(torch.promote_types(z.dtype, torch.float32))
 
 
-def unit_rows(z: Tensor, name: str = "z", *, at_least: int = 1) -> Float[Tensor, "n d"]:
+def as_unit_rows(
+    z: Tensor, name: str = "z", *, at_least: int = 1
+) -> Float[Tensor, "n d"]:
     """The checked rows, each divided by its length."""
-    rows = as_rows(z, name, at_least=at_least)
-    return rows / row_lengths(rows).clamp_min(SHORTEST)
+    return divide_by_length(as_rows(z, name, at_least=at_least))
+
+
+def divide_by_length(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
+    """Rows of length one; a zero row stays zero.
+
+    >>> divide_by_length(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    length = row_lengths(x)
+    # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
+    return x / length.masked_fill(length <= SHORTEST, 1.0)
 
 
 def row_lengths(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n 1"]:
@@ -95,7 +108,7 @@ def as_pair(
     u: Tensor, v: Tensor, *, at_least: int = 1, unit: bool = False
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
     """Two views of the same samples: row i of ``u`` belongs to row i of ``v``."""
-    check = unit_rows if unit else as_rows
+    check = as_unit_rows if unit else as_rows
     a, b = check(u, "u", at_least=at_least), check(v, "v", at_least=at_least)
     if a.shape != b.shape:
         raise ShapeError(
@@ -143,9 +156,22 @@ def score_chunks(
     x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
 ) -> Iterator[tuple[slice, Float[Tensor, "c m"]]]:
     """The inner products of ``x`` with all of ``y``, a few rows of ``x`` at a time."""
-    step = max(1, CHUNK_ELEMENTS // len(y))
+    elements = CHUNK_ELEMENTS * (16 if x.device.type == "cuda" else 1)
+    step = max(1, elements // len(y))
     for start in range(0, len(x), step):
         rows = slice(start, min(start + step, len(x)))
         with torch.autocast(x.device.type, enabled=False):  # cosines stay in float32
-            scores = x[rows] @ y.T
+            scores = exact_product(x[rows], y)
         yield rows, scores
+
+
+def exact_product(
+    x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
+) -> Float[Tensor, "n m"]:
+    """X y' in float32 proper: tf32 would mix up the ranks of near rows."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        return x @ y.T
+    finally:
+        torch.set_float32_matmul_precision(before)

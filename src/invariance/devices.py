@@ -69,7 +69,8 @@ def free_bytes(device: "torch.device | str") -> int:
 
     place = torch.device(device)
     if place.type == "cuda":
-        return torch.cuda.mem_get_info(place)[0]
+        idle = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)
+        return torch.cuda.mem_get_info(place)[0] + idle
     return _free_host_bytes()
 
 
@@ -88,6 +89,25 @@ def _free_host_bytes() -> int:
         if hasattr(os, "sysconf") and not Path("/proc/meminfo").exists():
             free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     return max(free, 0)
+
+
+def require_memory(
+    what: str, n_bytes: float | int, device: "torch.device | str", advice: str
+) -> None:
+    """Refuse what alone takes more than there is room for.
+
+    >>> require_memory("A bank of a million million rows", 2**50, "cpu", "use fewer")
+    ... # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    invariance.errors.SettingError: A bank of a million million rows takes \
+1048576.0 GiB, and ... are free on cpu: use fewer.
+    """
+    free = free_bytes(device)
+    if n_bytes > free:
+        raise SettingError(
+            f"{what} takes {format_bytes(int(n_bytes))}, and {format_bytes(free)} are "
+            f"free on {device}: {advice}."
+        )
 
 
 def format_bytes(n_bytes: int) -> str:

@@ -49,9 +49,18 @@ def choose(catalogue: Mapping[str, T], name: str, kind: str) -> T:
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     """The sentence for a name that is not in a list of names."""
     known = sorted(known)
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
+    hint = suggest(name, known) or f"Known: {', '.join(known)}."
     return f"Unknown {kind} {name!r}. {hint}"
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """A question about the known name nearest to this one; empty if none is near.
+
+    >>> suggest("versoin", ["train", "version"]), suggest("foo", ["color", "crop"])
+    ("Did you mean 'version'?", '')
+    """
+    near = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0.51)
+    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 def near_path(path: Path) -> str:

@@ -1,7 +1,10 @@
 """Numbers as people hand them over: numpy's, fractions and 0-d arrays count too."""
 
+import math
 import numbers
 from typing import Any
+
+from .errors import SettingError
 
 
 def plain_number(value: Any) -> Any:
@@ -22,3 +25,30 @@ def plain_number(value: Any) -> Any:
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
     return value
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise unless the setting is a finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SettingError(f"{name} must be a number: got {value!r}.")
+    if not -math.inf < value < math.inf:  # the compiler knows no math.isfinite
+        raise SettingError(f"{name} must be finite: got {value}.")
+
+
+def check_positive_number(name: str, value: Any) -> None:
+    """Raise unless the setting is a positive, finite number."""
+    check_number(name, value)
+    if value <= 0:
+        raise SettingError(f"{name} must be a positive number: got {value}.")
+
+
+def check_least(name: str, value: float | int | None, least: int) -> None:
+    """Raise if the setting is given and too small.
+
+    >>> check_least("limit", None, 1)
+    >>> check_least("limit", 0, 1)
+    Traceback (most recent call last):
+    invariance.errors.SettingError: limit is 1 or more: got 0.
+    """
+    if value is not None and not value >= least:
+        raise SettingError(f"{name} is {least} or more: got {value}.")

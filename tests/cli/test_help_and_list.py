@@ -12,20 +12,23 @@ from invariance.methods import METHODS
 from invariance.objectives import OBJECTIVES
 from invariance.views import RECIPES
 
+COMMANDS = ("train", "evaluate", "diagnose", "embed", "export", "list", "report")
+COMMANDS += ("search", "estimate")
 HELP = """
 import sys
 from invariance.cli import main
 try:
-    main(sys.argv[1:])
+    code = main(sys.argv[1:])
 except SystemExit as left:
-    print("left with", left.code)
+    code = left.code
+print("left with", code)
 heavy = [m for m in ("torch", "timm", "numpy", "lightning_fabric") if m in sys.modules]
 print("heavy:", heavy)
 """
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["train", "--help"], ["estimate", "-h"], []]
+    "words", [["--help"], ["train", "--help"], ["estimate", "-h"], ["bench", "-h"], []]
 )
 def test_help_imports_no_torch(words, python):
     said = python(HELP, *words)
@@ -170,6 +173,7 @@ def test_what_the_system_refuses_is_one_sentence(command, monkeypatch):
         (("trian", "photos"), "Unknown command 'trian'. Did you mean 'train'?"),
         (("here",), "'here' is no command: 'invariance train here' would train on it."),
         (("help", "trian"), "Unknown command 'trian'. Did you mean 'train'?"),
+        (("versoin",), "Unknown command 'versoin'. Did you mean 'version'?"),
     ],
 )
 def test_what_is_no_command(command, tmp_path, words, message):
@@ -191,10 +195,12 @@ def test_version_and_help_as_people_ask_for_them(command):
 
 def test_help_fits_a_terminal_of_80_columns(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for words in (["help"], ["help", "train"], ["help", "estimate"]):
+    for words in (["help"], *(["help", name] for name in COMMANDS)):
         _, said, _ = command(*words)
-        lines = said.splitlines()[1:]  # the usage names every command
-        assert max(map(len, lines)) <= 80
+        assert max(map(len, said.splitlines())) <= 80, words
+        assert "(default: )" not in said
+    _, said, _ = command("help", "evaluate")
+    assert "Default: knn, linear," in said  # though the source breaks this line
 
 
 def test_a_setting_that_may_be_unset_is_shown_by_its_kind(command, tmp_path):
@@ -226,7 +232,19 @@ def test_only_flags_of_the_command_are_suggested(command):
         (["train", "--epochs", "0"], "epochs must be at least 1: got 0."),
         (["train", "--batch-size", "1"], "batch_size must be at least 2: got 1."),
         (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
+        (["train", "--temperature", "0"], "temperature must be a positive number"),
+        (["train", "--method", "simclrr"], "Did you mean 'simclr'?"),
+        (["train", "nope"], "There is no folder 'nope' either."),
         (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
+        (["embed", "nope", "shapes", "-o", "a.npz"], "There is no run or encoder file"),
+        (["embed", ".", "nope", "-o", "a.npz"], "There is no folder 'nope' either."),
+        (
+            ["embed", ".", "shapes", "-o", "a.npz", "--batch-size", "0"],
+            "batch_size is 1 or more: got 0.",
+        ),
+        (["search", "nope", "shapes", "-q", "a.jpg"], "There is no run or encoder"),
+        (["export", "nope", "--to", "onnx"], "There is no run or encoder file"),
+        (["estimate", "nope.npy", "nope.npy"], "There is no file 'nope.npy'."),
         (["evaluate", "nope"], "There is no run at 'nope'"),
         (["diagnose", "nope"], "There is no run at 'nope'"),
     ],
@@ -239,6 +257,17 @@ print(main(sys.argv[1:]), "torch" in sys.modules)
 """
     said = python(code, *words)
     assert "2 False" in said and message in said
+
+
+def test_methods_are_listed_without_torch(python):
+    said = python(HELP, "list", "methods")
+    assert "simclr" in said and said.rstrip().endswith("heavy: []")
+
+
+def test_a_format_nobody_knows_is_answered_with_those_there_are(command):
+    code, _, complained = command("export", "runs/a", "--to", "x.onnx")
+    words = " ".join(complained.replace("│", " ").split())
+    assert code == 2 and "('safetensors', 'timm', 'pt2', 'onnx')" in words
 
 
 def test_closed_outputs_are_no_error(python):

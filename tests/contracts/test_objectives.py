@@ -265,6 +265,32 @@ def test_rows_of_any_length_count_by_their_direction(case: Case):
 
 
 @every_case
+@pytest.mark.parametrize("length", [1e10, 1e20, 1e30])
+@pytest.mark.usefixtures("our_errors")
+def test_huge_rows_give_the_right_value_or_are_refused(case: Case, length):
+    """Nothing is NaN without a word, and no gradient vanishes."""
+    exact = [length * x if x.is_floating_point() else x for x in case.inputs(6, 4)]
+    rows = [x.float() if x.is_floating_point() else x for x in exact]
+    try:
+        value, gradients = value_and_gradients(case.function(), rows)
+    except inv.InvarianceError as error:
+        assert "beyond what torch.float32 can hold" in str(error)
+        return
+    expected = value_and_gradients(case.function(), exact)
+    scaled = [[length * g for g in gs] for gs in (gradients, expected[1])]
+    assert_same((value, scaled[0]), (expected[0], scaled[1]), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.usefixtures("our_errors")
+def test_huge_rows_against_a_queue_are_refused():
+    queue, ids = inv.Queue(8, width=4), torch.arange(8)
+    queue.remember(torch.randn(8, 4), ids)
+    huge = 1e38 * torch.ones(8, 4)
+    with pytest.raises(inv.InvarianceError, match="InfoNCE of these rows is beyond"):
+        inv.InfoNCE(normalize=False).against(huge, huge, queue, ids)
+
+
+@every_case
 def test_torch_func_differentiates_and_batches_it(case: Case):
     inputs = case.inputs(5, 3)
     _, gradients = value_and_gradients(case.function(), inputs)

@@ -231,7 +231,7 @@ def test_a_broken_item_is_called_by_its_number_in_the_data_set(storage, caplog):
 
 
 def test_a_data_loader_is_answered_with_its_data_set():
-    with pytest.raises(DataError, match=r"data=loader\.dataset"):
+    with pytest.raises(DataError, match=r"loader\.dataset"):
         load(DataLoader(Pairs("pair")))
 
 

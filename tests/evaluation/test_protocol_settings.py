@@ -20,7 +20,7 @@ from invariance.evaluation import (
     Evaluation,
     evaluate_encoders,
     few_labels_linear,
-    fine_tune,
+    fit_classifier,
     knn,
     linear_probe,
     linear_sgd,
@@ -33,7 +33,7 @@ FUNCTIONS = {
     "knn": knn,
     "linear": linear_probe,
     "linear_sgd": linear_sgd,
-    "fine_tune": fine_tune,
+    "fine_tune": fit_classifier,
     "few_labels": few_labels_linear,
 }
 # for every setting, a value that is not the default

@@ -103,9 +103,9 @@ def test_wide_gradients_patch_by_patch(precision, monkeypatch):
     # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _wide
 
-    monkeypatch.setattr(_wide, "PATCH_ROWS", 128)
-    monkeypatch.setattr(_wide, "WEIGHT_BYTES", 2 * 128 * 256)
-    n, m = 200, 600
+    monkeypatch.setattr(_wide, "PATCH_ROWS", 256)
+    monkeypatch.setattr(_wide, "WEIGHT_BYTES", 2 * 256 * 256)
+    n, m = 300, 600
     ids = {
         "row_ids": torch.arange(n, device=DEVICE) % 50,
         "column_ids": torch.arange(m, device=DEVICE) // 4 % 50,

@@ -106,8 +106,8 @@ def test_many_wide_rows_patch_by_patch(monkeypatch):
     from invariance.partition.triton import _backward, _wide
 
     monkeypatch.setattr(_backward, "CHUNKED_UP_TO", 0)
-    monkeypatch.setattr(_wide, "PATCH_ROWS", 128)
-    monkeypatch.setattr(_wide, "WEIGHT_BYTES", 2 * 2 * 128 * 256)
+    monkeypatch.setattr(_wide, "PATCH_ROWS", 256)
+    monkeypatch.setattr(_wide, "WEIGHT_BYTES", 2 * 2 * 256 * 256)
     assert_as_in_float64(inv.nt_xent, *views(300, pairs=150), 5e-6)
 
 

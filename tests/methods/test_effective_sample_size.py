@@ -88,7 +88,7 @@ def scores_in_bank(name, source, z):
             drawn = source.draw(source.n_draws).tolist()
         if name.startswith("vince"):
             drawn = bank.draw(source.n_proposals).tolist()
-            dice = torch.rand(N, len(drawn), generator=bank.dice())
+            dice = bank.throw_dice(N, len(drawn))
         for i, own in enumerate(IDS.tolist()):
             scores = {k: dot(view[i], bank.z[j].double()) for k, j in enumerate(drawn)}
             others = [k for k, j in enumerate(drawn) if j != own]

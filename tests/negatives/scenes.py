@@ -224,7 +224,7 @@ def accepted(
     source = Accepted(memory, rule, n_proposals=n_proposals, weighted=weighted)
     spare = copy.deepcopy(memory)
     lot, z = spare.draw(n_proposals), spare.z
-    dice = torch.rand(n, n_proposals, generator=spare.dice())
+    dice = spare.throw_dice(n, n_proposals)
 
     def by_hand(u, v):
         positives, _, _ = scene.by_hand(u, v)

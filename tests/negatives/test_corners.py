@@ -99,7 +99,7 @@ def test_autocast_does_not_round_the_accepted():
     source = Accepted(bank, Nearest(1.0), n_proposals=200)
     u = torch.randn(8, 32, generator=torch.Generator().manual_seed(0))
     outside = inv.InfoNCE(0.1).against(u, None, source, torch.arange(8))
-    bank.n_drawn = 0
+    bank.n_drawn.zero_()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         inside = inv.InfoNCE(0.1).against(u, None, source, torch.arange(8))
     torch.testing.assert_close(inside, outside)

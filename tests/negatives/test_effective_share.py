@@ -11,7 +11,7 @@ from torch.autograd import grad
 
 import invariance as inv
 from invariance.errors import SettingError
-from invariance.negatives import Accepted, Prototypes, accept_similar, learned
+from invariance.negatives import Accepted, Prototypes, accept_learned, accept_similar
 from invariance.objectives import ALONE
 from invariance.training import Ess, EssController
 
@@ -170,8 +170,10 @@ ALONE_WITH = {
     "accepted": lambda: Accepted(inv.Bank(3, 3), n_proposals=1),
     "weighted": lambda: accept_similar(inv.Bank(3, 3), n_proposals=1, weighted=True),
     "between": lambda: accept_similar(inv.Bank(3, 3), min_similarity=0.999, floor=0),
-    "learned": lambda: learned(inv.Bank(3, 3), n_proposals=1),
-    "learned, weighted": lambda: learned(inv.Bank(3, 3), n_proposals=1, weighted=True),
+    "learned": lambda: accept_learned(inv.Bank(3, 3), n_proposals=1),
+    "learned, weighted": lambda: accept_learned(
+        inv.Bank(3, 3), n_proposals=1, weighted=True
+    ),
 }
 AGGREGATES = ("pairs", "poly", "mv_info_nce", "mv_dhel")
 
@@ -202,7 +204,7 @@ def test_an_anchor_whose_proposals_are_its_own_row_has_no_gradient():
     source = Accepted(inv.Bank(2, width=3), n_proposals=1)
     u = torch.randn(2, 3, requires_grad=True)
     loss = inv.InfoNCE(0.2).against(u, None, source, torch.tensor([0, 1]))
-    source.bank.n_drawn = 0
+    source.bank.n_drawn.zero_()
     own = int(source.bank.draw(1))
     slope = grad(loss, u)[0]
     assert (slope[own] == 0).all() and (slope[1 - own] != 0).any()

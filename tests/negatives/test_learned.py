@@ -12,8 +12,8 @@ import invariance as inv
 from invariance.negatives import (
     AcceptanceNetwork,
     Accepted,
+    accept_learned,
     accept_similar,
-    learned,
 )
 
 from .scenes import draw
@@ -79,7 +79,7 @@ def test_the_source_teaches_what_its_dice_have_thrown():
     source = Accepted(bank, acceptance, n_proposals=10)
     spare = copy.deepcopy(bank)
     lot = spare.draw(10)
-    dice = torch.rand(4, 10, generator=spare.dice())
+    dice = spare.throw_dice(4, 10)
     strangers = [i for i in range(40) if i not in lot.tolist()][:4]
     u, ids = nn.functional.normalize(draw(4, D, seed=3), dim=1), torch.tensor(strangers)
     source.negative(u, ids, scales=[3.0])
@@ -101,7 +101,7 @@ def test_the_source_teaches_what_its_dice_have_thrown():
 
 def test_its_value_is_zero_and_it_moves_the_network_alone():
     bank = inv.Bank(30, D)
-    source = learned(bank, n_proposals=20, rank=2)
+    source = accept_learned(bank, n_proposals=20, rank=2)
     u = torch.randn(5, D, requires_grad=True)
     loss = inv.InfoNCE(0.2).against(u, None, source, torch.arange(5))
     own = source.own_loss()
@@ -129,7 +129,7 @@ def test_probabilities_stay_between_floor_and_one():
 def test_it_learns_to_keep_the_hard_ones():
     torch.manual_seed(0)
     bank = inv.Bank(200, 8)
-    source = learned(bank, n_proposals=64, rank=8)
+    source = accept_learned(bank, n_proposals=64, rank=8)
     optimizer = torch.optim.Adam(source.parameters(), lr=0.03)
     u, ids = nn.functional.normalize(torch.randn(64, 8), dim=1), torch.arange(64)
 
@@ -176,7 +176,7 @@ def test_terms_over_their_probability_are_unbiased(kind, n_proposals):
     bank = inv.Bank(300, D).double()
     u, ids = nn.functional.normalize(draw(2, D, seed=5), dim=1), torch.tensor([0, 1])
     how = {"n_proposals": n_proposals, "weighted": True}
-    make = accept_similar if kind == "nearest" else learned
+    make = accept_similar if kind == "nearest" else accept_learned
     source = make(bank, floor=0.1, **how).double()
     own = 1 / 300  # of the proposals, each of which may be the anchor itself
     exact = in_the_bank(u, ids, bank, 2.0) * n_proposals * (1 - own)
@@ -215,7 +215,7 @@ def test_weights_undo_the_choice_and_the_default_does_not():
 
 
 def test_anchors_may_be_finer_than_the_network():
-    source = learned(inv.Bank(9, D), n_proposals=M)
+    source = accept_learned(inv.Bank(9, D), n_proposals=M)
     u, ids = draw(N, D, seed=0).double().requires_grad_(), torch.tensor([3, 8])
     loss = inv.InfoNCE().against(u, None, source, ids) + source.own_loss()
     assert loss.dtype == torch.float64

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 import invariance as inv
 from invariance.encoders import Encoder, build_encoder
-from invariance.errors import NotFiniteError
+from invariance.errors import NotFiniteError, SettingError
 from invariance.methods import build, customize
 
 from .scenes import OBJECTIVES, draw
@@ -90,6 +90,48 @@ def test_draws_differ_from_step_to_step_and_cover_the_bank():
     assert counts.min() > 300 / 6 - 4 * (300 * 5 / 36) ** 0.5
 
 
+def test_draws_are_those_of_the_counter_wherever_it_is():
+    """Made beside the rows, without a host's generator, and kept in the checkpoint."""
+    bank = inv.Bank(1000, 3, n_draws=5, seed=3)
+    bank.throw_dice(2, 3)
+    state = bank.state_dict()
+    expected = bank.throw_dice(100, 1000), bank.draw(1000), bank.draw_seed()
+    torch.manual_seed(9)  # nobody else's generator has a part in it
+    again = inv.Bank(1000, 3, n_draws=5, seed=3)
+    again.load_state_dict(state)
+    assert torch.equal(again.throw_dice(100, 1000), expected[0])
+    assert torch.equal(again.draw(1000), expected[1])
+    assert again.draw_seed() == expected[2]
+    dice = expected[0].double()
+    assert dice.min() >= 0 and dice.max() < 1
+    assert abs(dice.mean() - 0.5) < 4 / (12 * 1e5) ** 0.5
+    assert abs(dice.var() - 1 / 12) < 4 / (180 * 1e5) ** 0.5
+    assert len(expected[1].unique()) > 580  # of 632 on average
+
+
+@pytest.mark.parametrize("kind", [inv.Queue, inv.Bank])
+def test_a_memory_that_does_not_fit_is_refused_before_it_is_made(kind):
+    sentence = (
+        r"of 1,000,000,000 rows of 1,000,000 numbers takes [\d.]+ GiB, and .* free"
+    )
+    with pytest.raises(SettingError, match=sentence):
+        kind(10**9, 10**6)
+
+
+def test_a_refused_row_leaves_no_empty_place_where_nobody_can_look(monkeypatch):
+    monkeypatch.setattr("invariance.negatives._source.may_look", lambda x: False)
+    queue, z = inv.Queue(4, 3), torch.randn(3, 3)
+    z[1] = torch.nan
+    queue.remember(z, torch.arange(3))
+    assert queue.candidates().ids.tolist() == [0, 2]
+    torch.testing.assert_close(queue.candidates().z.norm(dim=1), torch.ones(2))
+    assert queue.n_refused == 1
+    queue.remember(torch.randn(3, 3), torch.arange(3, 6))  # full, and 0 is overwritten
+    assert queue.ids.tolist() == [5, 2, 3, 4]
+    queue.remember(z, torch.arange(6, 9))
+    assert queue.ids.tolist() == [5, 6, 3, 8]  # the oldest stays where one is refused
+
+
 # MoCo's key is never among its own negatives.
 
 
@@ -148,7 +190,7 @@ def test_own_rows_of_a_queue_change_nothing(objective):
 
 # ---------------------------------------------------------------- rows that are none
 
-BAD = {"nan": float("nan"), "inf": float("inf"), "too long for float32": 1e30}
+BAD = {"nan": float("nan"), "inf": float("inf"), "too long for float32": 1e300}
 
 
 @pytest.mark.parametrize("make", [lambda: inv.Queue(8, 4), lambda: inv.Bank(8, 4)])
@@ -157,12 +199,18 @@ def test_rows_that_are_not_finite_are_refused_whole(make, bad):
     memory, ids = make(), torch.arange(3)
     memory.remember(torch.eye(3, 4), ids)
     before = copy.deepcopy(memory.state_dict())
-    z = torch.randn(3, 4)
+    z = torch.randn(3, 4, dtype=torch.float64)
     z[1] = BAD[bad]
     with pytest.raises(NotFiniteError, match="1 of the 3 rows to remember"):
         memory.remember(z, ids)
     after = memory.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_long_row_is_remembered_by_its_direction():
+    queue = inv.Queue(8, 4)
+    queue.remember(torch.full((1, 4), 1e30), torch.tensor([0]))
+    torch.testing.assert_close(queue.candidates().z, torch.full((1, 4), 0.5))
 
 
 def test_a_source_on_a_bank_refuses_them_too():

@@ -224,6 +224,6 @@ def test_float32_rows_and_float64_memories_agree(source):
     half = objective.against(scene.u.float(), v, scene.source, scene.ids)
     if source in ("drawn", "accepted"):
         memory = getattr(scene.source, "bank", None) or scene.source
-        memory.n_drawn = 0
+        memory.n_drawn.zero_()
     whole = objective.against(scene.u, scene.v, scene.source, scene.ids)
     torch.testing.assert_close(half.double(), whole, rtol=1e-5, atol=1e-6)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import invariance as inv
-from invariance.negatives import NEGATIVES, Accepted, Prototypes, learned
+from invariance.negatives import NEGATIVES, Accepted, Prototypes, accept_learned
 
 N, D = 20, 4
 
@@ -21,7 +21,7 @@ MAKERS = {
         inv.Bank(N, D), k=9, n_clusters=4, n_clusterings=2, warmup=0.2
     ),
     "accepted": lambda: Accepted(inv.Bank(N, D), n_proposals=12),
-    "learned": lambda: learned(inv.Bank(N, D), n_proposals=12),
+    "learned": lambda: accept_learned(inv.Bank(N, D), n_proposals=12),
     "prototypes": lambda: Prototypes(inv.Bank(N, D), n_clusters=4, warmup=0.2),
 }
 

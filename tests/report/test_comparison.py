@@ -4,7 +4,7 @@ import itertools
 import re
 
 import pytest
-from tests.made_runs import DEFAULTS, reading, scores
+from tests.made_runs import DEFAULTS, gallery, reading, scores
 
 from invariance.errors import InvarianceError
 from invariance.report import write_comparison
@@ -135,6 +135,49 @@ def test_runs_that_differ_in_their_seed_have_a_mean(compared):
     read = compared(**runs, d={"config": CONFIG | {"method": "dcl"}})
     assert "mean over seeds" in read.words and "a, b and c" in read.words
     assert "60.0 %" in read.words and "± 10.0, 3 runs" in read.words
+    assert "same seed" not in read.text
+
+
+def seeds(**runs):
+    """Runs of one setting: of each its seed and what its trained encoder scored."""
+    return {
+        name: {
+            "config": CONFIG | {"seed": seed},
+            "evaluation": None if value is None else scores(trained=value),
+        }
+        for name, (seed, value) in runs.items()
+    }
+
+
+def test_a_mean_over_runs_of_one_seed_says_so(compared):
+    text = compared(**seeds(a=(0, 0.5), b=(0, 0.5), c=(1, 0.6))).text
+    assert "a and b have the same seed" in text
+
+
+def test_a_mean_is_shown_where_there_are_several_values(compared):
+    read = compared(**seeds(a=(0, 0.5), b=(1, 0.6), c=(2, None)))
+    assert "a, b and c" in read.words and "± 7.1, 2 runs" in read.words
+
+
+@pytest.mark.parametrize("value", [None, 0.5])
+def test_a_mean_of_less_than_two_values_has_no_column(compared, value):
+    dcl = {"config": CONFIG | {"method": "dcl"}}
+    read = compared(**seeds(a=(0, value), b=(1, None)), other=dcl)
+    assert "mean over seeds" not in read.text
+
+
+def test_curves_reach_as_far_as_any_run_has_come(compared):
+    planned = {"config": CONFIG | {"epochs": 200}, "finished": False}
+    lines = compared(a={}, b=planned).all("polyline")
+    last = [float(line["points"].split()[-1].split(",")[0]) for line in lines]
+    assert min(last) > 300  # of 360, with room for the labels
+
+
+def test_a_run_without_labels_misses_no_scores(compared):
+    bare = {"evaluation": None, "gallery": gallery(6, labels=False)}
+    text = compared(a={}, b=bare).text
+    assert "there are no labels in these data" in text
+    assert "evaluation.jsonl is missing" not in text
 
 
 def test_runs_with_little_to_say(compared):

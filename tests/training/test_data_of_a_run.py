@@ -147,7 +147,11 @@ def test_a_notebook_has_one_process(small, pictures, monkeypatch):
         ({"image_size": 40_000}, "use a smaller --image-size or --batch-size"),
         (
             {"method": "moco", "options": {"size": 10**12}},
-            r"A queue of 1,000,000,000,000 rows takes",
+            r"A queue of 1,000,000,000,000 rows of \d+ numbers takes",
+        ),
+        (
+            {"method": "ir", "width": 10**12},
+            r"A memory bank of [\d,]+ rows of 1,000,000,000,000 numbers takes",
         ),
     ],
 )

@@ -89,7 +89,7 @@ def test_those_who_add_scores_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr("invariance.folder._lock.PATIENCE", 0.1)
     with (
         filelock.FileLock(tmp_path / ".scores.lock"),
-        pytest.raises(DataError, match="Another process has been writing the scores"),
+        pytest.raises(DataError, match="Another process has been writing in"),
     ):
         keep_rows(tmp_path, [{"value": 0.5}])
     keep_rows(tmp_path, [{"value": 0.5}])

@@ -54,6 +54,32 @@ def test_a_finished_run(small, pictures):
         inv.train(inv.Train(resume=str(run.folder)))
 
 
+def test_a_function_reads_the_learner_after_each_epoch(small, pictures):
+    plain = inv.train(small(), data=pictures)
+    seen = []
+
+    def look(epoch, learner):
+        seen.append((epoch, learner.training))
+        learner.eval()
+        return {"pool_nats": float(epoch)}
+
+    run = inv.train(small(log_every=3), data=pictures, each_epoch=look)
+    assert seen == [(1, True), (2, True)]
+    assert [(m["step"], m.get("pool_nats")) for m in run.metrics] == [
+        (3, None),
+        (4, 1.0),
+        (6, None),
+        (8, 2.0),
+    ]
+    # it looked, and training went on as if it had not
+    assert run.metrics[-1]["loss"] == plain.metrics[-1]["loss"]
+
+
+def test_what_reads_an_epoch_is_a_function(small, pictures, our_errors):
+    with pytest.raises(SettingError, match=r"each_epoch is a function .* got 3\."):
+        inv.train(small(), data=pictures, each_epoch=3)
+
+
 def test_an_unfinished_run_has_an_encoder_too(small, pictures, stopped_after):
     folder = stopped_after(2, small(), data=pictures)
     encoder = inv.load(folder)

@@ -82,8 +82,8 @@ MISTAKES = {
         "Unknown setting 'epoch' in here. Did you mean 'epochs'?",
     ),
     "unknown inside": (
-        {"optim": {"rate": 1}},
-        "Unknown setting 'rate' in here.optim. Did you mean",
+        {"optim": {"warm_up": 1}},
+        "Unknown setting 'warm_up' in here.optim. Did you mean 'warmup'?",
     ),
     "text for a number": ({"epochs": "many"}, "here.epochs must be int: got 'many'."),
     "part of an epoch": ({"epochs": 2.5}, "here.epochs must be int: got 2.5."),

@@ -255,6 +255,7 @@ def test_a_weaker_operation_is_nearer_to_none():
     [
         ({"blur": 0}, "Unknown operation 'blur'.* made of color, crop, flip, gray"),
         ({"colour": 0}, "Did you mean 'color'"),
+        ({"foo": 0}, "Unknown operation 'foo'. These views are made of"),
         ({"crop": 1}, "The strength of crop lies between 0, which leaves it out, and"),
         ({"crop": -0.1}, "got -0.1"),
     ],

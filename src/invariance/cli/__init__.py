@@ -1,5 +1,5 @@
 """The command line: one file a command, settings as flags."""
 
-from ._main import main
+from ._main import main, parse
 
-__all__ = ["main"]
+__all__ = ["main", "parse"]

@@ -42,7 +42,11 @@ class Embed:
         """Embed, then say where the file is and what came of it."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from ..progress import tell_loading
+        from ..runs import check_request
 
+        check_request(
+            self.run_folder, self.data, batch_size=self.batch_size, limit=self.limit
+        )
         tell_loading(quiet=self.quiet)
         from ..data import describe_unreadable
         from ..runs import write_embeddings

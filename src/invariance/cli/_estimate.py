@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 FIGURES = (".png", ".pdf", ".svg", ".jpg", ".webp")
 HEAD = ("estimator", "nats", "bits", "error", "ceiling", "lower bound", "steps", "s")
 USUAL = ("auto", "info_nce", "smile", "gaussian")
-SETTINGS = (
-    *("critic", "batch_size", "max_steps", "weight_decay", "spectral_norm"),
-    *("gradient_penalty", "penalty_weight", "alpha", "clip", "fraction"),
-)
 
 
 @dataclass(frozen=True)
@@ -77,6 +73,7 @@ class EstimateCommand:
         from ..errors import DataError, SettingError
         from ..progress import tell_loading
 
+        x, y, notes = self._read_variables()
         tell_loading(quiet=self.quiet or self.json)
         from ..estimators import ESTIMATORS, find_estimator
 
@@ -95,7 +92,6 @@ class EstimateCommand:
                 f"The figure {self.figure!r} has no ending that can be drawn: use "
                 f"{', '.join(FIGURES)}, or '' for no figure."
             )
-        x, y, notes = self._read_variables()
         columns = [z.shape[1] if z.ndim > 1 else 1 for z in (x, y)]
         if not self.json:
             widths = " and ".join(count(n, "column") for n in columns)
@@ -133,7 +129,11 @@ class EstimateCommand:
 
     def _get_settings(self) -> dict[str, Any]:
         """What was set of the training, by the names of ``estimate_mi``."""
-        values = {name: getattr(self, name) for name in SETTINGS}
+        from ..estimators import ESTIMATORS
+
+        known = {name for e in ESTIMATORS.values() for name in e.settings}
+        names = [f.name for f in fields(self) if f.name in known]
+        values = {name: getattr(self, name) for name in names}
         return {k: v for k, v in values.items() if v is not None and v is not False}
 
     def _read_variables(self) -> "tuple[np.ndarray, np.ndarray, list[str]]":

@@ -103,7 +103,11 @@ class FewLabels:
 class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
 
-    runs: Annotated[tuple[str, ...], conf.Positional, conf.arg(metavar="RUN ...")]
+    runs: Annotated[
+        tuple[str, ...],
+        conf.Positional,
+        conf.arg(metavar="RUN ...", help_behavior_hint="(required)"),
+    ]
     """Run folders. Seeds of one setting are averaged, other settings kept apart."""
     data: str | None = None
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""

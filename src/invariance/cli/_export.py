@@ -3,7 +3,8 @@
 import shlex
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 from tyro import conf
 
@@ -14,7 +15,7 @@ class Export:
 
     run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
     """A run folder, or an encoder.safetensors file."""
-    to: Annotated[str, conf.arg(metavar="{safetensors,timm,pt2,onnx}")]
+    to: Literal["safetensors", "timm", "pt2", "onnx"]
     """safetensors is for invariance.load; timm for timm.create_model; pt2 (for
     torch.export.load) and onnx take float images in [0, 1] and need nothing of this
     package."""
@@ -27,8 +28,10 @@ class Export:
 
     def run(self) -> int:
         """Export, then say how far the file is from the original and how to use it."""
+        from ..folder import require_encoder
         from ..progress import tell_loading
 
+        require_encoder(Path(self.run_folder).expanduser())
         tell_loading(quiet=self.quiet)
         from ..runs import export
 

@@ -28,11 +28,11 @@ class List:
             "runs",
         ],
         conf.Positional,
+        conf.arg(metavar="[WHAT]"),
     ] = "methods"
-    """What to show."""
-    where: Annotated[
-        str | None, conf.Positional, conf.arg(metavar="[NAME|EXPRESSION]")
-    ] = None
+    """What to show: methods, objectives, encoders, estimators, data, views, presets or
+    runs."""
+    where: Annotated[str | None, conf.Positional, conf.arg(metavar="[WHICH]")] = None
     """Of methods and views, one by its name, with all that it can be told; of the runs,
     those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
     out: str = "runs"

@@ -5,21 +5,24 @@ Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and
 
 import dataclasses
 import functools
+import inspect
 import operator
 import os
 import sys
+import textwrap
 import types
 import typing
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import tyro
 
 from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
 from ..progress import tell_loading
-from ..training import Train, check_numbers, require_unfinished
+from ..training import Train, check_names, check_numbers, require_unfinished
+from ._bench import Bench
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
@@ -27,6 +30,7 @@ from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
+from ._pack import Pack
 from ._report import Report
 from ._search import Search
 
@@ -37,18 +41,24 @@ COMMANDS: dict[str, Any] = {
     "embed": Embed,
     "export": Export,
     "list": List,
+    "pack": Pack,
     "report": Report,
     "search": Search,
     "estimate": EstimateCommand,
+    "bench": Bench,
 }
-DESCRIPTION = """Contrastive representation learning that fits small machines.
+HELP = """usage: invariance COMMAND [OPTIONS]
+
+Contrastive representation learning that fits small machines.
   invariance train            learn the generated shapes, in a minute or two
   invariance train FOLDER     learn images of your own
   invariance report RUN       see what came of it
   invariance COMMAND --help   all that a command can be told
   invariance --version        which version this is
-"""
+
+commands:"""
 FLAGS = tyro.constructors.ConstructorRegistry()
+ASKED: list[Any] = []  # dataclasses whose flags are being made
 UNSET = ("unset", "None")
 
 
@@ -59,6 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given in (["--version"], ["-V"], ["version"]):
             print(f"invariance {__version__}")
+            return 0
+        if given in (["--help"], ["-h"], ["help"]):
+            print(HELP)
+            for name, command in COMMANDS.items():
+                line = f"  {name:<9} {inspect.getdoc(command)}"
+                print(textwrap.fill(line, 80, subsequent_indent=" " * 12))
             return 0
         command = parse(check_command(given))
         code = train(command) if isinstance(command, Train) else command.run()
@@ -99,14 +115,14 @@ def check_command(given: list[str]) -> list[str]:
     """
     first, *rest = given
     if first == "help":
-        return [*check_command(rest[:1]), "--help"] if rest else ["--help"]
-    if first in COMMANDS or first.startswith("-"):
+        return [*check_command(rest[:1]), "--help"]
+    if first in COMMANDS:
         return given
     if Path(first).exists():
         raise SettingError(
             f"{first!r} is no command: 'invariance train {first}' would train on it."
         )
-    raise SettingError(unknown("command", first, COMMANDS))
+    raise SettingError(unknown("command", first, [*COMMANDS, "help", "version"]))
 
 
 def parse(arguments: list[str]) -> Any:
@@ -116,14 +132,32 @@ def parse(arguments: list[str]) -> Any:
     if name == "train":
         rest, start = split_config_file(rest)
         return tyro.cli(Train, args=rest, default=start, **how)
-    if name in COMMANDS:
-        return tyro.cli(COMMANDS[name], args=rest, **how)
-    commands: Any = Annotated[Train, tyro.conf.subcommand("train", default=Train())]
-    for name, command in COMMANDS.items():
-        if name != "train":
-            commands |= Annotated[command, tyro.conf.subcommand(name)]
-    how = {"prog": "invariance", "description": DESCRIPTION, "registry": FLAGS}
-    return tyro.cli(commands, args=arguments, **how)
+    return tyro.cli(COMMANDS[name], args=rest, **how)
+
+
+@FLAGS.struct_rule
+def join_help(
+    kind: tyro.constructors.StructTypeInfo,
+) -> tyro.constructors.StructConstructorSpec | None:
+    """Help without the line ends of the source, which would break its lines twice."""
+    if not dataclasses.is_dataclass(kind.type) or kind.type in ASKED:
+        return None
+    ASKED.append(kind.type)  # the next time, tyro's own rule answers
+    try:
+        spec = tyro.constructors.ConstructorRegistry.get_struct_spec(kind)
+    finally:
+        ASKED.remove(kind.type)
+    if not isinstance(spec, tyro.constructors.StructConstructorSpec):
+        return None
+
+    def join(text: Any) -> str:
+        return " ".join(((text() if callable(text) else text) or "").split())
+
+    fields = (
+        dataclasses.replace(f, helptext=functools.partial(join, f.helptext))
+        for f in spec.fields
+    )
+    return dataclasses.replace(spec, fields=tuple(fields))
 
 
 @FLAGS.primitive_rule
@@ -166,7 +200,8 @@ def train(settings: Train) -> int:
     if settings.resume:
         require_unfinished(Path(settings.resume))
     else:
-        check_numbers(settings, processes=1)
+        check_numbers(settings)
+        check_names(settings)
     tell_loading(quiet=settings.quiet or settings.json)
     # Threads that spin while they wait slow each other down severalfold as soon as
     # anything else runs on the machine; asleep they cost next to nothing.

@@ -14,7 +14,11 @@ from ..training import usual_settings
 class Report:
     """Write report.html into run folders, finished or not; compare several."""
 
-    runs: Annotated[tuple[str, ...], conf.Positional, conf.arg(metavar="RUN ...")]
+    runs: Annotated[
+        tuple[str, ...],
+        conf.Positional,
+        conf.arg(metavar="RUN ...", help_behavior_hint="(required)"),
+    ]
     """Run folders, such as runs/*; what is no run is left out. Of two or more, one page
     compares all of them."""
     out: str | None = None

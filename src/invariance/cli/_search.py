@@ -49,7 +49,11 @@ class Search:
         import json
 
         from ..progress import tell_loading
+        from ..runs import check_request
 
+        check_request(
+            self.run_folder, self.data, batch_size=self.batch_size, limit=self.limit
+        )
         tell_loading(quiet=self.quiet or self.json)
         from ..runs import search
 

@@ -1,8 +1,8 @@
 """``load``: one function for every kind of data."""
 
 import dataclasses
-from collections.abc import Callable
-from functools import partial
+import shlex
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,23 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ..devices import usable_cores
-from ..errors import DataError, SettingError, near_path, unknown
+from ..errors import DataError, SettingError
+from ..plain_numbers import check_least
+from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
-from ._folder import read_folder
+from ._folder import Files, read_folder
+from ._names import find_path, find_place, find_set
+from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
-from ._sources import ImageSource, Read, Request
+from ._sources import ImageSource, Note, Read, Request
 from ._streamed import StreamedImages
 from ._subset import Subset, Unlabeled, check_split, spread
-from ._torchvision import SETS, read_torchvision
+from ._torchvision import read_torchvision
+from ._workers import check_workers, choose_workers
 
-DATA_SETS: dict[str, Callable[[Request], Read]] = {
-    "shapes": read_shapes,
-    **{name: partial(read_torchvision, name) for name in SETS},
-}
-WORKERS_PER_CORE = 8  # more would only take memory from each other
-OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
+SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
 
 def load(
@@ -80,21 +79,11 @@ def load(
             a tenth where there are labels to score by.
     """
     check_split(split, hold_out)
+    check_workers(workers)
     if channels not in (None, 1, 3):
         raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
-    for what, value, least in (
-        ("image_size", image_size, 1),
-        ("n", n, 1),
-        ("workers", workers, 0),
-    ):
-        if value is not None and value < least:
-            raise SettingError(f"{what} is {least} or more: got {value}.")
-    most = WORKERS_PER_CORE * usable_cores()
-    if workers is not None and workers > most:
-        raise SettingError(
-            f"workers is at most {most} on this machine, {WORKERS_PER_CORE} for each "
-            f"core: got {workers}."
-        )
+    check_least("image_size", image_size, 1)
+    check_least("n", n, 1)
     request = Request(
         split=split,
         image_size=image_size,
@@ -122,17 +111,35 @@ def load(
     }
     source: ImageSource
     if resident:
-        source = read_all(items, device=device, threads=parts.threads, **about)
+        began = time.monotonic()
+        source = read_all(items, device=device, parallel=parts.parallel, **about)
+        seconds = time.monotonic() - began
+        decoded = isinstance(parts.items, Files) and parts.items.pack is None
+        if decoded and seconds > SLOW_SECONDS and find_place(data):
+            source.add_note(suggest_pack(data, items.shape, seconds))
     else:
+        workers, fewer = choose_workers(workers, items.shape)
+        about["notes"] += (Note("storage", fewer),) if fewer else ()
         source = StreamedImages(items, workers=workers, **about)
     source.origin = parts.origin
     return source
 
 
+def suggest_pack(data: Any, shape: tuple[int, int, int], seconds: float) -> Note:
+    """A word about a packed copy, where decoding took long."""
+    command = shlex.join(["invariance", "pack", str(data), *size_flags(shape)])
+    return Note(
+        "storage",
+        f"Decoding took {show_duration(seconds)}: '{command}' keeps a decoded copy, "
+        "which is read in seconds.",
+    )
+
+
 def read(data: Any, request: Request) -> Read:
     """Find out what kind of data this is, and read it."""
-    if isinstance(data, str) and (name := OLD_NAMES.get(data, data)) in DATA_SETS:
-        parts = DATA_SETS[name](request)
+    if name := find_set(data):
+        shapes = name == "shapes"
+        parts = read_shapes(request) if shapes else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
     if isinstance(data, (str, Path)):
@@ -144,8 +151,8 @@ def read(data: Any, request: Request) -> Read:
         return read_arrays(images, labels, "the array", request)
     if isinstance(data, DataLoader):
         raise DataError(
-            "data is a DataLoader, and training makes batches of its own: give the "
-            "data set inside it, data=loader.dataset."
+            "data is a DataLoader, whose batches cannot be used: give the data set "
+            "inside it, loader.dataset."
         )
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
         return read_dataset(data, request)
@@ -153,28 +160,6 @@ def read(data: Any, request: Request) -> Read:
         f"data is a {type(data).__name__}: expected a data set's name, a path, an "
         "array of images, (images, labels) or a torch Dataset."
     )
-
-
-def data_exists(data: str | Path) -> bool:
-    """Whether it names a set, or a folder or file that exists.
-
-    >>> data_exists("shapes"), data_exists("no such folder")
-    (True, False)
-    """
-    named = isinstance(data, str) and OLD_NAMES.get(data, data) in DATA_SETS
-    return named or Path(data).expanduser().exists()
-
-
-def find_place(data: Any) -> str | None:
-    """Where a folder or file of data is, from wherever one asks; None for other data.
-
-    >>> find_place("shapes"), find_place("no such folder")
-    (None, None)
-    """
-    if not isinstance(data, str | Path) or str(data) in {*DATA_SETS, *OLD_NAMES}:
-        return None
-    path = Path(data).expanduser()
-    return str(path.resolve()) if path.exists() else None
 
 
 def fingerprint(data: Any, *, data_root: str | Path | None = None) -> str:
@@ -186,7 +171,7 @@ def fingerprint(data: Any, *, data_root: str | Path | None = None) -> str:
     >>> fingerprint("shapes")
     'shapes'
     """
-    if isinstance(data, str) and (name := OLD_NAMES.get(data, data)) in DATA_SETS:
+    if name := find_set(data):
         return name
     request = Request("all", n=1, data_root=data_root, max_bad_fraction=1.0)
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
@@ -213,27 +198,3 @@ def default_shape(
     request = Request(n=1, data_root=data_root, max_bad_fraction=1.0)
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
         return read(data, request).items.shape
-
-
-def find_path(data: str | Path) -> Path:
-    """The folder or numpy file that is meant, or an error that says what is missing."""
-    if not str(data).strip():  # an unset variable of the shell
-        raise DataError("No data are named: got an empty path. '.' is this folder.")
-    path = Path(data).expanduser()
-    if path.is_dir():
-        return path
-    if path.exists():
-        if path.suffix.lower() in (".npy", ".npz"):
-            return path
-        raise DataError(
-            f"{str(data)!r} is a file: expected a folder of images, or an .npy "
-            "or .npz file."
-        )
-    text = str(data)
-    if isinstance(data, str) and not {"/", "\\"} & {*text} and not path.suffix:
-        hint = unknown("data set", text, DATA_SETS)
-        either = f"There is no folder {text!r} either.{near_path(path)}"
-        raise DataError(f"{hint} {either}")
-    raise DataError(
-        f"There is no folder or file {text!r}: check the path.{near_path(path)}"
-    )

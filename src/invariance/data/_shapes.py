@@ -17,7 +17,7 @@ from ._decode import crop_square, to_pillow
 from ._drawing import SILHOUETTES, draw
 from ._sources import Items, Read, Request
 
-CLASSES = tuple(SILHOUETTES)
+SHAPE_CLASSES = tuple(SILHOUETTES)
 DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}
 PIXELS_AT_ONCE = 1 << 18
 
@@ -25,7 +25,7 @@ PIXELS_AT_ONCE = 1 << 18
 class Shapes(Items):
     """The generated set: an item is a number, and is drawn when it is read."""
 
-    class_names = CLASSES
+    class_names = SHAPE_CLASSES
 
     def __init__(
         self, n_train: int, n_test: int, *, size: int, channels: int, seed: int
@@ -35,7 +35,7 @@ class Shapes(Items):
         self.seed, self.shape = seed, (channels, size, size)
         self.number = np.concatenate([np.arange(n_train), np.arange(n_test)])
         self.part = np.repeat([0, 1], [n_train, n_test])
-        self.labels = torch.from_numpy(self.number % len(CLASSES))
+        self.labels = torch.from_numpy(self.number % len(SHAPE_CLASSES))
 
     def __len__(self) -> int:
         return len(self.number)
@@ -84,7 +84,7 @@ def shapes(
     >>> images, labels = shapes(20)
     >>> images.shape, images.dtype, labels[:4].tolist()
     (torch.Size([20, 3, 32, 32]), torch.uint8, [0, 1, 2, 3])
-    >>> CLASSES[labels[13]]
+    >>> SHAPE_CLASSES[labels[13]]
     'star'
     """
     counts = (0, n) if split == "test" else (n, 0)

@@ -15,7 +15,6 @@ and downloaded when they are not there, except ImageNet's, which its owners hand
 Tian et al. 2020 (CMC) |
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -29,37 +28,10 @@ from torch import Tensor
 from ..errors import DataError
 from ._arrays import Pixels
 from ._folder import LARGEST_AUTOMATIC_SIZE, Files
-from ._sources import Items, Note, Origin, Read, Request
+from ._names import SETS
+from ._sources import Items, Note, Origin, Read, Request, find_data_root
 from ._subset import Subset, join, split_names
 
-# The class of torchvision.datasets, and the settings of the train and the test part.
-SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]] = {
-    "cifar10": ("CIFAR10", ({"train": True},), ({"train": False},)),
-    "cifar100": ("CIFAR100", ({"train": True},), ({"train": False},)),
-    "fashion_mnist": ("FashionMNIST", ({"train": True},), ({"train": False},)),
-    "flowers102": (
-        "Flowers102",
-        ({"split": "train"}, {"split": "val"}),
-        ({"split": "test"},),
-    ),
-    "imagenet": ("ImageNet", ({"split": "train"},), ({"split": "val"},)),
-    "imagenet100": ("ImageNet", ({"split": "train"},), ({"split": "val"},)),
-    "imagenette": (
-        "Imagenette",
-        ({"split": "train", "size": "320px"},),
-        ({"split": "val", "size": "320px"},),
-    ),
-    "mnist": ("MNIST", ({"train": True},), ({"train": False},)),
-    "stl10": ("STL10", ({"split": "train"},), ({"split": "test"},)),
-    "stl10_unlabeled": ("STL10", ({"split": "unlabeled"},), ({"split": "test"},)),
-    "sun397": ("SUN397", ({},), ({},)),
-    "svhn": ("SVHN", ({"split": "train"},), ({"split": "test"},)),
-    "voc2007": (
-        "VOCDetection",
-        ({"year": "2007", "image_set": "trainval"},),
-        ({"year": "2007", "image_set": "test"},),
-    ),
-}
 # The others make a folder of their own.
 OWN_FOLDER = {"imagenet": "imagenet", "imagenet100": "imagenet", "svhn": "svhn"}
 BY_HAND = ("imagenet", "imagenet100")
@@ -72,8 +44,7 @@ VOC_CLASSES = (
 
 def read_torchvision(name: str, request: Request) -> Read:
     """One part of a set, or both for split 'all', downloaded first where need be."""
-    root = request.data_root or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance")
-    place = Path(root).expanduser()
+    place = find_data_root(request.data_root)
     _, train, test = SETS[name]
     if name == "sun397":
         return read_sun397(open_part(name, place, {}), request)

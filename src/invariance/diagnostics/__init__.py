@@ -29,9 +29,9 @@ from ..checked_rows import (
     above_zero,
     as_labels,
     as_rows,
+    as_unit_rows,
     score_chunks,
     unit_pair,
-    unit_rows,
 )
 from ..readings import Diagnosis, Reading, html_table
 from ..thresholds import (
@@ -79,6 +79,7 @@ __all__ = [
     "alignment",
     "as_labels",
     "as_rows",
+    "as_unit_rows",
     "collapse",
     "contrastive_accuracy",
     "diagnosis",
@@ -101,7 +102,6 @@ __all__ = [
     "uniform_sphere_uniformity",
     "uniformity",
     "unit_pair",
-    "unit_rows",
     "uses_few_directions",
     "wasserstein_to_uniform",
 ]

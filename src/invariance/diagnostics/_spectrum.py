@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..checked_rows import as_rows, unit_rows
+from ..checked_rows import as_rows, as_unit_rows
 from ..thresholds import NARROW_SPREAD, is_collapsed, uses_few_directions
 from ..words import count
 
@@ -88,7 +88,7 @@ def collapse(z: Float[Tensor, "n d"]) -> Collapse:
     >>> print(collapse(torch.ones(8, 4)))
     Collapsed: the spread of a feature is 0 % of the healthy 0.500.
     """
-    z = unit_rows(z, at_least=2)
+    z = as_unit_rows(z, at_least=2)
     spread = z.std(0, correction=0).mean().item()
     healthy = z.shape[1] ** -0.5
     ratio = spread / healthy

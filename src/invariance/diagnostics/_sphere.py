@@ -12,7 +12,7 @@ from jaxtyping import Float, Integer
 from scipy.special import betainc, betaincinv, gammaln
 from torch import Tensor
 
-from ..checked_rows import above_zero, as_labels, unit_pair, unit_rows
+from ..checked_rows import above_zero, as_labels, as_unit_rows, unit_pair
 from ..errors import DataError, SettingError, ShapeError
 from ..partition import log_partition
 
@@ -50,7 +50,7 @@ def uniformity(z: Float[Tensor, "n d"], t: float | int = 2) -> float:
     -4.0
     """
     t = above_zero(t, "t")
-    z = unit_rows(z, at_least=2)
+    z = as_unit_rows(z, at_least=2)
     n = len(z)
     ids = torch.arange(n, device=z.device)
     others = log_partition(z, z, scale=2 * t, row_ids=ids, column_ids=ids)
@@ -105,7 +105,7 @@ def wasserstein_to_uniform(
     >>> round(wasserstein_to_uniform(torch.ones(5, 64)), 4)     # collapsed
     1.0
     """
-    z = unit_rows(z, at_least=2)
+    z = as_unit_rows(z, at_least=2)
     n, d = z.shape
     if d < 2:
         raise ShapeError(f"A sphere needs rows at least 2 wide: got {tuple(z.shape)}.")
@@ -162,7 +162,7 @@ def tolerance(z: Float[Tensor, "n d"], labels: Integer[Tensor, " n"]) -> float:
     >>> round(tolerance(z, torch.tensor([7, 7, 3])), 4)
     0.7071
     """
-    z = unit_rows(z, at_least=2)
+    z = as_unit_rows(z, at_least=2)
     labels = as_labels(labels, len(z)).to(z.device)
     order = labels.argsort(stable=True)
     _, counts = labels.unique(return_counts=True)

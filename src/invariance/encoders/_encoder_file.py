@@ -9,8 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..errors import DataError, SettingError, near_path
-from ..folder import ENCODER, write_whole
+from ..errors import DataError, SettingError
+from ..folder import ENCODER, require_encoder, write_whole
 from ._by_name import ENCODERS, build_encoder
 from ._encoder import Encoder, standardize
 
@@ -57,11 +57,7 @@ def load_encoder(place: Any, *, network: nn.Module | None = None) -> Encoder:
     path = Path(place).expanduser()
     if path.is_dir():
         path = path / ENCODER
-    if not path.exists():
-        raise DataError(
-            f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
-            f"shows what there is.{near_path(path)}"
-        )
+    require_encoder(path)
     return rebuild_encoder(*read_encoder(path), network)
 
 

@@ -14,48 +14,53 @@ critic matrix, whose diagonal holds partners and whose other entries strangers.
 information is known exactly. ``read_variable`` reads a variable from a file.
 """
 
-from ._bounds import BOUNDS, Bound
-from ._classical import canonical_correlations, gaussian_information, ksg, plug_in
-from ._estimate import Checkpoint, Estimate, heed_bounds
-from ._estimate_mi import ESTIMATORS, Estimator, estimate_mi, find_estimator
-from ._invertible_maps import IMAGES, Invertible, image, power, spiral, swiss_roll
-from ._models import CriticModel, barber_agakov
-from ._normal_scores import NormalScores, fit_normal_scores
-from ._request import Training
-from ._samplers import (
-    SCHEDULE,
-    Pairs,
-    blocks,
-    canonical_gaussian,
-    correlated_gaussian,
-    gaussian,
-    noisy_copy,
-    rho_of,
-    student,
-    table,
-    uniform_noise,
-)
-from ._score_bounds import (
-    binary_nce,
-    clip_tails,
-    donsker_varadhan,
-    fdv_loss,
-    flat_nce_loss,
-    flo,
-    info_nce,
-    interpolated,
-    jensen_shannon,
-    leave_one_out,
-    mine_loss,
-    nwj,
-    nwj_of_log_ratio,
-    smile,
-    tuba,
-    unnormalized_ba,
-)
-from ._trained import TrainedCritic
+from typing import TYPE_CHECKING
+
+from ..late_imports import import_late
 from ._variables import Variable, pair_rows, read_variable
-from ._vince import acceptance_log_ratio, hard_negatives, vince
+
+if TYPE_CHECKING:
+    from ._bounds import BOUNDS, Bound
+    from ._classical import canonical_correlations, gaussian_information, ksg, plug_in
+    from ._estimate import Checkpoint, Estimate, heed_bounds
+    from ._estimate_mi import ESTIMATORS, Estimator, estimate_mi, find_estimator
+    from ._invertible_maps import IMAGES, Invertible, image, power, spiral, swiss_roll
+    from ._models import CriticModel, barber_agakov
+    from ._normal_scores import NormalScores, fit_normal_scores
+    from ._request import Training
+    from ._samplers import (
+        SCHEDULE,
+        Pairs,
+        blocks,
+        canonical_gaussian,
+        correlated_gaussian,
+        gaussian,
+        noisy_copy,
+        rho_of,
+        student,
+        table,
+        uniform_noise,
+    )
+    from ._score_bounds import (
+        binary_nce,
+        clip_tails,
+        donsker_varadhan,
+        fdv_loss,
+        flat_nce_loss,
+        flo,
+        info_nce,
+        interpolated,
+        jensen_shannon,
+        leave_one_out,
+        mine_loss,
+        nwj,
+        nwj_of_log_ratio,
+        smile,
+        tuba,
+        unnormalized_ba,
+    )
+    from ._trained import TrainedCritic
+    from ._vince import acceptance_log_ratio, hard_negatives, vince
 
 __all__ = [
     "BOUNDS",
@@ -117,3 +122,23 @@ __all__ = [
     "unnormalized_ba",
     "vince",
 ]
+
+HOMES = {
+    "_bounds": "BOUNDS Bound",
+    "_classical": "canonical_correlations gaussian_information ksg plug_in",
+    "_estimate": "Checkpoint Estimate heed_bounds",
+    "_estimate_mi": "ESTIMATORS Estimator estimate_mi find_estimator",
+    "_invertible_maps": "IMAGES Invertible image power spiral swiss_roll",
+    "_models": "CriticModel barber_agakov",
+    "_normal_scores": "NormalScores fit_normal_scores",
+    "_request": "Training",
+    "_samplers": "SCHEDULE Pairs blocks canonical_gaussian correlated_gaussian "
+    "gaussian noisy_copy rho_of student table uniform_noise",
+    "_score_bounds": "binary_nce clip_tails donsker_varadhan fdv_loss "
+    "flat_nce_loss flo info_nce interpolated jensen_shannon "
+    "leave_one_out mine_loss nwj nwj_of_log_ratio smile tuba "
+    "unnormalized_ba",
+    "_trained": "TrainedCritic",
+    "_vince": "acceptance_log_ratio hard_negatives vince",
+}
+__getattr__ = import_late(__name__, HOMES)

@@ -11,7 +11,7 @@ from scipy.special import digamma, polygamma, stdtrit
 from torch import Tensor
 
 from ..errors import DataError
-from ._estimate import Estimate, unclaimed
+from ._estimate import Estimate, make_estimate
 from ._normal_scores import fit_normal_scores
 from ._request import Request
 from ._samples import Samples
@@ -312,7 +312,7 @@ def classical_estimate(
 ) -> Estimate:
     """Nats with Student's interval."""
     quantile = float(stdtrit(max(2, used - 2), 0.975))
-    return unclaimed(
+    return make_estimate(
         name,
         nats,
         error,

@@ -157,7 +157,7 @@ class Estimate:
         return _plain({**values, "bits": self.bits, "sentence": self.sentence})
 
 
-def unclaimed(
+def make_estimate(
     estimator: str,
     nats: float,
     error: float,

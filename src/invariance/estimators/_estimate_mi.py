@@ -21,7 +21,7 @@ from ._classical import (
     histogram_estimate,
     ksg_estimate,
 )
-from ._estimate import Estimate, unclaimed, withhold_absurd
+from ._estimate import Estimate, make_estimate, withhold_absurd
 from ._normal_scores import fit_normal_scores
 from ._request import OF_CRITIC, OF_LOOP, OnCheckpoint, Request, Training
 from ._samples import Rows, Samples, read_samples
@@ -239,6 +239,6 @@ def _find_same_order(x: Tensor, y: Tensor) -> tuple[int, int] | None:
 
 def _exact_estimate(name: str, nats: float, reason: str, samples: Samples) -> Estimate:
     n = len(samples)
-    estimate = unclaimed(name, nats, 0.0, samples=n, evaluated_on=n)
+    estimate = make_estimate(name, nats, 0.0, samples=n, evaluated_on=n)
     infinite = math.isinf(nats)
     return replace(estimate, saturated=infinite, reason=reason, notes=samples.notes)

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..errors import DataError, SettingError
 from ..thresholds import is_saturated
 from ._bounds import BOUNDS
-from ._estimate import Checkpoint, Estimate, unclaimed
+from ._estimate import Checkpoint, Estimate, make_estimate
 from ._fit import Parts, fit, split_rows
 from ._models import Classifier, CriticModel, Model, Regressor
 from ._request import Request
@@ -157,7 +157,7 @@ def _read(
     n = len(parts.test[0])
     with torch.no_grad():
         in_sample = model.value(parts.train[0][:n], parts.train[1][:n]).item()
-    return unclaimed(
+    return make_estimate(
         name,
         nats,
         error,

@@ -12,7 +12,7 @@ random clusters, NMI a little above. The labels only score: they choose nothing.
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..checked_rows import as_labels, unit_rows
+from ..checked_rows import as_labels, as_unit_rows
 from ..errors import SettingError
 from ._labeled import one_class_each
 from ._score import Score, Setting
@@ -46,7 +46,7 @@ def clustering(
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     one_class_each(labels, "Clustering")
-    rows = unit_rows(h, "h").cpu()
+    rows = as_unit_rows(h, "h").cpu()
     truth = as_labels(labels, len(rows)).cpu()
     k = len(truth.unique()) if n_clusters is None else n_clusters
     if not 1 <= k <= len(rows) or starts < 1:

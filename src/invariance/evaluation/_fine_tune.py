@@ -12,6 +12,7 @@ untrained weights the same is plain supervised training.
 import copy
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Integer, Shaped
@@ -21,7 +22,12 @@ from ..errors import SettingError
 from ._encode import encode_images
 from ._images import Augment, Images, as_images, unit
 from ._labeled import as_targets, number_classes
-from ._optimization import check_training, make_optimizer, other_than_usual
+from ._optimization import (
+    check_training,
+    default_settings,
+    make_optimizer,
+    other_than_usual,
+)
 from ._predictions import judge, prediction_loss
 from ._score import Score, Setting
 
@@ -57,17 +63,8 @@ def fine_tune(
     test_labels: Shaped[Tensor, "m *c"],
     *,
     rows: Integer[Tensor, " k"] | None = None,
-    augment: Augment | None = None,
-    epochs: int = 20,
-    min_steps: int = 200,
-    batch_size: int = 128,
-    lr: float | int = 1e-3,
-    weight_decay: float | int = 1e-4,
-    optimizer: str = "adamw",
-    momentum: float | int = 0.9,
-    schedule: str = "cosine",
-    seed: int = 0,
     device: torch.device | str = "cpu",
+    **training: Any,
 ) -> Score:
     """Test accuracy of the encoder trained further with labels; it is not changed.
 
@@ -79,52 +76,28 @@ def fine_tune(
         test_images: of the same kind.
         test_labels: their classes.
         rows: the training images that may be seen; None is all.
-        augment: applied to training images, see ``Augment``.
-        epochs: passes over the rows, more if that makes fewer than ``min_steps``.
-        min_steps: so that a handful of labels is learned, too.
-        batch_size: at most all rows.
-        lr: the peak, where it begins; it is not scaled with the batch.
-        weight_decay: of all weights.
-        optimizer: "adamw", "adam", "nadam" or "sgd" (with Nesterov's momentum).
-        momentum: of SGD, or the first beta of the others.
-        schedule: how the rate falls: "cosine" and "linear" to 0, "step" to a tenth at
-            60 and at 80 % of the steps, "constant" not at all.
-        seed: of the order of the images.
         device: where it is done.
+        **training: as ``fit_classifier`` takes it, such as epochs=100.
     """
     classifier = fit_classifier(
-        encoder,
-        train_images,
-        train_labels,
-        rows=rows,
-        augment=augment,
-        epochs=epochs,
-        min_steps=min_steps,
-        batch_size=batch_size,
-        lr=lr,
-        weight_decay=weight_decay,
-        optimizer=optimizer,
-        momentum=momentum,
-        schedule=schedule,
-        seed=seed,
-        device=device,
+        encoder, train_images, train_labels, rows=rows, device=device, **training
     )
     seen = train_labels if rows is None else train_labels[rows.to(train_labels.device)]
     _, truth, _, notes = number_classes(seen.cpu().long(), test_labels.cpu().long())
     guesses = classifier.guess(test_images, device=device)
+    how = default_settings(fit_classifier) | training
     settings: dict[str, Setting] = {
-        "epochs": epochs,
-        "min_steps": min_steps,
-        "batch_size": batch_size,
-        "lr": float(lr),
-        "weight_decay": float(weight_decay),
-        "augmented": augment is not None,
+        "epochs": how["epochs"],
+        "min_steps": how["min_steps"],
+        "batch_size": how["batch_size"],
+        "lr": float(how["lr"]),
+        "weight_decay": float(how["weight_decay"]),
+        "augmented": how["augment"] is not None,
         "n_train": len(seen),
-        "seed": seed,
+        "seed": how["seed"],
     }
-    settings |= other_than_usual(
-        fine_tune, optimizer=optimizer, momentum=momentum, schedule=schedule
-    )
+    chosen = {name: how[name] for name in ("optimizer", "momentum", "schedule")}
+    settings |= other_than_usual(fit_classifier, **chosen)
     return judge("fine_tune", [guesses], truth, settings, notes)
 
 
@@ -146,7 +119,26 @@ def fit_classifier(
     seed: int = 0,
     device: torch.device | str = "cpu",
 ) -> Classifier:
-    """A copy of the encoder and a linear layer, trained together on labeled rows."""
+    """A copy of the encoder and a linear layer, trained together on labeled rows.
+
+    Args:
+        encoder: images in [0, 1] in, features out; stays as it is.
+        images: a tensor, or what ``invariance.data.load`` gives.
+        labels: one class per image, or a 0 or 1 per image and class.
+        rows: the images that may be seen; None is all.
+        augment: applied to the images, see ``Augment``.
+        epochs: passes over the rows, more if that makes fewer than ``min_steps``.
+        min_steps: so that a handful of labels is learned, too.
+        batch_size: at most all rows.
+        lr: the peak, where it begins; it is not scaled with the batch.
+        weight_decay: of all weights.
+        optimizer: "adamw", "adam", "nadam" or "sgd" (with Nesterov's momentum).
+        momentum: of SGD, or the first beta of the others.
+        schedule: how the rate falls: "cosine" and "linear" to 0, "step" to a tenth at
+            60 and at 80 % of the steps, "constant" not at all.
+        seed: of the order of the images.
+        device: where it is done.
+    """
     check_training(
         epochs=epochs,
         batch_size=batch_size,

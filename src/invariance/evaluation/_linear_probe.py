@@ -4,7 +4,7 @@ $$\min_{W,b}\ \frac1n\sum_i -\log\operatorname{softmax}(W^\top x_i + b)_{y_i}
   + \frac\lambda2\lVert W\rVert^2$$
 
 on features standardized with the training rows' mean and deviation. The problem is
-convex and L-BFGS solves it to convergence, so the score has no learning rate, no
+convex and solved to convergence, so the score has no learning rate, no
 schedule and no lucky epoch. lambda is ``l2`` (scikit-learn's C is 1 / (n lambda)); it
 is chosen on a stratified part of the training rows held out for that, then everything
 is refitted. The test rows are touched once. Where a row may be of several classes there
@@ -20,12 +20,12 @@ from torch import Tensor
 
 from ..errors import SettingError
 from ._labeled import Labeled
+from ._logistic import GRADIENT_TOLERANCE, Logistic
 from ._predictions import Targets, judge, prediction_loss
 from ._score import Score, Setting
 
 L2_GRID = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 PATIENCE = 2  # strengths tried beyond the best one
-GRADIENT_TOLERANCE = 1e-5  # largest entry; scikit-learn stops at 1e-4
 ROWS_AT_ONCE = 4096  # test rows whose logits are held at one time
 
 
@@ -53,7 +53,8 @@ def linear_probe(
         l2: strength of the penalty, 0 for none; None chooses it from ``grid``.
         grid: the strengths tried.
         validation_share: part of each class held out to choose ``l2``.
-        max_steps: most L-BFGS iterations of one fit; a note says if they ran out.
+        max_steps: most steps of one fit, each a pass over the rows; a note says if they
+            ran out.
 
     >>> import torch
     >>> h, labels = torch.eye(4).repeat(5, 1), torch.arange(4).repeat(5)
@@ -68,7 +69,6 @@ def linear_probe(
         raise SettingError(f"max_steps must be at least 1: got {max_steps}.")
     if l2 is None and len(grid) == 0:
         raise SettingError("grid needs at least one strength, or pass l2.")
-    # from strong to weak, so that each fit starts at the one before
     strengths = grid if l2 is None else [l2]
     if not all(0 <= strength < float("inf") for strength in strengths):
         raise SettingError(f"l2 must be 0 or more and finite: got {l2 or list(grid)}.")
@@ -94,8 +94,8 @@ def linear_probe(
             )
     scaler = Scaler.of(data.train_h)
     x, x_test = narrow(scaler(data.train_h), scaler(data.test_h))
-    fit = Problem(x, data.train_y, data.n_classes).fit(strength, max_steps)
-    if fit.slope > 10 * GRADIENT_TOLERANCE:
+    (fit,) = Logistic(x, data.train_y, data.n_classes).fit([strength], max_steps)
+    if fit.slope > 100 * GRADIENT_TOLERANCE:
         notes += (
             f"The fit stopped short of its minimum (a slope of {fit.slope:.1g} is "
             "left): raise max_steps, or l2.",
@@ -122,18 +122,6 @@ class Scaler:
         return (_precise(h) - self.mean) / self.deviation
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A fitted classifier, in standardized features."""
-
-    weight: Float[Tensor, "e c"]
-    bias: Float[Tensor, " c"]
-    slope: float  # largest entry of the gradient where the solver stopped
-
-    def logits(self, x: Float[Tensor, "k e"]) -> Float[Tensor, "k c"]:
-        return torch.addmm(self.bias, x, self.weight)
-
-
 def narrow(
     x: Float[Tensor, "n e"], other: Float[Tensor, "m e"]
 ) -> tuple[Float[Tensor, "n r"], Float[Tensor, "m r"]]:
@@ -153,64 +141,6 @@ def _precise(h: Float[Tensor, "k e"]) -> Float[Tensor, "k e"]:
     return h if h.device.type == "mps" else h.double()
 
 
-class Problem:
-    """Standardized rows and their classes, to be fitted at several strengths.
-
-    L-BFGS crawls where features are correlated (raw pixels). It runs instead in the
-    variables V = L^T W with L L^T = X^T X / 2n + l2, the curvature's upper bound for a
-    softmax or sigmoids: the minimum is the same and a few dozen steps reach it.
-    """
-
-    def __init__(self, x: Float[Tensor, "n e"], y: Targets, n_classes: int) -> None:
-        self.x, self.y = x, y
-        self.half_gram = x.T @ x / (2 * len(x))
-        zero = x.new_zeros(x.shape[1] + 1, n_classes)
-        self.blank = Fit(zero[1:], zero[0], 0.0)
-
-    def fit(self, l2: float, max_steps: int, start: Fit | None = None) -> Fit:
-        """The minimum at this strength, from ``start`` if there is one near it."""
-        start = start or self.blank
-        # without a penalty directions that no row has must not stop the square root
-        ridge = max(l2, 1e-9 * float(self.half_gram.diagonal().mean().clamp_min(1e-9)))
-        lower = torch.linalg.cholesky(
-            self.half_gram + ridge * torch.eye(len(self.half_gram)).to(self.half_gram)
-        )
-        v = (lower.T @ start.weight).requires_grad_()
-        bias = start.bias.clone().requires_grad_()
-        solver = torch.optim.LBFGS(
-            [v, bias],
-            max_iter=max_steps,
-            max_eval=2 * max_steps,
-            tolerance_grad=GRADIENT_TOLERANCE / 10,
-            tolerance_change=1e-12,
-            history_size=20,
-            line_search_fn="strong_wolfe",
-        )
-
-        def closure() -> float:
-            solver.zero_grad()
-            weight = torch.linalg.solve_triangular(lower.T, v, upper=True)
-            loss = self.value(weight, bias, l2)
-            loss.backward()
-            return loss.item()
-
-        with torch.enable_grad(), torch.autocast(self.x.device.type, enabled=False):
-            solver.step(closure)
-            weight = torch.linalg.solve_triangular(lower.T, v.detach(), upper=True)
-            return Fit(weight, bias.detach(), self._slope(weight, bias.detach(), l2))
-
-    def value(self, weight: Tensor, bias: Tensor, l2: float) -> Float[Tensor, ""]:
-        """What is minimized."""
-        loss = prediction_loss(torch.addmm(bias, self.x, weight), self.y)
-        return loss + l2 / 2 * weight.square().sum()
-
-    def _slope(self, weight: Tensor, bias: Tensor, l2: float) -> float:
-        """Largest entry of the gradient in the features' own variables."""
-        own = weight.clone().requires_grad_(), bias.clone().requires_grad_()
-        slopes = torch.autograd.grad(self.value(*own, l2), own)
-        return max(float(slope.abs().max()) for slope in slopes)
-
-
 def _choose(
     data: Labeled,
     held_out: Bool[Tensor, " n"],
@@ -221,9 +151,8 @@ def _choose(
     scaler = Scaler.of(data.train_h[~held_out])
     x, x_held = narrow(scaler(data.train_h[~held_out]), scaler(data.train_h[held_out]))
     y, y_held = data.train_y[~held_out], data.train_y[held_out]
-    problem, fit, tried, scores = Problem(x, y, data.n_classes), None, [], {}
-    for l2 in path:
-        fit = problem.fit(l2, max_steps, fit)
+    problem, tried, scores = Logistic(x, y, data.n_classes), [], {}
+    for l2, fit in problem.walk(path, max_steps):
         logits = fit.logits(x_held)
         scores[l2] = judge("linear", [logits], y_held, {})
         loss = prediction_loss(logits, y_held).item()

@@ -7,13 +7,14 @@ that drops at 60 and 80 % of the way, FlatNCE fine-tunes by NAdam with a constan
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import nn
 
 from ..checked_rows import above_zero
 from ..errors import SettingError, choose
-from ._score import Score, Setting
+from ._score import Setting
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + math.cos(math.pi * done)) / 2,
@@ -92,13 +93,19 @@ def make_optimizer(
     )
 
 
+def default_settings(function: Callable[..., Any]) -> dict[str, Any]:
+    """What a function does where it is not told."""
+    given = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in given if p.default is not p.empty}
+
+
 def other_than_usual(
-    protocol: Callable[..., Score], **chosen: Setting
+    protocol: Callable[..., Any], **chosen: Setting
 ) -> dict[str, Setting]:
     """The settings that are not the protocol's defaults.
 
     Only these are named in a score: a row from before there was a choice does not have
     them, and asked the same question.
     """
-    usual = inspect.signature(protocol).parameters
-    return {key: value for key, value in chosen.items() if value != usual[key].default}
+    usual = default_settings(protocol)
+    return {key: value for key, value in chosen.items() if value != usual[key]}

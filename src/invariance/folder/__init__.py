@@ -50,6 +50,7 @@ from ._files import (
     disk_failure,
     finite_number,
     new_folder,
+    require_encoder,
     require_run,
     resume_command,
     write_json,
@@ -72,7 +73,7 @@ from ._scores import (
     split_by_data,
     tabulate,
 )
-from ._seeds import describe_settings, group_seeds
+from ._seeds import describe_settings, group_seeds, note_same_seeds
 from ._verdict import (
     Finding,
     describe_limit,
@@ -127,6 +128,7 @@ __all__ = [
     "keep_rows",
     "name_data",
     "new_folder",
+    "note_same_seeds",
     "overviews",
     "read_environment",
     "read_images",
@@ -137,6 +139,7 @@ __all__ = [
     "read_verdict",
     "read_yaml",
     "remember_images",
+    "require_encoder",
     "require_run",
     "resume_command",
     "settings_from",

@@ -63,6 +63,15 @@ def require_run(folder: Path) -> None:
     )
 
 
+def require_encoder(path: Path) -> None:
+    """Raise a sentence with the nearest name unless there is a folder or file."""
+    if not path.exists():
+        raise DataError(
+            f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
+            f"shows what there is.{near_path(path)}"
+        )
+
+
 def resume_command(folder: Path) -> str:
     """What to type to go on with a run.
 

@@ -145,11 +145,13 @@ def read_record(folder: str | Path) -> Record:
     settings = reader.read(CONFIG, yaml.safe_load, dict)
     config = settings or {}
     # a run writes these at its end, and never where evaluation is switched off
-    reader.lenient = not finished or config.get("evaluate") is False
-    rows = reader.read_lines(SCORES, "value")
-    diagnostics = reader.read(DIAGNOSTICS, json.loads, dict)
+    unwritten = not finished or config.get("evaluate") is False
     gallery, missing = read_gallery(folder / GALLERY)
-    if gallery is not None or not reader.lenient:
+    reader.lenient = unwritten or (gallery is not None and gallery.labels is None)
+    rows = reader.read_lines(SCORES, "value")
+    reader.lenient = unwritten
+    diagnostics = reader.read(DIAGNOSTICS, json.loads, dict)
+    if gallery is not None or not unwritten:
         reader.problems += missing
     reader.lenient = False
     readings = reader.read_lines(METRICS, "epoch")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..words import join_words
 from ._config import flatten, show_value
 
 # what may differ among seeds of one setting: chance, names, and what is shown or kept
@@ -39,13 +40,7 @@ def describe_settings(
     """
     names = [folder.resolve().name for folder in folders]
     flat = [flatten(config) for config in configs]
-    groups = group_seeds(configs)
-    notes = [
-        f"{' and '.join(same)} have the same seed, so the spread between them does not "
-        "show what another seed would change."
-        for group in groups
-        if (same := _same_seed([(names[k], flat[k].get("seed")) for k in group]))
-    ]
+    groups, notes = group_seeds(configs), note_same_seeds(names, configs)
     if len(groups) == 1:
         return [""] * len(folders), notes
     firsts = [flat[group[0]] for group in groups]
@@ -73,7 +68,21 @@ def describe_settings(
     return labels, [apart, *notes]
 
 
-def _same_seed(runs: Sequence[tuple[str, Any]]) -> list[str]:
-    """Names of the runs that share their seed with another."""
-    seeds = [seed for _, seed in runs]
-    return [name for name, seed in runs if seeds.count(seed) > 1]
+def note_same_seeds(
+    names: Sequence[str], configs: Sequence[Mapping[Any, Any]]
+) -> list[str]:
+    """A sentence about each group of runs that share even their seed.
+
+    >>> note_same_seeds(["a", "b"], [{"lr": 1, "seed": 0}, {"lr": 1, "seed": 1}])
+    []
+    """
+    notes = []
+    for group in group_seeds(configs):
+        seeds = [configs[k].get("seed") for k in group]
+        same = [names[k] for k in group if seeds.count(configs[k].get("seed")) > 1]
+        if same:
+            notes.append(
+                f"{join_words(same)} have the same seed, so the spread between them "
+                "does not show what another seed would change."
+            )
+    return notes

@@ -25,18 +25,17 @@ loop of your own is then five lines:
 each pass over the data if the method clusters (la, pcl).
 """
 
-from ._build import build, customize
+from typing import TYPE_CHECKING
+
+from ..late_imports import import_late
 from ._catalogue import METHODS, Method
-from ._learner import JointEmbedding, Learner, SelfPrediction, Step
-from ._nearest_neighbor import NearestNeighbor
-from ._options import (
-    Option,
-    list_options,
-    options_of,
-    read_options,
-    recipe_options,
-)
-from ._remembering import Remembering
+
+if TYPE_CHECKING:
+    from ._build import build, customize
+    from ._learner import JointEmbedding, Learner, SelfPrediction, Step
+    from ._nearest_neighbor import NearestNeighbor
+    from ._options import Option, list_options, options_of, read_options, recipe_options
+    from ._remembering import Remembering
 
 __all__ = [
     "METHODS",
@@ -55,3 +54,12 @@ __all__ = [
     "read_options",
     "recipe_options",
 ]
+
+HOMES = {
+    "_build": "build customize",
+    "_learner": "JointEmbedding Learner SelfPrediction Step",
+    "_nearest_neighbor": "NearestNeighbor",
+    "_options": "Option list_options options_of read_options recipe_options",
+    "_remembering": "Remembering",
+}
+__getattr__ = import_late(__name__, HOMES)

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..objectives import OBJECTIVES
-
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
@@ -45,6 +43,8 @@ class Method:
     @property
     def labeled(self) -> bool:
         """Whether it learns from labels."""
+        from ..objectives import OBJECTIVES  # with torch, which names can do without
+
         return OBJECTIVES[self.objective].takes == "labels"
 
     def __post_init__(self) -> None:

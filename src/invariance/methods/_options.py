@@ -16,7 +16,7 @@ from types import NoneType
 from typing import Any, get_args
 
 from ..encoders import MomentumTwin
-from ..errors import SettingError, choose, unknown
+from ..errors import SettingError, choose, suggest
 from ..negatives import NEGATIVES, Bank, Queue
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
 from ..views import RECIPES
@@ -96,7 +96,7 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         method = choose(METHODS, method, "method")
     objective = choose(OBJECTIVES, method.objective, "objective")
     remembers, twin = method.negatives in NEGATIVES, method.encoder == "momentum twin"
-    options = declared(
+    options = read_declaration(
         "objective",
         objective,
         method.settings,
@@ -106,11 +106,11 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
     if twin:
         own = {"momentum": method.momentum, "rising": method.rising}
-        options |= declared("twin", MomentumTwin, own)
+        options |= read_declaration("twin", MomentumTwin, own)
     if twin and remembers:
-        options["symmetric"] = declared("learner", Remembering)["symmetric"]
+        options["symmetric"] = read_declaration("learner", Remembering)["symmetric"]
     for kind in parts_of_source(method):
-        found = declared("negatives", kind, method.source_settings)
+        found = read_declaration("negatives", kind, method.source_settings)
         if kind is Bank:
             found["bank_momentum"] = replace(
                 found.pop("momentum"),
@@ -129,7 +129,7 @@ def recipe_options(name: str) -> dict[str, Option]:
     >>> list(recipe_options("multi_crop"))[:3]
     ['n_global', 'n_local', 'local_size']
     """
-    return declared("views", choose(RECIPES, name, "views"))
+    return read_declaration("views", choose(RECIPES, name, "views"))
 
 
 def parts_of_source(method: Method) -> list[Callable[..., Any]]:
@@ -145,7 +145,7 @@ def parts_of_source(method: Method) -> list[Callable[..., Any]]:
     return [source, Bank] if on_a_bank else [source]
 
 
-def declared(
+def read_declaration(
     part: str,
     kind: Callable[..., Any],
     defaults: Mapping[str, Any] | None = None,
@@ -206,7 +206,8 @@ def read_options(
     with answer(accepted):
         for name in given:
             if name not in accepted:
-                raise SettingError(unknown("option", name, accepted))
+                hint = suggest(name, accepted)
+                raise SettingError(f"Unknown option {name!r}. {hint}".strip())
         return {name: accepted[name].read(value) for name, value in given.items()}
 
 

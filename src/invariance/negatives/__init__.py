@@ -19,8 +19,8 @@ from ._accepted import (
     Accepted,
     Between,
     Nearest,
+    accept_learned,
     accept_similar,
-    learned,
 )
 from ._ball import Annulus, Ball
 from ._bank import Bank
@@ -34,7 +34,7 @@ from ._partition_estimates import (
 )
 from ._prototypes import Prototypes, concentration
 from ._queue import Queue
-from ._source import Candidates, NegativeSource
+from ._source import Candidates, NegativeSource, check_room
 
 Neighbours = Neighbors  # its name before 0.1.0
 
@@ -45,7 +45,7 @@ NEGATIVES: dict[str, Callable[..., NegativeSource]] = {
     "annulus": Annulus,
     "neighbors": Neighbors,
     "accepted": accept_similar,
-    "learned": learned,
+    "learned": accept_learned,
 }
 
 __all__ = [
@@ -64,12 +64,13 @@ __all__ = [
     "Neighbours",
     "Prototypes",
     "Queue",
+    "accept_learned",
     "accept_similar",
+    "check_room",
     "concentration",
     "control_variate_partition",
     "importance_partition",
     "kmeans",
-    "learned",
     "monte_carlo_partition",
     "stratified_partition",
 ]

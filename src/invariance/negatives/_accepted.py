@@ -208,8 +208,7 @@ class Accepted(NegativeSource):
 
     def throw(self, probability: Float[Tensor, "n m"]) -> Bool[Tensor, "n m"]:
         """Dice for every pair; the same after a resume."""
-        dice = torch.rand(probability.shape, generator=self.bank.dice())
-        return dice.to(probability) < probability
+        return self.bank.throw_dice(*probability.shape) < probability
 
     def own_loss(self) -> Tensor | None:
         """Value 0, with the gradient of an acceptance function that learns."""
@@ -359,7 +358,7 @@ def accept_similar(
     return Accepted(bank, acceptance, n_proposals=n_proposals, weighted=weighted)
 
 
-def learned(
+def accept_learned(
     bank: Bank,
     *,
     n_proposals: int = 1024,

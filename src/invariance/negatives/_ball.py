@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..checked_rows import exact_product
 from ..errors import SettingError
 from ..plain_numbers import plain_number
 from ._bank import Bank
@@ -58,7 +59,7 @@ class Ball(NegativeSource):
         super().__init__(bank)
         check_similarities(min_similarity, None)
         self.min_similarity = min_similarity
-        if by_similarity(min_similarity, "min_similarity", k=k, share=share):
+        if cuts_by_similarity(min_similarity, "min_similarity", k=k, share=share):
             self.k = len(bank) - 1
         else:
             self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
@@ -122,11 +123,11 @@ class Annulus(NegativeSource):
             "outer_start_share": outer_start_share,
         }
         self.inner, self.outer, self.outer_start = 0, len(bank) - 1, len(bank) - 1
-        if not by_similarity(max_similarity, "max_similarity", **within):
+        if not cuts_by_similarity(max_similarity, "max_similarity", **within):
             if inner is None and inner_share is None:
                 within["inner_share"] = 0.01
             self.inner = count_rows(bank, least=0, **within)
-        if not by_similarity(min_similarity, "min_similarity", **beyond, **start):
+        if not cuts_by_similarity(min_similarity, "min_similarity", **beyond, **start):
             if outer is None and outer_share is None:
                 beyond["outer_share"] = 0.1
             self.outer = count_rows(bank, **beyond)
@@ -196,7 +197,7 @@ def check_similarities(low: float | int | None, high: float | int | None) -> Non
         )
 
 
-def by_similarity(similarity: float | int | None, name: str, **ranks: Any) -> bool:
+def cuts_by_similarity(similarity: float | int | None, name: str, **ranks: Any) -> bool:
     """Whether an end is a similarity; raises where ranks are given as well."""
     if similarity is None:
         return False
@@ -303,18 +304,6 @@ def score_some(
     for start in range(0, len(u), step):
         some = slice(start, min(start + step, len(u)))
         yield some, exact_product(u[some].to(dtype), z.to(dtype))
-
-
-def exact_product(
-    x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
-) -> Float[Tensor, "n m"]:
-    """X y' in float32 proper: tf32 would mix up the ranks of near rows."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        return x @ y.T
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _between(above: Tensor, below: Tensor) -> Tensor:

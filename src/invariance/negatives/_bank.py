@@ -10,11 +10,12 @@ views paper's update (eq. 7) leaves out the normalization, without which rows sh
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..errors import SettingError, ShapeError
+from ..randomness import draw_words, shift
 from ._source import (
     Anchors,
     Candidates,
@@ -22,8 +23,9 @@ from ._source import (
     NegativeSource,
     Number,
     PerAnchor,
+    check_room,
+    prepare_rows,
     require_tensors,
-    unit_rows,
 )
 
 
@@ -46,6 +48,8 @@ class Bank(NegativeSource):
     numbered = True
     z: Tensor
     ids: Tensor
+    n_drawn: Tensor
+    """How often something was drawn: with the seed, what the next draw will be."""
 
     def __init__(
         self,
@@ -72,6 +76,7 @@ class Bank(NegativeSource):
                 f"A bank of {n_samples} rows has {n_samples - 1} negatives to draw "
                 f"from: got n_draws = {n_draws}."
             )
+        check_room("memory bank", n_samples, width)
         generator = torch.Generator().manual_seed(seed)
         rows = torch.randn(n_samples, width, generator=generator)
         rows /= rows.norm(dim=1, keepdim=True)  # in place: a bank can be large
@@ -80,7 +85,8 @@ class Bank(NegativeSource):
         self.momentum = momentum
         self.n_draws = n_draws
         self.seed = seed
-        self.n_drawn = 0
+        # beside the rows: draws are made there, and a captured step can contain them
+        self.register_buffer("n_drawn", torch.tensor(0), persistent=False)
 
     def __len__(self) -> int:
         return len(self.z)
@@ -119,12 +125,22 @@ class Bank(NegativeSource):
 
     def draw(self, k: int) -> Int[Tensor, " k"]:
         """Row numbers drawn uniformly: others each time, the same after a resume."""
-        return torch.randint(len(self), (k,), generator=self.dice()).to(self.ids)
+        return (shift(self._draw_words(k), 33) * len(self)) >> 31
 
-    def dice(self) -> torch.Generator:
-        """A fresh generator; its seed is in the checkpoint."""
+    def throw_dice(self, n: int, m: int) -> Float[Tensor, "{n} {m}"]:
+        """Multiples of 2^-24 in [0, 1): others each time, the same after a resume."""
+        return shift(self._draw_words(n * m), 40).float().view(n, m) * 2.0**-24
+
+    def draw_seed(self) -> int:
+        """A seed for work on the host; the device is waited for."""
         self.n_drawn += 1
-        return torch.Generator().manual_seed(self.seed * 1_000_003 + self.n_drawn)
+        start = self.seed * 1_000_003 + int(self.n_drawn)
+        generator = torch.Generator().manual_seed(start)
+        return int(torch.randint(2**31, (), generator=generator))
+
+    def _draw_words(self, k: int) -> Int[Tensor, " {k}"]:
+        self.n_drawn += 1
+        return draw_words(self.seed, self.n_drawn, k)
 
     def positive(
         self, u: Anchors, v: Anchors | None, ids: Ids, *, scale: Number
@@ -142,7 +158,7 @@ class Bank(NegativeSource):
         """
         require_tensors(z=z, ids=ids)
         self.check(z, ids)
-        fresh, fine = unit_rows(z, self.z)
+        fresh, fine = prepare_rows(z, self.z)
         ids, m = ids.to(self.ids), self.momentum
         old = self.z[ids]
         self.z[ids] = torch.where(
@@ -157,9 +173,9 @@ class Bank(NegativeSource):
         return f"{size}, momentum {self.momentum:g}{drawn}"
 
     def get_extra_state(self) -> Any:
-        """How often the dice were thrown."""
-        return torch.tensor(self.n_drawn)
+        """How often something was drawn."""
+        return self.n_drawn.clone()
 
     def set_extra_state(self, state: Any) -> None:
         """Go on from a checkpoint."""
-        self.n_drawn = int(state)
+        self.n_drawn.fill_(int(state))

@@ -34,7 +34,7 @@ from ._source import (
     PerAnchor,
     PerScale,
     Scales,
-    over,
+    sum_over,
 )
 
 ROWS_PER_CLUSTER = 20
@@ -96,8 +96,7 @@ class Neighbors(NegativeSource):
         if progress < self.warmup:
             return
         for labels in self.labels:
-            seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
-            clusters = kmeans(self.bank.z, self.n_clusters, seed=seed)
+            clusters = kmeans(self.bank.z, self.n_clusters, seed=self.bank.draw_seed())
             labels.copy_(from_first_process(clusters.labels))
         self.clustered = True
 
@@ -122,7 +121,7 @@ class Neighbors(NegativeSource):
             return super().logits(u, v, ids, scale=scale, scales=scales)
         ball = self.candidates(u, ids)
         assert ball.low is not None
-        background = over(ball, u, ids, scales=scales)
+        background = sum_over(ball, u, ids, scales=scales)
         anchor, row = self.close_pairs(ids)
         score = (u[anchor] * ball.z[row]).sum(1)
         inside = score.detach() >= ball.low[anchor]

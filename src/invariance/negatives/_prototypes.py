@@ -80,8 +80,7 @@ class Prototypes(NegativeSource):
         """Cluster the bank anew, once the warm-up is over."""
         if progress < self.warmup:
             return
-        seed = int(torch.randint(2**31, (), generator=self.bank.dice()))
-        clusters = kmeans(self.bank.z, len(self.centers), seed=seed)
+        clusters = kmeans(self.bank.z, len(self.centers), seed=self.bank.draw_seed())
         self.labels.copy_(from_first_process(clusters.labels))
         self.centers.copy_(from_first_process(clusters.centers))
         clusters = Clusters(self.labels, self.centers)

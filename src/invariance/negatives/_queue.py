@@ -17,8 +17,9 @@ from ._source import (
     Candidates,
     Ids,
     NegativeSource,
+    check_room,
+    prepare_rows,
     require_tensors,
-    unit_rows,
 )
 
 
@@ -37,6 +38,8 @@ class Queue(NegativeSource):
     plain = True
     z: Tensor
     ids: Tensor
+    n_seen: Tensor
+    """Rows that ever came in: where the next one goes."""
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
@@ -49,12 +52,15 @@ class Queue(NegativeSource):
             raise SettingError(
                 f"A queue needs room for rows: got size {size} and width {width}."
             )
+        check_room("queue", size, width)
         self.register_buffer("z", torch.zeros(size, width))
         self.register_buffer("ids", torch.full((size,), -1))
-        self.n_seen = 0
+        # beside the rows, so that no step waits to hear where the next one goes
+        self.register_buffer("n_seen", torch.tensor(0), persistent=False)
+        self.n_filled = 0
 
     def __len__(self) -> int:
-        return min(self.n_seen, len(self.z))
+        return self.n_filled
 
     @property
     def n_negatives(self) -> int:
@@ -76,8 +82,9 @@ class Queue(NegativeSource):
     def remember(self, z: Anchors, ids: Ids) -> None:
         """Put rows in, unit length, in place of the oldest.
 
-        Rows that are not finite are refused; on an accelerator, without waiting for it,
-        by leaving the oldest where they are (``readings`` counts the refused).
+        Rows that are not finite are refused; on an accelerator, without waiting for it
+        once the queue is full, by leaving the oldest where they are (``readings``
+        counts the refused).
         """
         require_tensors(z=z, ids=ids)
         size, width = self.z.shape
@@ -95,13 +102,15 @@ class Queue(NegativeSource):
                 f"A queue of {size} rows is shorter than the batch of {len(z)}: keys "
                 f"would be lost before they are used. Make it {len(z)} or longer."
             )
-        rows, fine = unit_rows(z, self.z)
-        places = torch.arange(self.n_seen, self.n_seen + len(z), device=self.z.device)
-        places = places % size
-        self.z[places] = torch.where(fine, rows, self.z[places])
-        self.ids[places] = torch.where(fine[:, 0], ids.to(self.ids), self.ids[places])
+        (rows, fine), ids = prepare_rows(z, self.z), ids.to(self.ids)
         self.n_refused += (~fine).sum()
-        self.n_seen += len(z)
+        if self.n_filled < size:  # there is no older row to leave where it is
+            rows, ids, fine = rows[fine[:, 0]], ids[fine[:, 0]], fine[fine[:, 0]]
+            self.n_filled = min(self.n_filled + len(rows), size)
+        places = (self.n_seen + torch.arange(len(rows), device=self.z.device)) % size
+        self.z[places] = torch.where(fine, rows, self.z[places])
+        self.ids[places] = torch.where(fine[:, 0], ids, self.ids[places])
+        self.n_seen += len(rows)
 
     def extra_repr(self) -> str:
         """How full it is, and how wide."""
@@ -110,8 +119,9 @@ class Queue(NegativeSource):
 
     def get_extra_state(self) -> Any:
         """How many rows have been seen: where the next one goes."""
-        return torch.tensor(self.n_seen)
+        return self.n_seen.clone()
 
     def set_extra_state(self, state: Any) -> None:
         """Go on from a checkpoint."""
-        self.n_seen = int(state)
+        self.n_seen.fill_(int(state))
+        self.n_filled = min(int(state), len(self.z))

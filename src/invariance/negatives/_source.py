@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from ..checked_rows import SHORTEST
+from ..checked_rows import divide_by_length, may_look, row_lengths
+from ..devices import require_memory
 from ..errors import NotFiniteError, SettingError, ShapeError
 from ..partition import effective_share, log_partitions
 
@@ -36,6 +37,19 @@ def require_tensors(**values: object) -> None:
                 f"{name} is a tensor, one row or number per sample: got "
                 f"{type(value).__name__}. Convert with torch.as_tensor(...)."
             )
+
+
+def check_room(
+    what: str, n_rows: float | int, width: int, device: torch.device | str = "cpu"
+) -> None:
+    """Refuse a memory of rows that does not fit."""
+    require_memory(
+        f"A {what} of {n_rows:,} rows of {width:,} numbers",
+        n_rows * (4 * width + 8),  # float32, and an id
+        device,
+        "make the rows narrower (width), keep fewer (size, limit), or take negatives "
+        "from the batch",
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,7 @@ class NegativeSource(nn.Module):
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Log-partitions over the negatives, one per scale; scale 0 counts them."""
-        ask = partial(over, self.candidates(u, ids), ids=ids)
+        ask = partial(sum_over, self.candidates(u, ids), ids=ids)
         self.sums = partial(ask, u.detach())
         self.shares = partial(read_shares, self.sums, scales[0])
         return ask(u, scales=scales)
@@ -161,7 +175,9 @@ class NegativeSource(nn.Module):
         super()._load_from_state_dict(state, prefix, *how)
 
 
-def over(candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
+def sum_over(
+    candidates: Candidates, u: Anchors, ids: Ids, *, scales: Scales
+) -> PerScale:
     """Log-partitions of anchors over candidates that are not of their own sample.
 
     Which rows a band lets in must not depend on rounding: its scores are exact.
@@ -196,7 +212,7 @@ def read_contrast(
     return softplus(negative - positive), softplus(log_count)  # the positive is one
 
 
-def unit_rows(
+def prepare_rows(
     z: Float[Tensor, "n d"], like: Tensor
 ) -> tuple[Float[Tensor, "n d"], Bool[Tensor, "n 1"]]:
     """Rows of unit length, and which of them can be remembered.
@@ -206,9 +222,8 @@ def unit_rows(
     memory leaves such a row out and counts it.
     """
     z = z.to(like)
-    length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
-    fine = length.isfinite()
-    if z.device.type == "cpu" and not bool(fine.all()):
+    fine = row_lengths(z).isfinite()
+    if may_look(z) and not bool(fine.all()):
         bad = int((~fine).sum())
         raise NotFiniteError(
             f"{bad} of the {len(z)} rows to remember are NaN, infinite or too long for "
@@ -216,4 +231,4 @@ def unit_rows(
             "network has diverged or its input is broken: lower the learning rate, "
             "clip the gradient, or check the data."
         )
-    return z / length.clamp_min(SHORTEST), fine
+    return divide_by_length(z), fine

@@ -19,7 +19,6 @@ from typing import (
     Any,
     Concatenate,
     ParamSpec,
-    TypeVar,
     get_args,
     get_origin,
     overload,
@@ -29,14 +28,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..checked_rows import is_transforming, may_look, row_lengths
+from ..checked_rows import SHORTEST, divide_by_length, is_transforming, may_look
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
-from ..partition import ZERO_LENGTH, fused_unit_rows, gather_rows
-from ..plain_numbers import plain_number
+from ..partition import fused_unit_rows, gather_rows
+from ..plain_numbers import check_number, check_positive_number, plain_number
 
 HALVES = (torch.float16, torch.bfloat16)
 P = ParamSpec("P")
-T = TypeVar("T")
 Check = Callable[[str, Any], None]
 
 
@@ -104,14 +102,6 @@ def value_of(temperature: Any) -> float | int | Tensor:
 # ---------------------------------------------------------------- kinds of settings
 
 
-def check_number(name: str, value: float | int) -> None:
-    """Raise unless the setting is a finite number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise SettingError(f"{name} must be a number: got {value!r}.")
-    if not -math.inf < value < math.inf:  # the compiler knows no math.isfinite
-        raise SettingError(f"{name} must be finite: got {value}.")
-
-
 def check_number_or_tensor(name: str, value: float | int | Tensor) -> None:
     """Raise unless the setting is a finite number, or a tensor of one."""
     if not isinstance(value, Tensor):
@@ -132,9 +122,7 @@ def check_positive(name: str, value: float | int | Tensor) -> None:
         if not may_look(value):
             return
         value = float(value.detach())
-    check_number(name, value)
-    if value <= 0:
-        raise SettingError(f"{name} must be a positive number: got {value}.")
+    check_positive_number(name, value)
 
 
 def check_temperature(name: str, value: Any) -> None:
@@ -214,8 +202,8 @@ def reduce(losses: Float[Tensor, "*v n"], reduction: str) -> Float[Tensor, "*n"]
 # ---------------------------------------------------------------- functions, classes
 
 
-def check_settings(function: Callable[P, T]) -> Callable[P, T]:
-    """Have a function check the settings it is given as their annotations say."""
+def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Have a loss check its settings as their annotations say, and its value."""
     signature = inspect.signature(function)
     checks: dict[str, Check] = {}
     plain = []  # what help() shows: types without their checks
@@ -226,15 +214,29 @@ def check_settings(function: Callable[P, T]) -> Callable[P, T]:
         plain.append(parameter.replace(annotation=annotation))
 
     @functools.wraps(function)
-    def call(*inputs: P.args, **settings: P.kwargs) -> T:
+    def call(*inputs: P.args, **settings: P.kwargs) -> Tensor:
         for name, value in settings.items():
             if name in checks:
                 settings[name] = check_setting(checks[name], name, value)
-        return function(*inputs, **settings)
+        return check_loss(function(*inputs, **settings), function.__name__)
 
     call.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
     call.checks = checks  # type: ignore[attr-defined]
     return call
+
+
+def check_loss(loss: Tensor, name: str) -> Tensor:
+    """The loss of finite rows, or an error if it is beyond what a float can hold.
+
+    Where looking would stall an accelerator, it comes out as it is.
+    """
+    if may_look(loss) and not bool(loss.detach().isfinite().all()):
+        raise NotFiniteError(
+            f"{name} of these rows is beyond what {loss.dtype} can hold: their numbers "
+            "are too large. The network may have diverged: lower the learning rate, "
+            "clip the gradient, or leave normalize=True where there is that setting."
+        )
+    return loss
 
 
 def check_setting(check: Check, name: str, value: Any) -> Any:
@@ -266,19 +268,9 @@ def settings_of(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def unit_rows(x: Float[Tensor, "*v n d"]) -> Float[Tensor, "*v n d"]:
-    """Rows of length one in at least float32; a zero row stays zero.
-
-    >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
-    tensor([[0.6000, 0.8000],
-            [0.0000, 0.0000]])
-    """
-    fused = fused_unit_rows(x, ZERO_LENGTH)
-    if fused is not None:
-        return fused
-    x = at_least_float32(x)
-    length = row_lengths(x)
-    # dividing by 1, not by a tiny number, keeps the gradient of a zero row moderate
-    return x / length.masked_fill(length <= ZERO_LENGTH, 1.0)
+    """``divide_by_length`` in at least float32, in one launch on a GPU."""
+    fused = fused_unit_rows(x, SHORTEST)
+    return divide_by_length(at_least_float32(x)) if fused is None else fused
 
 
 def longest_row(unit: bool) -> float:

@@ -53,8 +53,12 @@ def _terms(u: Tensor, v: Tensor, weight: float | int, gather: bool) -> Terms:
 
 
 def _standardize(x: Tensor) -> Tensor:
+    """Each feature with mean 0 and variance 1, also if squares would be infinite."""
+    limits, largest = torch.finfo(x.dtype), x.detach().abs().amax(0)
+    unit = largest.where(largest > limits.max**0.25, 1.0)
+    x, floor = x / unit, VARIANCE_FLOOR / unit / unit + limits.tiny
     variance, mean = torch.var_mean(x, 0, correction=0)
-    return (x - mean) / (variance + VARIANCE_FLOOR).sqrt()
+    return (x - mean) / (variance + floor).sqrt()
 
 
 class BarlowTwins(Objective):

@@ -23,11 +23,11 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
+from ..plain_numbers import check_number
 from ._arguments import (
     NotNegative,
     Reduction,
     Temperature,
-    check_number,
     check_settings,
     scale_of,
     settings_of,

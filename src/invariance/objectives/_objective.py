@@ -20,6 +20,7 @@ from ..partition import shares_in_batch
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
+    check_loss,
     check_setting,
     full_precision,
     ready_rows,
@@ -231,7 +232,8 @@ class Objective(nn.Module):
             warn_if_alone(negative[0])
             count = negative[-1] if counts else math.nan
             logits = Contrast(positive, negative[: len(scales)], count)
-            return reduce(self.of(logits), settings.reduction)
+            loss = reduce(self.of(logits), settings.reduction)
+        return check_loss(loss, type(self).__name__)
 
     @property
     def one_sided(self) -> bool:

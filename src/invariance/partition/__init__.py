@@ -2,7 +2,6 @@
 
 from ._effective_share import effective_share, shares_in_batch
 from ._functions import FUNCTIONS, SAME_POINT
-from ._layout import ZERO_LENGTH
 from ._partition import (
     class_pull,
     fused_loss,
@@ -21,7 +20,6 @@ __all__ = [
     "FUNCTIONS",
     "PRECISIONS",
     "SAME_POINT",
-    "ZERO_LENGTH",
     "Plan",
     "class_pull",
     "effective_share",

@@ -11,7 +11,6 @@ from functools import cache
 WIDEST = 272  # 256 + 16: up to here one program holds a row of the gradient
 STEP = 64  # of a wider row, so much is multiplied at a time
 SMALLEST = 16  # side of the smallest product of a matrix unit
-ZERO_LENGTH = 1e-12  # a row shorter than this has no direction and stays as it is
 ROW_PADDING = 256  # the largest tile side: no load of a tile needs a mask
 
 

@@ -19,6 +19,7 @@ from ..folder import (
     Scores,
     flatten,
     group_seeds,
+    note_same_seeds,
     read_record,
     read_verdict,
     show_value,
@@ -175,11 +176,11 @@ def _scores(runs: Sequence[Record], names: list[str]) -> Html:
                 if own.key == key
                 if TRAINED in own.cells
             ]
-            if len(cells) == 1 and len(members) == 1:
-                line.cells[column] = cells[0]
-            elif cells:
+            if len(members) > 1 and len(cells) > 1:  # of one value there is no mean
                 each = tuple(cell.mean for cell in cells)
                 line.cells[column] = Cell(each, None, "run")
+            elif len(members) == 1 and cells:
+                line.cells[column] = cells[0]
     kept = [line for line in merged.values() if line.cells]
     silent = [
         tag("p", f"{name}: no scores, {why_no_scores(run)}.", class_="note")
@@ -189,21 +190,25 @@ def _scores(runs: Sequence[Record], names: list[str]) -> Html:
     if not kept:
         return lines(tag("p", "There are no scores to compare."), *silent)
     heads: dict[str, object] = {}
+    notes: list[str] = []
     for column, members in columns.items():
         if len(members) == 1:
             swatch = tag("i", class_=f"swatch s{members[0]}")
             heads[column] = tag("span", swatch, column)
-        else:
+        elif any(column in line.cells for line in kept):
             below = join_words([names[m] for m in members])
             title = tag("span", "mean over seeds")
             heads[column] = Html(f"{title}{tag('small', below)}")
+            configs = [runs[m].config for m in members]
+            notes += note_same_seeds([names[m] for m in members], configs)
     own = next(scores.data for scores in tables if scores.lines)
     whole = Scores(list(heads), kept, own, None, [])
     about = (
         "Each run's trained encoder. Below a value is its 95 % interval; ± is the "
         "standard deviation over seeds or draws."
     )
-    return lines(score_table(whole, heads), tag("p", about, class_="note"), *silent)
+    note = tag("p", " ".join([about, *notes]), class_="note")
+    return lines(score_table(whole, heads), note, *silent)
 
 
 def _settings(runs: Sequence[Record], names: list[str]) -> Html:

@@ -97,6 +97,8 @@ def curves(run: Record) -> Html:
 def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
     """A chart per reading, with a line for each run, always in the same color."""
     drawn = []
+    # as far as any has come: the plan of one that has begun would squeeze the others
+    end = max([1.0, *(run.readings[-1]["epoch"] for run in runs if run.readings)])
     for curve in CURVES:
         for key in curve.keys:
             both = zip(names, runs, strict=True)
@@ -107,7 +109,7 @@ def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
             chart = Chart(
                 title=title,
                 series=series,
-                end=max([1.0, *(run.epochs or 1.0 for run in runs)]),
+                end=end,
                 percent=curve.percent,
                 zero=curve.zero,
             )

@@ -1,38 +1,19 @@
 """A finished run, put to work: evaluate, diagnose, embed, search, export."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..late_imports import import_late
 
 if TYPE_CHECKING:
     from ._diagnose import diagnose, keep_readings
     from ._diagnosis_table import render_diagnosis
     from ._embed import EmbeddingFile, embed, write_embeddings
+    from ._embed_request import check_request
     from ._embeddings import Embeddings, read_embeddings
     from ._evaluate import evaluate
     from ._export import ExportedFile, export
     from ._open import OpenRun, open_run, untrained_encoder
     from ._search import Hit, Hits, SearchResult, search
-
-_HOME = {
-    "EmbeddingFile": "_embed",
-    "Embeddings": "_embeddings",
-    "ExportedFile": "_export",
-    "Hit": "_search",
-    "Hits": "_search",
-    "OpenRun": "_open",
-    "SearchResult": "_search",
-    "diagnose": "_diagnose",
-    "embed": "_embed",
-    "evaluate": "_evaluate",
-    "export": "_export",
-    "keep_readings": "_diagnose",
-    "open_run": "_open",
-    "read_embeddings": "_embeddings",
-    "render_diagnosis": "_diagnosis_table",
-    "search": "_search",
-    "untrained_encoder": "_open",
-    "write_embeddings": "_embed",
-}
 
 __all__ = [
     "EmbeddingFile",
@@ -42,6 +23,7 @@ __all__ = [
     "Hits",
     "OpenRun",
     "SearchResult",
+    "check_request",
     "diagnose",
     "embed",
     "evaluate",
@@ -55,8 +37,15 @@ __all__ = [
     "write_embeddings",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+HOMES = {
+    "_diagnose": "diagnose keep_readings",
+    "_diagnosis_table": "render_diagnosis",
+    "_embed": "EmbeddingFile embed write_embeddings",
+    "_embeddings": "Embeddings read_embeddings",
+    "_evaluate": "evaluate",
+    "_export": "ExportedFile export",
+    "_open": "OpenRun open_run untrained_encoder",
+    "_embed_request": "check_request",
+    "_search": "Hit Hits SearchResult search",
+}
+__getattr__ = import_late(__name__, HOMES)

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from ..data import ImageSource
 from ..devices import choose_device
 from ..diagnostics import Diagnosis, diagnosis
-from ..errors import DataError, SettingError
+from ..errors import DataError
 from ..evaluation import encode_views, spread_rows
 from ..folder import DIAGNOSTICS, write_json
+from ..plain_numbers import check_least
 from ..progress import tell
 from ..training import Run, temperature_of
 from ._deep_readings import augmentation_readings, gradient_readings, pool_readings
@@ -63,10 +64,8 @@ def diagnose(
     # h of two views, in float32, is the largest thing held
     most = MOST_BYTES // (8 * opened.encoder.width)
     n_pool = min(FACTOR * size, most) if pool is None else pool
-    if size < 2 or n_pool < 2:
-        raise SettingError(
-            f"batch_size and pool are at least 2: got {size} and {n_pool}."
-        )
+    check_least("batch_size", batch_size, 2)
+    check_least("pool", pool, 2)
     sources, notes = load_pool(opened, data, n_pool, place, data_root)
     if pool is None and n_pool < FACTOR * size:
         notes = (*notes, f"The pool is cut to {n_pool:,} images to stay below 1 GiB.")
@@ -157,8 +156,8 @@ def load_pool(
     """Held-out images first; training images after them if those are too few."""
     drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
     fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
-    where: dict[str, Any] = {"device": device, "data_root": data_root}
     own = run.is_own(data, data_root)
+    where: dict[str, Any] = {"own": own, "device": device, "data_root": data_root}
     sources: list[ImageSource] = []
     notes: tuple[str, ...] = ()
     if not (own and run.held_out_nothing):

@@ -21,6 +21,7 @@ from ..errors import SettingError
 from ..evaluation import encode_batch
 from ..progress import Progress, tell
 from ._embed_job import Job, Stretch
+from ._embed_request import check_request
 from ._embedding_files import About, choose_writer
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, mark_images, open_encoder, open_images
@@ -84,7 +85,8 @@ def embed(
     >>> embeddings.names[:2], embeddings.class_names[embeddings.labels[0]]
     (('0', '1'), 'circle')
     """
-    where = settle_batches(batch_size, device)
+    check_request(run_or_encoder, data, batch_size=batch_size, limit=limit)
+    where = choose_device(device)
     encoder, images = open_inputs(
         run_or_encoder,
         data,
@@ -141,7 +143,8 @@ def write_embeddings(
     arguments are those of ``embed``.
     """
     began = time.monotonic()
-    where = settle_batches(batch_size, device)
+    check_request(run_or_encoder, data, batch_size=batch_size, limit=limit)
+    where = choose_device(device)
     path, write = choose_writer(file)
     encoder, images = open_inputs(
         run_or_encoder,
@@ -183,13 +186,6 @@ def write_embeddings(
         job.close()
     seconds = time.monotonic() - began
     return EmbeddingFile(path, n, encoder.width, seconds, len(images) - done, bad)
-
-
-def settle_batches(batch_size: int, device: str | torch.device) -> torch.device:
-    """Where images are encoded; what cannot work is refused before a file is made."""
-    if batch_size < 1:
-        raise SettingError(f"batch_size is 1 or more: got {batch_size}.")
-    return choose_device(device)
 
 
 def open_inputs(

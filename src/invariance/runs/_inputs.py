@@ -110,8 +110,6 @@ def open_images(
             f"This encoder takes samples of shape {tuple(shape)}: only encoders of "
             "square images (channels, size, size) can be given image data."
         )
-    if limit is not None and limit < 1:
-        raise SettingError(f"limit is 1 or more: got {limit}.")
     source = load(
         data,
         split=split,

@@ -28,6 +28,7 @@ from ..data import (
     explain_unreadable,
     open_image,
 )
+from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import (
     DataError,
@@ -38,10 +39,12 @@ from ..errors import (
 )
 from ..evaluation import encode_batch
 from ..folder import write_whole
+from ..plain_numbers import check_least
 from ..progress import Progress, tell
 from ..words import count
 from ._contact_sheet import draw_contact_sheet
-from ._embed import encode_all, name_unreadable, settle_batches
+from ._embed import encode_all, name_unreadable
+from ._embed_request import check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
@@ -165,15 +168,15 @@ def search(
     a list. ``sheet`` names a PNG file to draw the result into. All other arguments are
     those of ``embed``.
     """
-    if k < 1:
-        raise SettingError(f"k is 1 or more: got {k}.")
+    check_least("k", k, 1)
+    check_request(run_or_encoder, data, batch_size=batch_size, limit=limit)
     if sheet is not None and Path(sheet).suffix.lower() != ".png":
         raise SettingError(f"The contact sheet is a .png file: got {str(sheet)!r}.")
     if sheet is not None and not Path(sheet).parent.is_dir():
         raise SettingError(
             f"There is no folder {str(Path(sheet).parent)!r} to write into."
         )
-    where = settle_batches(batch_size, device)
+    where = choose_device(device)
     encoder, encoder_notes = open_encoder(run_or_encoder)
     encoder = encoder.to(where)
     several = list(query) if isinstance(query, list | tuple) else [query]

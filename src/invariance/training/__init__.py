@@ -3,15 +3,16 @@
 The settings load without torch; the rest when it is first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..late_imports import import_late
 from ._settings import (
     BATCH,
     Ess,
     Machine,
     Optim,
     Train,
+    check_names,
     check_numbers,
     complete_settings,
     require_unfinished,
@@ -19,7 +20,7 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
-    from ._checkpoint import load, newest_checkpoint
+    from ._checkpoint import load, load_trained, newest_checkpoint
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._loop import Stopped
@@ -29,26 +30,6 @@ if TYPE_CHECKING:
     from ._schedule import peak_rate, rate_at
     from ._trackers import TRACKERS
     from ._train import Run, train
-
-_HOME = {
-    "DryRun": "_dry_run",
-    "EssController": "_ess_controller",
-    "LARS": "_optimizers",
-    "Plan": "_run_plan",
-    "Run": "_train",
-    "Stopped": "_loop",
-    "TRACKERS": "_trackers",
-    "build_optimizer": "_optimizers",
-    "load": "_checkpoint",
-    "make_plan": "_run_plan",
-    "make_views": "_run_plan",
-    "newest_checkpoint": "_checkpoint",
-    "peak_rate": "_schedule",
-    "rate_at": "_schedule",
-    "start_weights_from": "_run_plan",
-    "temperature_of": "_readings",
-    "train": "_train",
-}
 
 __all__ = [
     "BATCH",
@@ -64,9 +45,11 @@ __all__ = [
     "Stopped",
     "Train",
     "build_optimizer",
+    "check_names",
     "check_numbers",
     "complete_settings",
     "load",
+    "load_trained",
     "make_plan",
     "make_views",
     "newest_checkpoint",
@@ -79,8 +62,16 @@ __all__ = [
     "usual_settings",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+HOMES = {
+    "_checkpoint": "load load_trained newest_checkpoint",
+    "_dry_run": "DryRun",
+    "_ess_controller": "EssController",
+    "_loop": "Stopped",
+    "_optimizers": "LARS build_optimizer",
+    "_readings": "temperature_of",
+    "_run_plan": "Plan make_plan make_views start_weights_from",
+    "_schedule": "peak_rate rate_at",
+    "_trackers": "TRACKERS",
+    "_train": "Run train",
+}
+__getattr__ = import_late(__name__, HOMES)

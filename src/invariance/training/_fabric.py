@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.strategies import FSDPStrategy
 from torch import nn
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
@@ -26,6 +24,7 @@ from ..encoders import Encoder, describe_encoder
 from ..errors import NotFiniteError, SettingError, TrainingError
 from ..randomness import random_states, set_random_states
 from ..words import count
+from ._lightning import Fabric, FSDPStrategy
 from ._optimizers import build_optimizer
 from ._readings import Health
 from ._run_plan import Plan
@@ -60,11 +59,6 @@ def make_fabric(machine: Machine) -> Fabric:
 
 def check_processes(machine: Machine, device: str) -> None:
     """Refuse more processes than this machine can bear, before any is started."""
-    if min(machine.devices, machine.nodes) < 1:
-        raise SettingError(
-            "machine.devices and machine.nodes are 1 or more: got "
-            f"{machine.devices} and {machine.nodes}."
-        )
     most, what = usable_cores(), "core"
     if device != "cpu":
         most, what = (torch.cuda.device_count() if device == "cuda" else 1), "GPU"

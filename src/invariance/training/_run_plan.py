@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,10 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from ..data import ImageSource, find_place, load
-from ..devices import format_bytes, free_bytes
+from ..devices import require_memory
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import DataError, SettingError, choose
+from ..evaluation import spread_rows
 from ..methods import (
     METHODS,
     Learner,
@@ -27,7 +28,7 @@ from ..methods import (
     options_of,
     read_options,
 )
-from ..negatives import NEGATIVES
+from ..negatives import NEGATIVES, check_room
 from ..randomness import seed_all
 from ..views import RECIPES, ViewSet, weaken
 from ..words import count
@@ -35,7 +36,7 @@ from ._checkpoint import load as load_run_encoder
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import BATCH, PEAKS, Train, check_numbers
+from ._settings import BATCH, PEAKS, Train, resolve_decay
 
 MOST_VALUES = 1 << 28  # of images that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -163,6 +164,7 @@ class Plan:
             "width": self.method.width,
             "image_size": self.source.shape[1],
             "optim.lr": self.settings.optim.lr or PEAKS[self.settings.optim.name],
+            "optim.decay": resolve_decay(self.settings.optim),
         }
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
@@ -226,7 +228,6 @@ def make_plan(
 
     Settings of a run that was ``started`` before may hold what has no effect.
     """
-    check_numbers(settings, processes)
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
         four,
@@ -294,16 +295,13 @@ def make_plan(
     if len(chosen) < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
     local, shape = batch_size // processes, "x".join(map(str, source.shape))
-    check_memory(
-        f"{len(chosen)} views of {local} images of {shape} take",
-        local * len(chosen) * math.prod(source.shape),
+    require_memory(
+        f"A batch of {len(chosen)} views of {local} images of {shape}",
+        4 * local * len(chosen) * math.prod(source.shape),
         device,
-        "--image-size or --batch-size",
+        "use a smaller --image-size or --batch-size",
     )
-    rows = options.get("size", four.source_settings.get("size", 0))
-    if isinstance(rows, int | float):  # else the queue itself says what is wrong
-        what = f"A queue of {rows:,} rows takes"
-        check_memory(what, rows * four.width, device, "size or --width")
+    check_memories(four, options, len(source), device)
     seed_all(settings.seed)
     network = make_encoder(settings, source, encoder)
     if settings.start_from:
@@ -343,6 +341,11 @@ def choose_batch(
     most of what is left over would be dropped.
     """
     if settings.batch_size is not None:
+        if settings.batch_size % processes:
+            raise SettingError(
+                f"batch_size {settings.batch_size} is shared by {processes} processes: "
+                f"choose a multiple of {processes}."
+            )
         return settings.batch_size, ""
     fits = len(source) // (2 * settings.optim.accumulate)
     usual, batch = (
@@ -353,16 +356,18 @@ def choose_batch(
     return batch, few if batch < usual else ""
 
 
-def check_memory(
-    what: str, n_numbers: float | int, device: torch.device | str, advice: str
+def check_memories(
+    method: Method,
+    options: Mapping[str, Any],
+    n_samples: int,
+    device: torch.device | str,
 ) -> None:
-    """Refuse float32 numbers that alone are more than there is room for."""
-    n_bytes, free = int(4 * n_numbers), free_bytes(device)
-    if n_bytes > free:
-        raise SettingError(
-            f"{what} {format_bytes(n_bytes)}, and {format_bytes(free)} are free "
-            f"on {device}: use a smaller {advice}."
-        )
+    """Refuse a queue or a memory bank for which there is no room on the device."""
+    size = options.get("size", method.source_settings.get("size", 0))
+    if isinstance(size, int | float):  # else the queue itself says what is wrong
+        check_room("queue", size, method.width, device)
+    if "bank_momentum" in options_of(method):  # one row per sample
+        check_room("memory bank", n_samples, method.width, device)
 
 
 def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
@@ -412,8 +417,8 @@ def make_encoder(
     if settings.pretrained and channels == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
     most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
-    some = torch.linspace(0, len(source) - 1, min(len(source), most)).long()
-    pixels = next(iter(source.batches([some]))).double() / 255
+    some = source.batches([spread_rows(len(source), most)])
+    pixels = next(iter(some)).double() / 255
     mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
     return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
 

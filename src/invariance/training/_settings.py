@@ -4,7 +4,6 @@ The text under a field is its help. Nothing here imports torch, so that help is 
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +11,20 @@ from typing import Annotated, Any, Literal
 
 from tyro import conf
 
-from ..errors import SettingError, TrainingError
+from ..data import require_data
+from ..errors import SettingError, TrainingError, choose
 from ..folder import CONFIG, ENCODER, flatten
+from ..methods import METHODS
+from ..plain_numbers import check_positive_number
 from ._trackers import check_installed
 
 LARGEST_SEED = 2**40  # times 100,003, for the order of an epoch, it fits 64 bits
 BATCH = 128  # samples, where nobody says how many
 PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 samples
+# What weight decay acts on. SGD: measured (25 epochs of CIFAR-10 at batch 512, two
+# seeds: kNN 68.2 and 68.1 % with all, 66.2 and 66.5 % with matrices); LARS as SimCLR's
+# released code, AdamW as its usual recipes.
+DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
 
@@ -38,7 +44,10 @@ class Optim:
     lr_scaling: Literal["linear", "sqrt", "none"] = "sqrt"
     """How the learning rate grows with the samples of one step (relative to 256)."""
     weight_decay: float = 1e-4
-    """Spares biases and norms."""
+    """Pull of the weights to zero, times the learning rate."""
+    decay: Literal["auto", "all", "matrices"] = "auto"
+    """What it pulls: "matrices" spares biases and norms, "all" does not; auto is all
+    for sgd, matrices for adamw and lars."""
     momentum: float = 0.9
     """Of sgd and lars."""
     warmup: float = 0.05
@@ -82,7 +91,7 @@ class Machine:
     """Compile the encoder with torch.compile."""
     deterministic: bool = True
     """Use only arithmetic that repeats: the same seed, machine and versions then give
-    the same run bit for bit."""
+    the same run bit for bit, resumed or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +192,11 @@ class Train:
     """Print every reading as a line of JSON."""
 
 
+def resolve_decay(optim: Optim) -> str:
+    """What weight decay acts on, "all" or "matrices"."""
+    return DECAYS[optim.name] if optim.decay == "auto" else optim.decay
+
+
 def usual_settings() -> dict[str, Any]:
     """What the settings are when nobody sets them, nested as in a run's file."""
     return dataclasses.asdict(Train(batch_size=BATCH))
@@ -195,12 +209,22 @@ def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     0.12
     """
     settings = flatten(usual_settings()) | dict(values)
+    name = str(settings.get("optim.name"))
     if settings.get("optim.lr") is None:
-        settings["optim.lr"] = PEAKS.get(str(settings.get("optim.name")))
+        settings["optim.lr"] = PEAKS.get(name)
+    if settings["optim.decay"] == "auto":  # biases were spared before it was a setting
+        known = "optim.decay" in values
+        settings["optim.decay"] = DECAYS.get(name) if known else "matrices"
     return settings
 
 
-def check_numbers(settings: Train, processes: int) -> None:
+def check_names(settings: Train) -> None:
+    """Refuse a method that nobody knows and data that are not there."""
+    choose(METHODS, settings.method, "method")
+    require_data(settings.data)
+
+
+def check_numbers(settings: Train) -> None:
     """Refuse numbers that cannot work before time is spent on them."""
     for name, value, least in (
         ("epochs", settings.epochs, 1),
@@ -225,9 +249,10 @@ def check_numbers(settings: Train, processes: int) -> None:
     for name, number in (
         ("optim.lr", settings.optim.lr),
         ("optim.clip_norm", settings.optim.clip_norm),
+        ("temperature", settings.temperature),
     ):
-        if number is not None and not 0 < number < math.inf:
-            raise SettingError(f"{name} must be positive and finite: got {number}.")
+        if number is not None and number != "learned":
+            check_positive_number(name, number)
     if not 0 <= settings.optim.warmup < 1:
         raise SettingError(
             f"optim.warmup is a share of training, 0 to 1: got {settings.optim.warmup}."
@@ -242,11 +267,6 @@ def check_numbers(settings: Train, processes: int) -> None:
             f"{settings.seed}."
         )
     check_installed(settings.trackers)
-    if settings.batch_size is not None and settings.batch_size % processes:
-        raise SettingError(
-            f"batch_size {settings.batch_size} is shared by {processes} processes: "
-            f"choose a multiple of {processes}."
-        )
 
 
 def require_unfinished(folder: Path) -> None:

@@ -5,13 +5,12 @@ import dataclasses
 import functools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
 from torch import nn
 
 from ..data import data_exists
@@ -42,20 +41,23 @@ from ..folder import (
     write_json,
     write_whole,
 )
-from ..methods import Method
+from ..methods import Learner, Method
 from ..views import ViewSet
 from . import _checkpoint
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
+from ._lightning import Fabric
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
-from ._settings import Train, require_unfinished
+from ._settings import Train, check_numbers, require_unfinished
 from ._trackers import TRACKERS
 from ._watch import Watch
+
+EachEpoch = Callable[[int, Learner], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def train(
     encoder: nn.Module | None = None,
     method: Method | None = None,
     views: ViewSet | None = None,
+    each_epoch: EachEpoch | None = None,
 ) -> Run | DryRun:
     """Train as the settings say; objects of one's own replace what they only name.
 
@@ -111,10 +114,13 @@ def train(
         encoder: Any module that maps images to features.
         method: Four choices of your own.
         views: A ``ViewSet`` of your own.
+        each_epoch: Called after every epoch with its number and the learner, in the
+            process that writes; the numbers it returns are logged with that epoch's
+            reading. It may switch the learner to evaluation.
     """
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)
-    check_objects(encoder, method, views)
+    check_objects(encoder, method, views, each_epoch)
     objects: dict[str, Any] = {"data": data, "encoder": encoder}
     objects |= {"method": method, "views": views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
@@ -122,6 +128,7 @@ def train(
     if folder is not None:
         settings = settings_to_resume(settings, find_place=data is None)
         objects["started"] = True
+    check_numbers(settings)
     if settings.dry_run:
         return dry_run(settings, watch, folder, **objects)
     say = functools.partial(watch.say, important=True)
@@ -141,11 +148,16 @@ def train(
                 folder = new_folder(settings.out, plan.name)
                 held.enter_context(hold_run(folder, say))
             folder = Path(fabric.broadcast(str(folder)))
-        return execute(fabric, plan, watch, folder, resumes)
+        return execute(fabric, plan, watch, folder, resumes, each_epoch)
 
 
 def execute(
-    fabric: Fabric, plan: Plan, watch: Watch, folder: Path, resumes: bool
+    fabric: Fabric,
+    plan: Plan,
+    watch: Watch,
+    folder: Path,
+    resumes: bool,
+    each_epoch: EachEpoch | None = None,
 ) -> Run:
     """Run a plan in a new folder, or go on in an old one."""
     settings, first = plan.settings, fabric.is_global_zero
@@ -192,6 +204,7 @@ def execute(
 
     def record(reading: dict[str, Any]) -> None:
         if metrics is not None:
+            reading |= read_epoch(reading["step"], plan, each_epoch)
             metrics.write(reading)
         for track in trackers:
             track(reading)
@@ -239,6 +252,20 @@ def execute(
     return Run(folder, evaluation)
 
 
+def read_epoch(
+    step: int, plan: Plan, each_epoch: EachEpoch | None
+) -> Mapping[str, float]:
+    """What the caller's function reads after an epoch's last step; else nothing."""
+    epoch, rest = divmod(step, plan.steps_per_epoch)
+    if each_epoch is None or rest:
+        return {}
+    modes = {module: module.training for module in plan.learner.modules()}
+    numbers = each_epoch(epoch, plan.learner)
+    for module, mode in modes.items():
+        module.training = mode
+    return numbers
+
+
 def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
     """The run's own settings; only how it is shown and where its data are may change.
 
@@ -273,7 +300,7 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
     return dataclasses.replace(mine, data=data, resume=None)
 
 
-def check_objects(encoder: Any, method: Any, views: Any) -> None:
+def check_objects(encoder: Any, method: Any, views: Any, each_epoch: Any) -> None:
     """Refuse objects that are not what they stand in for."""
     if encoder is not None and not isinstance(encoder, nn.Module):
         raise SettingError(
@@ -291,6 +318,11 @@ def check_objects(encoder: Any, method: Any, views: Any) -> None:
             f"views is a ViewSet, which makes the views of whole batches: got "
             f"{views!r}. Recipes by name go into the settings, as Train(views='weak'), "
             "and a list of invariance.views' operations makes a ViewSet."
+        )
+    if each_epoch is not None and not callable(each_epoch):
+        raise SettingError(
+            "each_epoch is a function of an epoch's number and the learner that gives "
+            f"readings by name: got {each_epoch!r}."
         )
 
 

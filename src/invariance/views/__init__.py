@@ -4,6 +4,7 @@
 |---|---|
 | `transform` | one image in, a list of views out: for a data set or a DataLoader |
 | `ViewSet` | a batch in, one batch per view out: for a loop of your own, on a GPU |
+| `DeviceViews` | rows of images on a GPU in, views out: for a captured step |
 | `RECIPES` | by name: `simclr`, `byol`, `weak`, `multi_crop`, `evaluation`, `shapes` |
 | `RandomResizedCrop`, `ColorJitter`, ... | operations, with torchvision's meaning |
 | `Sometimes` | any operation, or your own function, with a probability |
@@ -36,6 +37,7 @@ from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter, Jitter
 from ._crop import RandomResizedCrop, Resize
+from ._device_views import DeviceViews
 from ._draws import Draws
 from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
@@ -48,6 +50,7 @@ from ._view_set import ViewSet
 __all__ = [
     "RECIPES",
     "ColorJitter",
+    "DeviceViews",
     "Draws",
     "GaussianBlur",
     "GaussianNoise",

@@ -71,9 +71,13 @@ def between(uniform: Float[Tensor, "*s"], low_high: Range) -> Float[Tensor, "*s"
 
 
 def numbers(values: Sequence[Number], like: Tensor) -> Tensor:
-    """A short list on the device of `like`; a GPU is not waited for."""
-    listed = torch.tensor(values, dtype=like.dtype)
-    return listed.to(like.device, non_blocking=True)
+    """A short list on the device of `like`.
+
+    A GPU is filled, not copied to: it is not waited for, and a graph can capture it.
+    """
+    if like.is_cpu:
+        return torch.tensor(values, dtype=like.dtype)
+    return torch.cat([like.new_full((1,), value) for value in values])
 
 
 def per_image(x: Tensor) -> Tensor:

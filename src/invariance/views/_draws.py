@@ -7,6 +7,9 @@ A row belongs to one sample and never sees its neighbors, so a batch may be shuf
 split over workers or devices, or started again in the middle of an epoch, and each
 image meets the same augmentation. `mix` is the finalizer of the splitmix64 generator,
 an exact integer map: a CPU and a GPU give the same bits.
+
+What depends on seed and epoch is one number, `epoch_key`. It can live on the device, so
+that a captured step draws new numbers when that number is replaced.
 """
 
 import math
@@ -18,10 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..errors import ShapeError
-
-WORD = 1 << 64
-GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads counters over all bits
-FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+from ..randomness import GOLDEN, as_signed, mix, mix_int, shift
 
 # Each kind of number has its own key, so a coin says nothing about a uniform.
 UNIFORM, NORMAL, PERMUTATION, COIN, CHILD = range(1, 6)
@@ -48,6 +48,7 @@ class Draws:
     view: int
     stream: int = 0
     hashed: Int[Tensor, " n"] | None = field(default=None, repr=False)
+    key: Int[Tensor, ""] | None = field(default=None, repr=False)  # of seed and epoch
 
     def __post_init__(self) -> None:
         if self.samples.ndim != 1 or self.samples.is_floating_point():
@@ -56,12 +57,17 @@ class Draws:
                 f"{self.samples.dtype} of shape {tuple(self.samples.shape)}."
             )
         if self.hashed is None:  # once for all streams of these samples
-            hashed = _mix(self.samples.long() * _signed(GOLDEN))
+            hashed = mix(self.samples.long() * as_signed(GOLDEN))
             object.__setattr__(self, "hashed", hashed)
+
+    @classmethod
+    def from_key(cls, key: Int[Tensor, ""], samples: Tensor, view: int) -> "Draws":
+        """The source whose seed and epoch are known by their `epoch_key` alone."""
+        return cls(0, 0, samples, view, key=key)
 
     def substream(self, i: int) -> "Draws":
         """An independent source for the i-th part of an operation or a list."""
-        return replace(self, stream=_mix_int(self.stream + CHILD + GOLDEN * (i + 1)))
+        return replace(self, stream=child_stream(self.stream, i))
 
     def rows(self, index: Int[Tensor, " k"] | slice) -> "Draws":
         """The same source for some of the samples."""
@@ -73,11 +79,12 @@ class Draws:
         if self.samples.device == torch.device(device):
             return self
         samples = self.samples.to(device, non_blocking=True)
-        return replace(self, samples=samples, hashed=None)
+        key = None if self.key is None else self.key.to(device, non_blocking=True)
+        return replace(self, samples=samples, hashed=None, key=key)
 
     def uniform(self, k: int) -> Float[Tensor, "n {k}"]:
         """Multiples of 2^-24 in [0, 1)."""
-        return (_shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
+        return (shift(self._words(k, UNIFORM), 40)).float() * 2.0**-24
 
     def normal(self, k: int) -> Float[Tensor, "n {k}"]:
         """Standard normals (Box-Muller, two per word).
@@ -86,7 +93,7 @@ class Draws:
         agree although their mathematical functions differ in the last bit.
         """
         words = self._words((k + 1) // 2, NORMAL)
-        high = (_shift(words, 32) + 1).double() * 2.0**-32
+        high = (shift(words, 32) + 1).double() * 2.0**-32
         angle = (words & 0xFFFFFFFF).double() * (2 * math.pi * 2.0**-32)
         radius = high.log().mul_(-2).sqrt_()
         pair = torch.cat([radius * angle.cos(), radius * angle.sin()], 1)
@@ -102,37 +109,34 @@ class Draws:
 
     def coin(self, p: float | int) -> Bool[Tensor, " n"]:
         """True with probability p."""
-        return _shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
+        return shift(self._words(1, COIN)[:, 0], 40).float() * 2.0**-24 < p
 
     def _words(self, k: int, kind: int) -> Int[Tensor, "n {k}"]:
-        key = 0
-        for part in (self.seed, self.epoch, self.view, self.stream, kind):
-            key = _mix_int((key ^ part) + GOLDEN)
+        parts = (self.view, self.stream, kind)
+        if self.key is None:
+            key: int | Tensor = as_signed(
+                _fold(epoch_key(self.seed, self.epoch), *parts)
+            )
+        else:
+            key = self.key
+            for part in parts:
+                key = mix((key ^ as_signed(part)) + as_signed(GOLDEN))
         assert self.hashed is not None
         counters = torch.arange(1, k + 1, device=self.samples.device)
-        counters = counters * _signed(GOLDEN) + _signed(key)
-        return _mix(self.hashed[:, None] + counters)
+        return mix(self.hashed[:, None] + (counters * as_signed(GOLDEN) + key))
 
 
-def _mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """A bijection of 64-bit words in which each bit moves half of the others."""
-    x = (x ^ _shift(x, 30)) * _signed(FIRST)
-    x = (x ^ _shift(x, 27)) * _signed(SECOND)
-    return x ^ _shift(x, 31)
+def epoch_key(seed: int, epoch: int) -> int:
+    """All that draws depend on beside sample, view and stream, as one 64-bit word."""
+    return _fold(0, seed, epoch)
 
 
-def _mix_int(x: int) -> int:
-    x %= WORD
-    x = (x ^ (x >> 30)) * FIRST % WORD
-    x = (x ^ (x >> 27)) * SECOND % WORD
-    return x ^ (x >> 31)
+def child_stream(stream: int, i: int) -> int:
+    """The number of a stream's i-th substream."""
+    return mix_int(stream + CHILD + GOLDEN * (i + 1))
 
 
-def _shift(x: Int[Tensor, "..."], bits: int) -> Int[Tensor, "..."]:
-    """A logical shift to the right: int64 shifts copy the sign, the mask drops it."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
-
-
-def _signed(x: int) -> int:
-    x %= WORD
-    return x - WORD if x >= WORD // 2 else x
+def _fold(key: int, *parts: int) -> int:
+    for part in parts:
+        key = mix_int((key ^ part) + GOLDEN)
+    return key

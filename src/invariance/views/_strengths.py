@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import SettingError, unknown
+from ..errors import SettingError, suggest
 from ._affine import RandomAffine, RandomRotation
 from ._augment import Number, Range
 from ._blur import GaussianBlur
@@ -47,9 +47,11 @@ def weaken(
     names = {name_operation(operation) for view in views for operation in view} - {""}
     for name, strength in strengths.items():
         if name not in names:
+            made_of = ", ".join(sorted(names)) or "nothing that can be weakened"
+            question = f"{suggest(name, names)} ".lstrip()
             raise SettingError(
-                f"{unknown('operation', name, names)} These views are made of "
-                f"{', '.join(sorted(names)) or 'nothing that can be weakened'}."
+                f"Unknown operation {name!r}. {question}These views are made of "
+                f"{made_of}."
             )
         if not 0 <= strength < 1:
             raise SettingError(

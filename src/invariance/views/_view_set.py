@@ -2,20 +2,28 @@
 
 The numbers behind view v of sample s in epoch e depend on (seed, e, s, v) and on the
 operation's place in the list, and on nothing else.
+
+Bytes on a CUDA device become views in two launches of fused kernels for all views that
+are made alike; everything else is done operation by operation.
 """
 
+import importlib.util
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ..randomness import as_signed
 from ._augment import Images, Operation
-from ._draws import Draws
+from ._draws import Draws, epoch_key
 from ._sometimes import Sometimes, Step, as_step
+from ._stages import Plan, plan_views
 
 # On a CPU a batch is worked on in pieces whose temporaries stay in the cache.
 PIECE_BYTES = 1 << 21
@@ -43,6 +51,7 @@ class ViewSet:
 
     pipelines: Sequence[Any]
     steps: list[list[Step]] = field(init=False, repr=False, compare=False)
+    plans: dict[tuple[Any, ...], Plan] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.pipelines or not all(
@@ -54,6 +63,7 @@ class ViewSet:
             )
         steps = [[as_step(operation) for operation in p] for p in self.pipelines]
         object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "plans", {})
 
     def __len__(self) -> int:
         return len(self.pipelines)
@@ -68,16 +78,33 @@ class ViewSet:
     ) -> list[Float[Tensor, "_ _ _ _"]]:
         """The views of these images; `samples` says which of the set they are."""
         _check(images, samples)
+        if images.is_cuda and not torch.compiler.is_compiling():
+            plan = self.plan(images)
+            if plan.groups:
+                samples = samples.to(images.device, torch.long, non_blocking=True)
+                keys = epoch_keys(seed, epoch, images.device)
+                return make_by_kernels(plan, images, samples, keys)
         views: list[list[Tensor]] = [[] for _ in self.pipelines]
         for start in range(0, len(images), rows := self._rows(images)):
             piece = to_unit_interval(images[start : start + rows])
             ids = samples[start : start + rows]
             for view in range(len(self)):
                 draws = Draws(seed, epoch, ids, view)
-                views[view].append(self._run(view, piece, draws))
+                views[view].append(self.make(view, piece, draws))
         return [torch.cat(v) if len(v) > 1 else v[0] for v in views]
 
-    def _run(self, view: int, images: Tensor, draws: Draws) -> Tensor:
+    def plan(self, images: Tensor) -> Plan:
+        """How kernels make the views of images like these, or why they do not."""
+        key = (images.device, images.dtype, *images.shape[1:])
+        if key not in self.plans:
+            reason = _why_no_kernels(images)
+            shape = images.shape[1:]
+            plan = Plan((), reason) if reason else plan_views(self.pipelines, shape)
+            self.plans[key] = plan
+        return self.plans[key]
+
+    def make(self, view: int, images: Images, draws: Draws) -> Tensor:
+        """One of the views, operation by operation."""
         n = len(images)
         for i, step in enumerate(self.steps[view]):
             images = step(images, draws.substream(i))
@@ -93,9 +120,58 @@ class ViewSet:
         """How many images at once; a user's function sees the whole batch."""
         if not images.is_cpu or torch.compiler.is_compiling():
             return len(images)
-        if not all(_is_built_in(item) for view in self.pipelines for item in view):
+        if not all(is_built_in(item) for view in self.pipelines for item in view):
             return len(images)
         return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
+
+
+def make_by_kernels(
+    plan: Plan,
+    images: UInt8[Tensor, "m c h w"],
+    samples: Int[Tensor, " n"],
+    keys: Int[Tensor, "1"],
+    *,
+    rows: Int[Tensor, " n"] | None = None,
+    dtype: torch.dtype = torch.float32,
+    channels_last: bool = False,
+) -> list[Float[Tensor, "n _ _ _"]]:
+    """The views of a plan, of all images or of some rows of them, in their order."""
+    from ._pixel_kernel import make_group  # imports Triton, which not everyone has
+
+    views: dict[int, Tensor] = {}
+    how: dict[str, Any] = {"rows": rows, "dtype": dtype, "channels_last": channels_last}
+    for group in plan.groups:
+        made = make_group(group, images, samples, keys, **how)
+        views.update(zip(group.views, made, strict=True))
+    return [views[i] for i in range(len(views))]
+
+
+def epoch_keys(seed: int, epoch: int, device: torch.device) -> Int[Tensor, "1"]:
+    """What draws need to know of seed and epoch, on a device that is not waited for."""
+    return torch.tensor([as_signed(epoch_key(seed, epoch))]).to(
+        device, non_blocking=True
+    )
+
+
+def _why_no_kernels(images: Tensor) -> str:
+    """What is missing for kernels of any views, in words; "" for nothing."""
+    if images.dtype != torch.uint8:
+        return "the kernels read bytes"
+    if images.device.type == "cpu" and not _is_interpreting():
+        return "the images are on a CPU"
+    if images.device.type not in ("cpu", "cuda"):
+        return f"there are no kernels for {images.device.type}"
+    return "" if _has_triton() else "the kernels need Triton, which is not installed"
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+@cache
+def _is_interpreting() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:
@@ -107,9 +183,10 @@ def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:
     return images.float().div_(255) if images.dtype == torch.uint8 else images.float()
 
 
-def _is_built_in(item: object) -> bool:
+def is_built_in(item: object) -> bool:
+    """Whether an item of a view is an operation of this package, not a function."""
     if isinstance(item, Sometimes):
-        return _is_built_in(item.operation)
+        return is_built_in(item.operation)
     return isinstance(item, Operation)
 
 

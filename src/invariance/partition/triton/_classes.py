@@ -11,7 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .._layout import SMALLEST, ZERO_LENGTH, power_of_two
+from ...checked_rows import SHORTEST
+from .._layout import SMALLEST, power_of_two
 from ._launch import Launch, kept_by_shape
 from ._pair_loss import make_add_up
 from ._problem import divide_by_lengths, new_float32
@@ -160,7 +161,7 @@ def class_pull(inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     ordered, order = inputs.labels.long().sort(stable=True)
     (n, d), device = z.shape, z.device
     plan = _plan_classes(n, d, inputs.factor)
-    rows, _ = divide_by_lengths(z, ZERO_LENGTH)
+    rows, _ = divide_by_lengths(z, SHORTEST)
     first, last, total = (new_float32(device, plan.grid[0], d) for _ in range(3))
     plan.sum_edges(rows=rows, ordered=ordered, order=order, first=first, last=last)
     plan.sum_long_classes(ordered=ordered, first=first, last=last, total=total)

@@ -20,7 +20,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .._layout import ZERO_LENGTH, layout, padded, power_of_two
+from ...checked_rows import SHORTEST
+from .._layout import layout, padded, power_of_two
 from ._anchor_loss import KINDS, anchor_loss
 from ._backward import count_gradient_parts, write_gradients
 from ._device import LN2, PERIODIC_IDS, bound_logits, choose_shift, row_factor
@@ -303,7 +304,7 @@ def _plan_loss(
             (-(-max(u_end, v_end) // height),),
             {"n": n, "u_end": u_end, "v_end": v_end, "v_start": v_start}
             | {"padded": each, "scale": how.scale, "scale0": how.scales[0]}
-            | {"scale1": how.scales[-1], "least": ZERO_LENGTH},
+            | {"scale1": how.scales[-1], "least": SHORTEST},
             {"LEARNED": learned, "D": d, "STRIDE": stride, "EXACT": how.exact}
             | {"DISTANCE": how.kind == "kernel", "ROWS": height, "WIDTH": width},
         ),

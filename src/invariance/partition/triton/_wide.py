@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .._layout import padded
+from .._layout import ROW_PADDING, padded
 from ._device import (
     EQUAL_IDS,
     EXP,
@@ -68,7 +68,9 @@ def write_weights(
     to be multiplied with.
     """
     # neighbors in time share rows and columns, so that the cache serves them
-    across = tl.multiple_of(across, 256)  # the padding of _layout
+    # a hint (multiple_of) has no effect on an argument, and stores would be of one
+    # number each; 256 is ROW_PADDING of _layout
+    across = across // 256 * 256
     width = tl.cdiv(across, BN)
     program = tl.program_id(0)
     each = GROUP * width
@@ -184,16 +186,20 @@ def _patch_launch(
 def write_wide_gradients(
     problem: Problem, weights: Weights, dx: Tensor | None, dy: Tensor | None
 ) -> None:
-    """Gradients of x and y into tensors that are given, if they are."""
+    """Gradients of x and y into tensors that are given, if they are.
+
+    Of a symmetric G only what is not left of a strip's diagonal block is written: a
+    patch's product with y is of its rows, that of its transpose of the rows it mirrors.
+    """
     form, x, y = problem.form, problem.x, problem.y
     n, m, d, device = form.n, form.m, form.d, form.device
     config = choose_config("gradient", form.layout, form.exact, device)
-    height, width = _choose_patch(form, config.rows)
-    stride, m_padded = form.layout.stride, padded(m)
-    row_sums = None if dx is None else new_float32(device, height, stride)
-    column_sums = None
-    if dy is not None:
-        column_sums = new_float32(device, m_padded, stride).zero_()
+    height, width = _choose_patch(form)
+    mirrored = form.symmetric and weights.rows is weights.columns and dy is None
+    by_column = dx if mirrored else dy
+    for total in (dx, dy):
+        if total is not None:
+            total.zero_()
     undo = new_float32(device, 2)
     memory = torch.empty((len(x), height * width), dtype=x.dtype, device=device)
     rows, columns = weights.rows, weights.columns
@@ -212,32 +218,31 @@ def write_wide_gradients(
         "undo": undo,
     }
     for top in range(0, n, height):
-        down = slice(top, min(top + height, n))
-        here = None if row_sums is None else row_sums[: down.stop - top].zero_()
-        for left in range(0, m_padded, width):
-            across = slice(left, min(left + width, m_padded))
-            extent = across.stop - left, down.stop - top
+        bottom = min(top + height, n)
+        for left in range(top if mirrored else 0, padded(m), width):
+            right = min(left + width, padded(m))
+            extent = right - left, bottom - top
             patch = memory[:, : height * extent[0]].view(len(x), height, -1)
             launch = _patch_launch(form, weights.kind, config, top, left, *extent)
             launch(**fixed, out=patch[0], out_low=patch[-1])
             patch = patch[:, : extent[1]]
-            if here is not None:
-                _add_product(here, patch, y[:, across])
-            if column_sums is not None:
-                _add_product(column_sums[across], patch.mT, x[:, down])
-        if dx is not None and here is not None:
-            torch.mul(here[:, :d], undo[0], out=dx[down])
-    if dy is not None and column_sums is not None:
-        torch.mul(column_sums[:m, :d], undo[1], out=dy)
+            if dx is not None:
+                _add_product(dx[top:bottom], patch, y[:, left:right, :d])
+            begin, end = max(left, bottom) if mirrored else left, min(right, m)
+            if by_column is not None and begin < end:
+                turned = patch[:, :, begin - left : end - left].mT
+                _add_product(by_column[begin:end], turned, x[:, top:bottom, :d])
+    for total, factor in zip((dx, dy), undo, strict=True):
+        if total is not None:
+            total.mul_(factor)
 
 
-def _choose_patch(form: Form, row_tile: int) -> tuple[int, int]:
+def _choose_patch(form: Form) -> tuple[int, int]:
     """Rows and columns whose weights are written out at a time."""
     most = WEIGHT_BYTES // (2 * (1 + form.exact))
     n, m = padded(form.n), padded(form.m)
-    height = min(max(most // m, PATCH_ROWS), n) // row_tile * row_tile
-    patches = -(-m // max(most // height, 1))
-    return height, padded(-(-m // patches))
+    height = min(padded(max(most // m, PATCH_ROWS)), n)
+    return height, min(max(most // height // ROW_PADDING, 1) * ROW_PADDING, m)
 
 
 def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:

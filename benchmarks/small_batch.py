@@ -1,0 +1,475 @@
+"""Does FlatNCE at batch 32 match InfoNCE at 256? The small-batch study on CIFAR-10.
+
+    python benchmarks/small_batch.py FOLDER --plan           # what is left, how long
+    python benchmarks/small_batch.py cifar10-jpeg.tar.xz --minutes 9 --parallel 4
+    python benchmarks/small_batch.py FOLDER --minutes 9 --machine.compile
+    python benchmarks/small_batch_report.py                  # table, verdicts, figures
+
+ResNet-18, SimCLR's augmentation, SGD with a rise and a cosine. Six objectives, with a
+fixed temperature and with the ESS controller (KCL has no temperature to control). Of
+the 50,000 training images 5,000 are never trained on: each objective's learning rate
+and temperature (KCL: gamma; controlled: the ESS asked for) are chosen by the linear
+probe on these, with the same five short runs for each, at batch 32 and at batch 256.
+Batch 64 takes the choice of 32 and batch 512 that of 256. Then come runs of 100 epochs
+with other seeds, and the test set is looked at once, at the end of each of them.
+
+The study goes on over as many calls as it takes: ``--lines`` is read first, and every
+finished run adds a line. Jobs come in a fixed order, what answers the question first.
+After ``--minutes`` nothing is running: a job is started only if it should be done by
+then. ``--parallel`` runs share one GPU, each in a process of its own that does one job
+after the other. Kernels of several processes run side by side only under NVIDIA's MPS
+(nvidia-cuda-mps-control -d); without it they take turns. Flags that are not named here
+are those of 'invariance train', for every run.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import multiprocessing
+
+from cifar10 import (
+    RESULTS,
+    Parts,
+    Row,
+    add_line,
+    find_folder,
+    load_parts,
+    read_flags,
+    train_and_score,
+)
+from invariance.errors import InvarianceError
+from invariance.folder import flatten
+from invariance.training import usual_settings
+
+LINES = RESULTS / "small_batch.jsonl"
+FLAGS = (
+    *("--optim.name", "sgd", "--optim.weight-decay", "5e-4"),
+    *("--checkpoint-seconds", "1e9"),  # a run that does not fit is not started
+)
+N_TRAIN = 45_000
+RATES = (0.1, 0.2, 0.4)  # peaks for 256 samples; they grow with the root of the batch
+TARGETS = (0.15, 0.3, 0.5)  # shares of the negatives, tried for each objective
+SWEEP = (0.05, 0.15, 0.3, 0.5, 0.8)  # shares that tell whether moderate ones are best
+TUNED = {32: 32, 64: 32, 256: 256, 512: 256}  # at which batch a batch's choice was made
+SEEDS = (0, 1, 2)
+TUNING_SEED = 100  # none of the final ones
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """What is tuned beside the learning rate."""
+
+    method: str
+    flag: str = "--temperature"
+    values: tuple[float, ...] = (0.1, 0.2, 0.5)
+
+
+OBJECTIVES = {
+    "InfoNCE": Objective("info_nce"),
+    "NT-Xent": Objective("simclr"),
+    "FlatNCE": Objective("flatclr"),
+    "DCL": Objective("dcl"),
+    "DHEL": Objective("dhel"),
+    "KCL": Objective("kcl", "gamma", (4.0, 8.0, 16.0)),
+}
+FIRST = ("InfoNCE", "FlatNCE", "NT-Xent", "DHEL")  # what the claims are about
+ESS = tuple(name for name in OBJECTIVES if name != "KCL")
+
+# Seconds per epoch of 50,000 images for one run alone on an H200, expected; how many
+# times the work of one run several together get done; and what a run takes besides.
+EPOCH = {32: 4.0, 64: 2.6, 128: 1.8, 256: 1.4, 512: 1.2}
+GAIN = {32: 3.0, 64: 2.5, 128: 2.0, 256: 1.3, 512: 1.1}
+BESIDE = 12.0
+START = 15.0  # seconds until a new process is ready
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run of the study."""
+
+    stage: str
+    """"knob" and "rate" choose; "final" and "sweep" (of ESS targets) answer."""
+    objective: str
+    control: str
+    """"fixed" temperature, or "ess"."""
+    batch_size: int
+    knob: float
+    """Temperature (KCL: gamma), or the ESS asked for."""
+    lr: float
+    epochs: int
+    seed: int
+    ready: bool = dataclasses.field(default=True, compare=False)
+    """Whether knob and lr have been chosen; until then they are guesses."""
+
+    def flags(self) -> list[str]:
+        """As 'invariance train' takes them."""
+        objective = OBJECTIVES[self.objective]
+        knob = [objective.flag, str(self.knob)]
+        if self.control == "ess":
+            knob = ["--ess.target", str(self.knob)]
+        elif not objective.flag.startswith("--"):
+            knob = ["--options", *knob]
+        pairs = {
+            "--method": objective.method,
+            "--batch-size": self.batch_size,
+            "--optim.lr": self.lr,
+            "--epochs": self.epochs,
+            "--seed": self.seed,
+            # a few readings per epoch are enough, and each waits for the device
+            "--log-every": max(N_TRAIN // self.batch_size // 4, 1),
+        }
+        words = [str(word) for pair in pairs.items() for word in pair]
+        return [*FLAGS, *words, *knob]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What names the job in a row."""
+        values = dataclasses.asdict(self)
+        del values["ready"]
+        return values
+
+    def __str__(self) -> str:
+        how = "" if self.control == "fixed" else ", ESS"
+        return (
+            f"{self.stage}: {self.objective}{how}, batch {self.batch_size}, "
+            f"{self.knob:g}, rate {self.lr:g}, seed {self.seed}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """All jobs, given the rows there are."""
+
+    rows: Sequence[Row]
+    tune_epochs: int = 10
+    epochs: int = 100
+    sweep_epochs: int = 30
+
+    def phases(self) -> Iterator[tuple[str, list[Job]]]:
+        """Everything, in order, with what each phase is for; four are musts."""
+        late = [name for name in OBJECTIVES if name not in FIRST]
+        pair, others = (32, 256), (64, 512)
+        yield "tuning of the main objectives", self.tuning(FIRST, "fixed")
+        yield "8-fold batch efficiency, DHEL", self.finals(FIRST, "fixed", pair)
+        yield "ESS targets of FlatNCE", self.sweep()
+        both = self.tuning(late, "fixed") + self.finals(late, "fixed", pair)
+        yield "DCL and KCL", both
+        both = self.tuning(ESS, "ess") + self.finals(ESS, "ess", pair)
+        yield "with the ESS controller", both
+        yield "batch 64 and 512", self.finals(OBJECTIVES, "fixed", others)
+        yield "batch 64 and 512 with the controller", self.finals(ESS, "ess", others)
+
+    def tuning(self, names: Sequence[str], control: str) -> list[Job]:
+        """Five runs for each objective and batch: three knobs, then two more rates."""
+        jobs = []
+        for batch in (256, 32):
+            for name in names:
+                jobs += self.knob_jobs(name, control, batch)
+            for name in names:
+                jobs += self.rate_jobs(name, control, batch)
+        return jobs
+
+    def knob_jobs(self, name: str, control: str, batch: int) -> list[Job]:
+        knobs = TARGETS if control == "ess" else OBJECTIVES[name].values
+        how = (RATES[1], self.tune_epochs, TUNING_SEED)
+        return [Job("knob", name, control, batch, knob, *how) for knob in knobs]
+
+    def rate_jobs(self, name: str, control: str, batch: int) -> list[Job]:
+        knob, ready = self.best(self.knob_jobs(name, control, batch))
+        how = (self.tune_epochs, TUNING_SEED, ready)
+        rates = (RATES[0], RATES[2])
+        return [Job("rate", name, control, batch, knob.knob, lr, *how) for lr in rates]
+
+    def choose(self, name: str, control: str, batch: int) -> tuple[Job, bool]:
+        """The best of the five runs, and whether all five are there."""
+        batch = TUNED[batch]
+        knob, ready = self.best(self.knob_jobs(name, control, batch))
+        rates = self.rate_jobs(name, control, batch)
+        best, all_there = self.best([knob, *rates])
+        return best, ready and all_there
+
+    def best(self, jobs: Sequence[Job]) -> tuple[Job, bool]:
+        """By the linear probe on held-out images; the middle one until all are done."""
+        scores = {job: self.score(job) for job in jobs}
+        if any(score is None for score in scores.values()):
+            return jobs[len(jobs) // 2 if len(jobs) == len(TARGETS) else 0], False
+        return max(jobs, key=lambda job: scores[job] or 0.0), True
+
+    def score(self, job: Job) -> float | None:
+        """Of a finished run; 0 for one that diverged, None for one that is to come."""
+        row = find_row(self.rows, job)
+        if row is None:
+            return None
+        return row["held_out"]["linear"] if "held_out" in row else 0.0
+
+    def finals(
+        self, names: Sequence[str] | Mapping[str, Any], control: str, batches: Any
+    ) -> list[Job]:
+        """One seed of everything before the next."""
+        jobs = []
+        for seed in SEEDS:
+            for batch in batches:
+                for name in names:
+                    best, ready = self.choose(name, control, batch)
+                    how = (best.knob, best.lr, self.epochs, seed, ready)
+                    jobs.append(Job("final", name, control, batch, *how))
+        return jobs
+
+    def sweep(self) -> list[Job]:
+        """FlatNCE held at one ESS or another, with the rate chosen for it before."""
+        best, ready = self.choose("FlatNCE", "fixed", 256)
+        how = (best.lr, self.sweep_epochs)
+        return [
+            Job("sweep", "FlatNCE", "ess", 256, target, *how, seed, ready)
+            for seed in SEEDS
+            for target in SWEEP
+        ]
+
+    def left(self) -> list[Job]:
+        """What has no row yet, in order."""
+        jobs = dict.fromkeys(job for _, phase in self.phases() for job in phase)
+        return [job for job in jobs if find_row(self.rows, job) is None]
+
+
+def find_row(rows: Sequence[Row], job: Job) -> Row | None:
+    """The row of a job that was done, or None."""
+    values = job.values
+    return next((row for row in rows if row["job"] == values), None)
+
+
+def estimate(job: Job, rows: Sequence[Row], parallel: int) -> tuple[float, float]:
+    """Seconds a job takes by the clock among so many, and of the device's time.
+
+    By the runs of that batch that were measured with so many together, or else by what
+    is expected of an H200.
+    """
+    batch = job.batch_size
+    like = [
+        row["seconds"] | {"epochs": row["job"]["epochs"]}
+        for row in rows
+        if row["job"]["batch_size"] == batch
+        and row.get("parallel") == parallel
+        and "held_out" in row
+    ]
+    if like:
+        epoch = median((s["training"] + s["curve"]) / s["epochs"] for s in like)
+        beside = median(s["preparing"] + s["evaluation"] for s in like)
+        wall = job.epochs * epoch + beside
+        return wall, wall / parallel
+    gain = min(GAIN[batch], parallel)
+    alone = job.epochs * EPOCH[batch] * N_TRAIN / 50_000 + BESIDE
+    return alone * parallel / gain, alone / gain
+
+
+class Worker:
+    """A process that does one job after the other; all share one copy of the images."""
+
+    def __init__(self, parts: Parts, options: argparse.Namespace) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(
+            target=work, args=(theirs, parts, options), daemon=True
+        )
+        self.process.start()
+        theirs.close()  # or the end of the process would not be noticed
+        self.job: Job | None = None
+        self.ready = False
+
+    def start(self, job: Job) -> None:
+        self.job = job
+        self.pipe.send(job)
+
+    def finish(self) -> Row:
+        """What the job gave; a process that died fails its job."""
+        assert self.job is not None
+        job, self.job, self.ready = self.job, None, True
+        try:
+            row = self.pipe.recv()
+        except EOFError:
+            row = {"failed": "the process died"}
+        return {"job": job.values, **row}
+
+
+def work(pipe: Connection, parts: Parts, options: argparse.Namespace) -> None:
+    """What a worker does until its pipe is closed."""
+    torch.set_num_threads(max((os.cpu_count() or 1) // options.parallel, 1))
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        row = do_job(job, parts, options.train)
+        pipe.send({"parallel": options.parallel, **row})
+
+
+def do_job(job: Job, parts: Parts, words: Sequence[str]) -> Row:
+    """Train and score; only what answers a question looks at the test set.
+
+    Args:
+        job: What to run.
+        parts: The images, with the test set.
+        words: Further flags of 'invariance train'.
+    """
+    final = job.stage == "final"
+    parts = parts if final else dataclasses.replace(parts, test=None)
+    every = max(job.epochs // 10, 1) if final else job.epochs
+    try:
+        settings = read_flags([*job.flags(), *words])
+        row = train_and_score(settings, parts, every=every)
+    except InvarianceError as error:  # such as a run that diverged
+        return {"failed": str(error)}
+    row["settings"] = shorten(row["settings"])
+    del row["command"]
+    return row
+
+
+def shorten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not at their defaults, and those that could be mixed up.
+
+    Defaults of the optimizer and the machine may change from one call to another.
+    """
+    usual, always = flatten(usual_settings()), ("optim.", "machine.")
+    return {
+        name: value
+        for name, value in settings.items()
+        if value != usual.get(name, "") or name.startswith(always)
+    }
+
+
+def read_rows(*paths: Path | None) -> list[Row]:
+    """Every line; of a job that was done twice, the first one that did not fail."""
+    rows: dict[str, Row] = {}
+    for path in paths:
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                key = json.dumps(row["job"], sort_keys=True)
+                if key not in rows or "failed" in rows[key]:
+                    rows[key] = row
+    return list(rows.values())
+
+
+def run(options: argparse.Namespace) -> None:
+    """Do jobs until the time is up or none is left."""
+    deadline = time.monotonic() + 60 * options.minutes
+    rows = read_rows(options.lines)
+    parts = load_parts(find_folder(options.data), test=True, n=options.limit)
+    workers = [Worker(parts, options) for _ in range(options.parallel)]
+    while True:
+        study = make_study(options, rows)
+        running = {worker.job for worker in workers if worker.job is not None}
+        waiting = [job for job in study.left() if job.ready and job not in running]
+        for worker in workers:
+            if worker.job is None:
+                until = deadline - (0 if worker.ready else START)
+                job = next_job(waiting, rows, options.parallel, until)
+                if job is not None:
+                    waiting.remove(job)
+                    worker.start(job)
+        busy = {worker.pipe: worker for worker in workers if worker.job is not None}
+        if not busy:
+            break
+        for pipe in wait(list(busy), timeout=max(deadline - time.monotonic(), 0) + 20):
+            worker = busy[pipe]  # type: ignore[index]
+            row = worker.finish()
+            rows.append(row)
+            for path in dict.fromkeys(p for p in (options.lines, options.also) if p):
+                add_line(path, row)
+            print(
+                f"{describe(row)}  ({deadline - time.monotonic():.0f} s left)",
+                flush=True,
+            )
+            if not worker.process.is_alive():
+                workers.remove(worker)
+        if time.monotonic() > deadline + 15:
+            jobs = [str(worker.job) for worker in workers if worker.job is not None]
+            print(f"Out of time; given up: {'; '.join(jobs) or 'nothing'}.")
+            break
+    for worker in workers:
+        worker.process.terminate()
+
+
+def next_job(
+    waiting: Sequence[Job], rows: Sequence[Row], parallel: int, deadline: float
+) -> Job | None:
+    """The first that should be done in time."""
+    left = deadline - time.monotonic()
+    return next((j for j in waiting if estimate(j, rows, parallel)[0] <= left), None)
+
+
+def describe(row: Row) -> str:
+    """A row in one line of words."""
+    job = Job(**row["job"])
+    if "failed" in row:
+        return f"{job}: {row['failed']}"
+    scores = row.get("test") or row["held_out"]
+    return (
+        f"{job}: kNN {scores['knn']:.2f} %, linear {scores['linear']:.2f} % on "
+        f"{'test' if 'test' in row else 'held-out'} images, "
+        f"{row['seconds']['training']:.0f} s"
+    )
+
+
+def show_plan(options: argparse.Namespace) -> None:
+    """Every phase: how many runs are left, and how long they should take."""
+    rows = read_rows(options.lines)
+    study, total = make_study(options, rows), 0.0
+    seen: set[Job] = set()
+    for title, jobs in study.phases():
+        new = [job for job in dict.fromkeys(jobs) if job not in seen]
+        seen |= set(new)
+        left = [job for job in new if find_row(rows, job) is None]
+        minutes = sum(estimate(job, rows, options.parallel)[1] for job in left) / 60
+        total += minutes
+        longest = max((estimate(j, rows, options.parallel)[0] for j in left), default=0)
+        print(
+            f"{title}: {len(left)} of {len(new)} runs left, {minutes:.0f} min of the "
+            f"device ({total:.0f} so far); the longest takes {longest:.0f} s"
+        )
+
+
+def make_study(options: argparse.Namespace, rows: Sequence[Row]) -> Study:
+    lengths = (options.tune_epochs, options.epochs, options.sweep_epochs)
+    return Study(rows, *lengths)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").splitlines()[0],
+        epilog="All other flags are those of 'invariance train', for every run.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
+    parser.add_argument("--plan", action="store_true", help="say what is left to do")
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--parallel", type=int, default=4, help="runs at once")
+    parser.add_argument("--tune-epochs", type=int, default=Study.tune_epochs)
+    parser.add_argument("--epochs", type=int, default=Study.epochs)
+    parser.add_argument("--sweep-epochs", type=int, default=Study.sweep_epochs)
+    parser.add_argument("--limit", type=int, help="use at most so many images")
+    parser.add_argument("--lines", type=Path, default=LINES)
+    parser.add_argument("--also", type=Path, help="new rows go here, too")
+    options, options.train = parser.parse_known_args(words)
+    if options.parallel < 1 or options.minutes <= 0:
+        parser.error("--parallel and --minutes are above 0.")
+    try:
+        read_flags(options.train)  # what nobody knows is said before anything starts
+        show_plan(options) if options.plan else run(options)
+    except InvarianceError as error:
+        print(f"small_batch: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,371 @@
+"""The small-batch study's table, verdicts and figures, from its rows alone.
+
+    python benchmarks/small_batch_report.py            # small_batch.md and two .png
+
+Accuracies are those of the final runs on the test set. Two means differ by a 95 %
+interval: paired by seed where the batch is the same (same first weights, order and
+views), Welch's otherwise. Correlations are over all points of the final runs' curves,
+read on held-out training images; their intervals come from drawing runs, not points,
+as points of one run hang together. "Matches" means: no worse by more than half a point.
+"""
+
+import argparse
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from intervals import Difference, correlate, paired, pearson, show_mean, welch
+from small_batch import LINES, OBJECTIVES, Row, read_rows
+
+MARGIN = 0.5  # points within which two accuracies count as the same
+MODERATE = (0.15, 0.4)  # shares of the negatives, as the FlatNCE paper has it
+DRAWS = 2000
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
+MEASURES = {"linear": "linear probe", "knn": "kNN"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rows say about a claim."""
+
+    claim: str
+    word: str
+    because: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = "\n".join(f"  - {line}" for line in self.because)
+        return f"- **{self.claim}: {self.word}.**\n{lines}"
+
+
+@dataclass(frozen=True)
+class Finals:
+    """Final runs, by objective, control and batch."""
+
+    rows: Sequence[Row]
+
+    def scores(
+        self, objective: str, batch: int, control: str = "fixed", of: str = "linear"
+    ) -> dict[int, float]:
+        """Accuracy on the test set by seed; longest runs only, if there are several."""
+        rows = self.cell(objective, batch, control)
+        return {row["job"]["seed"]: row["test"][of] for row in rows}
+
+    def cell(self, objective: str, batch: int, control: str) -> list[Row]:
+        """The runs of one cell of the table."""
+        wanted = {"objective": objective, "batch_size": batch, "control": control}
+        rows = [
+            row
+            for row in self.rows
+            if row["job"]["stage"] == "final"
+            and "test" in row
+            and wanted.items() <= row["job"].items()
+        ]
+        longest = max((row["job"]["epochs"] for row in rows), default=0)
+        return [row for row in rows if row["job"]["epochs"] == longest]
+
+    def compare(
+        self, a: tuple[str, int], b: tuple[str, int], of: str = "linear"
+    ) -> Difference | None:
+        """Mean of one cell less that of another; None while one is empty."""
+        x, y = self.scores(*a, of=of), self.scores(*b, of=of)
+        if not x or not y:
+            return None
+        seeds = sorted(x.keys() & y.keys())
+        if a[1] == b[1] and len(seeds) > 1:
+            return paired([x[s] for s in seeds], [y[s] for s in seeds])
+        return welch(list(x.values()), list(y.values()))
+
+
+def at_least(gap: Difference | None, least: float) -> str:
+    """Whether a difference is above a number, by its interval."""
+    if gap is None:
+        return OPEN
+    if gap.low >= least:
+        return HOLDS
+    return FAILS if gap.high < least else OPEN
+
+
+def all_hold(words: Sequence[str]) -> str:
+    """A claim of several parts holds if all do, and fails if one does."""
+    if FAILS in words:
+        return FAILS
+    return HOLDS if words and set(words) == {HOLDS} else OPEN
+
+
+def judge(rows: Sequence[Row]) -> list[Verdict]:
+    """The four claims."""
+    finals = Finals(rows)
+    return [
+        judge_efficiency(finals),
+        judge_dhel(finals),
+        judge_ess(rows),
+        judge_information(rows),
+    ]
+
+
+def judge_efficiency(finals: Finals) -> Verdict:
+    """FlatNCE at 32 does what InfoNCE does at 256, and InfoNCE at 32 does not."""
+    flat, words, because = ("FlatNCE", 32), [], []
+    for other, least, what in (
+        (("InfoNCE", 256), -MARGIN, f"no worse by more than {MARGIN} points"),
+        (("InfoNCE", 32), 0.0, "better"),
+    ):
+        gap = finals.compare(flat, other)
+        words.append(at_least(gap, least))
+        because.append(describe_gap(finals, flat, other, gap, what, words[-1]))
+    for other in (("NT-Xent", 256), ("NT-Xent", 32), ("DCL", 32)):  # to compare with
+        gap = finals.compare(flat, other)
+        if gap is not None:
+            because.append(describe_gap(finals, flat, other, gap))
+    claim = "FlatNCE at batch 32 matches InfoNCE at batch 256, and InfoNCE at 32 does"
+    return Verdict(f"{claim} not", all_hold(words), tuple(because))
+
+
+def judge_dhel(finals: Finals) -> Verdict:
+    """DHEL is better than the softmax objectives it set out from."""
+    words, because = [], []
+    for other in ("InfoNCE", "NT-Xent", "DCL"):
+        a, b = ("DHEL", 32), (other, 32)
+        gap = finals.compare(a, b)
+        words.append(at_least(gap, 0.0))
+        because.append(describe_gap(finals, a, b, gap, "better", words[-1]))
+    claim = "DHEL is better than InfoNCE, NT-Xent and DCL at batch 32"
+    return Verdict(claim, all_hold(words), tuple(because))
+
+
+def describe_gap(
+    finals: Finals,
+    a: tuple[str, int],
+    b: tuple[str, int],
+    gap: Difference | None,
+    asked: str = "",
+    word: str = "",
+) -> str:
+    """Two cells, their difference in both measures, and what was asked of it."""
+    name = f"{a[0]} at {a[1]} less {b[0]} at {b[1]}"
+    if gap is None:
+        return f"{name}: runs are missing."
+    few = min(len(finals.scores(*cell)) for cell in (a, b))
+    also = finals.compare(a, b, of="knn")
+    question = f" Asked: {asked}: {word}." if asked else ""
+    seeds = "1 seed" if few == 1 else f"{few} seeds"
+    return f"{name}, linear: {gap} points ({seeds}); kNN: {also}.{question}"
+
+
+def judge_ess(rows: Sequence[Row]) -> Verdict:
+    """Accuracy by the ESS that FlatNCE was held at; the middle should be the top."""
+    claim = "A moderate ESS (0.15 to 0.4) is best"
+    scores: dict[float, dict[int, float]] = {}
+    for row in rows:
+        if row["job"]["stage"] == "sweep" and "held_out" in row:
+            by_seed = scores.setdefault(row["job"]["knob"], {})
+            by_seed[row["job"]["seed"]] = row["held_out"]["linear"]
+    sides = {
+        "moderate": [t for t in scores if MODERATE[0] <= t <= MODERATE[1]],
+        "lower": [t for t in scores if t < MODERATE[0]],
+        "higher": [t for t in scores if t > MODERATE[1]],
+    }
+    if not all(sides.values()):
+        return Verdict(claim, OPEN, ("Runs are missing.",))
+    best = {
+        side: max(targets, key=lambda t: fmean(scores[t].values()))
+        for side, targets in sides.items()
+    }
+    words, because = [], []
+    for side in ("lower", "higher"):
+        a, b = scores[best["moderate"]], scores[best[side]]
+        seeds = sorted(a.keys() & b.keys())
+        gap = paired([a[s] for s in seeds], [b[s] for s in seeds]) if seeds else None
+        words.append(at_least(gap, 0.0))
+        because.append(
+            f"FlatNCE held at {best['moderate']:g} less at {best[side]:g}, the best "
+            f"{side} one, linear on held-out images: {gap} points: {words[-1]}."
+        )
+    means = ", ".join(
+        f"{t:g}: {show_mean(list(scores[t].values()))}" for t in sorted(scores)
+    )
+    return Verdict(claim, all_hold(words), (*because, f"All: {means}."))
+
+
+def judge_information(rows: Sequence[Row]) -> Verdict:
+    """Accuracy goes with the information of a pool, not with that of mini-batches."""
+    claim = "True MI correlates with accuracy, mini-batch MI does not"
+    runs = [
+        row["curve"]
+        for row in rows
+        if row["job"]["stage"] == "final" and row.get("curve")
+    ]
+    if len(runs) < 4:
+        return Verdict(claim, OPEN, ("Runs are missing.",))
+    true, batch = (
+        draw_correlations(runs, name) for name in ("sharp_nats", "batch_nats")
+    )
+    words = [at_least(true, 0.0)]
+    # a link is evident when its interval lies above 0
+    words.append({HOLDS: FAILS, FAILS: HOLDS, OPEN: HOLDS}[at_least(batch, 0.0)])
+    n_points = sum(map(len, runs))
+    because = [
+        f"Over {n_points} points of {len(runs)} runs, correlation with kNN: true MI "
+        f"{true} ({words[0]}), mini-batch MI {batch} (no link: {words[1]})."
+    ]
+    ends = [[run[-1]] for run in runs]
+    for name, what in (
+        ("sharp_nats", "true MI"),
+        ("pool_nats", "true MI at the temperature trained with"),
+        ("batch_nats", "mini-batch MI"),
+    ):
+        link = correlate(*columns(ends, name))
+        because.append(f"Of the last points alone, {what}: {link}.")
+    return Verdict(claim, all_hold(words), tuple(because))
+
+
+def columns(runs: Sequence[Sequence[Row]], name: str) -> tuple[list[float], ...]:
+    """Information and accuracy of all points of runs."""
+    points = [point for run in runs for point in run]
+    return [p[name] for p in points], [p["knn"] for p in points]
+
+
+def draw_correlations(runs: Sequence[Sequence[Row]], name: str) -> Difference:
+    """Pearson's correlation of all points, with an interval by drawing runs."""
+    dice, values = random.Random(0), []
+    for _ in range(DRAWS):
+        drawn = dice.choices(runs, k=len(runs))
+        values.append(pearson(*columns(drawn, name)))
+    values = sorted(value for value in values if math.isfinite(value))
+    if not values:
+        return Difference(math.nan, -1.0, 1.0)
+    low, high = values[int(0.025 * len(values))], values[int(0.975 * len(values))]
+    return Difference(pearson(*columns(runs, name)), low, high)
+
+
+def cells(rows: Sequence[Row]) -> Iterator[tuple[str, str, int, list[Row]]]:
+    """Objective, control and batch of every cell that has runs."""
+    finals = Finals(rows)
+    batches = sorted({row["job"]["batch_size"] for row in rows})
+    for control in ("fixed", "ess"):
+        for name in OBJECTIVES:
+            for batch in batches:
+                if same := finals.cell(name, batch, control):
+                    yield name, control, batch, same
+
+
+def make_table(rows: Sequence[Row]) -> str:
+    """One line per cell: accuracy, readings and what was chosen."""
+    lines = [
+        "| objective | batch | linear, % | kNN, % | seeds, epochs | ESS | true MI | "
+        "mini-batch MI | chosen | images/s of one run |",
+        "| :--- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :--- | ---: |",
+    ]
+    for name, control, batch, same in cells(rows):
+        job, last = same[0]["job"], [row["curve"][-1] for row in same if row["curve"]]
+        knob = "ESS" if control == "ess" else "gamma" if name == "KCL" else "tau"
+        shares = [row["ess"] for row in same if row["ess"] is not None]
+        line = [
+            name + (", ESS held" if control == "ess" else ""),
+            str(batch),
+            *(show_mean([row["test"][of] for row in same]) for of in MEASURES),
+            f"{len(same)}, {job['epochs']}",
+            f"{fmean(shares):.2f}" if shares else "-",
+            *(
+                mean_or_dash([p[of] for p in last])
+                for of in ("sharp_nats", "batch_nats")
+            ),
+            f"{knob} {job['knob']:g}, rate {job['lr']:g}",
+            f"{fmean(row['images_per_second'] for row in same):,.0f}",
+        ]
+        lines.append("| " + " | ".join(line) + " |")
+    return "\n".join(lines)
+
+
+def mean_or_dash(values: Sequence[float]) -> str:
+    return f"{fmean(values):.2f}" if values else "-"
+
+
+def draw_batches(rows: Sequence[Row], path: Path) -> None:
+    """Accuracy against batch size, a line per objective, bars of one deviation."""
+    figure, axes = start_figure(len(MEASURES))
+    for ax, (of, title) in zip(axes, MEASURES.items(), strict=True):
+        lines: dict[tuple[str, str], list[tuple[int, list[float]]]] = {}
+        for name, control, batch, same in cells(rows):
+            scores = [row["test"][of] for row in same]
+            lines.setdefault((name, control), []).append((batch, scores))
+        for shift, ((name, control), points) in enumerate(lines.items()):
+            aside = 1.02 ** (shift - len(lines) / 2)  # bars that do not hide each other
+            ax.errorbar(
+                [batch * aside for batch, _ in points],
+                [fmean(scores) for _, scores in points],
+                [stdev(s) if len(s) > 1 else 0.0 for _, s in points],
+                label=name + (", ESS held" if control == "ess" else ""),
+                color=f"C{list(OBJECTIVES).index(name)}",
+                linestyle="--" if control == "ess" else "-",
+                marker="o",
+                markersize=4,
+                capsize=2,
+            )
+        ticks = sorted({batch for points in lines.values() for batch, _ in points})
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(ticks, [str(batch) for batch in ticks])
+        ax.set_xlabel("batch size")
+        ax.set_ylabel(f"{title}, accuracy on the test set, %")
+    if lines:
+        axes[0].legend(fontsize=8)
+    figure.savefig(path)
+
+
+def draw_information(rows: Sequence[Row], path: Path) -> None:
+    """Accuracy against information over training: true and of mini-batches."""
+    figure, axes = start_figure(2)
+    kinds = {"sharp_nats": "true MI (pool), nats", "batch_nats": "mini-batch MI, nats"}
+    for ax, (of, title) in zip(axes, kinds.items(), strict=True):
+        for name, control, _, same in cells(rows):
+            points = [point for row in same for point in row["curve"]]
+            ax.scatter(
+                [point[of] for point in points],
+                [point["knn"] for point in points],
+                s=8,
+                color=f"C{list(OBJECTIVES).index(name)}",
+                marker="x" if control == "ess" else "o",
+            )
+        ax.set_xlabel(title)
+        ax.set_ylabel("kNN on held-out images, %")
+    figure.savefig(path)
+
+
+def start_figure(n: int) -> tuple[Any, Any]:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot.subplots(1, n, figsize=(5.2 * n, 4), layout="constrained", dpi=150)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--lines", type=Path, default=LINES)
+    given = parser.parse_args(words)
+    rows = read_rows(given.lines)
+    verdicts = "\n".join(str(verdict) for verdict in judge(rows))
+    failed = [row for row in rows if "failed" in row]
+    lost = "".join(f"\n- {row['job']}: {row['failed']}" for row in failed)
+    text = f"# The small-batch study\n\n{verdicts}\n\n{make_table(rows)}\n\n"
+    text += f"{(__doc__ or '').split(chr(10), 4)[4].strip()}\n"
+    text += f"\nFailed:{lost}\n" if lost else ""
+    given.lines.with_suffix(".md").write_text(text, encoding="utf-8")
+    figures: dict[str, Callable[[Sequence[Row], Path], None]] = {
+        "": draw_batches,
+        "_information": draw_information,
+    }
+    for name, draw in figures.items():
+        draw(rows, given.lines.with_name(f"{given.lines.stem}{name}.png"))
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Data by name or path: which there are, and what is meant. Nothing is opened."""
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, near_path, unknown
+
+# The class of torchvision.datasets, and the settings of the train and the test part.
+SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]] = {
+    "cifar10": ("CIFAR10", ({"train": True},), ({"train": False},)),
+    "cifar100": ("CIFAR100", ({"train": True},), ({"train": False},)),
+    "fashion_mnist": ("FashionMNIST", ({"train": True},), ({"train": False},)),
+    "flowers102": (
+        "Flowers102",
+        ({"split": "train"}, {"split": "val"}),
+        ({"split": "test"},),
+    ),
+    "imagenet": ("ImageNet", ({"split": "train"},), ({"split": "val"},)),
+    "imagenet100": ("ImageNet", ({"split": "train"},), ({"split": "val"},)),
+    "imagenette": (
+        "Imagenette",
+        ({"split": "train", "size": "320px"},),
+        ({"split": "val", "size": "320px"},),
+    ),
+    "mnist": ("MNIST", ({"train": True},), ({"train": False},)),
+    "stl10": ("STL10", ({"split": "train"},), ({"split": "test"},)),
+    "stl10_unlabeled": ("STL10", ({"split": "unlabeled"},), ({"split": "test"},)),
+    "sun397": ("SUN397", ({},), ({},)),
+    "svhn": ("SVHN", ({"split": "train"},), ({"split": "test"},)),
+    "voc2007": (
+        "VOCDetection",
+        ({"year": "2007", "image_set": "trainval"},),
+        ({"year": "2007", "image_set": "test"},),
+    ),
+}
+DATA_SETS = ("shapes", *SETS)
+OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
+
+
+def find_set(data: Any) -> str | None:
+    """What the set of this name is called today; None for other data.
+
+    >>> find_set("stl10_unlabelled"), find_set("photos")
+    ('stl10_unlabeled', None)
+    """
+    name = OLD_NAMES.get(data, data) if isinstance(data, str) else None
+    return name if name in DATA_SETS else None
+
+
+def require_data(data: Any) -> None:
+    """Raise a sentence if a name or a path leads to no data; objects are data."""
+    if isinstance(data, str | Path) and not data_exists(data):
+        find_path(data)
+
+
+def data_exists(data: str | Path) -> bool:
+    """Whether it names a set, or a folder or file that exists.
+
+    >>> data_exists("shapes"), data_exists("no such folder")
+    (True, False)
+    """
+    return bool(find_set(data)) or Path(data).expanduser().exists()
+
+
+def find_place(data: Any) -> str | None:
+    """Where a folder or file of data is, from wherever one asks; None for other data.
+
+    >>> find_place("shapes"), find_place("no such folder")
+    (None, None)
+    """
+    if not isinstance(data, str | Path) or find_set(str(data)):
+        return None
+    path = Path(data).expanduser()
+    return str(path.resolve()) if path.exists() else None
+
+
+def find_path(data: str | Path) -> Path:
+    """The folder or numpy file that is meant, or an error that says what is missing."""
+    if not str(data).strip():  # an unset variable of the shell
+        raise DataError("No data are named: got an empty path. '.' is this folder.")
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists():
+        if path.suffix.lower() in (".npy", ".npz"):
+            return path
+        raise DataError(
+            f"{str(data)!r} is a file: expected a folder of images, or an .npy "
+            "or .npz file."
+        )
+    text = str(data)
+    if isinstance(data, str) and not {"/", "\\"} & {*text} and not path.suffix:
+        hint = unknown("data set", text, DATA_SETS)
+        either = f"There is no folder {text!r} either.{near_path(path)}"
+        raise DataError(f"{hint} {either}")
+    raise DataError(
+        f"There is no folder or file {text!r}: check the path.{near_path(path)}"
+    )

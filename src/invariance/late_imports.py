@@ -1,0 +1,26 @@
+"""Names of a package that are imported when they are first used.
+
+What needs no torch, such as help or a sentence about a wrong setting, then need not
+wait for it.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def import_late(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package: each file has these names, spaces between.
+
+    >>> find = import_late("invariance", {"words": "count join_words"})
+    >>> find("count")(2, "image")
+    '2 images'
+    """
+    homes = {name: file for file, names in files.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+
+    return find

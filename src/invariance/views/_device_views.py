@@ -1,0 +1,110 @@
+"""Views of images that stay on the device, from their rows, for a captured step.
+
+What changes from step to step are rows, and from epoch to epoch `keys`; both are
+tensors on the device. Nothing else enters, and nothing waits for the host, so that a
+CUDA graph which captured a call makes new views when those two are overwritten.
+"""
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from ._draws import Draws
+from ._view_set import (
+    ViewSet,
+    epoch_keys,
+    is_built_in,
+    make_by_kernels,
+    to_unit_interval,
+)
+
+
+class DeviceViews:
+    """The views of a `ViewSet`, of images on a device, in the encoder's own layout.
+
+    Args:
+        views: What is done to the images.
+        images: All images of a set, or one batch like those that will be streamed.
+        dtype: Of the views; all arithmetic is float32.
+        channels_last: Whether a view's channels are stored beside each other.
+
+    >>> import invariance as inv
+    >>> images = torch.randint(256, (50, 3, 32, 32), dtype=torch.uint8)
+    >>> views = inv.views.DeviceViews(inv.views.ViewSet(inv.views.simclr(32)), images)
+    >>> keys = views.keys(seed=0, epoch=0)
+    >>> u, v = views(torch.tensor([7, 3]), keys)
+    >>> u.shape
+    torch.Size([2, 3, 32, 32])
+    """
+
+    def __init__(
+        self,
+        views: ViewSet,
+        images: UInt8[Tensor, "n c h w"],
+        *,
+        dtype: torch.dtype = torch.float32,
+        channels_last: bool = False,
+    ) -> None:
+        self.views, self.images, self.dtype = views, images, dtype
+        self.channels_last = channels_last
+
+    @property
+    def can_be_captured(self) -> bool:
+        """Whether a CUDA graph may hold a call: nobody knows what a function does."""
+        return all(is_built_in(item) for view in self.views.pipelines for item in view)
+
+    def explain(self) -> str:
+        """How the views are made, in a line.
+
+        >>> from invariance.views import simclr
+        >>> images = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+        >>> DeviceViews(ViewSet(simclr(32)), images).explain()
+        'views: operation by operation, because the images are on a CPU'
+        """
+        groups, reason = self.views.plan(self.images)
+        if not groups:
+            return f"views: operation by operation, because {reason}"
+        return f"views: fused kernels, {2 * len(groups)} launches per batch"
+
+    def keys(self, seed: int, epoch: int) -> Int[Tensor, "1"]:
+        """What a call needs to know of seed and epoch, on the device."""
+        return epoch_keys(seed, epoch, self.images.device)
+
+    def __call__(
+        self, rows: Int[Tensor, " n"], keys: Int[Tensor, "1"]
+    ) -> list[Float[Tensor, "n _ _ _"]]:
+        """The views of these rows of the images; a row is its sample's id too."""
+        return self._make(self.images, rows, keys, rows)
+
+    def of_batch(
+        self,
+        images: UInt8[Tensor, "n c h w"],
+        samples: Int[Tensor, " n"],
+        keys: Int[Tensor, "1"],
+    ) -> list[Float[Tensor, "n _ _ _"]]:
+        """The views of a batch that is on the device already."""
+        return self._make(images, samples, keys, None)
+
+    def _make(
+        self, images: Tensor, samples: Tensor, keys: Tensor, rows: Tensor | None
+    ) -> list[Tensor]:
+        plan = self.views.plan(images)
+        if plan.groups:
+            return make_by_kernels(
+                plan,
+                images,
+                samples,
+                keys,
+                rows=rows,
+                dtype=self.dtype,
+                channels_last=self.channels_last,
+            )
+        batch = images if rows is None else images.index_select(0, rows)
+        pixels = to_unit_interval(batch)
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        views = []
+        for view in range(len(self.views)):
+            draws = Draws.from_key(keys[0], samples, view)
+            made = self.views.make(view, pixels, draws)
+            views.append(made.to(self.dtype, memory_format=layout))
+        return views

@@ -1,0 +1,212 @@
+"""The study: what comes next given the rows there are, and what the rows then say."""
+
+import dataclasses
+import json
+
+import pytest
+
+import cifar10
+import invariance as inv
+import small_batch
+import small_batch_report as report
+from small_batch import SEEDS, Job, Study
+
+
+def row_of(job, linear, *, knn=None, curve=(), **more):
+    """A finished run with this accuracy."""
+    scores = {"linear": linear, "knn": linear if knn is None else knn}
+    row = {"job": job.values, "held_out": scores, "curve": list(curve), "parallel": 2}
+    if job.stage == "final":
+        row["test"] = scores
+    seconds = {"training": 20.0, "curve": 0.0, "preparing": 1.0, "evaluation": 4.0}
+    return row | {"seconds": seconds, "ess": 0.3, "images_per_second": 9e3} | more
+
+
+def final(objective, batch, seed, linear, **more):
+    job = Job("final", objective, "fixed", batch, 0.2, 0.2, 100, seed)
+    return row_of(job, linear, **more)
+
+
+def test_tuning_comes_first_and_finals_wait_for_it():
+    jobs = Study([]).left()
+    assert {job.stage for job in jobs[:24]} == {"knob", "rate"}
+    ready = [job for job in jobs if job.ready]
+    assert {job.stage for job in ready} == {"knob"}
+    assert all(job.seed not in SEEDS for job in ready)  # chosen with another seed
+    assert jobs[0].batch_size == 256 and len(jobs) == len(set(jobs))
+
+
+def test_every_objective_gets_the_same_number_of_tuning_runs():
+    counts = {}
+    for job in Study([]).left():
+        if job.stage in ("knob", "rate"):
+            cell = job.objective, job.control, job.batch_size
+            counts[cell] = counts.get(cell, 0) + 1
+    assert set(counts.values()) == {5}
+    assert ("KCL", "ess", 32) not in counts and ("DCL", "ess", 256) in counts
+
+
+def test_the_best_held_out_run_is_chosen_and_used():
+    study, rows = Study([]), []
+    for knob, score in zip(
+        study.knob_jobs("DCL", "fixed", 32), (50, 60, 55), strict=True
+    ):
+        rows.append(row_of(knob, score))
+    rates = Study(rows).rate_jobs("DCL", "fixed", 32)
+    assert all(job.ready and job.knob == 0.2 for job in rates)
+    rows += [row_of(rates[0], 58), {"job": rates[1].values, "failed": "diverged"}]
+    assert not Study(rows[:-1]).choose("DCL", "fixed", 32)[1]  # one is still to come
+    best, ready = Study(rows).choose("DCL", "fixed", 64)  # 64 takes the choice of 32
+    assert ready and (best.knob, best.lr) == (0.2, 0.2)
+    finals = Study(rows).finals(["DCL"], "fixed", (32, 256))
+    assert [job.ready for job in finals[:2]] == [True, False]
+    assert len(Study(rows).left()) == len(Study([]).left()) - 5
+
+
+def test_a_study_goes_on_from_its_lines(tmp_path):
+    job = Study([]).left()[0]
+    lines = tmp_path / "rows.jsonl"
+    for row in ({"job": job.values, "failed": "the process died"}, row_of(job, 50)):
+        small_batch.add_line(lines, row)
+    rows = small_batch.read_rows(lines, tmp_path / "missing.jsonl")
+    assert rows == [json.loads(json.dumps(row_of(job, 50)))]
+    assert job not in Study(rows).left()
+
+
+def test_a_job_is_started_only_if_it_should_be_done_in_time(monkeypatch):
+    monkeypatch.setattr(small_batch.time, "monotonic", lambda: 0.0)
+    long = Job("final", "DCL", "fixed", 32, 0.2, 0.2, 100, 0)
+    short = dataclasses.replace(long, epochs=10)
+    rows = [row_of(short, 50)]  # 2 s per epoch and 5 s besides, two at a time
+    assert small_batch.estimate(long, rows, 2) == (205.0, 102.5)
+    expected = small_batch.estimate(long, [], 1)[0]
+    assert expected == pytest.approx(100 * 4 * 0.9 + 12)
+    assert small_batch.next_job([long, short], rows, 2, 204.0) == short
+    assert small_batch.next_job([long, short], rows, 2, 206.0) == long
+    assert small_batch.next_job([long], rows, 2, 204.0) is None
+
+
+@pytest.mark.parametrize(
+    "job", [job for job in Study([]).left() if job.seed != 1][::25]
+)
+def test_every_job_is_a_valid_setting(job):
+    settings = cifar10.read_flags(job.flags())
+    assert isinstance(settings, inv.Train)
+    assert settings.batch_size == job.batch_size and settings.encoder == "resnet18"
+    assert (settings.ess.target is None) == (job.control == "fixed")
+
+
+def test_a_job_is_trained_and_only_finals_see_the_test_set(folder):
+    parts = cifar10.load_parts(folder, test=True)
+    words = ["--encoder", "tiny", "--hidden", "16"]
+    job = Job("knob", "KCL", "fixed", 32, 4.0, 0.1, 1, 0)
+    row = small_batch.do_job(job, parts, words)
+    assert "test" not in row and row["held_out"]["n"] == 8
+    assert row["settings"]["options.gamma"] == 4.0
+    job = Job("final", "FlatNCE", "ess", 32, 0.3, 0.1, 1, 0)
+    row = small_batch.do_job(job, parts, words)
+    assert row["test"]["n"] == 20 and row["ess"] > 0 and len(row["curve"]) == 1
+    row = small_batch.do_job(dataclasses.replace(job, batch_size=500), parts, words)
+    assert "fewer than one step of 500" in row["failed"]
+
+
+def words_of(rows):
+    return [verdict.word for verdict in report.judge(rows)]
+
+
+def make_runs(flat_32, info_256, info_32, dhel_32):
+    """Three seeds of each, a tenth of a point apart."""
+    cells = {
+        ("FlatNCE", 32): flat_32,
+        ("InfoNCE", 256): info_256,
+        ("InfoNCE", 32): info_32,
+        ("NT-Xent", 32): info_32,
+        ("DCL", 32): flat_32,
+        ("DHEL", 32): dhel_32,
+    }
+    wiggle = {0: 0.0, 1: 0.1, 2: 0.05}
+    return [
+        final(name, batch, seed, mean + more + 0.01 * seed * (batch == 256))
+        for (name, batch), mean in cells.items()
+        for seed, more in wiggle.items()
+    ]
+
+
+def test_verdicts_follow_the_rows():
+    assert words_of([]) == ["not decided"] * 4
+    runs = make_runs(flat_32=80.0, info_256=80.2, info_32=78.0, dhel_32=81.0)
+    assert words_of(runs)[:2] == ["holds", "holds"]
+    runs = make_runs(flat_32=80.0, info_256=82.0, info_32=78.0, dhel_32=79.0)
+    assert words_of(runs)[:2] == ["does not hold", "does not hold"]
+    # nothing is gained where InfoNCE loses nothing either
+    runs = make_runs(flat_32=80.0, info_256=80.2, info_32=80.5, dhel_32=81.0)
+    assert words_of(runs)[0] == "does not hold"
+    one_seed = [run for run in runs if run["job"]["seed"] == 0]
+    assert words_of(one_seed)[:2] == ["not decided", "not decided"]
+
+
+def test_the_verdict_on_moderate_ess():
+    def sweep(scores):
+        return [
+            row_of(Job("sweep", "FlatNCE", "ess", 256, t, 0.2, 30, seed), score + more)
+            for t, score in scores.items()
+            for seed, more in enumerate((0.0, 0.1, 0.2))
+        ]
+
+    top = sweep({0.05: 70.0, 0.15: 72.0, 0.3: 74.0, 0.5: 73.0, 0.8: 65.0})
+    assert words_of(top)[2] == "holds"
+    rising = sweep({0.05: 70.0, 0.15: 72.0, 0.3: 74.0, 0.5: 75.0, 0.8: 76.0})
+    assert words_of(rising)[2] == "does not hold"
+
+
+def test_the_verdict_on_information():
+    def runs(true, batch):
+        return [
+            final(
+                "DCL",
+                32,
+                seed,
+                70.0,
+                curve=[
+                    {
+                        "knn": 50.0 + 5 * t + seed,
+                        "sharp_nats": true(t, seed),
+                        "pool_nats": true(t, seed),
+                        "batch_nats": batch(t, seed),
+                    }
+                    for t in range(5)
+                ],
+            )
+            for seed in range(6)
+        ]
+
+    def rises(t, seed):
+        return 1.0 + t + 0.2 * seed
+
+    def wavers(t, seed):
+        return 3.0 + (-1) ** (t + seed)
+
+    assert words_of(runs(rises, wavers))[3] == "holds"
+    assert words_of(runs(rises, rises))[3] == "does not hold"
+
+
+def test_the_report_is_written_from_the_lines(tmp_path, capsys):
+    curve = [
+        {
+            "epoch": e,
+            "knn": 60.0 + e,
+            "sharp_nats": 4.0 + e / 9,
+            "pool_nats": 4.0,
+            "batch_nats": 3.0,
+        }
+        for e in (1, 2)
+    ]
+    lines = tmp_path / "rows.jsonl"
+    for run in make_runs(80.0, 80.2, 78.0, 81.0):
+        small_batch.add_line(lines, run | {"curve": curve})
+    assert report.main(["--lines", str(lines)]) == 0
+    text = (tmp_path / "rows.md").read_text()
+    assert "| FlatNCE | 32 | 80.05 ± 0.05 | 80.05 ± 0.05 | 3, 100 |" in text
+    assert text.startswith("# The small-batch study\n\n- **FlatNCE at batch 32 matches")
+    pictures = {path.name for path in tmp_path.glob("*.png")}
+    assert pictures == {"rows.png", "rows_information.png"}
