@@ -116,8 +116,7 @@ def prepared(kernel: str, d: int, exact: bool, n: int = ROWS) -> Callable[[], ob
     shared = torch.full((1, n), 1e-3, device="cuda")
     side = _weights.Side(shared, shared, shared)
     weights = _weights.Weights(_weights.Kind(), scales, side, side, scales, scales)
-    wide = form.layout.wide  # then both sides' gradients come from one set of weights
-    return lambda: compute_gradients(problem, weights, True, wide)
+    return lambda: compute_gradients(problem, weights, True, False)
 
 
 def run_job(job: Job, seconds: float) -> dict:
@@ -125,8 +124,7 @@ def run_job(job: Job, seconds: float) -> dict:
 
     kernel, d, exact, config = job
     table = _launch.TABLE["triangle" if kernel == "columns" else kernel, exact]
-    # a width of its own, or that of rows too wide to be held
-    key, most = (d, 0) if d <= 272 else (0, 2)
+    key = d if d <= 272 else 0  # a width of its own, or that of rows too wide to hold
     before = table.get(key)
     table[key] = _launch.Config(*config)
     _launch.forget_launches()
@@ -139,7 +137,8 @@ def run_job(job: Job, seconds: float) -> dict:
             del table[key]
         else:
             table[key] = before
-    work = (WORK[kernel] + (most if kernel == "gradient" else 0)) * ROWS**2 * d
+    wide = d > 272 and kernel == "gradient"  # half of the scores, then products
+    work = (3 if wide else WORK[kernel]) * ROWS**2 * d
     return {"job": job, "ms": ms, "tflops": work / ms / 1e9} | registers(kernel, d)
 
 
@@ -147,9 +146,9 @@ def registers(kernel: str, d: int) -> dict:
     """Registers and spilled bytes of what was compiled last."""
     from invariance.partition.triton import _launch
 
-    wide = d > 272 and kernel == "gradient"
-    name = {True: "write_weights", False: "sum_rows"}[wide]
-    name = "row_gradient_kernel" if kernel == "gradient" and not wide else name
+    name = "sum_wide_rows" if d > 272 else "sum_rows"
+    if kernel == "gradient":
+        name = "write_weights" if d > 272 else "row_gradient_kernel"
     try:
         last = [k for k in _launch._compiled.values() if k.name == name][-1]
         return {"registers": (last.n_regs, last.n_spills)}

@@ -131,7 +131,7 @@ class Read:
     items: Items
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    threads: int = 8  # that may read at once; other people's code gets one
+    parallel: bool = True  # other people's code is read in this process alone
     origin: Origin = Origin()
 
 
@@ -186,6 +186,12 @@ class ImageSource(ABC):
         Streamed images read ``index_batches`` ahead: count the batches that came back,
         not those requested.
         """
+
+
+def find_data_root(asked: str | Path | None = None) -> Path:
+    """Where named sets and packed copies are kept."""
+    root = asked or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance")
+    return Path(root).expanduser()
 
 
 def explain_unreadable(error: BaseException) -> str:

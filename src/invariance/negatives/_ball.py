@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..checked_rows import exact_product
 from ..errors import SettingError
 from ..plain_numbers import plain_number
 from ._bank import Bank
@@ -314,18 +315,6 @@ def score_some(
     for start in range(0, len(u), step):
         some = slice(start, min(start + step, len(u)))
         yield some, exact_product(u[some].to(dtype), z.to(dtype))
-
-
-def exact_product(
-    x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
-) -> Float[Tensor, "n m"]:
-    """X y' in float32 proper: tf32 would mix up the ranks of near rows."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        return x @ y.T
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _between(above: Tensor, below: Tensor) -> Tensor:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.strategies import FSDPStrategy
 from torch import nn
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
@@ -29,6 +27,7 @@ from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
 from ._feed import DeviceFeed, HostFeed
+from ._lightning import Fabric, FSDPStrategy
 from ._optimizers import build_optimizer, load_optimizer, save_optimizer
 from ._pace import Pace, choose_pace
 from ._readings import Health
@@ -277,14 +276,16 @@ def memory_names(learner: nn.Module) -> list[str]:
     return [name for name, _ in learner.named_buffers() if name.startswith(MEMORIES)]
 
 
-def compile_encoder(plan: Plan) -> None:
-    """Have the encoder compiled when it first runs."""
+def compile_encoders(plan: Plan) -> None:
+    """Have the encoder, and a momentum twin's, compiled when they first run."""
     from torch._inductor import config
 
     # else kernels are chosen by the clock, and with them the order of sums
     exact = plan.settings.machine.deterministic and hasattr(config, "deterministic")
     options = {"deterministic": True} if exact else None
-    plan.learner.encoder.network.compile(options=options)
+    for module in plan.learner.modules():
+        if isinstance(module, Encoder):
+            module.network.compile(options=options)
 
 
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
@@ -301,7 +302,7 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
             learner = nn.SyncBatchNorm.convert_sync_batchnorm(learner)
     pace = choose_pace(fabric, plan)
     if pace.compiles:
-        compile_encoder(plan)
+        compile_encoders(plan)
     # every process has the same memory already: sending it round would cost a bank
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(
         learner, memory_names(learner)

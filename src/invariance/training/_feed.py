@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ..data import ResidentImages
 from ..views import DeviceViews
+from ._lightning import Fabric
 from ._run_plan import Plan
 from ._schedule import rate_at
 

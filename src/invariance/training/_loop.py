@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from ..errors import NotFiniteError, TrainingError
 from ..folder import resume_command
 from ..methods import Step
 from ._feed import rate_of
+from ._lightning import Fabric
 from ._readings import Glimpse, Health
 from ._run_plan import Plan
 from ._watch import Watch

@@ -1,4 +1,4 @@
-r"""Optimizers over a learner's parameters; weight decay spares biases and norms.
+r"""Optimizers over a learner's parameters, and what weight decay acts on.
 
 LARS scales each weight's step by $\eta\,|w| / (|g| + \lambda|w|)$, which lets one
 learning rate serve layers of very different gradients at large batches. Biases and
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._settings import Optim
+from ._settings import Optim, resolve_decay
 
 
 def build_optimizer(
@@ -30,14 +30,7 @@ def build_optimizer(
     A learning rate that is a tensor stays on its device, a GPU, and so does the whole
     step: a CUDA graph may hold it.
     """
-    decayed, spared = split_parameters(module)
-    groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": optim.weight_decay},
-        {"params": spared, "weight_decay": 0.0},
-    ]
-    if optim.name == "lars":
-        groups[0]["adapt"], groups[1]["adapt"] = True, False
-    groups = [group for group in groups if group["params"]]
+    groups = group_parameters(module, optim)
     if optim.name == "lars":
         return LARS(groups, lr=lr, momentum=optim.momentum)
     on_device = isinstance(lr, Tensor) and lr.is_cuda
@@ -74,10 +67,27 @@ def load_optimizer(optimizer: Any, state: dict[str, Any]) -> None:
         group.update(how)  # the very tensor of the learning rate, not a copy
 
 
-def split_parameters(module: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-    """The parameters that weight decay (and LARS) acts on, and those it spares."""
+def group_parameters(module: nn.Module, optim: Optim) -> list[dict[str, Any]]:
+    """Parameters that move alike, matrices first, as in older checkpoints.
+
+    A scalar, such as a learned temperature, never decays: 0 is no place for it to be.
+    """
     learning = [p for p in module.parameters() if p.requires_grad]
-    return [p for p in learning if p.ndim > 1], [p for p in learning if p.ndim <= 1]
+    kinds = [((2,), True), ((0, 1), False)]  # dimensions, and whether they decay
+    if resolve_decay(optim) == "all":
+        kinds = [((2,), True), ((1,), True), ((0,), False)]
+    groups: list[dict[str, Any]] = [
+        {
+            "params": [p for p in learning if min(p.ndim, 2) in dimensions],
+            "weight_decay": optim.weight_decay if decays else 0.0,
+        }
+        for dimensions, decays in kinds
+    ]
+    if optim.name == "lars":
+        groups = [
+            g | {"adapt": d == (2,)} for g, (d, _) in zip(groups, kinds, strict=True)
+        ]
+    return [group for group in groups if group["params"]]
 
 
 class LARS(torch.optim.Optimizer):

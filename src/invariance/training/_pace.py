@@ -13,10 +13,10 @@ import copy
 from dataclasses import dataclass
 
 import torch
-from lightning_fabric import Fabric
 
 from ..data import ResidentImages
 from ..views import DeviceViews
+from ._lightning import Fabric
 from ._run_plan import Plan
 
 COMPILING = 30.0  # seconds, of a ResNet-18's two passes

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lightning_fabric import Fabric
-
 from ..methods import Step
 from ._feed import DeviceFeed, HostFeed
+from ._lightning import Fabric
 from ._run_plan import Plan
 
 

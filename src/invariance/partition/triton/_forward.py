@@ -35,11 +35,12 @@ from ._device import (
     load_both,
     samples_meet,
     score_factor,
-    value_of,
+    terms_of,
     wide_scores,
 )
 from ._launch import Config, Launch, choose_config, count_processors, kept_by_shape
 from ._problem import Form, Problem, make_problem, new_float32, round_pairs
+from ._wide_sums import GROUP_ROWS, sum_wide_rows
 
 COLUMN_SUM_BYTES = 96 * 2**20  # for columns' partial sums, or as many as the rows take
 MOST_SPANS = 64
@@ -64,14 +65,11 @@ def sum_rows(
     low, high, row_sums, column_sums,
     n, m, period, exponent_budget, parameter, offset, start, n_tiles, spans,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
-    WIDTH: tl.constexpr, REST: tl.constexpr, STRIDE: tl.constexpr, STEP: tl.constexpr,
-    IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr,
+    WIDTH: tl.constexpr, REST: tl.constexpr, STRIDE: tl.constexpr, IDS: tl.constexpr,
+    LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr,
     COLUMNS: tl.constexpr, UPPER: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Sums of a block of rows over a span of columns, rows from ``start`` on.
-
-    RATIO: the first scale is so many times the second, so that its terms are powers.
-    """
+    """Sums of a block of rows over a span of columns, rows from ``start`` on."""
     block, span = tl.program_id(0), tl.program_id(1)
     first_row = start + block * BM
     rows = first_row + tl.arange(0, BM)
@@ -86,6 +84,7 @@ def sum_rows(
     slope0 = scale0 * factor * LOG2E
     shift0 = choose_shift(bound_logits(scale0, bounds), exponent_budget) * LOG2E
     total0 = tl.zeros([BM], tl.float32)
+    slope1, shift1 = slope0, shift0
     if SCALES == 2:
         scale1 = tl.load(scales + 1)
         slope1 = scale1 * factor * LOG2E
@@ -97,29 +96,21 @@ def sum_rows(
         least_id, most_id = tl.min(row_id, 0), tl.max(row_id, 0)
         tile_least = tl.load(least_ids + tl.minimum(begin, n_tiles - 1))
         tile_most = tl.load(most_ids + tl.minimum(begin, n_tiles - 1))
-    if WIDTH:
-        x_main, x_main_low = load_both(x, x_low, first_row, BM, STRIDE, 0, WIDTH, EXACT)
-        if REST:
-            x_rest, x_rest_low = load_both(
-                x, x_low, first_row, BM, STRIDE, WIDTH, REST, EXACT
-            )
+    x_main, x_main_low = load_both(x, x_low, first_row, BM, STRIDE, 0, WIDTH, EXACT)
+    if REST:
+        x_rest, x_rest_low = load_both(
+            x, x_low, first_row, BM, STRIDE, WIDTH, REST, EXACT
+        )
     for tile in range(begin, end):
         columns = tile * BN + tl.arange(0, BN)
-        if WIDTH:
-            y_main, y_main_low = load_both(
-                y, y_low, tile * BN, BN, STRIDE, 0, WIDTH, EXACT
+        y_main, y_main_low = load_both(y, y_low, tile * BN, BN, STRIDE, 0, WIDTH, EXACT)
+        s = tl.zeros([BM, BN], tl.float32)
+        if REST:
+            y_rest, y_rest_low = load_both(
+                y, y_low, tile * BN, BN, STRIDE, WIDTH, REST, EXACT
             )
-            s = tl.zeros([BM, BN], tl.float32)
-            if REST:
-                y_rest, y_rest_low = load_both(
-                    y, y_low, tile * BN, BN, STRIDE, WIDTH, REST, EXACT
-                )
-                s = add_product(s, x_rest, x_rest_low, y_rest, y_rest_low, EXACT)
-            s = add_product(s, x_main, x_main_low, y_main, y_main_low, EXACT)
-        else:
-            s = wide_scores(
-                x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
-            )
+            s = add_product(s, x_rest, x_rest_low, y_rest, y_rest_low, EXACT)
+        s = add_product(s, x_main, x_main_low, y_main, y_main_low, EXACT)
         # ids and edges are looked at only where equal ids, or an edge, can be
         needs_mask = (tile + 1) * BN > m
         if COLUMNS:
@@ -138,16 +129,10 @@ def sum_rows(
         if IDS == PERIODIC_IDS:
             meet = samples_meet(first_row, tile * BN, period, BM, BN)
             needs_mask = needs_mask | meet
-        if SCALES == 2:
-            term1 = tl.exp2(s * slope1 - shift1)
-        if RATIO == 2:
-            term0 = term1 * term1
-        elif RATIO == 3:
-            term0 = term1 * term1 * term1
-        elif FUNCTION == EXP:
-            term0 = tl.exp2(s * slope0 - shift0)
-        else:
-            term0 = value_of(s * factor - offset, parameter, FUNCTION)
+        term0, term1 = terms_of(
+            s, factor, slope0, shift0, slope1, shift1, parameter, offset,
+            FUNCTION, SCALES, RATIO,
+        )  # fmt: skip
         if LOW + HIGH > 0:
             allowed = in_band(s * factor, rows, columns, low, high, n, m, LOW, HIGH)
             term0 = tl.where(allowed, term0, 0.0)
@@ -256,12 +241,13 @@ def plan_sums(form: Form, k: int, columns: bool, code: Code = SOFTMAX) -> Sums:
     for start in range(0, n, step):
         blocks = -(-(min(start + step, n) - start) // config.rows)
         sum_launch = Launch(
-            sum_rows,
+            sum_wide_rows if form.layout.wide else sum_rows,
             (blocks, spans),
             {**form.numbers(), "parameter": parameter, "offset": offset}
             | {"start": start, "n_tiles": tiles, "spans": spans},
             form.constants(config)
-            | {"FUNCTION": function, "SCALES": k, "COLUMNS": both, "UPPER": upper},
+            | {"FUNCTION": function, "SCALES": k, "COLUMNS": both, "UPPER": upper}
+            | {"GROUPS": min(config.warps, config.columns // GROUP_ROWS.value)},
             config,
         )
         add_launch = None
