@@ -2,6 +2,7 @@
 
     python benchmarks/views.py                # writes benchmarks/results/views_<device>
     python benchmarks/views.py --repeats 9 --devices cpu
+    python benchmarks/views.py --devices cuda --compiled 512    # the batches to compile
 
 All do SimCLR's views of uint8 images held in memory: random resized crop, flip, color
 jitter, grayscale, blur above 64 pixels, normalize. On a CPU it is one view, in images
@@ -236,20 +237,24 @@ def run_cpu(cases: list[tuple[int, int]], repeats: int) -> None:
 # ---------------------------------------------------------------- on a CUDA device
 
 
-def run_cuda(cases: list[tuple[int, int, int]], repeats: int) -> None:
+def run_cuda(
+    cases: list[tuple[int, int, int]], repeats: int, to_compile: list[int]
+) -> None:
     rows = []
     for size, source, batch in cases:
         shape = (max(4096 if size <= 64 else 512, batch), 3, source, source)
         images = torch.randint(256, shape, dtype=torch.uint8, device="cuda")
         row: dict = {"size": size, "source": source, "batch": batch, "microseconds": {}}
         for name, make in cuda_jobs(images, size, batch).items():
+            if name.startswith("compiled") and batch not in to_compile:
+                continue  # compiling takes about a minute
             try:
                 row["microseconds"][name] = round(time_calls(*make(), repeats), 1)
             except Exception as error:
                 print(f"{name} at {size} pixels: {type(error).__name__}: {error}")
         rows.append(row)
         print(row, flush=True)
-    names = list(rows[0]["microseconds"])
+    names = list(dict.fromkeys(name for row in rows for name in row["microseconds"]))
     lines = [["size", "from", "batch", *names], ["---:"] * (3 + len(names))]
     for row in rows:
         cells = [row["microseconds"].get(name) for name in names]
@@ -365,13 +370,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     has = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     parser.add_argument("--devices", nargs="*", choices=has, default=has)
+    parser.add_argument("--compiled", type=int, nargs="*", default=[])
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if "cpu" in arguments.devices:
         run_cpu([(32, 512), (96, 128), (224, 32)], arguments.repeats)
     if "cuda" in arguments.devices:
         small = [(32, 32, n) for n in (32, 128, 512, 2048)]
-        run_cuda([*small, (224, 256, 64), (224, 256, 256)], arguments.repeats)
+        cases = [*small, (224, 256, 64), (224, 256, 256)]
+        run_cuda(cases, arguments.repeats, arguments.compiled)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from invariance.objectives import OBJECTIVES
 from invariance.views import RECIPES
 
 COMMANDS = ("train", "evaluate", "diagnose", "embed", "export", "list", "report")
-COMMANDS += ("search", "estimate")
+COMMANDS += ("search", "estimate", "pack", "bench")
 HELP = """
 import sys
 from invariance.cli import main
@@ -236,6 +236,7 @@ def test_only_flags_of_the_command_are_suggested(command):
         (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
         (["train", "--temperature", "0"], "temperature must be a positive number"),
         (["train", "--method", "simclrr"], "Did you mean 'simclr'?"),
+        (["train", "--workers", "5000"], "workers is at most"),
         (["train", "nope"], "There is no folder 'nope' either."),
         (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
         (["embed", "nope", "shapes", "-o", "a.npz"], "There is no run or encoder file"),

@@ -1,9 +1,9 @@
 """A kernel that draws the parameters of views: the numbers of `Draws`, bit for bit.
 
-Each lane has an image. What a stage drew for it is a row of `table`: whether it acts,
-then a box, an order and four factors, or a width. Boxes are drawn in float64, so that
-devices round sides alike, and nothing is computed by a fused multiply-add, which would
-round once where PyTorch rounds twice.
+What a stage drew for an image is a row of `table`: whether it acts, then a box, an
+order and four factors, a width, or the cosine and sine of an angle. Boxes are drawn in
+float64, so that devices round sides alike, and nothing is computed by a fused
+multiply-add, which would round once where PyTorch rounds twice.
 """
 
 from functools import cache
@@ -19,10 +19,10 @@ from . import _draws, _stages
 from ._crop import TRIES
 from ._stages import Group
 
-N_STREAMS = tl.constexpr(3)
+N_STREAMS = tl.constexpr(2)
 N_NUMBERS = tl.constexpr(10)  # two chances, then up to eight
 N_COLUMNS = tl.constexpr(6)  # whether it acts, then up to five
-N_TRIES = tl.constexpr(TRIES)
+N_TRIES, TRIES_BLOCK = tl.constexpr(TRIES), tl.constexpr(16)
 
 GOLDEN = tl.constexpr(randomness.GOLDEN)
 FIRST, SECOND = tl.constexpr(randomness.FIRST), tl.constexpr(randomness.SECOND)
@@ -32,8 +32,9 @@ PERMUTATION = tl.constexpr(_draws.PERMUTATION)
 RANDOM_BOX = tl.constexpr(_stages.RANDOM_BOX)
 FIXED_BOX = tl.constexpr(_stages.FIXED_BOX)
 JITTER, BLUR = tl.constexpr(_stages.JITTER), tl.constexpr(_stages.BLUR)
+TURN = tl.constexpr(_stages.TURN)
 
-DRAWS_AT_ONCE = 32  # images of a program, one per lane of its only warp
+DRAWS_AT_ONCE, WARPS = 8, 1  # images of a program, and its warps
 
 
 @triton.jit
@@ -90,43 +91,50 @@ def round_half_even(x):
 @triton.jit
 @no_type_check
 def draw_box(hashed, key, numbers, H: tl.constexpr, W: tl.constexpr):
-    """Top, left, height and width, in float64 so that devices round alike."""
+    """Top, left, height and width of the first try that fits; all are tried at once."""
     low, spread = tl.load(numbers), tl.load(numbers + 1)
     low_shape, shape_spread = tl.load(numbers + 2), tl.load(numbers + 3)
-    height = hashed.to(tl.float64) * 0.0
-    width, fits = height, height > 1.0
-    for i in range(N_TRIES):
-        area = (draw_uniform(hashed, key, i).to(tl.float64) * spread + low) * (H * W)
-        shape = draw_uniform(hashed, key, i + N_TRIES).to(tl.float64)
-        ratio = tl.exp(shape * shape_spread + low_shape)
-        tall, wide = tl.sqrt(area / ratio), tl.sqrt(area * ratio)
-        tall, wide = round_half_even(tall), round_half_even(wide)
-        new = (tall >= 1.0) & (tall <= H) & (wide >= 1.0) & (wide <= W) & (fits == 0)
-        height, width = tl.where(new, tall, height), tl.where(new, wide, width)
-        fits = fits | new
-    top = draw_uniform(hashed, key, 2 * N_TRIES).to(tl.float64) * (H - height + 1.0)
+    i = tl.arange(0, TRIES_BLOCK)[None, :]
+    area = draw_uniform(hashed[:, None], key, i).to(tl.float64)
+    area = (area * spread + low) * (H * W)
+    shape = draw_uniform(hashed[:, None], key, i + N_TRIES).to(tl.float64)
+    ratio = tl.exp(shape * shape_spread + low_shape)
+    tall = round_half_even(tl.sqrt(area / ratio))
+    wide = round_half_even(tl.sqrt(area * ratio))
+    fits = (tall >= 1.0) & (tall <= H) & (wide >= 1.0) & (wide <= W) & (i < N_TRIES)
+    first = tl.min(tl.where(fits, i, TRIES_BLOCK), 1)
+    chosen = i == first[:, None]
+    height = tl.sum(tl.where(chosen, tall, 0.0), 1)
+    width = tl.sum(tl.where(chosen, wide, 0.0), 1)
+    top = draw_uniform(hashed, key, 2 * N_TRIES).to(tl.float64)
+    top = tl.floor(top * (H - height + 1.0))
     left = draw_uniform(hashed, key, 2 * N_TRIES + 1).to(tl.float64)
-    left = left * (W - width + 1.0)
-    top = tl.where(fits, tl.floor(top), tl.load(numbers + 4))
-    left = tl.where(fits, tl.floor(left), tl.load(numbers + 5))
-    height = tl.where(fits, height, tl.load(numbers + 6))
-    width = tl.where(fits, width, tl.load(numbers + 7))
-    return top, left, height, width
+    left = tl.floor(left * (W - width + 1.0))
+    fitting = first < TRIES_BLOCK
+    top = tl.where(fitting, top, tl.load(numbers + 4))
+    left = tl.where(fitting, left, tl.load(numbers + 5))
+    height = tl.where(fitting, height, tl.load(numbers + 6))
+    return top, left, height, tl.where(fitting, width, tl.load(numbers + 7))
+
+
+@triton.jit
+@no_type_check
+def place_number(number, x, a, b, c):
+    """A number of two bits, moved to the place that a word has among four."""
+    place = (a < x).to(tl.int32) + (b < x).to(tl.int32) + (c < x).to(tl.int32)
+    return (place * 0 + number) << (2 * place)
 
 
 @triton.jit
 @no_type_check
 def draw_order(hashed, key):
     """The four changes of color in their order, two bits each, the first lowest."""
-    code = hashed.to(tl.int32) * 0
-    for i in tl.static_range(4):
-        word = draw_word(hashed, key, i).to(tl.int64)
-        place = code * 0
-        for j in tl.static_range(4):
-            before = draw_word(hashed, key, j).to(tl.int64) < word
-            place += before.to(tl.int32)
-        code += i << (2 * place)
-    return code
+    a = draw_word(hashed, key, 0).to(tl.int64)
+    b = draw_word(hashed, key, 1).to(tl.int64)
+    c = draw_word(hashed, key, 2).to(tl.int64)
+    d = draw_word(hashed, key, 3).to(tl.int64)
+    code = place_number(1, b, a, c, d)  # the first, number 0, adds nothing
+    return code + place_number(2, c, a, b, d) + place_number(3, d, a, b, c)
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -149,17 +157,17 @@ def draw_stages(
         to = table + (row * N_STAGES + i) * N_COLUMNS
         settings = numbers + i * N_NUMBERS
         outer = fold(view_key, tl.load(streams + i * N_STREAMS).to(tl.uint64))
-        inner = fold(view_key, tl.load(streams + i * N_STREAMS + 1).to(tl.uint64))
-        own = fold(view_key, tl.load(streams + i * N_STREAMS + 2).to(tl.uint64))
-        uniform = fold(own, UNIFORM)
+        own = fold(view_key, tl.load(streams + i * N_STREAMS + 1).to(tl.uint64))
         often = tl.load(settings).to(tl.float32)
         acts = draw_uniform(hashed, fold(outer, COIN), 0) < often
         chance = tl.load(settings + 1).to(tl.float32)
-        acts = acts & (draw_uniform(hashed, fold(inner, COIN), 0) < chance)
+        acts = acts & (draw_uniform(hashed, fold(own, COIN), 0) < chance)
         tl.store(to, acts.to(tl.float32), mask=valid)
         settings += 2
         if ((KINDS >> 4 * i) & 15) == RANDOM_BOX:
-            top, left, height, width = draw_box(hashed, uniform, settings, H, W)
+            top, left, height, width = draw_box(
+                hashed, fold(own, UNIFORM), settings, H, W
+            )
             tl.store(to + 1, top.to(tl.float32), mask=valid)
             tl.store(to + 2, left.to(tl.float32), mask=valid)
             tl.store(to + 3, height.to(tl.float32), mask=valid)
@@ -171,12 +179,18 @@ def draw_stages(
         if ((KINDS >> 4 * i) & 15) == JITTER:
             order = draw_order(hashed, fold(own, PERMUTATION))
             tl.store(to + 1, order.to(tl.float32), mask=valid)
+            key = fold(own, UNIFORM)
             for j in tl.static_range(4):
-                factor = draw_between(hashed, uniform, j, settings + 2 * j)
+                factor = draw_between(hashed, key, j, settings + 2 * j)
                 tl.store(to + 2 + j, factor, mask=valid)
         if ((KINDS >> 4 * i) & 15) == BLUR:
-            sigma = draw_between(hashed, uniform, 0, settings)
+            sigma = draw_between(hashed, fold(own, UNIFORM), 0, settings)
             tl.store(to + 1, sigma, mask=valid)
+        if ((KINDS >> 4 * i) & 15) == TURN:
+            degrees = draw_between(hashed, fold(own, UNIFORM), 0, settings)
+            angle = -degrees * 0.017453292519943295
+            tl.store(to + 1, tl.cos(angle), mask=valid)
+            tl.store(to + 2, tl.sin(angle), mask=valid)
 
 
 class Settings(NamedTuple):
@@ -212,7 +226,7 @@ def draw_table(
     table = torch.empty((v, n, n_stages, N_COLUMNS.value), device=samples.device)
     draw_stages[(triton.cdiv(n, DRAWS_AT_ONCE), v)](
         keys, samples, *settings, table, n,
-        group.code, n_stages, *size, DRAWS_AT_ONCE, **run_with(1, samples.device),
+        group.code, n_stages, *size, DRAWS_AT_ONCE, **run_with(WARPS, samples.device),
     )  # fmt: skip
     return table
 

@@ -1,10 +1,9 @@
 """A kernel that makes the pixels of views: from bytes to the encoder's own type.
 
 A program has one view of one image. It looks up the few source pixels that each pixel
-of the view needs, changes colors in registers, and writes the encoder's layout. The
-arithmetic is that of the operations: float32, their formulas in their order, without
-fused multiply-adds, so that a crop has the same weights to the bit. What differs is the
-order of sums.
+of the view needs (`_source_pixels`), changes colors in registers, and writes the
+encoder's layout. The arithmetic is that of the operations: float32, their formulas in
+their order, without fused multiply-adds. What differs is the order of sums.
 
 A view that fits in one block of pixels is looked up once; a larger one is walked twice
 where its contrast changes, since that needs the mean of the whole view. A blur goes
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from . import _coin_flips, _color_jitter, _stages
 from ._draw_kernel import N_COLUMNS, N_NUMBERS, draw_table, run_with, settings_of
+from ._source_pixels import look_up
 from ._stages import Group
 
 FLIP, BLUR = tl.constexpr(_stages.FLIP), tl.constexpr(_stages.BLUR)
@@ -34,73 +34,8 @@ RED, GREEN = tl.constexpr(_coin_flips.RED), tl.constexpr(_coin_flips.GREEN)
 BLUE = tl.constexpr(_coin_flips.BLUE)
 
 WHOLE_UP_TO = 4096  # pixels of a view that stay in registers
-PART = 2048  # pixels at a time of a larger one
 PIXELS_PER_THREAD = 4
-
-
-@triton.jit
-@no_type_check
-def weigh(pixel, center, start, length, reach):
-    """What a source pixel gives to pixels of the view along one side."""
-    middle = pixel.to(tl.float32) + 0.5
-    outside = (middle < start) | (middle > start + length)
-    weight = 1.0 - tl.abs(tl.div_rn(middle, reach + 0.0 * middle) - center)
-    return tl.where(outside | (weight < 0.0), 0.0, weight)
-
-
-@triton.jit
-@no_type_check
-def place_taps(target, start, length, N_OUT: tl.constexpr):
-    """Where pixels of the view lie along one side of the source, and what they need.
-
-    Returns the reach of the filter, the centers in units of it, the first source pixel
-    of each and how many follow.
-    """
-    step = tl.div_rn(length, tl.full([], N_OUT, tl.float32))
-    reach = tl.maximum(step, 1.0)
-    place = start + step * (target.to(tl.float32) + 0.5)
-    center = tl.div_rn(place, reach + 0.0 * place)
-    first = tl.floor(place - 0.5 - reach).to(tl.int32) + 1
-    return reach, center, first, tl.ceil(2.0 * reach).to(tl.int32)
-
-
-@triton.jit
-@no_type_check
-def look_up(
-    image, box, flipped, pixel, inside,
-    C: tl.constexpr,
-    SC: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-    HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    """Pixels of a resized box of an image, as three channels."""
-    top, left = tl.load(box), tl.load(box + 1)
-    height, width = tl.load(box + 2), tl.load(box + 3)
-    x = pixel % WIDTH
-    x = tl.where(flipped, WIDTH - 1 - x, x)
-    reach_y, center_y, first_y, taps_y = place_taps(pixel // WIDTH, top, height, HEIGHT)
-    reach_x, center_x, first_x, taps_x = place_taps(x, left, width, WIDTH)
-    nothing = center_y * 0.0
-    red, green, blue, total_y, total_x = nothing, nothing, nothing, nothing, nothing
-    for i in range(taps_y):
-        from_y = first_y + i
-        weight_y = weigh(from_y, center_y, top, height, reach_y)
-        total_y += weight_y
-        total_x = nothing
-        for j in range(taps_x):
-            from_x = first_x + j
-            weight_x = weigh(from_x, center_x, left, width, reach_x)
-            total_x += weight_x
-            weight = weight_y * weight_x
-            needed = inside & (weight > 0.0)
-            at = image + (from_y * SH + from_x * SW)
-            red += weight * tl.load(at, mask=needed, other=0).to(tl.float32)
-            if C == 3:
-                green += weight * tl.load(at + SC, mask=needed, other=0).to(tl.float32)
-                blue += weight * tl.load(at + 2 * SC, mask=needed, other=0).to(
-                    tl.float32
-                )
-    total = tl.where(inside, total_y * total_x * 255.0, 1.0)
-    return red / total, green / total, blue / total
+PART = 512  # pixels at a time of a larger one, one per thread
 
 
 @triton.jit
@@ -254,7 +189,7 @@ def blur_along(
     """A Gaussian mean along one side; `at` is where a pixel is on it."""
     red = tl.zeros_like(sigma + 0.0 * at)
     green, blue, total = red, red, sigma * 0.0
-    for offset in range(-HALF, HALF + 1):
+    for offset in tl.range(-HALF, HALF + 1, loop_unroll_factor=4):
         distance = offset / sigma
         weight = tl.exp(-0.5 * (distance * distance))
         total += weight
@@ -272,7 +207,8 @@ def blur_along(
 @no_type_check
 def begin_pixels(
     image, drawn, numbers, pixel, inside,
-    KINDS: tl.constexpr, N_STAGES: tl.constexpr, LAST: tl.constexpr, C: tl.constexpr,
+    KINDS: tl.constexpr, N_STAGES: tl.constexpr, LAST: tl.constexpr,
+    TURN_AT: tl.constexpr, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
     SC: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
@@ -282,8 +218,9 @@ def begin_pixels(
         if ((KINDS >> 4 * i) & 15) == FLIP:
             flips = tl.abs(flips - tl.load(drawn + i * N_COLUMNS))
     red, green, blue = look_up(
-        image, drawn + 1, flips != 0.0, pixel, inside, C, SC, SH, SW, HEIGHT, WIDTH
-    )
+        image, drawn, flips != 0.0, pixel, inside,
+        TURN_AT, C, H, W, SC, SH, SW, HEIGHT, WIDTH,
+    )  # fmt: skip
     return change_pixels(red, green, blue, drawn, numbers, KINDS, 1, LAST, C)
 
 
@@ -292,7 +229,8 @@ def begin_pixels(
 def find_mean(
     image, drawn, numbers, BLOCK: tl.constexpr,
     KINDS: tl.constexpr, N_STAGES: tl.constexpr, JITTER_AT: tl.constexpr,
-    C: tl.constexpr, SC: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+    TURN_AT: tl.constexpr, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
+    SC: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The mean luma of a view of several blocks when it comes to the contrast."""
@@ -303,7 +241,7 @@ def find_mean(
             inside = pixel < HEIGHT * WIDTH
             red, green, blue = begin_pixels(
                 image, drawn, numbers, pixel, inside,
-                KINDS, N_STAGES, JITTER_AT, C, SC, SH, SW, HEIGHT, WIDTH,
+                KINDS, N_STAGES, JITTER_AT, TURN_AT, C, H, W, SC, SH, SW, HEIGHT, WIDTH,
             )  # fmt: skip
             red, green, blue = change_colors(
                 red, green, blue, colors, 0, place_contrast(colors), 0.0, C
@@ -350,12 +288,12 @@ def blur_view(
 @no_type_check
 def make_pixels(
     images, rows, numbers, table, out, scratch,
-    KINDS: tl.constexpr, N_STAGES: tl.constexpr,
+    KINDS: tl.constexpr, N_STAGES: tl.constexpr, TURN_AT: tl.constexpr,
     JITTER_AT: tl.constexpr, BLUR_AT: tl.constexpr, HALF: tl.constexpr,
-    C: tl.constexpr, SN: tl.constexpr, SC: tl.constexpr, SH: tl.constexpr,
-    SW: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
-    OUT_STEP: tl.constexpr, PIXEL_STEP: tl.constexpr, GATHERS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    C: tl.constexpr, H: tl.constexpr, W: tl.constexpr, SN: tl.constexpr,
+    SC: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, HEIGHT: tl.constexpr,
+    WIDTH: tl.constexpr, OUT_STEP: tl.constexpr, PIXEL_STEP: tl.constexpr,
+    GATHERS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One view of one image.
 
@@ -381,7 +319,7 @@ def make_pixels(
     if JITTER_AT > 0 and not WHOLE:
         mean = find_mean(
             image, drawn, numbers, BLOCK,
-            KINDS, N_STAGES, JITTER_AT, C, SC, SH, SW, HEIGHT, WIDTH,
+            KINDS, N_STAGES, JITTER_AT, TURN_AT, C, H, W, SC, SH, SW, HEIGHT, WIDTH,
         )  # fmt: skip
     for start in range(0, PIXELS, BLOCK):
         pixel = start + tl.arange(0, BLOCK)
@@ -389,7 +327,7 @@ def make_pixels(
         if JITTER_AT > 0:
             red, green, blue = begin_pixels(
                 image, drawn, numbers, pixel, inside,
-                KINDS, N_STAGES, JITTER_AT, C, SC, SH, SW, HEIGHT, WIDTH,
+                KINDS, N_STAGES, JITTER_AT, TURN_AT, C, H, W, SC, SH, SW, HEIGHT, WIDTH,
             )  # fmt: skip
             colors = drawn + JITTER_AT * N_COLUMNS
             red, green, blue = recolor(
@@ -401,7 +339,7 @@ def make_pixels(
         else:
             red, green, blue = begin_pixels(
                 image, drawn, numbers, pixel, inside,
-                KINDS, N_STAGES, LAST, C, SC, SH, SW, HEIGHT, WIDTH,
+                KINDS, N_STAGES, LAST, TURN_AT, C, H, W, SC, SH, SW, HEIGHT, WIDTH,
             )  # fmt: skip
         if blurs:
             store_pixels(scratch + pixel, PIXELS, red, green, blue, inside, C)
@@ -439,13 +377,14 @@ def make_group(
         table = draw_table(group, settings, samples, keys, (h, w))
         out = torch.empty((v, n, *shape), dtype=dtype, device=device)
         scratch = table
-        if group.blur_at:
+        if group.find(_stages.BLUR):
             scratch = torch.empty((v, n, 2, c, pixels), device=device)
         block, warps = choose_block(pixels)
         make_pixels[(n, v)](
             images, samples if rows is None else rows, settings.numbers, table, out,
-            scratch, group.code, len(group.stages), group.jitter_at, group.blur_at,
-            group.half, c, *images.stride(), height, width,
+            scratch, group.code, len(group.stages), group.find(_stages.TURN),
+            group.find(_stages.JITTER), group.find(_stages.BLUR), group.half,
+            c, h, w, *images.stride(), height, width,
             *((1, c) if channels_last else (pixels, 1)), rows is not None, block,
             **run_with(warps, device),
         )  # fmt: skip
@@ -454,6 +393,7 @@ def make_group(
 
 def choose_block(n_pixels: int) -> tuple[int, int]:
     """Pixels that a program has at one time, and its warps."""
-    block = PART if n_pixels > WHOLE_UP_TO else triton.next_power_of_2(n_pixels)
-    block = max(block, 128)
-    return block, max(1, min(16, block // 32 // PIXELS_PER_THREAD))
+    if n_pixels > WHOLE_UP_TO:
+        return PART, PART // 32
+    block = max(triton.next_power_of_2(n_pixels), 32 * PIXELS_PER_THREAD)
+    return block, min(16, block // 32 // PIXELS_PER_THREAD)

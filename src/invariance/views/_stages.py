@@ -1,19 +1,21 @@
 """A view as the kernels read it: a short list of stages, each a row of plain numbers.
 
-A box of the image is resized first, whatever comes after works on pixels where they
-are, and a blur looks at their neighbors. So a kernel can make a view that
+A box of the image, perhaps turned before, is resized; whatever comes after works on
+pixels where they are, and a blur looks at their neighbors. So a kernel makes a view
+that
 
-* begins with a crop or has none,
+* begins with a rotation, a crop, both in this order, or neither,
 * changes colors at most once, and before it blurs, at most once,
 
-from images with one channel or three. Every recipe is such a view, but for rotations.
-Whatever else a list holds is done operation by operation, and a `Plan` says why.
+from images with one channel or three. All recipes are such views. Whatever else a list
+holds is done operation by operation, and a `Plan` says why.
 """
 
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ._affine import RandomRotation, both_ways
 from ._blur import GaussianBlur, tenth
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
@@ -22,11 +24,12 @@ from ._draws import child_stream
 from ._pixels import Normalize
 from ._sometimes import Sometimes
 
-RANDOM_BOX, FIXED_BOX, FLIP, JITTER, GRAY, BLUR, SOLARIZE, NORMALIZE = range(8)
+RANDOM_BOX, FIXED_BOX, TURN, FLIP, JITTER, GRAY, BLUR, SOLARIZE, NORMALIZE = range(9)
 
 KINDS: dict[type, int] = {
     RandomResizedCrop: RANDOM_BOX,
     Resize: FIXED_BOX,
+    RandomRotation: TURN,
     RandomHorizontalFlip: FLIP,
     ColorJitter: JITTER,
     RandomGrayscale: GRAY,
@@ -42,8 +45,8 @@ class Stage(NamedTuple):
     """One operation: where its random numbers come from, and its settings."""
 
     kind: int
-    streams: tuple[int, int, int]
-    """Of the coin of `Sometimes`, of the operation's own coin, of its numbers."""
+    streams: tuple[int, int]
+    """Of the coin of `Sometimes`; of the operation's own coin and numbers."""
     chances: tuple[float, float]
     """Of those two coins."""
     numbers: tuple[float, ...]
@@ -65,17 +68,8 @@ class Group(NamedTuple):
         """The kinds of the stages, four bits each, the first lowest."""
         return sum(stage.kind << 4 * i for i, stage in enumerate(self.stages))
 
-    @property
-    def jitter_at(self) -> int:
-        """Which stage changes the colors; 0 if none does."""
-        return self._find(JITTER)
-
-    @property
-    def blur_at(self) -> int:
-        """Which stage blurs; 0 if none does."""
-        return self._find(BLUR)
-
-    def _find(self, kind: int) -> int:
+    def find(self, kind: int) -> int:
+        """Which stage is of this kind; 0, where the box is, if none is."""
         return next((i for i, s in enumerate(self.stages) if s.kind == kind), 0)
 
 
@@ -109,13 +103,13 @@ def _read_view(operations: Sequence[Any], shape: tuple[int, int, int]) -> Group:
     if c not in (1, 3):
         raise NoKernelError(f"the images have {c} channels, neither 1 nor 3")
     stages = [_read_stage(i, item, shape) for i, item in enumerate(operations)]
-    size = (h, w)
-    if stages and stages[0].kind in (RANDOM_BOX, FIXED_BOX):
-        size = height_width(operations[0].size)
-    else:
-        whole = (0.0, 0.0, float(h), float(w))
-        stages.insert(0, Stage(FIXED_BOX, (0, 0, 0), (ALWAYS, ALWAYS), whole))
-    _check_order([stage.kind for stage in stages])
+    turns = int(bool(stages) and stages[0].kind == TURN)
+    size, whole = (h, w), (0.0, 0.0, float(h), float(w))
+    box = Stage(FIXED_BOX, (0, 0), (ALWAYS, ALWAYS), whole)
+    if len(stages) > turns and stages[turns].kind in (RANDOM_BOX, FIXED_BOX):
+        size, box = height_width(operations[turns].size), stages.pop(turns)
+    stages.insert(0, box)
+    _check_order([stage.kind for stage in stages], turns)
     half = max([_half(item, size) for item in operations], default=0)
     return Group((), size, tuple(stages), half)
 
@@ -133,7 +127,7 @@ def _read_stage(i: int, item: Any, shape: tuple[int, int, int]) -> Stage:
         raise NoKernelError("a crop that happens sometimes has no kernel")
     chance = float(getattr(operation, "p", ALWAYS))
     numbers = _read_numbers(operation, shape)
-    return Stage(kind, (outer, own, own), (often, chance), numbers)
+    return Stage(kind, (outer, own), (often, chance), numbers)
 
 
 def _read_numbers(operation: Any, shape: tuple[int, int, int]) -> tuple[float, ...]:
@@ -153,6 +147,10 @@ def _read_numbers(operation: Any, shape: tuple[int, int, int]) -> tuple[float, .
             )
         case GaussianBlur(sigma=sigma):
             return _spread(sigma)
+        case RandomRotation(degrees=degrees, interpolation=interpolation):
+            if interpolation != "nearest":
+                raise NoKernelError(f"a {interpolation} rotation has no kernel")
+            return _spread(both_ways(degrees))
         case RandomSolarize(threshold=threshold):
             return (float(threshold),)
         case Normalize(mean=mean, std=std):
@@ -177,11 +175,11 @@ def _half(item: Any, size: tuple[int, int]) -> int:
     return half
 
 
-def _check_order(kinds: list[int]) -> None:
+def _check_order(kinds: list[int], turns: int) -> None:
     if len(kinds) > MOST_STAGES:
         raise NoKernelError(f"a view of over {MOST_STAGES} operations has no kernel")
-    if {RANDOM_BOX, FIXED_BOX} & set(kinds[1:]):
-        raise NoKernelError("a crop that is not the first operation has no kernel")
+    if {RANDOM_BOX, FIXED_BOX} & set(kinds[1:]) or TURN in kinds[1 + turns :]:
+        raise NoKernelError("a rotation or a crop has a kernel only at the beginning")
     if kinds.count(JITTER) > 1 or kinds.count(BLUR) > 1:
         raise NoKernelError("colors or a blur twice in a view have no kernel")
     if BLUR in kinds and JITTER in kinds[kinds.index(BLUR) :]:
