@@ -26,7 +26,7 @@ BEYOND = 1.0
 many normal numbers lies 0.6 to 0.7 further out."""
 LEAST_ROWS = 100  # of which 30 are read, and show at most log 30 = 3.4 nats
 MOST_VALIDATION = 2048  # all pairs of them cost as much as 64 steps of 256 rows
-MOST_VALUES = 1024  # that get a column each, four times as many as a layer is wide
+MOST_VALUES = 1024  # that get a column each; more are taken for numbers
 LONGEST_GRADIENT = 10.0
 """Gradients of bounded losses measured 0.02 to 5; NWJ's e^g reached 86 at 4 nats."""
 
