@@ -76,7 +76,10 @@ def scale_rate(factor: float) -> Change:
 
 
 def fill_last_norms(value: float, settings: inv.Train) -> Objects:
-    """The encoder with every block's last norm at this weight: 0 starts as identity."""
+    """The encoder with every block's last norm at this weight: 0 starts as identity.
+
+    The head's first weights are others than in the base: compare 1 with 0.
+    """
     torch.manual_seed(settings.seed)  # the same first weights as in the base
     encoder = build_encoder(settings.encoder)
     for block in encoder.modules():
