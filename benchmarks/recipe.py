@@ -247,7 +247,8 @@ def make_table(rows: Sequence[Row], flags: Sequence[str]) -> str:
         for kind in ("knn", "linear"):
             values = {seed: s[kind] for seed, s in scores[change].items()}
             spread = max(values.values()) - min(values.values())
-            cells.append(f"{fmean(values.values()):.2f} ± {spread / 2:.2f}")
+            more = f" ± {spread / 2:.2f}" if len(values) > 1 else ""
+            cells.append(f"{fmean(values.values()):.2f}{more}")
             pairs = [values[seed] - base[seed][kind] for seed in values if seed in base]
             cells.append(f"{fmean(pairs):+.2f}" if pairs and change != "base" else "")
         lines.append(f"| {' | '.join(cells)} |")
