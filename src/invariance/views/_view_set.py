@@ -34,8 +34,9 @@ class ViewSet:
     function of images and draws. Images go in as uint8, or as floats in [0, 1]; views
     come out as float32, one tensor per view, of sizes that may differ.
 
-    With `samples` on the CPU and images on a GPU, parameters are drawn on the CPU and
-    nothing waits for the GPU. For one image at a time, in a data set, see `transform`.
+    Nothing waits for a GPU: where kernels make the views they draw the parameters too,
+    and otherwise those are drawn where `samples` is. For a step captured in a graph see
+    `DeviceViews`, and for one image at a time, in a data set, `transform`.
 
     >>> from invariance.views import RandomHorizontalFlip, RandomResizedCrop, ViewSet
     >>> crop = [RandomResizedCrop(24), RandomHorizontalFlip()]
