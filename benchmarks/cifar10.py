@@ -127,7 +127,9 @@ def take(source: ResidentImages, rows: Tensor) -> ResidentImages:
     return ResidentImages(source.images[rows], source.labels[rows], name=source.name)
 
 
-def train_and_score(settings: inv.Train, parts: Parts, *, every: int = 10) -> Row:
+def train_and_score(
+    settings: inv.Train, parts: Parts, *, every: int = 10, **objects: Any
+) -> Row:
     """Train on the images, score on those that were not trained on: one row.
 
     Args:
@@ -135,6 +137,7 @@ def train_and_score(settings: inv.Train, parts: Parts, *, every: int = 10) -> Ro
             decided here.
         parts: What to train on and what to score on.
         every: Epochs between two points of the curve; 0 is none.
+        **objects: What no setting can name, as ``inv.train`` takes it: encoder, views.
     """
     labels = parts.train.labels
     with tempfile.TemporaryDirectory() as out:
@@ -153,7 +156,7 @@ def train_and_score(settings: inv.Train, parts: Parts, *, every: int = 10) -> Ro
         began = time.time()
         data = parts.train.images, labels
         with contextlib.redirect_stdout(sys.stderr):  # a row is all that is printed
-            run = inv.train(settings, data=data, each_epoch=look)
+            run = inv.train(settings, data=data, each_epoch=look, **objects)
         assert isinstance(run, inv.Run)
         # a run writes its settings when the data are ready, its encoder at the end
         started, ended = (

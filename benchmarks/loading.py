@@ -212,11 +212,14 @@ def main() -> None:
             for name, value in new.items():
                 print(f"{name:48} {value}", flush=True)
             rows |= new
-        name = folder.name
+            write_table(given.out / f"loading_{folder.name}", rows)
+
+
+def write_table(path: Path, rows: dict[str, str]) -> None:
     lines = ["| | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows.items())]
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / f"loading_{name}.md").write_text("\n".join(lines) + "\n")
-    (given.out / f"loading_{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    path.with_suffix(".json").write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SettingError
+from .plain_numbers import check_least
 
 if TYPE_CHECKING:
     import torch
+
+WORKERS_PER_CORE = 8  # more would only take memory from each other
 
 
 def choose_device(
@@ -61,6 +64,17 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def check_workers(asked: int | None) -> None:
+    """Refuse more processes that decode images than this machine can bear."""
+    most = WORKERS_PER_CORE * usable_cores()
+    check_least("workers", asked, 0)
+    if asked is not None and asked > most:
+        raise SettingError(
+            f"workers is at most {most} on this machine, {WORKERS_PER_CORE} for each "
+            f"core: got {asked}."
+        )
 
 
 def free_bytes(device: "torch.device | str") -> int:

@@ -103,6 +103,11 @@ def test_it_changes_the_losses(name, small, pictures, usual):
 
 def test_views_of_one_s_own_have_their_number_and_their_strength(small, pictures):
     views = ViewSet([[RandomHorizontalFlip()]] * 2)
+    used = [
+        make_plan(small(), data=pictures, views=v).outcome()["used"]["views"]
+        for v in (None, views)
+    ]
+    assert used == ["simclr", "your own"]
     with pytest.raises(SettingError, match="The view set makes 2 views, and n_views"):
         make_plan(small(n_views=3), data=pictures, views=views)
     for changes in ({"views_drop": ("flip",)}, {"views_strength": {"flip": 0.5}}):

@@ -21,6 +21,7 @@ from ._ceilings import Ceilings, measure_ceilings
 from ._timed_work import (
     LIMITS,
     Work,
+    format_digits,
     time_decoding,
     time_losses,
     time_steps,
@@ -102,7 +103,7 @@ class MachineReport:
             "-" if other is None else str(other),
             "-" if other is None else f"{other.seconds / work.seconds:.2f}",
             work.limit,
-            f"{100 * work.share:.2g} %",
+            f"{format_digits(100 * work.share)} %",
         )
 
 

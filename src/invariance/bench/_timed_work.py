@@ -71,7 +71,16 @@ class Work:
     def __str__(self) -> str:
         if self.images:
             return f"{self.images / self.seconds:,.0f} images/s"
-        return f"{1000 * self.seconds:.3g} ms"
+        return f"{format_digits(1000 * self.seconds)} ms"
+
+
+def format_digits(number: float) -> str:
+    """Three digits, or as many as a whole number has.
+
+    >>> format_digits(2314.2), format_digits(44.312), format_digits(0.00831)
+    ('2,314', '44.3', '0.00831')
+    """
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def time_losses(
@@ -132,15 +141,17 @@ def time_steps(
     for batch, n_steps in ((512, 50), (32, 200)) if cuda else ((128, 3), (32, 12)):
         epochs = 2 if quick else 5
         n_steps = max(n_steps // 4, 2) if quick else n_steps
+        # compiling takes most of a minute, and pays where a batch fills the device
+        compiled = cuda and not quick and batch > 100
         images = make_images(batch * n_steps)
-        rate = train_on(images, name, batch, epochs, device, quick=quick)
+        rate = train_on(images, name, batch, epochs, device, compiled=compiled)
         views = 2 * batch
         limits = {
             "arithmetic": views * flops / ceilings.flops,
             "memory": views * n_bytes / ceilings.bytes,
             "starts": starts * ceilings.chained,
         }
-        title = f"training step, {name}, batch {batch}"
+        title = f"training step, {name}, batch {batch}" + ", compiled" * compiled
         yield Work(title, batch / rate, limits, batch)
 
 
@@ -151,7 +162,7 @@ def train_on(
     epochs: int,
     device: torch.device,
     *,
-    quick: bool,
+    compiled: bool,
 ) -> float:
     """Images per second of a run, once it is warm."""
     with (
@@ -169,7 +180,7 @@ def train_on(
             out=out,
             machine=Machine(
                 device=device.type,  # type: ignore[arg-type]
-                compile=device.type == "cuda" and not quick,  # as long runs are
+                compile=compiled,
             ),
         )
         run = train(settings, data=images)
@@ -231,10 +242,10 @@ def time_decoding(
     ceilings: Ceilings, device: torch.device, *, quick: bool = False
 ) -> Iterator[Work]:
     """A folder of JPEG photos, read as ``invariance train`` reads it."""
-    n = 48 if quick else 512
+    n = 48 if quick else 512 * ceilings.cores  # so that starting is a small part
     with tempfile.TemporaryDirectory() as place:
         paths = write_photos(Path(place), n)
-        some = paths[: max(n // 8, 8)]
+        some = paths[:64]
 
         def decode_some() -> None:
             for path in some:
@@ -252,14 +263,17 @@ def time_decoding(
 
 
 def write_photos(folder: Path, n: int) -> list[Path]:
-    """JPEG files with about as much detail as photos have."""
+    """JPEG files with about as much detail as photos have; a few, many times over."""
     dice, (width, height) = np.random.default_rng(0), PHOTO
-    paths = []
-    for i in range(n):
+    files = []
+    for _ in range(min(n, 32)):
         coarse = dice.integers(0, 256, (height // 10, width // 10, 3), dtype=np.uint8)
         image = Image.fromarray(coarse).resize(PHOTO, Image.Resampling.BICUBIC)
-        paths.append(folder / f"{i:04}.jpg")
-        image.save(paths[-1], quality=90)
+        image.save(file := io.BytesIO(), "jpeg", quality=90)
+        files.append(file.getvalue())
+    paths = [folder / f"{i:05}.jpg" for i in range(n)]
+    for i, path in enumerate(paths):
+        path.write_bytes(files[i % len(files)])
     return paths
 
 

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given in (["--help"], ["-h"], ["help"]):
             print(HELP)
             for name, command in COMMANDS.items():
-                line = f"  {name:<9} {inspect.getdoc(command)}"
+                line = f"  {name:<9} {(inspect.getdoc(command) or '').splitlines()[0]}"
                 print(textwrap.fill(line, 80, subsequent_indent=" " * 12))
             return 0
         command = parse(check_command(given))

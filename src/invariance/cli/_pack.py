@@ -11,15 +11,12 @@ from tyro import conf
 
 @dataclass(frozen=True)
 class Pack:
-    """Keep a decoded copy of a folder, so that the next start takes seconds.
-
-    Whatever reads the folder at that image size uses the copy, until a file is added,
-    removed or changed. It is one byte per pixel and channel, in $INVARIANCE_DATA or
-    ~/.cache/invariance.
-    """
+    """Keep a decoded copy of a folder, so that the next start takes seconds."""
 
     folder: Annotated[str, conf.Positional, conf.arg(metavar="FOLDER")]
-    """A folder of images."""
+    """A folder of images. Whatever reads it at that image size uses the copy, until a
+    file is added, removed or changed. The copy is one byte per pixel and channel, in
+    $INVARIANCE_DATA or ~/.cache/invariance."""
     image_size: int | None = None
     """Side of the images in pixels. Default: as 'invariance train' chooses it."""
     channels: Literal[1, 3] = 3

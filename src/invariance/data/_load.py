@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from ..devices import check_workers
 from ..errors import DataError, SettingError
 from ..plain_numbers import check_least
 from ..words import show_duration
@@ -25,7 +26,7 @@ from ._sources import ImageSource, Note, Read, Request
 from ._streamed import StreamedImages
 from ._subset import Subset, Unlabeled, check_split, spread
 from ._torchvision import read_torchvision
-from ._workers import check_workers, choose_workers
+from ._workers import choose_workers
 
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 

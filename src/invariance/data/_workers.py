@@ -18,11 +18,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from ..devices import format_bytes, free_bytes, usable_cores
-from ..errors import SettingError
-from ..plain_numbers import check_least
 from ..words import count
 
-WORKERS_PER_CORE = 8  # more would only take memory from each other
 WORKER_BYTES = 256 << 20
 PIECE_BYTES = 1 << 20
 MOST_IN_A_PIECE = 256
@@ -36,17 +33,6 @@ def piece_size(shape: tuple[int, ...]) -> int:
     (256, 6, 1)
     """
     return min(max(PIECE_BYTES // prod(shape), 1), MOST_IN_A_PIECE)
-
-
-def check_workers(asked: int | None) -> None:
-    """Refuse a number that no machine, or not this one, can start."""
-    most = WORKERS_PER_CORE * usable_cores()
-    check_least("workers", asked, 0)
-    if asked is not None and asked > most:
-        raise SettingError(
-            f"workers is at most {most} on this machine, {WORKERS_PER_CORE} for each "
-            f"core: got {asked}."
-        )
 
 
 def choose_workers(asked: int | None, shape: tuple[int, ...]) -> tuple[int, str]:

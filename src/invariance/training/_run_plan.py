@@ -54,6 +54,8 @@ class Plan:
     """Samples in one contrast, over all processes."""
     source: ImageSource
     views: ViewSet
+    recipe: str | None
+    """What the views are called; None for a view set of your own."""
     learner: Learner
     untrained: Encoder
     controller: EssController | None
@@ -158,6 +160,7 @@ class Plan:
         used = {
             "encoder": self.learner.encoder.name,
             "batch_size": self.batch_size,
+            "views": self.recipe or "your own",
             "n_views": len(self.views),
             "head": self.method.head,
             "hidden": self.method.hidden,
@@ -169,8 +172,7 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        sizes = {"peak_rate": self.peak, "parameters": self.n_parameters}
-        return {"used": used, **sizes}
+        return {"used": used, "peak_rate": self.peak, "parameters": self.n_parameters}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -226,7 +228,7 @@ def make_plan(
 ) -> Plan:
     """Resolve settings; objects given stand in for what settings can only name.
 
-    Settings of a run that was ``started`` before may hold what has no effect.
+    A run that was ``started`` before may have settings without effect: it goes on.
     """
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
@@ -279,7 +281,7 @@ def make_plan(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
-    if four.labeled and source.labels is not None and one_class(source.labels):
+    if four.labeled and source.labels is not None and len(source.labels.unique()) < 2:
         raise DataError(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
@@ -321,6 +323,7 @@ def make_plan(
         batch_size=batch_size,
         source=source,
         views=chosen,
+        recipe=recipe,
         learner=learner,
         untrained=copy.deepcopy(network),
         controller=controller,
@@ -393,11 +396,6 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
         classes = count(len(source.labels.unique()), "class", "classes")
         parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
     return ", ".join(parts)
-
-
-def one_class(labels: Tensor) -> bool:
-    """Whether all labels are the same."""
-    return bool((labels == labels[0]).all())
 
 
 def make_encoder(

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from tyro import conf
 
 from ..data import require_data
+from ..devices import check_workers
 from ..errors import SettingError, TrainingError, choose
 from ..folder import CONFIG, ENCODER, flatten
 from ..methods import METHODS
@@ -241,7 +242,6 @@ def check_numbers(settings: Train) -> None:
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
         ("knn_every", settings.knn_every, 0),
         ("limit", 1 if settings.limit is None else settings.limit, 1),
-        ("workers", 0 if settings.workers is None else settings.workers, 0),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
     ):
         if not value >= least:
@@ -266,6 +266,7 @@ def check_numbers(settings: Train) -> None:
             f"seed lies between -{LARGEST_SEED} and {LARGEST_SEED}: got "
             f"{settings.seed}."
         )
+    check_workers(settings.workers)
     check_installed(settings.trackers)
 
 

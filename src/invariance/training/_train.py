@@ -36,6 +36,7 @@ from ..folder import (
     read_settings,
     read_verdict,
     remember_images,
+    resume_command,
     to_dict,
     to_yaml,
     write_json,
@@ -247,7 +248,16 @@ def execute(
     evaluation = None
     if first:
         trained = Trained(plan, encoder, head, monitor, folder, fabric.device)
-        evaluation = finish(trained, watch)
+        try:
+            with handle_signals(interrupt):
+                evaluation = finish(trained, watch)
+        except KeyboardInterrupt:
+            words = (
+                "Stopped while scoring; the training is complete and saved. Score it "
+                f"with: {resume_command(folder)}"
+            )
+            watch.say(words, important=True)
+            raise Stopped(words) from None
     fabric.barrier()
     return Run(folder, evaluation)
 
@@ -334,17 +344,29 @@ def is_first_process() -> bool:
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[Callable[[], bool]]:
-    """Turn the first request to end into a polite one; a second of its kind kills.
+    """Turn the first request to end into a polite one; a second of its kind kills."""
+    asked: list[bool] = []
+    with handle_signals(lambda: asked.append(True)):
+        yield lambda: bool(asked)
+
+
+def interrupt() -> None:
+    """Stop at once what is going on, as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def handle_signals(handle: Callable[[], None]) -> Iterator[None]:
+    """Call a function at the first request of each kind to end; then all is as it was.
 
     Beside an interrupt and a termination: SIGHUP, when a connection is lost (unless
     nohup has it ignored), and SIGUSR1, which Slurm sends before the time is up.
     """
-    asked: list[int] = []
     before: dict[int, Any] = {}
 
-    def ask(number: int, frame: Any) -> None:
-        asked.append(number)
+    def receive(number: int, frame: Any) -> None:
         signal.signal(number, before[number])
+        handle()
 
     with contextlib.suppress(ValueError):  # signals belong to the main thread
         for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
@@ -353,9 +375,9 @@ def catch_signals() -> Iterator[Callable[[], bool]]:
                 name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN
             ):
                 continue
-            before[int(number)] = signal.signal(number, ask)
+            before[int(number)] = signal.signal(number, receive)
     try:
-        yield lambda: bool(asked)
+        yield
     finally:
         with contextlib.suppress(ValueError):
             for number, handler in before.items():
