@@ -20,6 +20,7 @@ and ``mi_nats`` is what the training batches showed.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -126,7 +127,9 @@ def take(source: ResidentImages, rows: Tensor) -> ResidentImages:
     return ResidentImages(source.images[rows], source.labels[rows], name=source.name)
 
 
-def train_and_score(settings: inv.Train, parts: Parts, *, every: int = 10) -> Row:
+def train_and_score(
+    settings: inv.Train, parts: Parts, *, every: int = 10, **objects: Any
+) -> Row:
     """Train on the images, score on those that were not trained on: one row.
 
     Args:
@@ -134,6 +137,7 @@ def train_and_score(settings: inv.Train, parts: Parts, *, every: int = 10) -> Ro
             decided here.
         parts: What to train on and what to score on.
         every: Epochs between two points of the curve; 0 is none.
+        **objects: What no setting can name, as ``inv.train`` takes it: encoder, views.
     """
     labels = parts.train.labels
     with tempfile.TemporaryDirectory() as out:
@@ -150,7 +154,9 @@ def train_and_score(settings: inv.Train, parts: Parts, *, every: int = 10) -> Ro
         if every and parts.held_out is not None:
             look = Look(settings, parts, every)
         began = time.time()
-        run = inv.train(settings, data=(parts.train.images, labels), each_epoch=look)
+        data = parts.train.images, labels
+        with contextlib.redirect_stdout(sys.stderr):  # a row is all that is printed
+            run = inv.train(settings, data=data, each_epoch=look, **objects)
         assert isinstance(run, inv.Run)
         # a run writes its settings when the data are ready, its encoder at the end
         started, ended = (

@@ -11,9 +11,9 @@ peak over 5 % of the steps, then a cosine) and weight decay on all parameters. l
 part is the loop of its documentation made of its own pieces: ``SimCLRTransform``,
 ``SimCLRProjectionHead``, ``NTXentLoss``, a DataLoader on all cores with persistent
 workers and pinned memory. It reads the JPEGs once, before the clock, and keeps them in
-memory. ``--peer-compile`` compiles its network. Flags that are not named here are those
-of 'invariance train', for our part. One kNN (k 200, temperature 0.1) scores
-both on the test set; nothing is chosen by it.
+memory. ``--peer-compile`` compiles its network. One kNN (k 200, temperature 0.1) scores
+both on the test set; nothing is chosen by it. Flags that are not named here are those
+of 'invariance train', for our part.
 
 Rows are added to ``--lines``; what is there already is not run again. lightly 1.6.0
 needs no other package for this. solo-learn 1.0.2 pins torch 1.9.1 and pytorch-lightning

@@ -28,10 +28,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import lightning_fabric
+import numpy
 import torch
 
 RESULTS = Path(__file__).parent / "results"
@@ -45,7 +46,7 @@ BUDGET = (
     *("--limit", "600", "--batch-size", "64", "--epochs", "3", "--log-every", "1"),
     *("--checkpoint-seconds", "0", "--knn-every", "1", "--no-evaluate", "--quiet"),
 )
-PACKAGES = ("torch", "lightning-fabric", "numpy")
+PACKAGES = (torch, lightning_fabric, numpy)
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ def main() -> int:
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {p.__name__: p.__version__ for p in PACKAGES},
     }
     text = report(unlike, outcomes, facts)
     given.out.parent.mkdir(parents=True, exist_ok=True)

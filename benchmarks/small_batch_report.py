@@ -2,8 +2,8 @@
 
     python benchmarks/small_batch_report.py            # small_batch.md and two .png
 
-Accuracies are those of the final runs on the test set. Two means differ by a 95 %
-interval: paired by seed where the batch is the same (same first weights, order and
+Accuracies are those of the final runs on the test set. Differences of means come with a
+95 % interval: paired by seed where the batch is the same (same first weights, order and
 views), Welch's otherwise. Correlations are over all points of the final runs' curves,
 read on held-out training images; their intervals come from drawing runs, not points,
 as points of one run hang together. "Matches" means: no worse by more than half a point.
@@ -312,9 +312,7 @@ def draw_batches(rows: Sequence[Row], path: Path) -> None:
         ax.set_xticks(ticks, [str(batch) for batch in ticks])
         ax.set_xlabel("batch size")
         ax.set_ylabel(f"{title}, accuracy on the test set, %")
-    if lines:
-        axes[0].legend(fontsize=8)
-    figure.savefig(path)
+    save_figure(figure, axes, path)
 
 
 def draw_information(rows: Sequence[Row], path: Path) -> None:
@@ -324,15 +322,27 @@ def draw_information(rows: Sequence[Row], path: Path) -> None:
     for ax, (of, title) in zip(axes, kinds.items(), strict=True):
         for name, control, _, same in cells(rows):
             points = [point for row in same for point in row["curve"]]
+            label = name + (", ESS held" if control == "ess" else "")
             ax.scatter(
                 [point[of] for point in points],
                 [point["knn"] for point in points],
                 s=8,
                 color=f"C{list(OBJECTIVES).index(name)}",
                 marker="x" if control == "ess" else "o",
+                label=label,
             )
         ax.set_xlabel(title)
         ax.set_ylabel("kNN on held-out images, %")
+    save_figure(figure, axes, path)
+
+
+def save_figure(figure: Any, axes: Any, path: Path) -> None:
+    """With one legend beside all panels."""
+    handles, labels = axes[0].get_legend_handles_labels()
+    if labels:
+        each = dict(zip(labels, handles, strict=True))
+        beside = {"loc": "outside right center", "fontsize": 8, "handlelength": 4}
+        figure.legend(each.values(), each.keys(), **beside)
     figure.savefig(path)
 
 
@@ -342,7 +352,9 @@ def start_figure(n: int) -> tuple[Any, Any]:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    return pyplot.subplots(1, n, figsize=(5.2 * n, 4), layout="constrained", dpi=150)
+    return pyplot.subplots(
+        1, n, figsize=(4.8 * n + 1.4, 4), layout="constrained", dpi=150
+    )
 
 
 def main(words: Sequence[str] | None = None) -> int:

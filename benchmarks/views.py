@@ -1,10 +1,12 @@
-"""Images per second through SimCLR's views: ours, torchvision in workers, kornia.
+"""SimCLR's views: ours, torchvision's, kornia's, on a CPU and on a CUDA device.
 
     python benchmarks/views.py                # writes benchmarks/results/views_<device>
-    python benchmarks/views.py --repeats 9
+    python benchmarks/views.py --repeats 9 --devices cpu
+    python benchmarks/views.py --devices cuda --compiled 512    # the batches to compile
 
-All do one SimCLR view of uint8 images held in memory: random resized crop, flip, color
-jitter, grayscale, blur above 64 pixels, normalize. The peers run in turn within each
+All do SimCLR's views of uint8 images held in memory: random resized crop, flip, color
+jitter, grayscale, blur above 64 pixels, normalize. On a CPU it is one view, in images
+per second. The peers run in turn within each
 repeat, and the best repeat counts, so that other work on the machine hurts them alike.
 torchvision, and our views as a transform, work on one image at a time in DataLoader
 workers, which are started before the clock. kornia draws one order of the color changes
@@ -13,6 +15,11 @@ for a whole batch.
 Two rates are taken: by the wall clock with all cores, and by the processor time of one
 thread (images per core-second, without workers), which says what the work costs and
 does not move when other programs use the machine.
+
+On a CUDA device it is the two views of a batch, in microseconds: by the fused kernels,
+by our operations one after another, by the same compiled, each called from Python and
+captured in a graph, and by the peers. kornia and torchvision are given whole batches
+there; torchvision then draws one set of numbers for all images.
 """
 
 import argparse
@@ -20,6 +27,7 @@ import json
 import os
 import platform
 import shlex
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -32,7 +40,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from invariance.views import Normalize, ViewSet, simclr, transform
+from invariance.views import (
+    DeviceViews,
+    Draws,
+    Normalize,
+    ViewSet,
+    simclr,
+    transform,
+)
 
 RESULTS = Path(__file__).parent / "results"
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
@@ -52,10 +67,10 @@ def ours(images: Tensor, device: str) -> Job:
     return job
 
 
-def kornia(images: Tensor, device: str) -> Job:
+def kornia_pipeline(size: int, device: str) -> Callable[[Tensor], Tensor]:
     from kornia import augmentation as aug
 
-    size, s = images.shape[-1], strength(images.shape[-1])
+    s = strength(size)
     blur = (
         [aug.RandomGaussianBlur(kernel(size), (0.1, 2.0), p=0.5)] if size > 64 else []
     )
@@ -67,10 +82,15 @@ def kornia(images: Tensor, device: str) -> Job:
         *blur,
         aug.Normalize(torch.tensor(MEAN), torch.tensor(STD)),
     ).to(device)
+    return lambda images: pipeline(images.float().div_(255))
+
+
+def kornia(images: Tensor, device: str) -> Job:
+    pipeline = kornia_pipeline(images.shape[-1], device)
     images = images.to(device)
 
     def job() -> int:
-        pipeline(images.float().div_(255))
+        pipeline(images)
         return len(images)
 
     return job
@@ -163,15 +183,13 @@ def kernel(size: int) -> tuple[int, int]:
 
 
 def measure(
-    jobs: dict[str, Job], repeats: int, device: str, clock: Callable[[], float]
+    jobs: dict[str, Job], repeats: int, clock: Callable[[], float]
 ) -> dict[str, float]:
     best = dict.fromkeys(jobs, 0.0)
     for repeat in range(repeats + 1):  # the first warms up
         for name, job in jobs.items():
             start = clock()
             done = job()
-            if device == "cuda":
-                torch.cuda.synchronize()
             rate = done / (clock() - start)
             best[name] = max(best[name], rate) if repeat else 0.0
     return best
@@ -198,22 +216,132 @@ def table(rows: list[dict], names: list[str], kind: str) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def run(device: str, cases: list[tuple[int, int]], repeats: int) -> None:
-    names = [n for n in PEERS if not (n in ONE_BY_ONE and device == "cuda")]
+def run_cpu(cases: list[tuple[int, int]], repeats: int) -> None:
     rows = []
     for size, batch in cases:
         images = torch.randint(256, (batch, 3, size, size), dtype=torch.uint8)
-        here = [n for n in names if n in ("invariance", "transform") or installed(n)]
-        jobs = {name: PEERS[name](images, device) for name in here}
-        row = {"size": size, "batch": batch}
-        row["wall"] = measure(jobs, repeats, device, time.perf_counter)
-        if device == "cpu":
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)
-            jobs = {name: INLINE[name](images, device) for name in here}
-            row["core"] = measure(jobs, repeats, device, time.process_time)
-            torch.set_num_threads(threads)
+        here = [n for n in PEERS if n in ("invariance", "transform") or installed(n)]
+        jobs = {name: PEERS[name](images, "cpu") for name in here}
+        wall = measure(jobs, repeats, time.perf_counter)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        jobs = {name: INLINE[name](images, "cpu") for name in here}
+        core = measure(jobs, repeats, time.process_time)
+        torch.set_num_threads(threads)
+        rows.append({"size": size, "batch": batch, "wall": wall, "core": core})
+    text = f"By the wall clock, all cores:\n\n{table(rows, list(PEERS), 'wall')}"
+    text += f"\n\nPer core-second, one thread:\n\n{table(rows, list(PEERS), 'core')}"
+    write("cpu", f"SimCLR views, images per second (best of {repeats})", text, rows)
+
+
+# ---------------------------------------------------------------- on a CUDA device
+
+
+def run_cuda(
+    cases: list[tuple[int, int, int]], repeats: int, to_compile: list[int]
+) -> None:
+    rows = []
+    for size, source, batch in cases:
+        shape = (max(4096 if size <= 64 else 512, batch), 3, source, source)
+        images = torch.randint(256, shape, dtype=torch.uint8, device="cuda")
+        row: dict = {"size": size, "source": source, "batch": batch, "microseconds": {}}
+        for name, make in cuda_jobs(images, size, batch).items():
+            if name.startswith("compiled") and batch not in to_compile:
+                continue  # compiling takes about a minute
+            try:
+                row["microseconds"][name] = round(time_calls(*make(), repeats), 1)
+            except Exception as error:
+                print(f"{name} at {size} pixels: {type(error).__name__}: {error}")
         rows.append(row)
+        print(row, flush=True)
+    names = list(dict.fromkeys(name for row in rows for name in row["microseconds"]))
+    lines = [["size", "from", "batch", *names], ["---:"] * (3 + len(names))]
+    for row in rows:
+        cells = [row["microseconds"].get(name) for name in names]
+        lines.append(
+            [
+                *(str(row[key]) for key in ("size", "source", "batch")),
+                *("-" if cell is None else f"{cell:,.0f}" for cell in cells),
+            ]
+        )
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    write("cuda", "Two SimCLR views of a batch, microseconds (median)", text, rows)
+
+
+def cuda_jobs(images: Tensor, size: int, batch: int) -> dict[str, Callable]:
+    """By name, what makes a call and says whether a graph captures it."""
+    views = ViewSet(simclr(size, normalize=Normalize(MEAN, STD)))
+    floats = images[:batch].float() / 255
+    rows = [torch.randint(len(images), (batch,), device="cuda") for _ in range(4)]
+    ids = torch.arange(batch, device="cuda")
+
+    def kernels() -> Call:
+        made = DeviceViews(views, images, dtype=torch.bfloat16, channels_last=True)
+        keys = made.keys(0, 0)
+        return lambda i: made(rows[i % len(rows)], keys)
+
+    def operations() -> Call:  # floats, which the kernels do not read
+        made = DeviceViews(views, floats, dtype=torch.bfloat16, channels_last=True)
+        keys = made.keys(0, 0)
+        return lambda i: made.of_batch(floats, ids, keys)
+
+    def compiled() -> Call:
+        key = DeviceViews(views, images).keys(0, 0)[0]
+
+        def make(pixels: Tensor, samples: Tensor, key: Tensor) -> list[Tensor]:
+            draws = [Draws.from_key(key, samples, view) for view in range(2)]
+            return [views.make(i, pixels, d).bfloat16() for i, d in enumerate(draws)]
+
+        run = torch.compile(make, dynamic=False)
+        return lambda i: run(floats, ids, key)
+
+    def whole_batch(make: Callable[[], Callable[[Tensor], Tensor]]) -> Call:
+        pipeline = make()
+        return lambda i: [pipeline(images[:batch]) for _ in range(2)]
+
+    jobs: dict[str, Callable] = {}
+    for call in (kernels, operations, compiled):
+        jobs[f"{call.__name__}, captured"] = lambda call=call: (call(), True)
+        jobs[call.__name__] = lambda call=call: (call(), False)
+    if installed("kornia"):
+        pipeline = partial(kornia_pipeline, size, "cuda")
+        jobs["kornia"] = lambda: (whole_batch(pipeline), False)
+    if installed("torchvision"):
+        pipeline = partial(by_torchvision, size)
+        jobs["torchvision"] = lambda: (whole_batch(pipeline), False)
+    return jobs
+
+
+Call = Callable[[int], object]  # makes the views of the i-th batch
+
+
+def time_calls(call: Call, captured: bool, repeats: int) -> float:
+    """Microseconds per call, the median over repeats."""
+    for i in range(3):
+        call(i)
+    torch.cuda.synchronize()
+    n = 10
+    if captured:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for i in range(n):
+                call(i)
+    times = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        if captured:
+            for _ in range(5):
+                graph.replay()
+        else:
+            for i in range(n):
+                call(i)
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) / n / (5 if captured else 1))
+    return 1e6 * statistics.median(times[1:])
+
+
+def write(device: str, title: str, text: str, rows: list[dict]) -> None:
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "command": shlex.join(["python", "benchmarks/views.py", *sys.argv[1:]]),
@@ -221,35 +349,36 @@ def run(device: str, cases: list[tuple[int, int]], repeats: int) -> None:
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
         "workers": WORKERS,
-        "repeats": repeats,
         "load_average": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
         "versions": {n: installed(n) for n in ("torch", "torchvision", "kornia")},
     }
-    text = f"By the wall clock, all cores:\n\n{table(rows, names, 'wall')}"
-    if device == "cpu":
-        text += f"\n\nPer core-second, one thread:\n\n{table(rows, names, 'core')}"
-    print(f"\nSimCLR views on {facts['device']}, images per second\n\n{text}\n")
+    print(f"\n{title}, on {facts['device']}\n\n{text}\n")
     RESULTS.mkdir(exist_ok=True)
     stem = RESULTS / f"views_{device}"
     stem.with_suffix(".json").write_text(
         json.dumps({**facts, "rows": rows}, indent=2) + "\n"
     )
     details = "\n".join(f"- {key}: {value}" for key, value in facts.items())
-    title = f"# SimCLR views, images per second (best of {repeats})"
-    stem.with_suffix(".md").write_text(f"{title}\n\n{text}\n\n{details}\n")
+    stem.with_suffix(".md").write_text(f"# {title}\n\n{text}\n\n{details}\n")
     print(f"Written to {stem.name}.md and {stem.name}.json in benchmarks/results.")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5, help="the best one counts")
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    has = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    parser.add_argument("--devices", nargs="*", choices=has, default=has)
+    parser.add_argument("--compiled", type=int, nargs="*", default=[])
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    run("cpu", [(32, 512), (96, 128), (224, 32)], arguments.repeats)
-    if torch.cuda.is_available():
-        run("cuda", [(32, 2048), (96, 512), (224, 256)], arguments.repeats)
+    if "cpu" in arguments.devices:
+        run_cpu([(32, 512), (96, 128), (224, 32)], arguments.repeats)
+    if "cuda" in arguments.devices:
+        small = [(32, 32, n) for n in (32, 128, 512, 2048)]
+        cases = [*small, (224, 256, 64), (224, 256, 256)]
+        run_cuda(cases, arguments.repeats, arguments.compiled)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "negatives": {"partition"},
     "views": set(),
     "encoders": {"folder"},
-    "data": set(),
+    "data": {"folder"},
     "folder": set(),
     "critics": {"partition"},
     "estimators": {"partition", "critics", "diagnostics"},
@@ -48,9 +48,10 @@ ROOMS: dict[str, set[str]] = {
     "methods": LEARNING,
     "training": LEARNING | {"methods", "evaluation", "folder", "report"},
     "runs": LIBRARY - {"runs"},
+    "bench": LEARNING | {"training", "folder"},
     "invariance": LIBRARY,
     "papers": LIBRARY | {"invariance"},
-    "cli": LIBRARY | {"invariance", "papers"},
+    "cli": LIBRARY | {"bench", "invariance", "papers"},
     "__main__": {"cli"},
 }
 ARROWS = {
@@ -58,6 +59,7 @@ ARROWS = {
     for room, rooms in ROOMS.items()
 } | {module: {"errors"} - {module} for module in BESIDE}
 ARROWS["checked_rows"] |= {"plain_numbers"}
+ARROWS["devices"] |= {"plain_numbers"}
 
 
 def test_importing_and_listing_the_package_loads_no_torch():
@@ -69,6 +71,27 @@ def test_importing_and_listing_the_package_loads_no_torch():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["True", "False"]
+
+
+def test_training_does_not_load_torchmetrics(tmp_path):
+    """Fabric knows its version all the same, and it can be imported afterwards."""
+    (tmp_path / "torchmetrics.py").write_text("print('loaded')\n__version__ = '1.9'\n")
+    about = tmp_path / "torchmetrics-1.9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torchmetrics\nVersion: 1.9\n"
+    )
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from invariance.training import train\n"
+        "from lightning_fabric.utilities import imports\n"
+        "print(imports._TORCHMETRICS_GREATER_EQUAL_1_0_0)\n"
+        "import torchmetrics"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "loaded"]
 
 
 @pytest.mark.parametrize("room", sorted(WITHOUT_TORCH))

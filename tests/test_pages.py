@@ -1,4 +1,4 @@
-"""Every file that CONTRIBUTING.md and docs/coverage.md name exists: no page rots."""
+"""Files that pages name exist, and pages say what the catalogue says: none rots."""
 
 import re
 from collections import Counter
@@ -6,13 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from invariance.methods import METHODS
+
 ROOT = Path(__file__).parents[1]
 PAGES = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in ("CONTRIBUTING.md", "docs/coverage.md")
 }
+METHODS_PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 TO_BE_WRITTEN = {"src/invariance/objectives/_spectral.py"}  # by who follows the recipe
 MADE = {"metrics.jsonl", ".venv", ".venv/bin/pytest"}  # by the package, by make
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_page_of_methods_has_what_the_catalogue_says(name):
+    method = METHODS[name]
+    assert method.source and method.released
+    row = f"| `{name}` | `{method.objective}` | {method.source} | {method.released} |"
+    assert row in METHODS_PAGE.splitlines()
 
 
 def named_files(text):

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import SettingError
+from .plain_numbers import check_least
 
 if TYPE_CHECKING:
     import torch
+
+WORKERS_PER_CORE = 8  # more would only take memory from each other
 
 
 def choose_device(
@@ -63,13 +66,25 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def check_workers(asked: int | None) -> None:
+    """Refuse more processes that decode images than this machine can bear."""
+    most = WORKERS_PER_CORE * usable_cores()
+    check_least("workers", asked, 0)
+    if asked is not None and asked > most:
+        raise SettingError(
+            f"workers is at most {most} on this machine, {WORKERS_PER_CORE} for each "
+            f"core: got {asked}."
+        )
+
+
 def free_bytes(device: "torch.device | str") -> int:
     """Memory that may still be taken there, a container's limit included."""
     import torch
 
     place = torch.device(device)
     if place.type == "cuda":
-        return torch.cuda.mem_get_info(place)[0]
+        idle = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)
+        return torch.cuda.mem_get_info(place)[0] + idle
     return _free_host_bytes()
 
 

@@ -13,7 +13,7 @@ from invariance.objectives import OBJECTIVES
 from invariance.views import RECIPES
 
 COMMANDS = ("train", "evaluate", "diagnose", "embed", "export", "list", "report")
-COMMANDS += ("search", "estimate")
+COMMANDS += ("search", "estimate", "pack", "bench")
 HELP = """
 import sys
 from invariance.cli import main
@@ -28,7 +28,7 @@ print("heavy:", heavy)
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["train", "--help"], ["estimate", "-h"], []]
+    "words", [["--help"], ["train", "--help"], ["estimate", "-h"], ["bench", "-h"], []]
 )
 def test_help_imports_no_torch(words, python):
     said = python(HELP, *words)
@@ -68,7 +68,9 @@ def test_list_says_what_a_method_can_be_told(command):
     assert lines["momentum"][1:5] == ["0.99", "0", "to", "1"]
     assert lines["size"][1] == "4096" and "--temperature" in said
     code, said, _ = command("list", "methods", "simsiam")
-    assert code == 0 and said.splitlines()[4] == "none"
+    assert code == 0 and "none" in said.splitlines()
+    assert "\nreleased: facebookresearch/simsiam: SGD at 0.05 x batch / 256" in said
+    assert "\nhere, as for every method: adamw at 0.004 for 256 samples, decay" in said
 
 
 def test_list_says_what_views_are_made_of(command):
@@ -234,6 +236,7 @@ def test_only_flags_of_the_command_are_suggested(command):
         (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
         (["train", "--temperature", "0"], "temperature must be a positive number"),
         (["train", "--method", "simclrr"], "Did you mean 'simclr'?"),
+        (["train", "--workers", "5000"], "workers is at most"),
         (["train", "nope"], "There is no folder 'nope' either."),
         (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
         (["embed", "nope", "shapes", "-o", "a.npz"], "There is no run or encoder file"),

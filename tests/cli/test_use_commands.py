@@ -33,10 +33,27 @@ def run(tmp_path):
     return "runs/mine"
 
 
-@pytest.mark.parametrize("name", ["embed", "search", "export", "list"])
+@pytest.mark.parametrize("name", ["embed", "search", "export", "list", "pack"])
 def test_help_imports_no_torch(name, python):
     said = python(HELP, name, "--help")
     assert "left with 0" in said and said.rstrip().endswith("heavy: []")
+
+
+def test_pack_then_load_then_delete(tmp_path, photos, command, monkeypatch):
+    monkeypatch.setenv("INVARIANCE_DATA", str(tmp_path / "kept"))
+    size = ("--image-size", "16")
+    code, said, complained = command("pack", str(photos), *size)
+    assert code == 0, complained
+    assert "images of 3x16x16, 0.1 MiB" in said and said.startswith("packed:")
+    assert "unreadable images were left out: " in complained
+    said = command("pack", str(photos), *size, "--quiet")[1]
+    assert said.startswith("up to date:")
+    notes = inv.data.load(photos, image_size=16).notes
+    assert any("packed copy" in str(note) for note in notes)
+    assert command("pack", str(photos), "--delete")[1].startswith("deleted:")
+    assert "There is no packed copy" in command("pack", str(photos), "--delete")[1]
+    code, _, complained = command("pack", "nowhere")
+    assert code == 2 and "There is no folder 'nowhere'" in complained
 
 
 def test_embed_then_search_then_export(run, photos, command):

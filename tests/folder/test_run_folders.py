@@ -15,7 +15,7 @@ from invariance.folder import (
     to_yaml,
     write_json,
 )
-from invariance.training import Train, train
+from invariance.training import Optim, Train, train
 
 
 def test_a_taken_name_gets_a_number(tmp_path):
@@ -88,6 +88,23 @@ def test_one_row_of_an_old_run_stays_one_row(tmp_path):
     assert repr(read_settings(old, Train).options) == "{'k': 1, 'outer': 1.0}"
     new = run_of(tmp_path / "new", Train(options={"k": 1.0}))
     assert repr(read_settings(new, Train).options) == "{'k': 1.0}"
+
+
+def test_vince_of_an_old_run_stays_weighted(tmp_path):
+    for method in ("vince", "vince_plus", "ball"):
+        old = run_of(tmp_path / method, Train(method=method), format=2)
+        expected = {} if method == "ball" else {"weighted": True}
+        assert read_settings(old, Train).options == expected
+    new = run_of(tmp_path / "new", Train(method="vince"), format=3)
+    assert read_settings(new, Train).options == {}
+
+
+def test_weight_decay_of_an_old_run_still_spares_biases_and_norms(tmp_path):
+    settings = Train(optim=Optim(name="sgd"))
+    old = run_of(tmp_path / "old", settings, format=3)
+    assert read_settings(old, Train).optim.decay == "matrices"
+    new = run_of(tmp_path / "new", settings)
+    assert read_settings(new, Train).optim.decay == "auto"
 
 
 def test_a_run_of_a_newer_version_is_refused(tmp_path):

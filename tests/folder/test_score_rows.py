@@ -39,6 +39,13 @@ def test_a_later_answer_replaces_an_earlier_one(tmp_path):
     assert [r["value"] for r in read_rows(path)] == [0.2, 0.3, 0.4, 0.5]
 
 
+def test_rows_know_the_step_of_the_trained_encoder(tmp_path):
+    rows = [row(0.1), row(0.2, features="trained encoder")]
+    keep_rows(tmp_path, rows, step=7)
+    kept = read_rows(tmp_path / "evaluation.jsonl")
+    assert [r.get("step") for r in kept] == [None, 7]
+
+
 def test_broken_lines_are_passed_over(tmp_path):
     path = tmp_path / "evaluation.jsonl"
     good = json.dumps(row(0.1))

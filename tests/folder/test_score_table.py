@@ -34,6 +34,15 @@ def test_a_later_line_replaces_an_earlier_one():
     assert line.cells["trained encoder"].values == (0.6,)
 
 
+@pytest.mark.parametrize("first", [{}, {"step": 100}, {"epoch": 3}])
+def test_scores_of_an_earlier_encoder_are_not_averaged_with_later_ones(first):
+    rows = [*draws(0.5, 0.6, 0.7, **first), *draws(0.9, step=200)]
+    (line,) = tabulate(rows).lines
+    assert line.cells["trained encoder"].values == (0.9,)
+    (line,) = tabulate([*rows, *draws(0.9, 0.8, step=200)]).lines
+    assert line.cells["trained encoder"].values == (0.9, 0.8)
+
+
 def test_shares_of_labels_and_data_sets_are_lines_of_their_own():
     rows = draws(0.5, 0.6)
     rows += [row | {"settings": {"share": 0.1}} for row in rows]

@@ -102,7 +102,7 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         ({"checkpoint_seconds": math.nan}, SettingError, "checkpoint_seconds must be"),
         ({"knn_every": -1}, SettingError, "knn_every must be at least 0: got -1"),
         ({"limit": 0}, SettingError, "limit must be at least 1: got 0"),
-        ({"workers": -1}, SettingError, "workers must be at least 0: got -1"),
+        ({"workers": -1}, SettingError, "workers is 0 or more: got -1"),
         ({"seed": 10**20}, SettingError, "seed lies between"),
         ({"image_size": 10**6}, SettingError, "use a smaller --image-size or"),
         ({"optim": Optim(warmup=1.0)}, SettingError, "optim.warmup is a share"),

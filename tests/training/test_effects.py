@@ -31,6 +31,7 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "optim.lr": {"optim": Optim(lr=0.01)},
     "optim.lr_scaling": {"optim": Optim(lr_scaling="none")},
     "optim.weight_decay": {"optim": Optim(weight_decay=0.5)},
+    "optim.decay": {"optim": Optim(weight_decay=0.5, decay="all")},
     "optim.momentum": {"optim": Optim(name="sgd", momentum=0.5)},
     "optim.warmup": {"optim": Optim(warmup=0.5)},
     "optim.clip_norm": {"optim": Optim(name="sgd", clip_norm=0.01)},
@@ -40,6 +41,7 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "ess.rate": {"ess": Ess(target=0.3, rate=0.2)},
 }
 BESIDE = {  # what a change is compared with, where it needs company
+    "optim.decay": {"optim": Optim(weight_decay=0.5)},
     "optim.momentum": {"optim": Optim(name="sgd")},
     "optim.clip_norm": {"optim": Optim(name="sgd")},
     "ess.end": {"ess": Ess(target=0.3)},
@@ -101,6 +103,11 @@ def test_it_changes_the_losses(name, small, pictures, usual):
 
 def test_views_of_one_s_own_have_their_number_and_their_strength(small, pictures):
     views = ViewSet([[RandomHorizontalFlip()]] * 2)
+    used = [
+        make_plan(small(), data=pictures, views=v).outcome()["used"]["views"]
+        for v in (None, views)
+    ]
+    assert used == ["simclr", "your own"]
     with pytest.raises(SettingError, match="The view set makes 2 views, and n_views"):
         make_plan(small(n_views=3), data=pictures, views=views)
     for changes in ({"views_drop": ("flip",)}, {"views_strength": {"flip": 0.5}}):

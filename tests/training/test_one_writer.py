@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -89,10 +90,20 @@ def test_those_who_add_scores_wait_for_each_other(tmp_path, monkeypatch):
     monkeypatch.setattr("invariance.folder._lock.PATIENCE", 0.1)
     with (
         filelock.FileLock(tmp_path / ".scores.lock"),
-        pytest.raises(DataError, match="Another process has been writing the scores"),
+        pytest.raises(DataError, match="Another process has been writing in"),
     ):
         keep_rows(tmp_path, [{"value": 0.5}])
     keep_rows(tmp_path, [{"value": 0.5}])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_while_scoring_says_how_to_go_on(number, small, pictures, monkeypatch):
+    handler = signal.getsignal(number)
+    ask = lambda *_: os.kill(os.getpid(), number)  # noqa: E731
+    monkeypatch.setattr("invariance.training._train.finish", ask)
+    with pytest.raises(inv.Stopped, match=r"scoring; .* Score it with: .*--resume"):
+        inv.train(small(), data=pictures)
+    assert signal.getsignal(number) == handler
 
 
 def test_a_stop_is_no_exception_and_says_how_to_go_on(small, pictures, monkeypatch):

@@ -95,15 +95,28 @@ def test_a_zero_weight_moves_by_its_plain_gradient():
 
 
 @pytest.mark.parametrize("name", ["sgd", "adamw", "lars"])
-def test_biases_and_norms_do_not_decay(name):
+@pytest.mark.parametrize("decay", ["auto", "all", "matrices"])
+def test_what_decays_is_a_setting_and_scalars_never_do(name, decay):
     module = network()
+    module.temperature = nn.Parameter(torch.tensor(3.0))
+    module[2].bias.data.fill_(1.0)
     before = {k: p.detach().clone() for k, p in module.named_parameters()}
-    optimizer = build_optimizer(module, Optim(name=name, weight_decay=0.5), lr=0.1)
+    optim = Optim(name=name, weight_decay=0.5, decay=decay)
+    optimizer = build_optimizer(module, optim, lr=0.1)
     for p in module.parameters():
         p.grad = torch.zeros_like(p)
     optimizer.step()
+    spares = decay == "matrices" or (decay == "auto" and name != "sgd")
     for k, p in module.named_parameters():
-        assert torch.equal(p, before[k]) == (p.ndim == 1)
+        still = p.ndim == 0 or (p.ndim == 1 and spares) or not before[k].any()
+        assert torch.equal(p, before[k]) == still
+
+
+@pytest.mark.parametrize("decay", ["all", "matrices"])
+def test_lars_adapts_matrices_only(decay):
+    groups = build_optimizer(network(), Optim(name="lars", decay=decay), 0.1)
+    for group in groups.param_groups:
+        assert group["adapt"] == all(p.ndim > 1 for p in group["params"])
 
 
 def test_frozen_parameters_are_left_out():

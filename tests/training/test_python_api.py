@@ -11,7 +11,13 @@ from torch.utils.data import TensorDataset
 
 import invariance as inv
 from invariance.encoders import build_encoder, standardize
-from invariance.errors import DataError, SettingError, ShapeError, TrainingError
+from invariance.errors import (
+    DataError,
+    NotFiniteError,
+    SettingError,
+    ShapeError,
+    TrainingError,
+)
 from invariance.methods import Method
 from invariance.training import Optim, Run
 from invariance.views import GaussianNoise, RandomHorizontalFlip, ViewSet
@@ -352,6 +358,7 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
         (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), "divide pixels by 255"),
         (torch.full((2, 3, 16, 16), 200.0), r"in \[0, 1\]: got 200 to 200\. Divide"),
         (torch.full((2, 3, 16, 16), -2.1), "leave out Normalize"),
+        (torch.full((2, 3, 16, 16), torch.nan), "some are NaN"),
         (torch.zeros(2, 16, 16, 3), r"shape \(n, 3, height, width\): got \(2, 16, 16"),
         (torch.zeros(3, 16, 16), "One image needs"),
         (np.zeros((2, 3, 16, 16), np.float32), "not ndarray: use torch.from_numpy"),
@@ -359,7 +366,7 @@ def test_paths_and_numbers_of_numpy_are_settings(small, pictures, tmp_path, our_
 )
 def test_images_that_are_none_for_an_encoder(images, message, our_errors):
     encoder = standardize(build_encoder("tiny", image_size=16), [0.5] * 3, [0.2] * 3)
-    with pytest.raises(ShapeError, match=message):
+    with pytest.raises((ShapeError, NotFiniteError), match=message):
         encoder.eval()(images)
 
 

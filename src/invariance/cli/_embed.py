@@ -45,7 +45,11 @@ class Embed:
         from ..runs import check_request
 
         check_request(
-            self.run_folder, self.data, batch_size=self.batch_size, limit=self.limit
+            self.run_folder,
+            self.data,
+            batch_size=self.batch_size,
+            limit=self.limit,
+            workers=self.workers,
         )
         tell_loading(quiet=self.quiet)
         from ..data import describe_unreadable

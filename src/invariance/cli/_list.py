@@ -134,9 +134,19 @@ def describe_method(name: str) -> Iterator[str]:
     """A method's choices and options."""
     from ..errors import choose
     from ..methods import METHODS, list_options, options_of
+    from ..training import BATCH, complete_settings
 
     method = choose(METHODS, name, "method")
     yield f"{name}: {method.source}"
+    yield f"released: {method.released}"
+    usual = complete_settings({"optim.decay": "auto"})
+    name, lr, decay, what = (
+        usual[f"optim.{k}"] for k in ("name", "lr", "weight_decay", "decay")
+    )
+    yield (
+        f"here, as for every method: {name} at {lr:g} for 256 samples, decay {decay:g} "
+        f"of {what}, batch {BATCH}; these suit small machines, and flags change them"
+    )
     yield (
         f"views: {method.n_views} x encoder: {method.encoder} x negatives: "
         f"{method.negatives} x objective: {method.objective}"

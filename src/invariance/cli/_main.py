@@ -22,6 +22,7 @@ from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
 from ..progress import tell_loading
 from ..training import Train, check_names, check_numbers, require_unfinished
+from ._bench import Bench
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
@@ -29,6 +30,7 @@ from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
+from ._pack import Pack
 from ._report import Report
 from ._search import Search
 
@@ -39,9 +41,11 @@ COMMANDS: dict[str, Any] = {
     "embed": Embed,
     "export": Export,
     "list": List,
+    "pack": Pack,
     "report": Report,
     "search": Search,
     "estimate": EstimateCommand,
+    "bench": Bench,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
 
@@ -69,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given in (["--help"], ["-h"], ["help"]):
             print(HELP)
             for name, command in COMMANDS.items():
-                line = f"  {name:<9} {inspect.getdoc(command)}"
+                line = f"  {name:<9} {(inspect.getdoc(command) or '').splitlines()[0]}"
                 print(textwrap.fill(line, 80, subsequent_indent=" " * 12))
             return 0
         command = parse(check_command(given))

@@ -52,7 +52,11 @@ class Search:
         from ..runs import check_request
 
         check_request(
-            self.run_folder, self.data, batch_size=self.batch_size, limit=self.limit
+            self.run_folder,
+            self.data,
+            batch_size=self.batch_size,
+            limit=self.limit,
+            workers=self.workers,
         )
         tell_loading(quiet=self.quiet or self.json)
         from ..runs import search

@@ -7,6 +7,7 @@
 | `ImageSource` | uint8 images of one square size, asked for by number, in batches |
 | `Note` | what was left out and why, what was chosen, where the images are kept |
 | `shapes` | ten generated shapes with labels, without any file |
+| `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `one_pass` | every image once and in order, the broken ones left out |
 | `open_image`, `crop_square` | one file as an upright image, one image as pixels |
 
@@ -27,8 +28,10 @@ from ._names import DATA_SETS, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
     from ._decode import crop_square, open_image
+    from ._folder import pack
     from ._load import default_shape, fingerprint, load, same_images
     from ._one_pass import Batch, one_pass, row_names
+    from ._pack import Packed, delete_packs
     from ._resident import ResidentImages
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import (
@@ -53,12 +56,14 @@ __all__ = [
     "Items",
     "Note",
     "Origin",
+    "Packed",
     "ResidentImages",
     "StreamedImages",
     "check_unreadable",
     "crop_square",
     "data_exists",
     "default_shape",
+    "delete_packs",
     "describe_unreadable",
     "explain_unreadable",
     "find_place",
@@ -66,6 +71,7 @@ __all__ = [
     "load",
     "one_pass",
     "open_image",
+    "pack",
     "require_data",
     "row_names",
     "same_images",
@@ -75,8 +81,10 @@ __all__ = [
 
 HOMES = {
     "_decode": "crop_square open_image",
+    "_folder": "pack",
     "_load": "default_shape fingerprint load same_images",
     "_one_pass": "Batch one_pass row_names",
+    "_pack": "Packed delete_packs",
     "_resident": "ResidentImages",
     "_shapes": "SHAPE_CLASSES shapes",
     "_sources": "ImageSource Items NO_LABEL Note Origin "

@@ -37,6 +37,7 @@ PART_KEYS = (
     },
 )
 CHANNELS = (1, 3, 4)
+UNCLEAR = 2.0  # the largest float: more than 1, and nearly black if 255 were white
 ROWS_AT_ONCE = 1024
 MARKED = 256  # rows that stand for all of an array
 MOST_CLASSES = 1_000_000
@@ -194,6 +195,11 @@ def find_factor(array: np.ndarray, name: str) -> float:
         raise DataError(
             f"{name} holds {kind} values from {low:g} to {high:g}: expected uint8, or "
             "floats from 0 to 1 (undo any normalization)."
+        )
+    if kind.kind == "f" and 1 < high <= UNCLEAR:
+        raise DataError(
+            f"{name} holds floats up to {high:g}, which are neither of 0 to 1 nor of 0 "
+            "to 255: clip them to 1, or multiply them by 255."
         )
     return 255.0 if kind.kind == "f" and high <= 1 else 1.0
 

@@ -68,7 +68,7 @@ def read_dataset(dataset: Any, request: Request) -> Read:
     items = FromDataset(dataset, name, request)
     part, n_held_out = split_items(items, request, name)
     origin = Origin(mark_items(items, name), "", n_held_out, own_test=False)
-    return Read(name, part, threads=1, origin=origin)
+    return Read(name, part, parallel=False, origin=origin)
 
 
 def mark_items(items: FromDataset, name: str) -> str:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from statistics import median_low
 
 import torch
@@ -26,8 +26,11 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from ..errors import DataError
+from ..progress import Progress
 from ._decode import crop_square, open_image, shorter_side
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
+from ._one_pass import Batch, share_out
+from ._pack import Pack, Packed, find_pack, write_pack
 from ._sources import (
     Items,
     Note,
@@ -46,7 +49,7 @@ SUFFIXES = {
     *(".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".dib"),
     *(".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".jp2", ".tga"),
 }
-MOST_HEADERS = 20_000
+MOST_HEADERS = 2_000
 
 
 class Files(Items):
@@ -62,6 +65,7 @@ class Files(Items):
     ):
         self.root, self.shape, self.class_names = root, shape, class_names
         self.paths = self._paths = tuple(paths)
+        self.pack: Pack | None = None
         if labels is not None:
             self.labels = torch.tensor(labels, dtype=torch.long)
 
@@ -69,7 +73,10 @@ class Files(Items):
         return len(self._paths)
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
-        """Decode file i."""
+        """Image i of the packed copy where there is one, otherwise decode file i."""
+        packed = None if self.pack is None else self.pack.read(i)
+        if packed is not None:
+            return packed, self.label(i)
         channels, size, _ = self.shape
         image = open_image(self.root / self._paths[i], size)
         return crop_square(image, size, channels), self.label(i)
@@ -81,6 +88,7 @@ class Walk:
 
     files: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
     unreadable: dict[str, str] = field(default_factory=dict)
 
@@ -88,25 +96,9 @@ class Walk:
 def read_folder(root: Path, request: Request) -> Read:
     """The images of one part; image_size None takes the median shorter side."""
     walk = walk_folder(root)
-    if not walk.files and not walk.unreadable:
-        endings = ", ".join(sorted(s for s in walk.others if s)[:5])
-        only = f" (only {endings} files)" if endings else ""
-        raise DataError(
-            f"The folder {str(root)!r} holds no images{only}: "
-            "put PNG, JPEG, WebP, BMP, GIF or TIFF files into it or its subfolders."
-        )
     notes = [note_others(walk.others)] if walk.others else []
-    sides = check_headers(root, walk)
-    n_checked = len(sides) + len(walk.unreadable)
-    share = request.max_bad_fraction
-    check_unreadable(repr(str(root)), walk.unreadable, n_checked, share, at_least=0)
-    size = request.image_size or automatic_size(list(sides.values()))
-    if request.image_size is None and sides:
-        text = (
-            f"image_size={size} was chosen from the median shorter side, "
-            f"{median_low(sides.values())} pixels."
-        )
-        notes.append(Note("size", text))
+    shape, size_notes = choose_shape(root, walk, request)
+    notes += size_notes
     base, parts = find_parts(walk.files)
     class_names, label_of = find_classes(walk.files, base, parts)
     mark = mark_files(walk.sizes, base)
@@ -128,13 +120,86 @@ def read_folder(root: Path, request: Request) -> Read:
         )
         keep = [walk.files[i] for i in rows]
     labels = [label_of[f] for f in keep] if class_names and not tag_of else None
-    shape = (request.channels or 3, size, size)
     files = Files(root, keep, labels, class_names, shape)
+    pack, pack_notes = find_pack(root, mark_copy(walk), len(walk.sizes), shape)
+    notes += pack_notes
+    if pack is not None:
+        row = {path: k for k, path in enumerate(walk.sizes)}
+        files.pack = pack.choose([row[path] for path in keep])
     if tag_of:
         files.tags = torch.tensor([tag_of[f] for f in keep], dtype=torch.int8)
     place = root.resolve()
     origin = Origin(mark, place.parent.name, n_held_out, bool(parts))
     return Read(place.name, files, walk.unreadable, tuple(notes), origin=origin)
+
+
+def choose_shape(
+    root: Path, walk: Walk, request: Request
+) -> tuple[tuple[int, int, int], list[Note]]:
+    """What is asked for, or what suits the images; leaves out those that are broken."""
+    sides = check_headers(root, walk)
+    n_checked = len(sides) + len(walk.unreadable)
+    share = request.max_bad_fraction
+    check_unreadable(repr(str(root)), walk.unreadable, n_checked, share, at_least=0)
+    size = request.image_size or automatic_size(list(sides.values()))
+    notes = []
+    if request.image_size is None and sides:
+        text = (
+            f"image_size={size} was chosen from the median shorter side, "
+            f"{median_low(sides.values())} pixels."
+        )
+        notes.append(Note("size", text))
+    return (request.channels or 3, size, size), notes
+
+
+def pack(
+    folder: str | Path,
+    *,
+    image_size: int | None = None,
+    channels: int | None = None,
+    quiet: bool = True,
+) -> Packed:
+    """Keep a decoded copy of a folder, which ``load`` uses until the folder changes.
+
+    Args:
+        folder: Of images.
+        image_size: As of ``load``; other sizes are other copies.
+        channels: 1 or 3; None is 3.
+        quiet: Show no progress.
+    """
+    root = Path(folder).expanduser()
+    if not root.is_dir():
+        raise DataError(f"There is no folder {str(folder)!r}: pack a folder of images.")
+    walk = walk_folder(root)
+    names, mark = list(walk.sizes), mark_copy(walk)
+    request = Request(image_size=image_size, channels=channels)
+    shape, _ = choose_shape(root, walk, request)
+    unreadable = walk.unreadable
+    there, _ = find_pack(root, mark, len(names), shape)
+    if there is None:
+        with Progress(len(names), unit="images", quiet=quiet) as progress:
+
+            def batches() -> Iterator[Batch]:
+                for batch in share_out(Files(root, names, None, (), shape)):
+                    yield batch
+                    progress.advance(batch.stop - batch.start)
+                    bad = batch.unreadable.items()
+                    unreadable.update({names[i]: why for i, why in bad})
+                check_unreadable(repr(str(root)), unreadable, len(names), 0.2)
+
+            path = write_pack(root, mark, len(names), shape, batches())
+    else:
+        path = there.path
+    n_bytes = path.stat().st_size
+    return Packed(path, len(names), shape, n_bytes, unreadable, new=there is None)
+
+
+def mark_copy(walk: Walk) -> str:
+    """A mark of names, sizes and times: of the files as they are now."""
+    mark = hashlib.blake2b(digest_size=16)
+    for path, size in walk.sizes.items():
+        mark.update(os.fsencode(f"{path}\0{size}\0{walk.times[path]}\n"))
+    return mark.hexdigest()
 
 
 def mark_files(sizes: dict[str, int], base: str) -> str:
@@ -151,7 +216,10 @@ def mark_files(sizes: dict[str, int], base: str) -> str:
 
 
 def walk_folder(root: Path) -> Walk:
-    """Every file below a folder in the order of their paths; loops of links end."""
+    """Every file below a folder in the order of their paths; loops of links end.
+
+    A folder without any image is an error.
+    """
     walk, seen = Walk(), set()
 
     def entries(folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
@@ -173,19 +241,28 @@ def walk_folder(root: Path) -> Walk:
                 yield prefix + entry.name, entry
 
     for path, entry in entries(root, ""):
-        suffix = PurePosixPath(path).suffix.lower()
+        _, dot, ending = entry.name.rpartition(".")
+        suffix = f".{ending}".lower() if dot else ""
         if path == LABEL_FILE and is_label_file(root / path):
             continue
         if suffix not in SUFFIXES:
             walk.others[suffix] += 1
         elif not entry.is_file():
             walk.unreadable[path] = "a link to nothing"
-        elif not (size := entry.stat().st_size):
+        elif not (status := entry.stat()).st_size:
             walk.unreadable[path] = "an empty file"
         else:
             walk.files.append(path)
-            walk.sizes[path] = size
+            walk.sizes[path] = status.st_size
+            walk.times[path] = status.st_mtime_ns
     walk.files.sort(key=compose)
+    if not walk.files and not walk.unreadable:
+        endings = ", ".join(sorted(s for s in walk.others if s)[:5])
+        only = f" (only {endings} files)" if endings else ""
+        raise DataError(
+            f"The folder {str(root)!r} holds no images{only}: "
+            "put PNG, JPEG, WebP, BMP, GIF or TIFF files into it or its subfolders."
+        )
     return walk
 
 

@@ -1,6 +1,8 @@
 """``load``: one function for every kind of data."""
 
 import dataclasses
+import shlex
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +11,24 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ..devices import usable_cores
+from ..devices import check_workers
 from ..errors import DataError, SettingError
 from ..plain_numbers import check_least
+from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
-from ._folder import read_folder
-from ._names import find_path, find_set
+from ._folder import Files, read_folder
+from ._names import find_path, find_place, find_set
+from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
-from ._sources import ImageSource, Read, Request
+from ._sources import ImageSource, Note, Read, Request
 from ._streamed import StreamedImages
 from ._subset import Subset, Unlabeled, check_split, spread
 from ._torchvision import read_torchvision
+from ._workers import choose_workers
 
-WORKERS_PER_CORE = 8  # more would only take memory from each other
+SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
 
 def load(
@@ -75,20 +80,11 @@ def load(
             a tenth where there are labels to score by.
     """
     check_split(split, hold_out)
+    check_workers(workers)
     if channels not in (None, 1, 3):
         raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
-    for what, value, least in (
-        ("image_size", image_size, 1),
-        ("n", n, 1),
-        ("workers", workers, 0),
-    ):
-        check_least(what, value, least)
-    most = WORKERS_PER_CORE * usable_cores()
-    if workers is not None and workers > most:
-        raise SettingError(
-            f"workers is at most {most} on this machine, {WORKERS_PER_CORE} for each "
-            f"core: got {workers}."
-        )
+    check_least("image_size", image_size, 1)
+    check_least("n", n, 1)
     request = Request(
         split=split,
         image_size=image_size,
@@ -116,11 +112,28 @@ def load(
     }
     source: ImageSource
     if resident:
-        source = read_all(items, device=device, threads=parts.threads, **about)
+        began = time.monotonic()
+        source = read_all(items, device=device, parallel=parts.parallel, **about)
+        seconds = time.monotonic() - began
+        decoded = isinstance(parts.items, Files) and parts.items.pack is None
+        if decoded and seconds > SLOW_SECONDS and find_place(data):
+            source.add_note(suggest_pack(data, items.shape, seconds))
     else:
+        workers, fewer = choose_workers(workers, items.shape)
+        about["notes"] += (Note("storage", fewer),) if fewer else ()
         source = StreamedImages(items, workers=workers, **about)
     source.origin = parts.origin
     return source
+
+
+def suggest_pack(data: Any, shape: tuple[int, int, int], seconds: float) -> Note:
+    """A word about a packed copy, where decoding took long."""
+    command = shlex.join(["invariance", "pack", str(data), *size_flags(shape)])
+    return Note(
+        "storage",
+        f"Decoding took {show_duration(seconds)}: '{command}' keeps a decoded copy, "
+        "which is read in seconds.",
+    )
 
 
 def read(data: Any, request: Request) -> Read:

@@ -5,15 +5,22 @@ an image that cannot be read. Whoever writes one row per image must not: here a 
 holds the images that could be read, their numbers, and why the others could not.
 """
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
 from ._sources import Items
+from ._workers import choose_workers, may_fork, piece_size, read_pieces
+
+START_SECONDS = 0.25  # what starting processes may cost
+
+Piece = tuple[int, int, UInt8[Tensor, "n c h w"], list[int], dict[int, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,37 +45,75 @@ def one_pass(
     >>> [(b.start, b.rows.tolist()) for b in one_pass(source.items, batch_size=3)]
     [(0, [0, 1, 2]), (3, [3, 4])]
     """
-    spans = [
-        (k, min(k + batch_size, len(items)))
-        for k in range(start, len(items), batch_size)
-    ]
-    yield from DataLoader(
-        Spans(items, spans),
-        batch_size=None,
-        num_workers=workers,
-        prefetch_factor=2 if workers else None,
-        generator=torch.Generator(),  # or it would draw from the global one
-    )
+    spans = cut(start, len(items), batch_size)
+    for piece in read_pieces(Spans(items), spans, workers=workers):
+        yield to_batch(*piece)
+
+
+def share_out(items: Items) -> Iterator[Batch]:
+    """Every image once, by all cores as soon as one alone would take too long."""
+    size = piece_size(items.shape)
+    began = time.perf_counter()
+    for batch in one_pass(items, batch_size=size):
+        yield batch
+        spent = time.perf_counter() - began
+        left = spent * (len(items) - batch.stop) / batch.stop
+        if spent > START_SECONDS and left > 2 * START_SECONDS:
+            break
+    else:
+        return
+    workers, _ = choose_workers(None, items.shape)
+    how: Callable[..., Iterator[Batch]] = one_pass if may_fork() else in_threads
+    yield from how(items, start=batch.stop, batch_size=size, workers=workers)
+
+
+def in_threads(
+    items: Items, *, start: int = 0, batch_size: int = 256, workers: int = 1
+) -> Iterator[Batch]:
+    """The same by threads, for where processes start slowly; all is held at once."""
+    with ThreadPoolExecutor(workers) as pool:
+        spans = cut(start, len(items), batch_size)
+        for piece in pool.map(Spans(items).__getitem__, spans):
+            yield to_batch(*piece)
+
+
+def cut(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+    """Spans of that size, the last perhaps shorter.
+
+    >>> cut(2, 7, 3)
+    [(2, 5), (5, 7)]
+    """
+    return [(k, min(k + size, stop)) for k in range(start, stop, size)]
 
 
 class Spans(Dataset):
     """What a worker does: read the images from one number up to another."""
 
-    def __init__(self, items: Items, spans: list[tuple[int, int]]):
-        self.items, self.spans = items, spans
+    def __init__(self, items: Items):
+        self.items = items
 
-    def __len__(self) -> int:
-        return len(self.spans)
+    def __getitem__(self, span: tuple[int, int]) -> Piece:
+        """The images from the first number up to the second.
 
-    def __getitem__(self, k: int) -> Batch:
-        """The images of span k."""
-        start, stop = self.spans[k]
-        rows = torch.arange(start, stop)
-        images, labels, bad = self.items.read_many(range(start, stop))
-        if bad:
-            good = torch.tensor([i not in bad for i in range(start, stop)])
-            rows, images, labels = rows[good], images[good], labels[good]
-        return Batch(start, stop, rows, images, labels, bad)
+        Labels go as plain numbers: every tensor is a file that both processes open.
+        """
+        images, labels, bad = self.items.read_many(range(*span))
+        return *span, images, labels.tolist(), bad
+
+
+def to_batch(
+    start: int,
+    stop: int,
+    images: UInt8[Tensor, "n c h w"],
+    labels: list[int],
+    bad: dict[int, str],
+) -> Batch:
+    """The readable ones of the images from one number up to another."""
+    rows, numbers = torch.arange(start, stop), torch.tensor(labels)
+    if bad:
+        good = torch.tensor([i not in bad for i in range(start, stop)])
+        rows, images, numbers = rows[good], images[good], numbers[good]
+    return Batch(start, stop, rows, images, numbers, bad)
 
 
 def row_names(items: Items) -> Sequence[str]:

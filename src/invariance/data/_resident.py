@@ -6,7 +6,6 @@ never above 16 GiB. Otherwise they are streamed from the disk.
 """
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import final
 
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from ..devices import format_bytes, free_bytes
 from ..errors import DataError, SettingError, unknown
+from ._one_pass import one_pass, share_out
 from ._sources import (
     NO_LABEL,
     ImageSource,
@@ -25,7 +25,6 @@ from ._sources import (
     note_unreadable,
 )
 
-AT_ONCE = 64
 MOST_RESIDENT = 16 << 30
 STORAGES = ("auto", "resident", "streamed")
 
@@ -69,6 +68,10 @@ class ResidentImages(ImageSource):
         """What was left out and why, and where the images are kept."""
         return (*self._notes, *note_unreadable(self.unreadable, "left out"))
 
+    def add_note(self, note: Note) -> None:
+        """Something that came to light while the images were read."""
+        self._notes += (note,)
+
     def __len__(self) -> int:
         return len(self.images)
 
@@ -91,23 +94,16 @@ def read_all(
     unreadable: dict[str, str],
     max_bad_fraction: float,
     notes: tuple[Note, ...],
-    threads: int = 1,
+    parallel: bool = False,
 ) -> ResidentImages:
     """Decode every item into one tensor; those that cannot be decoded are left out."""
     n = len(items)
     images = torch.empty((n, *items.shape), dtype=torch.uint8)
     read_labels = torch.full((n,), NO_LABEL)
     bad: dict[int, str] = {}
-
-    def place(start: int) -> None:
-        span = slice(start, min(n, start + AT_ONCE))
-        some = items.read_many(range(span.start, span.stop))
-        images[span], read_labels[span] = some[:2]
-        bad.update(some[2])
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(place, range(0, n, AT_ONCE)))
-
+    for batch in share_out(items) if parallel else one_pass(items):
+        images[batch.rows], read_labels[batch.rows] = batch.images, batch.labels
+        bad |= batch.unreadable
     broken = {name_image(items, i): bad[i] for i in sorted(bad)}
     check_unreadable(name, broken, n, max_bad_fraction)
     good = torch.tensor([i for i in range(n) if i not in bad], dtype=torch.long)

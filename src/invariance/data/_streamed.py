@@ -1,5 +1,8 @@
 """Large sets: decoded by worker processes while the device is busy.
 
+Each batch is shared out to all workers in pieces, which arrive in pinned memory where
+there is a GPU and are copied there without waiting. Two batches are decoded ahead.
+
 A batch keeps its size whatever is on the disk. An image that cannot be read is replaced
 by the next readable one of the same class (of any class where there are no labels), the
 same one every time; it is counted and named in the log once, and too many of them end
@@ -7,16 +10,17 @@ the run.
 """
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Any, final
+from itertools import chain, islice
+from math import prod
+from typing import final
 
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 
-from ..devices import usable_cores
 from ..errors import DataError
 from ._sources import (
     ImageSource,
@@ -27,6 +31,13 @@ from ._sources import (
     name_image,
     note_unreadable,
     show_path,
+)
+from ._workers import (
+    choose_workers,
+    free_shared_bytes,
+    piece_bytes,
+    piece_size,
+    read_pieces,
 )
 
 log = logging.getLogger("invariance.data")
@@ -52,7 +63,9 @@ class StreamedImages(ImageSource):
         self.items, self.name, self.shape = items, name, items.shape
         self.labels, self.class_names = items.labels, items.class_names
         self.tags, self.paths = items.tags, items.paths
-        self.workers = min(8, usable_cores()) if workers is None else workers
+        if workers is None:
+            workers, _ = choose_workers(None, items.shape)
+        self.workers = workers
         self.max_bad_fraction = max_bad_fraction
         self.unreadable = dict(unreadable or {})
         self._replaced: dict[str, str] = {}
@@ -80,27 +93,44 @@ class StreamedImages(ImageSource):
     ) -> Iterator[UInt8[Tensor, "_ c h w"]]:
         """The requested batches, in that order, on ``device``."""
         on_cuda = torch.device(device).type == "cuda"
-        requests: list[list[int]] = []
+        requests: deque[tuple[list[int], int]] = deque()
 
         def request() -> Iterator[list[int]]:
-            for index in index_batches:
-                requests.append(index.tolist())
-                yield requests[-1]
+            for index in index_batches:  # decided as training goes
+                for piece in index.split(piece_size(self.shape)):
+                    requests.append((piece.tolist(), len(index)))
+                    yield requests[-1][0]
 
-        loader = DataLoader(
+        asked = request()
+        first = list(islice(asked, 1))
+        if not first:
+            return
+        pieces = read_pieces(
             Fetch(self.items),
-            batch_sampler=request(),  # decided as training goes
-            num_workers=self.workers,
-            collate_fn=keep,
+            chain(first, asked),
+            workers=self.workers,
+            ahead=self._pieces_ahead(batch_size=requests[0][1]),
             pin_memory=on_cuda,
-            prefetch_factor=4 if self.workers else None,
-            generator=torch.Generator(),  # not torch's: training draws from that
         )
-        for images, bad, failure in loader:
+        done = 0
+        for images, bad, failure in pieces:
             if failure:
                 raise DataError(f"{self.name}: {failure}")
-            self._count(requests.pop(0), bad)
-            yield images.to(device, non_blocking=on_cuda)
+            index, n = requests.popleft()
+            self._count(index, bad)
+            if not done:
+                batch = torch.empty((n, *self.shape), dtype=torch.uint8, device=device)
+            batch[done : done + len(index)].copy_(images, non_blocking=on_cuda)
+            done += len(index)
+            if done == n:
+                yield batch
+                done = 0
+
+    def _pieces_ahead(self, batch_size: int) -> int:
+        """Pieces that a worker may hold: of two batches, if shared memory suffices."""
+        each = max(self.workers, 1) * piece_bytes(self.shape)
+        of_two_batches = 2 * batch_size * prod(self.shape) // each + 1
+        return max(2, min(of_two_batches, free_shared_bytes() // each))
 
     def _count(self, index: list[int], bad: dict[int, str]) -> None:
         self._seen[[*index, *bad]] = True
@@ -121,7 +151,7 @@ class Fetch(Dataset):
     def __init__(self, items: Items):
         self.items = items
 
-    def __getitems__(self, index: list[int]) -> Fetched:
+    def __getitem__(self, index: list[int]) -> Fetched:
         """The images, why some could not be read, and why to give up if so.
 
         A failure goes back in words: raised here it would arrive as a traceback.
@@ -160,7 +190,3 @@ class Fetch(Dataset):
                 (labels[after] != labels[i]).to(torch.uint8).argsort(stable=True)
             ]
         yield from after[:TRIES].tolist()
-
-
-def keep(batch: Any) -> Any:
-    return batch

@@ -15,7 +15,6 @@ and downloaded when they are not there, except ImageNet's, which its owners hand
 Tian et al. 2020 (CMC) |
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from ..errors import DataError
 from ._arrays import Pixels
 from ._folder import LARGEST_AUTOMATIC_SIZE, Files
 from ._names import SETS
-from ._sources import Items, Note, Origin, Read, Request
+from ._sources import Items, Note, Origin, Read, Request, find_data_root
 from ._subset import Subset, join, split_names
 
 # The others make a folder of their own.
@@ -45,8 +44,7 @@ VOC_CLASSES = (
 
 def read_torchvision(name: str, request: Request) -> Read:
     """One part of a set, or both for split 'all', downloaded first where need be."""
-    root = request.data_root or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance")
-    place = Path(root).expanduser()
+    place = find_data_root(request.data_root)
     _, train, test = SETS[name]
     if name == "sun397":
         return read_sun397(open_part(name, place, {}), request)

@@ -7,6 +7,7 @@ is an error. One blank sample is run through the network to find the width, afte
 the network is exactly what it was.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..errors import ShapeError
+from ..errors import NotFiniteError, ShapeError
 
 LEAST, MOST = -1.0, 2.0  # pixels; resizing may overshoot 0 and 1 by a little
 
@@ -138,6 +139,8 @@ class Standardize(nn.Module):
             )
         if self._may_look(images):
             low, high = (float(end) for end in images.detach().aminmax())
+            if math.isnan(low):
+                raise NotFiniteError("An encoder takes floats in [0, 1]: some are NaN.")
             if low < LEAST or high > MOST:
                 raise ShapeError(
                     f"An encoder takes floats in [0, 1]: got {low:.4g} to {high:.4g}. "

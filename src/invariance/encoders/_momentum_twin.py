@@ -16,6 +16,7 @@ and its outputs are sent back.
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -63,13 +64,23 @@ class MomentumTwin(nn.Module):
         return self.network(*inputs)
 
     @torch.no_grad()
-    def follow(self, network: nn.Module, progress: float = 0.0) -> None:
-        """Move a little towards ``network``; ``progress`` is the share of training."""
+    def follow(self, network: nn.Module, progress: float | Tensor = 0.0) -> None:
+        """Move a little towards ``network``; ``progress`` is the share of training.
+
+        A share that is a tensor stays on its device.
+        """
+        mine: Any = list(self.network.parameters())
+        target: Any = [p.detach() for p in network.parameters()]
+        if self.rising and isinstance(progress, Tensor):
+            way = (1 - self.momentum) * ((math.pi * progress).cos() + 1) / 2
+            ways = torch._foreach_sub(target, mine)
+            torch._foreach_mul_(ways, way)
+            torch._foreach_add_(mine, ways)
+            return
         m = self.momentum
         if self.rising:
             m = 1 - (1 - m) * (math.cos(math.pi * progress) + 1) / 2
-        target = [p.detach() for p in network.parameters()]
-        torch._foreach_lerp_(list(self.network.parameters()), target, 1 - m)
+        torch._foreach_lerp_(mine, target, 1 - m)
 
 
 def shuffle_batches(network: nn.Module) -> Callable[[Tensor], Tensor]:

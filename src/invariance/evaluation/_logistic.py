@@ -27,6 +27,7 @@ GRADIENT_TOLERANCE, ROUGH_TOLERANCE = 1e-6, 1e-4
 ELEMENTS_AT_ONCE = 2**24  # of the largest array that several strengths need: 128 MiB
 # multiplications in a product above which it is no faster together than one by one
 BUSY = {"cpu": 2**21, "cuda": 2**32}
+ON_HOST = 2**22  # multiplications that a CPU has done before a GPU has been told to
 SUFFICIENT = 1e-4  # share of the decrease foretold that a step must bring
 HALVINGS = 30  # of a step that brings too little
 
@@ -43,13 +44,15 @@ class Fit:
     slope: float  # largest entry of the gradient where the solver stopped
 
     def logits(self, x: Float[Tensor, "m e"]) -> Float[Tensor, "m c"]:
-        return torch.addmm(self.bias, x, self.weight)
+        return torch.addmm(self.bias.to(x), x, self.weight.to(x))
 
 
 class Logistic:
     """Rows of mean 0 and their classes, or 0 and 1 (and -1, unknown) for each class."""
 
     def __init__(self, x: Float[Tensor, "n e"], y: Targets, n_classes: int) -> None:
+        if x.numel() * n_classes < ON_HOST:
+            x, y = x.cpu(), y.cpu()
         self.x = torch.cat([x, x.new_ones(len(x), 1)], 1)
         self.several = y.ndim == 2
         classes = torch.arange(n_classes, device=y.device)

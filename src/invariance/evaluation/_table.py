@@ -5,50 +5,78 @@ mean ± standard deviation: over runs where there are several, else over draws a
 Runs of several settings are not averaged: each setting is a line below the measure.
 """
 
+import itertools
+import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from ..folder import Cell, Line, Row, Scores, split_by_data, tabulate
+from ..words import count
 
 FEW = 10  # test images, under which a score says next to nothing
+WIDE = 120  # columns, where there is no terminal to fit
+
+TextRow = tuple[str, Sequence[str]]  # a name and its cells
 
 
 def render_scores(rows: Iterable[Row]) -> list[str]:
-    """Lines to print, a block for each data set."""
+    """Lines to print that fit the terminal, a block for each data set."""
     rows = list(rows)
+    columns = shutil.get_terminal_size((WIDE, 24)).columns
     lines: list[str] = []
     for data, about in split_by_data(rows).items():
-        lines += _render_block(tabulate(about, data), about)
+        lines += _render_block(tabulate(about, data), about, columns)
     return lines
 
 
-def _render_block(scores: Scores, rows: Sequence[Row]) -> list[str]:
-    body = [
-        (name, [_render_cell(line, f) if line else "" for f in scores.features])
-        for name, line in _name_lines(scores.lines)
+def _render_block(scores: Scores, rows: Sequence[Row], columns: int) -> list[str]:
+    table = [
+        (scores.data, [_head(f, scores.lines) for f in scores.features]),
+        *(
+            (name, [_render_cell(line, f) if line else "" for f in scores.features])
+            for name, line in _name_lines(scores.lines)
+        ),
     ]
-    heads = [_head(f, scores.lines) for f in scores.features]
-    first = max(len(scores.data), *(len(name) for name, _ in body)) + 2
-    widths = [
-        max(len(head), *(len(cells[k]) for _, cells in body)) + 2
-        for k, head in enumerate(heads)
-    ]
-    lines = [
-        f"{name:<{first}}"
-        + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        for name, cells in [(scores.data, heads), *body]
-    ]
+    lines = _align(table)
+    if max(map(len, lines)) > columns:
+        lines = _align(_fold(table, columns))
     n_test = scores.n_test or 0
-    images = "test image" if n_test == 1 else "test images"
-    lines = [line.rstrip() for line in lines]
-    lines.append(
-        f"{_legend(scores.lines, rows)} {n_test:,} {images}, never trained on."
-    )
+    images = count(n_test, "test image")
+    legend = f"{_legend(scores.lines, rows)} {images}, never trained on."
+    lines += textwrap.wrap(legend, columns) if columns < WIDE else [legend]
     if n_test < FEW:
         lines.append(
             f"So few test images (under {FEW}) tell next to nothing: one of them moves "
             f"an accuracy by {100 / max(n_test, 1):.0f} points."
         )
     return lines
+
+
+def _align(table: Sequence[TextRow]) -> list[str]:
+    """Names to the left, each column of cells to the right."""
+    first = max(len(name) for name, _ in table) + 2
+    widths = [
+        max(map(len, column)) + 2 for column in zip(*(c for _, c in table), strict=True)
+    ]
+    return [
+        f"{name:<{first}}{''.join(map(str.rjust, cells, widths))}".rstrip()
+        for name, cells in table
+    ]
+
+
+def _fold(table: Sequence[TextRow], columns: int) -> list[TextRow]:
+    """Each row on several lines: cells break at their first space, names anywhere."""
+    rows = [(name, [cell.split(" ", 1) for cell in cells]) for name, cells in table]
+    by_column = zip(*(cells for _, cells in rows), strict=True)
+    taken = sum(2 + max(len(p) for cell in c for p in cell) for c in by_column)
+    left = max(columns - taken - 2, 12)
+    return [
+        (line, list(parts))
+        for name, cells in rows
+        for line, *parts in itertools.zip_longest(
+            textwrap.wrap(name, left, subsequent_indent="  "), *cells, fillvalue=""
+        )
+    ]
 
 
 def _name_lines(lines: Sequence[Line]) -> list[tuple[str, Line | None]]:

@@ -9,11 +9,14 @@ import torch
 from jaxtyping import Float, Int, Integer
 from torch import Tensor, nn
 
+from ..devices import free_bytes
 from ..errors import DataError
 from ..views import ViewSet, weak
 from ._encode import encode_images
 from ._images import Augment, Images
 from ._score import Score
+
+COPIES = 4  # of all features, that a protocol may hold
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,10 @@ def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
 
 
 def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:
-    """At most so many of n row numbers, evenly spread.
+    """At most so many of n row numbers, evenly spread, the first and the last included.
+
+    Which images a run with a limit trains on is another rule, ``data.load``'s: neither
+    may change, or old runs and scores would mean other images.
 
     >>> spread_rows(10, 4).tolist(), spread_rows(2, None).tolist()
     ([0, 3, 6, 9], [0, 1])
@@ -124,10 +130,17 @@ class Subject:
     def features(
         self,
     ) -> tuple[Float[Tensor, "n e"], Tensor, Float[Tensor, "m e"], Tensor]:
-        """Training features and labels, test features and labels."""
+        """Training features and labels, test features and labels.
+
+        On a GPU they are where the protocols are quick, if there is room for them.
+        """
         task = self.task
         train = encode_images(self.encoder, task.train, task.rows, device=task.device)
         test = encode_images(self.encoder, task.test, device=task.device)
+        n_bytes = 8 * (train.numel() + test.numel())  # in float64, as the probe has it
+        on_gpu = torch.device(task.device).type == "cuda"
+        if on_gpu and COPIES * n_bytes < free_bytes(task.device):
+            train, test = train.to(task.device), test.to(task.device)
         return train, task.labels[task.rows], test, task.test_labels
 
     def train_on(

@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 from ..errors import SettingError, TrainingError
 from ._config import read_yaml
 from ._files import CONFIG, ENVIRONMENT, write_json
+from ._lock import hold_files
 
-# of run folders: 1 wrote every number of options with a point, and up to 2 a tenth of
-# the images was held out even where there were no labels
-FORMAT = 3
+FORMAT = 4  # of run folders; ``keep_meaning`` says what settings of older ones mean
 PACKAGES = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
 
 T = TypeVar("T")
@@ -62,9 +61,10 @@ def read_images(folder: Path) -> dict[str, Any]:
 
 def remember_images(folder: Path, about: Mapping[str, Any]) -> None:
     """Note in env.json which images a run trains on, and where they are."""
-    environment = read_environment(folder)
-    if environment and environment.get("images") != about:
-        write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
+    with hold_files(folder):
+        environment = read_environment(folder)
+        if environment and environment.get("images") != about:
+            write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
 
 
 def find_data(folder: Path, data: str) -> str:
@@ -108,14 +108,29 @@ def read_settings(folder: Path, kind: type[T]) -> T:
             f"{cause} {folder} was written by invariance {maker}, and this is "
             f"{__version__}."
         ) from None
-    k = settings.options.get("k")
     written = environment.get("format", 1)
-    if written == 1 and isinstance(k, float) and k == 1:  # where it was one row
-        settings = dataclasses.replace(settings, options={**settings.options, "k": 1})
-    if isinstance(written, int) and written < 3:
-        settings = dataclasses.replace(settings, hold_out="tenth")
-    result: T = settings
+    result: T = keep_meaning(settings, written if isinstance(written, int) else FORMAT)
     return result
+
+
+def keep_meaning(settings: Any, written: int) -> Any:
+    """Settings that say today what they said to the version that wrote them.
+
+    Format 1 wrote every number of options with a point. Up to 2 a tenth of the images
+    was held out even where there were no labels, and VINCE weighed what it kept. Up to
+    3 weight decay always spared biases and norms.
+    """
+    options = dict(settings.options)
+    if written == 1 and isinstance(options.get("k"), float) and options["k"] == 1:
+        options["k"] = 1  # one row, not all of them
+    if written < 3:
+        settings = dataclasses.replace(settings, hold_out="tenth")
+        if settings.method in ("vince", "vince_plus"):
+            options = {"weighted": True} | options
+    if written < 4:
+        optim = dataclasses.replace(settings.optim, decay="matrices")
+        settings = dataclasses.replace(settings, optim=optim)
+    return dataclasses.replace(settings, options=options)
 
 
 def _version(name: str) -> str | None:

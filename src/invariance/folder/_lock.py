@@ -19,9 +19,9 @@ import filelock
 
 from ..errors import DataError, TrainingError
 
-WRITER, WRITER_LOCK, SCORES_LOCK = ".writer.json", ".writer.lock", ".scores.lock"
-PATIENCE = 60.0  # seconds that one who adds scores waits for another
-FAREWELL = 20.0  # seconds in which the last processes of a killed run end
+WRITER, WRITER_LOCK, FILES_LOCK = ".writer.json", ".writer.lock", ".scores.lock"
+PATIENCE = 60.0  # seconds to wait for a process that adds to a file
+FAREWELL = 20.0  # seconds until the last processes of a killed run have ended
 
 
 @contextlib.contextmanager
@@ -38,7 +38,7 @@ def hold_run(folder: Path, say: Callable[[str], None] = print) -> Iterator[None]
     try:
         problem = _acquire(lock, 0.0)
     except filelock.Timeout:
-        try:  # the workers of a run that was killed hold on for some seconds
+        try:  # the worker processes of a killed run keep its lock for some seconds
             _acquire(lock, FAREWELL if _is_gone(holder) else 0.0)
         except filelock.Timeout:
             raise TrainingError(
@@ -62,15 +62,15 @@ def hold_run(folder: Path, say: Callable[[str], None] = print) -> Iterator[None]
 
 
 @contextlib.contextmanager
-def hold_scores(folder: Path) -> Iterator[None]:
-    """Be the only one to add scores to a run; waits for another who does."""
-    lock = filelock.FileLock(folder / SCORES_LOCK)
+def hold_files(folder: Path) -> Iterator[None]:
+    """Be the only one to add to a file of a run; waits for another who does."""
+    lock = filelock.FileLock(folder / FILES_LOCK)
     try:
-        _acquire(lock, PATIENCE)  # without locks, or in a closed folder: as before
+        _acquire(lock, PATIENCE)  # where there are no locks, one writes all the same
     except filelock.Timeout:
         raise DataError(
-            f"Another process has been writing the scores of {folder} for "
-            f"{PATIENCE:.0f} seconds: wait for it, then give the command again."
+            f"Another process has been writing in {folder} for {PATIENCE:.0f} seconds: "
+            "wait for it, then give the command again."
         ) from None
     try:
         yield
@@ -79,10 +79,10 @@ def hold_scores(folder: Path) -> Iterator[None]:
 
 
 def _acquire(lock: filelock.BaseFileLock, seconds: float) -> str:
-    """Nothing, or why this file system knows no locks; raises if another holds it."""
+    """Take a lock, or raise if another keeps it; returns why there can be none."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that another kind of lock is used
+            warnings.simplefilter("ignore")  # about a weaker kind of lock
             lock.acquire(timeout=seconds)
     except filelock.Timeout:  # which is an OSError too
         raise

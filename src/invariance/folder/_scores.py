@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from ._files import SCORES, finite_number, write_whole
-from ._lock import hold_scores
+from ._lock import hold_files
 
 Row = dict[str, Any]
 
@@ -47,23 +47,32 @@ METRIC_NAMES = {
 NOT_SHARES = {"nmi", "ari"}
 # settings that came out of the data rather than being asked for
 RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
-REPEATS = {"seed", "draw"}  # settings that repeat one question
+REPEATS = ("draw", "seed")  # settings that repeat one question
 
 
 def keep_rows(
-    folder: Path, rows: Sequence[Row], *, own: bool = False, advice: str = ""
+    folder: Path,
+    rows: Sequence[Row],
+    *,
+    step: int | None = None,
+    own: bool = False,
+    advice: str = "",
 ) -> None:
     """Add rows to the scores of a run, one process after the other.
 
     Args:
         folder: Of the run.
         rows: Each replaces the row that asks the same question, if there is one.
+        step: After which the trained encoder was scored; those of other steps are not
+            averaged with it.
         own: Whether they are about the run's own data. Then rows of the same name that
             an older version wrote, without a fingerprint, are about the same.
         advice: What to do when the disk fails; unless given, go on with the run.
     """
     marks = {row.get("data"): row.get("fingerprint") for row in rows if own}
-    with hold_scores(folder):
+    about = {} if step is None else {"step": step}
+    rows = [row | about if row.get("features") == TRAINED else row for row in rows]
+    with hold_files(folder):
         path = folder / SCORES
         before = [
             {"fingerprint": marks[row.get("data")], **row}
@@ -103,11 +112,34 @@ def latest(rows: Iterable[Row]) -> list[Row]:
     return list(newest.values())
 
 
+def drop_earlier_encoders(rows: Sequence[Row]) -> list[Row]:
+    """The rows without those of an encoder that has been trained further since.
+
+    >>> rows = [{"seed": 0, "step": 5}, {"seed": 1, "step": 5}, {"seed": 0, "step": 9}]
+    >>> drop_earlier_encoders(latest(rows))
+    [{'seed': 0, 'step': 9}]
+    """
+    newest = {_question(row): _encoder_of(row) for row in rows}  # later rows are newer
+    return [row for row in rows if newest[_question(row)] == _encoder_of(row)]
+
+
+def _encoder_of(row: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Which of a run's encoders was scored: rows before 0.1.0 have no step."""
+    return row.get("step"), row.get("epoch")
+
+
 def identity(row: Mapping[str, Any]) -> str:
     """What was asked; two rows of one identity answer the same question."""
-    keys = ("run", "features", "protocol", "metric", "seed")
-    asked = [*(row.get(key) for key in keys), _data_of(row), _asked(row)]
-    return json.dumps(asked, sort_keys=True, default=str)
+    repeats = {key: _asked(row).get(key) for key in REPEATS}
+    return json.dumps([_question(row), row.get("seed"), repeats], default=str)
+
+
+def _question(row: Mapping[str, Any]) -> str:
+    """What was asked, whatever the seed or draw."""
+    keys = ("run", "features", "protocol", "metric")
+    asked = {key: v for key, v in _asked(row).items() if key not in REPEATS}
+    whole = [*(row.get(key) for key in keys), _data_of(row), asked]
+    return json.dumps(whole, sort_keys=True, default=str)
 
 
 def split_by_data(
@@ -263,7 +295,7 @@ def tabulate(
         fingerprint: Of what the run was trained on; where it is known, it decides.
         beside: Rows of runs shown with it, whose data may have the same names.
     """
-    kept = latest(rows)
+    kept = drop_earlier_encoders(latest(rows))
     by_data = split_by_data(kept, beside)
     groups: dict[str, tuple[str, list[Row]]] = {}
     for name, about in by_data.items():

@@ -1,7 +1,10 @@
 """A method is four choices: views, encoder, negatives, objective. The methods by name.
 
-Temperatures and weights are those of the source named; head widths are scaled to small
-encoders (512 hidden, 128 out) where the source's were made for a ResNet-50.
+Temperatures and weights are those of the source named, unless it says otherwise; head
+widths are scaled to small encoders (512 hidden, 128 out) where the source's were made
+for a ResNet-50. ``released`` says how the authors trained. Here every method begins
+with the optimizer and the batch of ``Train``, AdamW and 128: they train on small
+machines, in short runs, without tuning.
 """
 
 from collections.abc import Mapping
@@ -38,7 +41,10 @@ class Method:
     rising: bool = True
     """Whether the twin's momentum rises to 1 by the end."""
     source: str = ""
-    """Where the defaults come from."""
+    """Where the defaults come from, and which of them differ, and why."""
+    released: str = ""
+    """How the authors trained, by their code or else by the paper; what was not found
+    is left out. Batch, optimizer and schedule are settings of a run: see ``Train``."""
 
     @property
     def labeled(self) -> bool:
@@ -58,59 +64,86 @@ METHODS: dict[str, Method] = {
         objective="nt_xent",
         settings={"temperature": 0.5},
         source="Chen et al. 2020; temperature 0.5 is its CIFAR-10 setting",
+        released="google-research/simclr: LARS at 0.3 x batch / 256, decay "
+        "1e-6, 10 epochs of warm-up, cosine, head of 2 layers to 128; "
+        "temperature 0.1 and batch 4096 for ImageNet, temperature 0.5, "
+        "batch 512 and rate 1.0 for CIFAR-10",
     ),
     "info_nce": Method(
         objective="info_nce",
         settings={"temperature": 0.1},
         source="van den Oord et al. 2018, with the other samples of the other view as "
         "negatives, in both directions as in CLIP; temperature 0.1",
+        released="none: the paper trains CPC, another architecture; the "
+        "temperature is FlatCLR's",
     ),
     "flatclr": Method(
         objective="flat_nce",
         settings={"temperature": 0.1},
         source="Chen et al. 2021, FlatNCE; temperature 0.1 of the released code",
+        released="Junya-Chen/FlatCLR: LARS at 0.6 for batch 512, decay 1e-6, 10 "
+        "epochs of warm-up, cosine, 100 epochs of ImageNet, ResNet-50, "
+        "projections of 128 (256 in the paper's appendix on "
+        "self-supervised learning)",
     ),
     "dcl": Method(
         objective="dcl",
         settings={"temperature": 0.1},
         source="Yeh et al. 2022; temperature 0.1",
+        released="the paper: SimCLR with ResNet-50, batch 256, 200 epochs of "
+        "ImageNet; further settings not found in code of the authors",
     ),
     "dclw": Method(
         objective="dcl",
         settings={"temperature": 0.1, "weight_sigma": 0.5},
         source="Yeh et al. 2022; sigma 0.5",
+        released="as dcl",
     ),
     "dhel": Method(
         objective="dhel",
         settings={"temperature": 0.3},
         source="Koromilas et al. 2024; temperature 0.3, both directions averaged",
+        released='pakoromilas/DHEL-KCL: temperature 0.3 and views="sum", twice '
+        "the weight on spreading; its README names "
+        "AndrewAtanov/simclr-pytorch as the code that trained, the "
+        "settings are not there; the same authors' Multi-View-CL has "
+        "SGD at 1.0, decay 1e-6, batch 256, 200 epochs of CIFAR",
     ),
     "kcl": Method(
         objective="kcl",
         settings={"kernel": "gaussian", "gamma": 4.0, "t": 2.0},
         source="Koromilas et al. 2024; t 2, but gamma 4: at the released code's 16 a "
         "short run only spreads its rows and never aligns them",
+        released="pakoromilas/DHEL-KCL: gamma 16, t 2; optimizer as dhel",
     ),
     "debiased": Method(
         objective="debiased",
         settings={"temperature": 0.5, "prior": 0.1},
         source="Chuang et al. 2020; temperature 0.5, prior 0.1",
+        released="chingyaoc/DCL: Adam at 0.001, decay 1e-6, batch 256, 500 "
+        "epochs of STL-10 (the paper: 400), ResNet-50, projections of "
+        "128",
     ),
     "hcl": Method(
         objective="debiased",
         settings={"temperature": 0.5, "prior": 0.1, "hardness": 1.0},
         source="Robinson et al. 2021; beta 1, the rest as debiased",
+        released="joshr17/HCL: as debiased, beta 1",
     ),
     "multi_view": Method(
         objective="multi_view",
         settings={"temperature": 0.5, "aggregate": "poly"},
         n_views=4,
         source="Shidani et al. 2024 (poly-view); four views, SimCLR's temperature",
+        released="not found",
     ),
     "supcon": Method(
         objective="sup_con",
         settings={"temperature": 0.1},
         source="Khosla et al. 2020; temperature 0.1 of the CIFAR runs",
+        released="HobbitLong/SupContrast: SGD at 0.5, decay 1e-4, batch 1024, "
+        "1000 epochs of CIFAR, cosine, ResNet-50, temperature 0.1; its "
+        "loss is multiplied by temperature / 0.07",
     ),
     "moco": Method(
         objective="info_nce",
@@ -123,6 +156,8 @@ METHODS: dict[str, Method] = {
         source="Chen et al. 2020 (MoCo v2): temperature 0.2, two-layer head; queue "
         "4096 instead of 65536 and momentum 0.99 instead of 0.999, for small data sets "
         "and runs of a few thousand steps",
+        released="facebookresearch/moco: SGD at 0.03, decay 1e-4, batch 256, "
+        "cosine, 200 epochs of ImageNet, queue 65536, momentum 0.999",
     ),
     "moco_v1": Method(
         objective="info_nce",
@@ -135,6 +170,8 @@ METHODS: dict[str, Method] = {
         rising=False,
         source="He et al. 2020: temperature 0.07, linear head; queue and momentum as "
         "moco",
+        released="facebookresearch/moco: as moco, with steps at 120 and 160 of "
+        "200 epochs",
     ),
     "ir": Method(
         objective="info_nce",
@@ -144,6 +181,9 @@ METHODS: dict[str, Method] = {
         source="Wu et al. 2018 (Instance Discrimination), full softmax over the bank; "
         "bank momentum 0.5; temperature 0.2 instead of 0.07 and a two-layer head, "
         "which small data sets need",
+        released="zhirongw/lemniscate: SGD at 0.03, decay 1e-4, batch 256, "
+        "temperature 0.07, bank momentum 0.5, linear head to 128, "
+        "binary NCE with 4096 noise rows (ir_nce here)",
     ),
     "ir_sampled": Method(
         objective="info_nce",
@@ -151,6 +191,7 @@ METHODS: dict[str, Method] = {
         negatives="bank",
         source_settings={"bank_momentum": 0.5, "n_draws": 4096},
         source="ir with a softmax over the positive and 4096 drawn rows",
+        released="as ir; softmax over draws as in mhw32/contrastive-ring-public",
     ),
     "ir_nce": Method(
         objective="binary_nce",
@@ -159,6 +200,7 @@ METHODS: dict[str, Method] = {
         source_settings={"bank_momentum": 0.5, "n_draws": 4096},
         source="ir with the loss of its released code: binary NCE with 4096 noise rows "
         "and the partition constant of the first batch",
+        released="as ir",
     ),
     "ball": Method(
         objective="info_nce",
@@ -167,6 +209,9 @@ METHODS: dict[str, Method] = {
         source_settings={"bank_momentum": 0.5, "share": 0.1},
         source="Wu et al. 2020 (the views paper): the nearest tenth of the bank; the "
         "rest as ir",
+        released="the views paper, appendix D: SGD at 0.03, decay 1e-4, batch "
+        "256, temperature 0.07, bank rate 0.5, the nearest 4096 rows, "
+        "ResNet-18 to 128",
     ),
     "annulus": Method(
         objective="info_nce",
@@ -180,6 +225,10 @@ METHODS: dict[str, Method] = {
         },
         source="Wu et al. 2020: the nearest tenth without its innermost tenth, the "
         "outer end closing in from the whole bank over training",
+        released="mhw32/contrastive-ring-public: 4096 draws from the nearest "
+        "tenth of the bank less its innermost tenth, temperature 0.07, "
+        "bank momentum 0, SGD at 0.03, decay 1e-4, batch 256, 200 "
+        "epochs",
     ),
     "la": Method(
         objective="info_nce",
@@ -195,6 +244,9 @@ METHODS: dict[str, Method] = {
         source="Zhuang et al. 2019 (Local Aggregation): 3 clusterings of 20 images per "
         "cluster instead of 10 of 43; half of a short training as ir instead of 5 %, "
         "since clusters of an untrained bank lead nowhere; the rest as ir",
+        released="the authors' code and the views paper, appendix D: the "
+        "nearest 4096 rows, 10 clusterings of 30000, 10 epochs of IR "
+        "first, SGD at 0.03, decay 1e-4, batch 128, temperature 0.07",
     ),
     "vince": Method(
         objective="info_nce",
@@ -203,6 +255,7 @@ METHODS: dict[str, Method] = {
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
         source="Wu et al. 2020 (VINCE, eq. 4): the nearest quarter of 1024 draws and "
         "one in 20 of the others, as they are",
+        released="none; the views paper's appendix D has the settings of ball",
     ),
     "vince_plus": Method(
         objective="info_nce",
@@ -211,6 +264,7 @@ METHODS: dict[str, Method] = {
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
         source="Wu et al. 2020 (VINCE+): acceptance learned by the score function; "
         "its objective is ours, since the paper's has none to learn from",
+        released="none; as vince",
     ),
     "pcl": Method(
         objective="info_nce",
@@ -229,6 +283,9 @@ METHODS: dict[str, Method] = {
         rising=False,
         source="Li et al. 2021 (PCL v2): temperature 0.2, warm-up of a tenth; clusters "
         "the keys as they came, 3 clusterings of 100 images per cluster",
+        released="salesforce/PCL: SGD at 0.03, decay 1e-4, batch 256, 200 "
+        "epochs of ImageNet, queue 16384, momentum 0.999, 25000, 50000 "
+        "and 100000 clusters, 20 epochs of warm-up",
     ),
     "nnclr": Method(
         objective="info_nce",
@@ -237,17 +294,25 @@ METHODS: dict[str, Method] = {
         positives="neighbors",
         source_settings={"size": 4096},
         source="Dwibedi et al. 2021: temperature 0.1; support of 4096 instead of 98304",
+        released="none; the paper: LARS, batch 4096, support of 98304, head of "
+        "3 layers to 256",
     ),
     "sig_lip": Method(
         objective="sig_lip",
         settings={"learnable": True},
         source="Zhai et al. 2023 (SigLIP) on two views; scale from 10 and bias from "
         "-10, both learned",
+        released="google-research/big_vision: images and texts, logarithm of "
+        "the scale and bias learned from log 10 and -10; batches of "
+        "thousands of pairs",
     ),
     "align_uniform": Method(
         objective="align_uniform",
         settings={"alpha": 2.0, "t": 2.0},
         source="Wang and Isola 2020; equal weights, alpha 2, t 2",
+        released="ssnl/align_uniform: SGD at 0.12 x batch / 256, decay 1e-4, "
+        "batch 768, 200 epochs of STL-10 with steps at 155, 170 and "
+        "185, a small AlexNet to 128",
     ),
     "byol": Method(
         objective="byol",
@@ -257,6 +322,11 @@ METHODS: dict[str, Method] = {
         momentum=0.95,
         source="Grill et al. 2020; momentum 0.95 rising to 1 and a head that ends in a "
         "plain batch norm, for runs of a few thousand steps",
+        released="google-deepmind BYOL: LARS at 0.2 x batch / 256, decay 1.5e-6 "
+        "and momentum 0.996 rising to 1 for 1000 epochs of ImageNet "
+        "(0.45 and 0.99 for 100), batch 4096, 10 epochs of warm-up, "
+        "cosine, layers of 4096, projections of 256, two unlike views "
+        "(--views byol)",
     ),
     "simsiam": Method(
         objective="sim_siam",
@@ -267,6 +337,10 @@ METHODS: dict[str, Method] = {
         width=512,
         source="Chen and He 2021; three-layer head ending in a plain batch norm, "
         "predictor a quarter as wide",
+        released="facebookresearch/simsiam: SGD at 0.05 x batch / 256, decay "
+        "1e-4, batch 512, cosine, 100 epochs of ImageNet, layers of "
+        "2048, predictor 512; its option of a constant rate for the "
+        "predictor is not offered here",
     ),
     "barlow_twins": Method(
         objective="barlow_twins",
@@ -274,6 +348,10 @@ METHODS: dict[str, Method] = {
         head="mlp3",
         width=512,
         source="Zbontar et al. 2021; weight 0.0051, head scaled down from 8192",
+        released="facebookresearch/barlowtwins: LARS at 0.2 x batch / 256 "
+        "(0.0048 for biases and norms), decay 1e-6, batch 2048, 10 "
+        "epochs of warm-up, 1000 epochs, layers of 8192, two unlike "
+        "views (--views byol)",
     ),
     "vicreg": Method(
         objective="vicreg",
@@ -281,6 +359,9 @@ METHODS: dict[str, Method] = {
         head="mlp3",
         width=512,
         source="Bardes et al. 2022; weights 25, 25, 1, head scaled down from 8192",
+        released="facebookresearch/vicreg: LARS at 0.2 x batch / 256, decay "
+        "1e-6, batch 2048, 10 epochs of warm-up, 100 epochs, layers of "
+        "8192, two unlike views (--views byol)",
     ),
     "swav": Method(
         objective="swav",
@@ -288,5 +369,9 @@ METHODS: dict[str, Method] = {
         negatives="none",
         source="Caron et al. 2020; temperature 0.1, epsilon 0.05, 3 iterations; 100 "
         "prototypes instead of 3000, since a batch must fill them",
+        released="facebookresearch/swav: SGD with LARC at 4.8 for batch 4096, "
+        "decay 1e-6, 10 epochs of warm-up, 800 epochs, 2 crops of 224 "
+        "and 6 of 96 pixels, 3000 prototypes, which stay fixed at "
+        "first (not here)",
     ),
 }

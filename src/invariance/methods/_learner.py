@@ -122,8 +122,21 @@ class Learner(nn.Module):
         """What ``forward`` does, once the views are checked."""
         raise NotImplementedError
 
-    def after_step(self, progress: float = 0.0) -> None:
+    def after_step(self, progress: float | Tensor = 0.0) -> None:
         """Call it when the optimizer has moved, with the share of training done."""
+
+    def drop_step(self) -> None:
+        """Call it when a step was broken off: nothing of it is remembered."""
+
+    @property
+    def host_state(self) -> tuple[Any, ...]:
+        """What Python knows and a step depends on; steps of equal states are alike."""
+        return ()
+
+    @property
+    def why_not_captured(self) -> str:
+        """Why no CUDA graph can hold its steps; nothing where one can."""
+        return ""
 
     def before_epoch(self, progress: float = 0.0) -> None:
         """Call it before each pass over the data, with the share of training done."""
@@ -204,7 +217,7 @@ class SelfPrediction(Learner):
         u, v = (gather_rows(rows[k].detach(), equal=True) for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
-    def after_step(self, progress: float = 0.0) -> None:
+    def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The twin follows."""
         if self.twin is not None:
             self.twin.follow(self.online, progress)

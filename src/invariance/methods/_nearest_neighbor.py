@@ -6,6 +6,8 @@ those of the batch, so any two-view objective fits. With multi-crop only the lar
 crops are swapped for neighbors, and those of the first are remembered.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -67,7 +69,16 @@ class NearestNeighbor(Learner):
             self.used.append((u.detach(), ids))
         return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
-    def after_step(self, progress: float = 0.0) -> None:
+    @property
+    def host_state(self) -> tuple[Any, ...]:
+        """How full the support is."""
+        return self.support.host_state
+
+    def drop_step(self) -> None:
+        """What was used is not remembered."""
+        self.used.clear()
+
+    def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The first view's projections become the next steps' neighbors."""
         for z, ids in self.used:
             self.support.remember(z, ids)

@@ -154,7 +154,21 @@ class Remembering(Learner):
         if self.training:
             self.used.append((z.detach(), ids))
 
-    def after_step(self, progress: float = 0.0) -> None:
+    @property
+    def host_state(self) -> tuple[Any, ...]:
+        """How full a queue is, and whether there are clusters."""
+        return tuple(s.host_state for s in (self.negatives, *self.prototypes))
+
+    @property
+    def why_not_captured(self) -> str:
+        """As its negatives say."""
+        return str(self.negatives.why_not_captured)
+
+    def drop_step(self) -> None:
+        """What was used is not remembered."""
+        self.used.clear()
+
+    def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The twin follows, the memory takes in what was used."""
         if self.twin is not None:
             self.twin.follow(self.online, progress)

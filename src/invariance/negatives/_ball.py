@@ -21,10 +21,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..checked_rows import exact_product
 from ..errors import SettingError
 from ..plain_numbers import plain_number
 from ._bank import Bank
-from ._source import Anchors, Candidates, Ids, NegativeSource
+from ._source import Anchors, Candidates, Ids, NegativeSource, Number
 
 CPU_BYTES = 128 * 2**20  # of scores held at a time: some anchors against the whole bank
 DEVICE_BYTES = 512 * 2**20
@@ -157,9 +158,20 @@ class Annulus(NegativeSource):
         high, low = find_ends(u, self.bank, ids, inner, outer)
         return Candidates(self.bank.z, self.bank.ids, low=low, high=high)
 
-    def advance(self, progress: float | int) -> None:
-        """Move the outer end."""
-        self.progress = float(progress)
+    def advance(self, progress: Number) -> None:
+        """Move the outer end, if it moves."""
+        if self.moves:
+            self.progress = float(progress)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the outer end closes in over training."""
+        return self.outer_start != self.outer
+
+    @property
+    def why_not_captured(self) -> str:
+        """Each step ranks other rows while the ring closes in."""
+        return "its ring closes in step by step" if self.moves else ""
 
     def get_extra_state(self) -> Any:
         """How far the outer end has moved."""
@@ -172,7 +184,7 @@ class Annulus(NegativeSource):
     def extra_repr(self) -> str:
         """Where the ring lies, in rows or similarities."""
         inner, outer = f"inner = {self.inner:,}", f"outer = {self.outer:,}"
-        if self.outer_start != self.outer:
+        if self.moves:
             outer += f" from {self.outer_start:,}"
         if self.max_similarity is not None:
             inner = f"similarity {self.max_similarity:g} or less"
@@ -303,18 +315,6 @@ def score_some(
     for start in range(0, len(u), step):
         some = slice(start, min(start + step, len(u)))
         yield some, exact_product(u[some].to(dtype), z.to(dtype))
-
-
-def exact_product(
-    x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
-) -> Float[Tensor, "n m"]:
-    """X y' in float32 proper: tf32 would mix up the ranks of near rows."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        return x @ y.T
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _between(above: Tensor, below: Tensor) -> Tensor:

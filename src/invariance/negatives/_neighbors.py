@@ -105,6 +105,11 @@ class Neighbors(NegativeSource):
         """The ball, if none of it is close; without clusters the whole bank."""
         return self.k if self.clustered else self.bank.n_negatives
 
+    @property
+    def why_not_captured(self) -> str:
+        """A graph has fixed sizes, and clusters have not."""
+        return "the close rows of a batch are never equally many"
+
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """The background: the ball, close set and all."""
         if not self.clustered:

@@ -88,6 +88,11 @@ class Prototypes(NegativeSource):
         self.clustered = True
 
     @property
+    def host_state(self) -> tuple[Any, ...]:
+        """Whether there are centers."""
+        return (self.clustered,)
+
+    @property
     def n_negatives(self) -> int:
         """The centers of the other clusters."""
         return len(self.centers) - 1

@@ -63,6 +63,11 @@ class Queue(NegativeSource):
         return self.n_filled
 
     @property
+    def host_state(self) -> tuple[Any, ...]:
+        """How many rows there are, which decides shapes until it is full."""
+        return (self.n_filled,)
+
+    @property
     def n_negatives(self) -> int:
         """All rows there are."""
         return len(self)

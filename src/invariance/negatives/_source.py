@@ -145,8 +145,18 @@ class NegativeSource(nn.Module):
     def refresh(self, progress: float | int) -> None:
         """Called before each epoch with the share of training that is done."""
 
-    def advance(self, progress: float | int) -> None:
+    def advance(self, progress: Number) -> None:
         """Called after each step with the share of training that is done."""
+
+    @property
+    def host_state(self) -> tuple[Any, ...]:
+        """What Python knows and a step depends on; steps of equal states are alike."""
+        return ()
+
+    @property
+    def why_not_captured(self) -> str:
+        """Why no CUDA graph can hold a step with it; nothing where one can."""
+        return ""
 
     def own_loss(self) -> Tensor | None:
         """What the source itself learns from the last logits: value 0, a gradient."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ._functions import FUNCTIONS
-from ._tiled import Pairs
+from ._tiles import Pairs
 
 
 def log_partitions(pairs: Pairs, scales: Tensor) -> Tensor:

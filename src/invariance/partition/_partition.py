@@ -30,7 +30,7 @@ from ._plan import (
     plan_pairs,
     plan_unit_rows,
 )
-from ._tiled import Pairs
+from ._tiles import Pairs
 
 Number = float | int | Tensor
 Band = float | int | Float[Tensor, " n"] | None

@@ -50,12 +50,22 @@ FIXED_SCALE = ("debiased", "kernel")
 # A tile of the score matrix is the only thing whose size is not linear in the batch,
 # so its size is what a memory budget buys: on a CPU a few megabytes, to stay in the
 # cache, on an accelerator enough to keep it busy.
-CPU_TILE_BYTES = 2**20
+CPU_TILE_BYTES = 2**21
 DEVICE_TILE_BYTES = 256 * 2**20
 CPU_KEPT_BYTES = 4 * 2**20
 DEVICE_KEPT_BYTES = 64 * 2**20
 LIVE_TILES = 3  # scores, exponentials and a mask or temporary exist at one time
 ALIGN = 16  # matrix products like sides that are multiples of a vector register
+
+# On a CPU threads share the tiles from so many pairs on. Then a side is cut into SPANS
+# or more, if that leaves tiles of SHARED_TILE pairs and NARROWEST rows, and whether
+# there are threads or not: results do not depend on their number. Beyond MOST_THREADS
+# they would wait for Python's lock, which each needs for a few percent of its time.
+SHARED_FROM = 2**20
+SPANS = 8
+SHARED_TILE = 2**16
+NARROWEST = 32
+MOST_THREADS = 16
 
 
 class Plan(NamedTuple):
@@ -318,22 +328,38 @@ def tile_sides(n: int, m: int, itemsize: int, device: torch.device) -> tuple[int
     """Rows and columns of a tile, such that all live tiles fit the byte budget.
 
     >>> tile_sides(100_000, 100_000, 4, torch.device("cpu"))
-    (288, 288)
+    (416, 416)
     >>> tile_sides(256, 1_281_167, 4, torch.device("cpu"))
-    (256, 336)
+    (32, 5456)
     """
-    budget = CPU_TILE_BYTES if device.type == "cpu" else DEVICE_TILE_BYTES
+    on_cpu = device.type == "cpu"
+    budget = CPU_TILE_BYTES if on_cpu else DEVICE_TILE_BYTES
     elements = max(budget // (itemsize * LIVE_TILES), 1)
-    rows = _even_side(n, math.isqrt(elements))
-    columns = _even_side(m, elements // rows)
-    return _even_side(n, elements // columns), columns
+    most_rows, most_columns = n, m
+    if on_cpu and n * m >= SHARED_FROM:
+        part = max(1 / SPANS, math.sqrt(SHARED_TILE / (n * m)))
+        most_rows, most_columns = (
+            max(math.ceil(part * length), NARROWEST) for length in (n, m)
+        )
+    rows = _even_side(n, min(math.isqrt(elements), most_rows))
+    columns = _even_side(m, min(elements // rows, most_columns))
+    return _even_side(n, min(elements // columns, most_rows)), columns
+
+
+def count_threads(x: Tensor, y: Tensor, width: int) -> int:
+    """How many threads share the tiles, of which ``width`` can be visited at once."""
+    if x.device.type != "cpu" or not _is_plain(x):
+        return 1
+    if x.shape[0] * y.shape[0] < SHARED_FROM:
+        return 1
+    return max(min(torch.get_num_threads(), width, MOST_THREADS), 1)
 
 
 def _even_side(length: int, most: int) -> int:
     """Split ``length`` into equal parts of at most about ``most``; a part's length."""
     if length <= most:
         return max(length, 1)
-    most = max(most // ALIGN * ALIGN, 1)
+    most = max(most // ALIGN * ALIGN, min(most, ALIGN), 1)
     part = math.ceil(length / math.ceil(length / most))
     return min(math.ceil(part / ALIGN) * ALIGN, most)
 

@@ -156,8 +156,8 @@ def load_pool(
     """Held-out images first; training images after them if those are too few."""
     drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
     fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
-    where: dict[str, Any] = {"device": device, "data_root": data_root}
     own = run.is_own(data, data_root)
+    where: dict[str, Any] = {"own": own, "device": device, "data_root": data_root}
     sources: list[ImageSource] = []
     notes: tuple[str, ...] = ()
     if not (own and run.held_out_nothing):

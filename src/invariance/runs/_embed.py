@@ -85,7 +85,12 @@ def embed(
     >>> embeddings.names[:2], embeddings.class_names[embeddings.labels[0]]
     (('0', '1'), 'circle')
     """
-    check_request(run_or_encoder, data, batch_size=batch_size, limit=limit)
+    sizes: dict[str, Any] = {
+        "batch_size": batch_size,
+        "limit": limit,
+        "workers": workers,
+    }
+    check_request(run_or_encoder, data, **sizes)
     where = choose_device(device)
     encoder, images = open_inputs(
         run_or_encoder,
@@ -143,7 +148,12 @@ def write_embeddings(
     arguments are those of ``embed``.
     """
     began = time.monotonic()
-    check_request(run_or_encoder, data, batch_size=batch_size, limit=limit)
+    sizes: dict[str, Any] = {
+        "batch_size": batch_size,
+        "limit": limit,
+        "workers": workers,
+    }
+    check_request(run_or_encoder, data, **sizes)
     where = choose_device(device)
     path, write = choose_writer(file)
     encoder, images = open_inputs(

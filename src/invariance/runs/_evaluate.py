@@ -25,6 +25,7 @@ from ..folder import (
     to_dict,
     write_verdict,
 )
+from ..plain_numbers import check_least
 from ..progress import tell
 from ..training import Run
 from ._open import OpenRun, folder_of, load_part, open_run, untrained_encoder
@@ -60,8 +61,8 @@ def evaluate(
             ``invariance.evaluation.PRESETS``; ``settings`` go before its own.
         seeds: How often what draws at random is repeated.
         supervised: Also train the run's network with all labels, to compare.
-        limit: Fit with at most so many training images, evenly spread; None is all.
-            Where it leaves images out, it is one of the settings of a score.
+        limit: Fit with at most so many training images, evenly spread; None and 0 are
+            all. Where it leaves images out, it is one of the settings of a score.
         network: The module itself, when a run was trained on one of your own.
         data_root: Where named data sets are kept; None is where the run found them.
         device: "auto", "cpu", "cuda".
@@ -74,10 +75,9 @@ def evaluate(
     several = list({folder_of(run).resolve(): run for run in several}.values())
     if not several:
         raise SettingError("Name a run folder; 'invariance list runs' shows them.")
-    if seeds < 1 or (limit is not None and limit < 0) or limit == 1:
-        raise SettingError(
-            f"seeds is at least 1 and limit at least 2: got {seeds} and {limit}."
-        )
+    check_least("seeds", seeds, 1)
+    if limit:  # 0 and None are all
+        check_least("limit", limit, 2)
     plan = plan_protocols(protocols, settings=settings, preset=preset)
     place = choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
@@ -89,10 +89,10 @@ def evaluate(
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
     for run, label in zip(opened, labels, strict=True):
-        train, remarks = load_part(
-            run, data, "train", device=place, data_root=data_root
-        )
-        test, _ = load_part(run, data, "test", device=place, data_root=data_root)
+        own = run.is_own(data, data_root)
+        where: dict[str, Any] = {"own": own, "device": place, "data_root": data_root}
+        train, remarks = load_part(run, data, "train", **where)
+        test, _ = load_part(run, data, "test", **where)
         task = make_task(train, test, limit=limit, device=place)
 
         def report(line: str, run: OpenRun = run) -> None:
@@ -121,7 +121,7 @@ def evaluate(
                 **common,
             )
         try:
-            _keep(run, rows, train if run.is_own(data, data_root) else None)
+            _keep(run, rows, train if own else None)
         except (DataError, OSError) as cause:  # they took long: shown all the same
             unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": label} if label else {})
@@ -158,7 +158,7 @@ def _keep(run: OpenRun, rows: Sequence[Row], own: ImageSource | None) -> None:
             version does not say which they are, and is told now.
     """
     advice = f"The scores of {run.name} are not kept in its folder."
-    keep_rows(run.folder, rows, own=own is not None, advice=advice)
+    keep_rows(run.folder, rows, step=run.step, own=own is not None, advice=advice)
     if own is not None and not run.images:
         about = {"name": own.name, "fingerprint": own.origin.fingerprint}
         remember_images(run.folder, about)

@@ -27,7 +27,6 @@ from ..errors import DataError, InvarianceError, SettingError
 from ..folder import (
     BEST_ENCODER,
     CHECKPOINTS,
-    ENCODER,
     find_data,
     read_environment,
     read_images,
@@ -41,12 +40,12 @@ from ..training import (
     Plan,
     Run,
     Train,
+    load_trained,
     make_plan,
     make_views,
     newest_checkpoint,
     start_weights_from,
 )
-from ..training import load as load_from_run
 from ..views import ViewSet
 
 
@@ -57,6 +56,8 @@ class OpenRun:
     folder: Path
     settings: Train
     encoder: Encoder
+    step: int | None
+    """After how many steps the encoder is as it is; older runs do not say."""
     best: tuple[Encoder, int] | None
     """The encoder of the best epoch, and its number."""
     custom: bool
@@ -102,9 +103,7 @@ def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> Open
     folder = folder_of(run)
     require_run(folder)
     settings = read_settings(folder, Train)
-    finished = (folder / ENCODER).exists()
-    read = load_encoder if finished else load_from_run  # from its checkpoint
-    encoder = read(folder, network=copy.deepcopy(network))
+    encoder, step = load_trained(folder, copy.deepcopy(network))
     best, path = None, folder / BEST_ENCODER
     if path.exists():
         about, _ = read_encoder(path)
@@ -114,6 +113,7 @@ def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> Open
         folder=folder,
         settings=settings,
         encoder=encoder,
+        step=step,
         best=best,
         custom=network is not None,
         from_python="data" in read_environment(folder),
@@ -162,13 +162,13 @@ def load_part(
     data: Any,
     split: str,
     *,
+    own: bool,
     device: Any = "cpu",
     data_root: str | None = None,
     n: int | None = None,
 ) -> tuple[ImageSource, tuple[str, ...]]:
-    """One part of a run's data or of others, and what a reader should know of it."""
+    """One part of a run's own data or of others, and what one should know of it."""
     settings, (channels, size, *_) = run.settings, run.encoder.input_shape
-    own = run.is_own(data, data_root)
     if data is None and run.from_python:
         raise DataError(
             f"{run.name} was trained on an object given in Python, which a run folder "

@@ -169,7 +169,12 @@ def search(
     those of ``embed``.
     """
     check_least("k", k, 1)
-    check_request(run_or_encoder, data, batch_size=batch_size, limit=limit)
+    sizes: dict[str, Any] = {
+        "batch_size": batch_size,
+        "limit": limit,
+        "workers": workers,
+    }
+    check_request(run_or_encoder, data, **sizes)
     if sheet is not None and Path(sheet).suffix.lower() != ".png":
         raise SettingError(f"The contact sheet is a .png file: got {str(sheet)!r}.")
     if sheet is not None and not Path(sheet).parent.is_dir():

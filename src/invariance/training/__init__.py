@@ -20,7 +20,7 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
-    from ._checkpoint import load, newest_checkpoint
+    from ._checkpoint import load, load_trained, newest_checkpoint
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._loop import Stopped
@@ -49,6 +49,7 @@ __all__ = [
     "check_numbers",
     "complete_settings",
     "load",
+    "load_trained",
     "make_plan",
     "make_views",
     "newest_checkpoint",
@@ -62,7 +63,7 @@ __all__ = [
 ]
 
 HOMES = {
-    "_checkpoint": "load newest_checkpoint",
+    "_checkpoint": "load load_trained newest_checkpoint",
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
     "_loop": "Stopped",

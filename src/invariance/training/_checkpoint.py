@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ..data import ImageSource, same_images
-from ..encoders import Encoder, load_encoder, rebuild_encoder
+from ..encoders import Encoder, load_encoder, read_encoder, rebuild_encoder
 from ..errors import DataError, TrainingError
 from ..folder import (
     CHECKPOINTS,
@@ -152,10 +152,19 @@ def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
     """
     place = getattr(run_or_file, "folder", run_or_file)  # what train returns
     folder = Path(place).expanduser() if isinstance(place, str | Path) else None
-    if folder is not None and folder.is_dir():
-        check_format(folder, read_environment(folder))
-    if folder is None or not folder.is_dir() or (folder / ENCODER).exists():
+    if folder is None or not folder.is_dir():
         return load_encoder(place, network=network)
+    check_format(folder, read_environment(folder))
+    return load_trained(folder, network)[0]
+
+
+def load_trained(
+    folder: Path, network: nn.Module | None = None
+) -> tuple[Encoder, int | None]:
+    """The encoder of a run and after how many steps; older runs do not say."""
+    if (folder / ENCODER).exists():
+        about, weights = read_encoder(folder / ENCODER)
+        return rebuild_encoder(about, weights, network), about.get("step")
     state = newest_checkpoint(folder / CHECKPOINTS)
     if state is None:
         raise DataError(f"{folder} holds no encoder and no checkpoint.")
@@ -165,4 +174,4 @@ def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
         for key, value in state["learner"].items()
         if key.startswith(prefix)
     }
-    return rebuild_encoder(state["encoder"], weights, network)
+    return rebuild_encoder(state["encoder"], weights, network), state["step"]

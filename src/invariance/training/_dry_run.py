@@ -113,7 +113,7 @@ def dry_run(
         plan = make_plan(
             settings, processes=fabric.world_size, device=fabric.device, **objects
         )
-    module, _ = prepare(fabric, plan)
+    module = prepare(fabric, plan)
     done = 0
     if folder is not None:
         state = find_state(folder, plan.source, watch.say)
@@ -128,7 +128,7 @@ def dry_run(
     on_gpu = fabric.device.type == "cuda"
     result = DryRun(
         changed=changed,
-        facts=(*plan.facts(), *plan.warnings()),
+        facts=(*plan.facts(), *module.facts(), *plan.warnings()),
         feature_width=plan.learner.encoder.width,
         chance=plan.learner.chance(plan.batch_size, len(plan.views)),
         weight_bytes=4 * parameters,  # weights, gradients and two numbers of AdamW

@@ -41,6 +41,11 @@ def find_idle_settings(
             "optim.momentum is that of sgd and lars, and adamw has averages of its "
             "own: leave it out, or add --optim.name sgd."
         )
+    if optim.decay != "auto" and optim.weight_decay == 0:
+        yield (
+            "optim.decay says what weight decay acts on, and there is none: leave it "
+            "out, or give --optim.weight-decay."
+        )
     if ess.target is None and (ess.end, ess.rate) != (Ess.end, Ess.rate):
         yield (
             "ess.end and ess.rate say how the temperature follows an effective sample "

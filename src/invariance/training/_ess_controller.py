@@ -25,9 +25,10 @@ LOWEST, HIGHEST = 0.005, 10.0  # temperatures beyond which no objective learns
 class EssController:
     """Moves an objective's temperature after every step.
 
-    On an accelerator it acts one step later, on the reading that has arrived by then:
-    the device never waits. A reading that is not finite (no anchor had a negative)
-    moves nothing.
+    No device waits for it. Where a step stays on its device (``move_to``), so does the
+    temperature. Elsewhere a controller of an accelerator acts one step later, on the
+    reading that has arrived by then. A reading that is not finite (no anchor had a
+    negative) moves nothing.
 
     >>> from invariance.objectives import NTXent
     >>> objective = NTXent(temperature=1.0)
@@ -64,21 +65,36 @@ class EssController:
         self.ess = ess
         self.arriving: Arriving | None = None
 
-    def target(self, progress: float) -> float:
+    def move_to(self, device: torch.device) -> None:
+        """Keep the temperature on a device from now on, for steps that stay there."""
+        now = float(self.objective.temperature)
+        self.objective.temperature = torch.tensor(now, device=device)
+
+    def target(self, progress: Any) -> Any:
         """The ESS asked for when this share of training is done."""
         start = self.ess.target
         assert start is not None
         end = start if self.ess.end is None else self.ess.end
         return start + (end - start) * progress
 
-    def update(self, ess: Tensor | float, progress: float) -> None:
+    def update(self, ess: Tensor | float, progress: float | Tensor) -> None:
         """Move the temperature by the ESS of a batch."""
+        if isinstance(progress, Tensor):
+            self.move_there(ess, progress)
+            return
         if not isinstance(ess, Tensor) or ess.device.type == "cpu":
             self.move(float(ess), progress)
             return
         before, self.arriving = self.arriving, Arriving(ess)
         if before is not None:
             self.move(float(before), progress)
+
+    def move_there(self, ess: Any, progress: Tensor) -> None:
+        """What ``move`` does, without a look at the numbers."""
+        temperature = self.objective.temperature
+        sign = 2.0 * (ess > self.target(progress)) - 1
+        moved = (temperature / (1 + self.ess.rate * sign)).clamp(LOWEST, HIGHEST)
+        temperature.copy_(torch.where(ess.isfinite(), moved, temperature))
 
     def move(self, ess: float, progress: float) -> None:
         """Towards a lower temperature if the ESS is above its target."""
@@ -96,7 +112,11 @@ class EssController:
 
     def load_state_dict(self, state: dict[str, float]) -> None:
         """Go on from a checkpoint."""
-        self.objective.temperature = state["temperature"]
+        temperature = self.objective.temperature
+        if isinstance(temperature, Tensor):
+            temperature.fill_(state["temperature"])
+        else:
+            self.objective.temperature = state["temperature"]
         self.arriving = None
         if "arriving" in state:
             self.arriving = Arriving(torch.tensor(state["arriving"]))

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.strategies import FSDPStrategy
 from torch import nn
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
@@ -24,12 +22,18 @@ from torch.nn.parallel import DistributedDataParallel
 from ..devices import choose_device, usable_cores
 from ..encoders import Encoder, describe_encoder
 from ..errors import NotFiniteError, SettingError, TrainingError
+from ..methods import Step
 from ..randomness import random_states, set_random_states
 from ..words import count
-from ._optimizers import build_optimizer
+from ._captured import Captured
+from ._feed import DeviceFeed, HostFeed
+from ._lightning import Fabric, FSDPStrategy
+from ._optimizers import build_optimizer, load_optimizer, save_optimizer
+from ._pace import Pace, choose_pace
 from ._readings import Health
 from ._run_plan import Plan
 from ._settings import Machine
+from ._step import TakeStep
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
@@ -150,6 +154,15 @@ class Prepared:
     fabric: Fabric
     wrapped: Any
     optimizer: Any
+    feed: HostFeed | DeviceFeed
+    pace: Pace
+
+    def facts(self) -> Iterator[str]:
+        """How steps are run, on a GPU."""
+        if self.fabric.device.type == "cuda":
+            yield str(self.pace)
+        if isinstance(self.feed, DeviceFeed):
+            yield self.feed.views.explain()
 
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""
@@ -176,7 +189,7 @@ class Prepared:
                 )
             else:
                 plan.learner.load_state_dict(state["learner"])
-                self.optimizer.load_state_dict(state["optimizer"])
+                load_optimizer(self.optimizer, state["optimizer"])
         except NotFiniteError:  # a memory says what is wrong with its rows
             raise
         except (RuntimeError, KeyError, ValueError) as cause:
@@ -190,6 +203,27 @@ class Prepared:
             plan.controller.load_state_dict(state["controller"])
         health.load_state_dict(state["said"])
         set_random_states(state["random"])
+
+    def take_step(
+        self, plan: Plan, say: Callable[[str], None]
+    ) -> Callable[[bool], Step]:
+        """The step as a function: called, or replayed where it is to be captured."""
+        call = TakeStep(self.fabric, plan, self.wrapped, self.optimizer, self.feed)
+        if not self.pace.captures:
+            return call
+
+        def give_up(error: Exception) -> None:
+            call.drop()
+            why = str(error).strip().splitlines()[0]
+            say(f"pace: steps are launched one by one, since capturing failed: {why}")
+
+        return Captured(call, lambda: plan.learner.host_state, give_up)
+
+    def uncompiled(self) -> contextlib.AbstractContextManager[Any]:
+        """The encoder as it is written, for batches of other sizes than training's."""
+        if not self.pace.compiles:
+            return contextlib.nullcontext()
+        return torch.compiler.set_stance("force_eager")
 
     def encoder(self, plan: Plan) -> Encoder:
         """The encoder as it is now, whole; every process takes part in gathering it."""
@@ -214,7 +248,7 @@ class Prepared:
         if self.sharded:
             options = StateDictOptions(full_state_dict=True, cpu_offload=True)
             return get_state_dict(*self._inside, options=options)
-        return self.wrapped.module.state_dict(), self.optimizer.state_dict()
+        return self.wrapped.module.state_dict(), save_optimizer(self.optimizer)
 
 
 def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
@@ -242,7 +276,19 @@ def memory_names(learner: nn.Module) -> list[str]:
     return [name for name, _ in learner.named_buffers() if name.startswith(MEMORIES)]
 
 
-def prepare(fabric: Fabric, plan: Plan) -> tuple[Prepared, Any]:
+def compile_encoders(plan: Plan) -> None:
+    """Have the encoder, and a momentum twin's, compiled when they first run."""
+    from torch._inductor import config
+
+    # else kernels are chosen by the clock, and with them the order of sums
+    exact = plan.settings.machine.deterministic and hasattr(config, "deterministic")
+    options = {"deterministic": True} if exact else None
+    for module in plan.learner.modules():
+        if isinstance(module, Encoder):
+            module.network.compile(options=options)
+
+
+def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     """Move the learner to its device and wrap it for precision and processes."""
     learner: nn.Module = plan.learner
     if isinstance(fabric.strategy, FSDPStrategy) and keeps_more(learner):
@@ -254,12 +300,22 @@ def prepare(fabric: Fabric, plan: Plan) -> tuple[Prepared, Any]:
         learner = learner.to(memory_format=torch.channels_last)
         if fabric.world_size > 1:  # batch statistics of the whole batch, as on one GPU
             learner = nn.SyncBatchNorm.convert_sync_batchnorm(learner)
-    if plan.settings.machine.compile:
-        plan.learner.encoder.network.compile()
+    pace = choose_pace(fabric, plan)
+    if pace.compiles:
+        compile_encoders(plan)
     # every process has the same memory already: sending it round would cost a bank
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(
         learner, memory_names(learner)
     )
-    optimizer = build_optimizer(learner, plan.settings.optim, plan.peak)
+    feed: HostFeed | DeviceFeed = HostFeed(fabric, plan)
+    lr: float | torch.Tensor = plan.peak
+    if pace.stays:
+        lr = torch.tensor(plan.peak, device=fabric.device)
+        halves = fabric._precision.precision == PRECISIONS["bf16"]
+        dtype = torch.bfloat16 if halves else torch.float32
+        feed = DeviceFeed(plan, lr, dtype=dtype)
+        if plan.controller is not None:
+            plan.controller.move_to(fabric.device)
+    optimizer = build_optimizer(learner, plan.settings.optim, lr)
     wrapped, wrapped_optimizer = fabric.setup(learner, optimizer)
-    return Prepared(fabric, wrapped, wrapped_optimizer), wrapped_optimizer
+    return Prepared(fabric, wrapped, wrapped_optimizer, feed, pace)

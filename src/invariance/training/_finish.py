@@ -66,7 +66,7 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
         problem = write_gallery(plan, trained.encoder, folder, trained.device)
         if problem:
             watch.say(problem, important=True)
-    write_encoder(trained.encoder, folder / ENCODER)
+    write_encoder(trained.encoder, folder / ENCODER, step=plan.n_steps)
     try:
         findings = write_verdict(folder)
     except DataError as cause:  # it is shown all the same
@@ -124,7 +124,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     rows = evaluate_encoders(task, encoders, epochs=epochs)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
-    keep_rows(trained.folder, rows)
+    keep_rows(trained.folder, rows, step=plan.n_steps)
     for line in str(evaluation).splitlines():
         watch.say(line, important=True)
     if best is not None:

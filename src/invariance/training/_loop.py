@@ -1,22 +1,21 @@
 """The training loop, on one screen. Everything it needs is decided in the plan."""
 
-import contextlib
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
-from torch import Tensor
 
 from ..errors import NotFiniteError, TrainingError
 from ..folder import resume_command
 from ..methods import Step
-from ._readings import Health, read
+from ._feed import rate_of
+from ._lightning import Fabric
+from ._readings import Glimpse, Health
 from ._run_plan import Plan
-from ._schedule import rate_at
 from ._watch import Watch
 
 
@@ -34,7 +33,9 @@ class Loop:
     fabric: Fabric
     plan: Plan
     module: Any
-    optimizer: Any
+    feed: Any
+    step: Callable[[bool], Step]
+    """One step of the optimizer; takes whether it is logged."""
     health: Health
     watch: Watch
     record: Callable[[dict[str, Any]], None]
@@ -45,57 +46,24 @@ class Loop:
 
     def run(self, done: int) -> None:
         """Go from step ``done`` to the last."""
-        plan, settings = self.plan, self.plan.settings
+        plan = self.plan
         self.saved_at = time.monotonic()
         self.start_clock()
-        for epoch in range(done // plan.steps_per_epoch, settings.epochs):
-            if done % plan.steps_per_epoch == 0:
+        self.waiting: tuple[Glimpse, int, int] | None = None
+        alone = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
+        self.beside = torch.cuda.Stream(priority=-1) if alone else None
+        for epoch in range(done // plan.steps_per_epoch, plan.settings.epochs):
+            place = done % plan.steps_per_epoch
+            if place == 0:
                 plan.learner.before_epoch(done / plan.n_steps)
-            steps = plan.steps(epoch, self.fabric.global_rank)
-            steps = steps[done % plan.steps_per_epoch :]
-            images = plan.source.batches(steps.flatten(0, 1), device=self.fabric.device)
-            for rows in steps:
-                lr = rate_at(done, plan.n_steps, plan.peak, settings.optim.warmup)
-                step = self.learn(rows, images, epoch, lr, done)
+            self.feed.begin(epoch, place)
+            for _ in range(place, plan.steps_per_epoch):
+                try:
+                    step = self.step(self.logs_at(done + 1))
+                except NotFiniteError as cause:
+                    raise diverged(done, str(cause)) from None
                 done += 1
-                self.look(step, epoch, lr, done)
-
-    def learn(
-        self, rows: Tensor, images: Iterator[Tensor], epoch: int, lr: float, done: int
-    ) -> Step:
-        """One step of the optimizer, from one or more batches."""
-        plan, optim = self.plan, self.plan.settings.optim
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        for part, samples in enumerate(rows, start=1):
-            before = time.monotonic()
-            batch = next(images)
-            self.waited += time.monotonic() - before
-            seed = plan.settings.seed
-            views = plan.views(batch, samples=samples, seed=seed, epoch=epoch)
-            labels = plan.labels(samples, self.fabric.device)
-            ids = samples.to(self.fabric.device)
-            try:
-                with self.exchange(part == len(rows)):
-                    step = self.module(views, labels, ids)
-                    self.fabric.backward(step.loss / len(rows))
-            except NotFiniteError as cause:
-                raise diverged(done, str(cause)) from None
-        if optim.clip_norm is not None:
-            self.fabric.clip_gradients(
-                self.module, self.optimizer, max_norm=optim.clip_norm
-            )
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        progress = (done + 1) / plan.n_steps
-        if plan.controller is not None or self.logs_at(done + 1):
-            step = step.with_ess()  # before the memory takes in others
-        if self.logs_at(done + 1):
-            step = step.with_information()
-        plan.learner.after_step(progress)
-        if plan.controller is not None:
-            plan.controller.update(step.readings["ess"], progress)
-        return step
+                self.look(step, epoch, done)
 
     def logs_at(self, done: int) -> bool:
         """Whether a reading is due after so many steps."""
@@ -103,11 +71,9 @@ class Loop:
         every = self.plan.settings.log_every or max(steps_per_epoch // 10, 1)
         return done % every == 0 or done % steps_per_epoch == 0
 
-    def look(self, step: Step, epoch: int, lr: float, done: int) -> None:
+    def look(self, step: Step, epoch: int, done: int) -> None:
         """After a step: read it, save it, stop if asked, each where it is due."""
-        plan, settings = self.plan, self.plan.settings
-        ends_epoch = done % plan.steps_per_epoch == 0
-        logs = self.logs_at(done)
+        plan, settings, logs = self.plan, self.plan.settings, self.logs_at(done)
         stop = late = False
         # asking other processes or a GPU makes them wait: not at every step
         if self.fabric.world_size == 1 or logs:
@@ -116,10 +82,14 @@ class Loop:
                 self.stop_asked(), waiting >= settings.checkpoint_seconds
             )
         saves = stop or late or done in (1, plan.n_steps)  # the first tries the disk
-        if self.fabric.device.type == "cpu" or logs or saves:
-            check_finite(step.loss, done)
+        if self.fabric.device.type == "cpu" or saves:
+            check_finite(float(step.loss.detach()), done)
         if logs:
-            self.report(step, epoch, lr, done, ends_epoch)
+            self.report()  # the one before: the device has gone on meanwhile
+            glimpse = Glimpse(step, plan.learner.objective, self.beside)
+            self.waiting = glimpse, epoch, done
+        if saves or self.beside is None or self.knn_due(epoch, done):
+            self.report()
         if saves:
             self.check_weights(done)
             self.save(done)
@@ -130,23 +100,32 @@ class Loop:
                 f"with: {resume_command(self.folder)}"
             )
 
-    def report(
-        self, step: Step, epoch: int, lr: float, done: int, ends_epoch: bool
-    ) -> None:
-        """Write a reading, show it, and say what is wrong with it."""
-        settings, seconds = self.plan.settings, time.monotonic() - self.clock
+    def knn_due(self, epoch: int, done: int) -> bool:
+        """Whether a kNN reading is due after so many steps."""
+        every, n_epochs = self.plan.settings.knn_every, self.plan.settings.epochs
+        if not every or done % self.plan.steps_per_epoch:
+            return False
+        return (epoch + 1) % every == 0 or epoch + 1 == n_epochs
+
+    def report(self) -> None:
+        """Write the reading that waits, show it, and say what is wrong with it."""
+        if self.waiting is None:
+            return
+        (glimpse, epoch, done), self.waiting = self.waiting, None
+        settings, ends_epoch = self.plan.settings, done % self.plan.steps_per_epoch == 0
         images = (done - (self.since or done)) * self.plan.batch_size
         reading = {"step": done, "epoch": done / self.plan.steps_per_epoch}
-        reading |= read(step, self.plan.learner.objective) | {"lr": lr}
-        due = settings.knn_every and (epoch + 1) % settings.knn_every == 0
-        last = settings.knn_every and epoch + 1 == settings.epochs
-        if ends_epoch and (due or last):
+        reading |= glimpse.read()
+        check_finite(reading["loss"], done)
+        reading["lr"] = rate_of(self.plan, done - 1)
+        seconds = time.monotonic() - self.clock  # reading has waited for the device
+        if self.knn_due(epoch, done):
             accuracy = self.knn(epoch + 1)
             reading |= {} if accuracy is None else {"knn": accuracy}
         if self.since is not None:
             rate = images * settings.optim.accumulate / max(seconds, 1e-9)
             reading["time/images_per_second"] = rate
-            reading["time/data_wait"] = self.waited / max(seconds, 1e-9)
+            reading["time/data_wait"] = self.feed.waited / max(seconds, 1e-9)
         self.record(reading)
         if self.fabric.is_global_zero:
             self.watch.reading(reading, done)
@@ -167,12 +146,7 @@ class Loop:
 
     def start_clock(self, done: int | None = None) -> None:
         """Time from here on; the first stretch warms up and is not counted."""
-        self.clock, self.since, self.waited = time.monotonic(), done, 0.0
-
-    def exchange(self, last: bool) -> contextlib.AbstractContextManager[Any]:
-        """Exchange gradients between processes only when all are added up."""
-        several = self.fabric.world_size > 1
-        return self.fabric.no_backward_sync(self.module, enabled=several and not last)
+        self.clock, self.since, self.feed.waited = time.monotonic(), done, 0.0
 
     def any_process(self, *mine: bool) -> list[bool]:
         """Each question, answered yes by every process if any says yes."""
@@ -183,10 +157,10 @@ class Loop:
         return [bool(votes_for > 0) for votes_for in votes]
 
 
-def check_finite(loss: Tensor, step: int) -> None:
+def check_finite(loss: float, step: int) -> None:
     """Stop before a NaN reaches a checkpoint."""
-    if not bool(torch.isfinite(loss.detach())):
-        raise diverged(step, f"the loss is {float(loss.detach())}.")
+    if not math.isfinite(loss):
+        raise diverged(step, f"the loss is {loss}.")
 
 
 def diverged(step: int, what: str) -> TrainingError:

@@ -1,4 +1,4 @@
-r"""Optimizers over a learner's parameters; weight decay spares biases and norms.
+r"""Optimizers over a learner's parameters, and what weight decay acts on.
 
 LARS scales each weight's step by $\eta\,|w| / (|g| + \lambda|w|)$, which lets one
 learning rate serve layers of very different gradients at large batches. Biases and
@@ -19,32 +19,75 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._settings import Optim
+from ._settings import Optim, resolve_decay
 
 
 def build_optimizer(
-    module: nn.Module, optim: Optim, lr: float
+    module: nn.Module, optim: Optim, lr: float | Tensor
 ) -> torch.optim.Optimizer:
-    """The optimizer that the settings name, over all parameters that learn."""
-    decayed, spared = split_parameters(module)
-    groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": optim.weight_decay},
-        {"params": spared, "weight_decay": 0.0},
-    ]
-    if optim.name == "lars":
-        groups[0]["adapt"], groups[1]["adapt"] = True, False
-    groups = [group for group in groups if group["params"]]
+    """The optimizer that the settings name, over all parameters that learn.
+
+    A learning rate that is a tensor stays on its device, a GPU, and so does the whole
+    step: a CUDA graph may hold it.
+    """
+    groups = group_parameters(module, optim)
     if optim.name == "lars":
         return LARS(groups, lr=lr, momentum=optim.momentum)
+    on_device = isinstance(lr, Tensor) and lr.is_cuda
+    fused = True if on_device else None
     if optim.name == "sgd":
-        return torch.optim.SGD(groups, lr=lr, momentum=optim.momentum)
-    return torch.optim.AdamW(groups, lr=lr)
+        return torch.optim.SGD(groups, lr=lr, momentum=optim.momentum, fused=fused)
+    adamw: Any = torch.optim.AdamW(groups, lr=lr, fused=fused, capturable=on_device)
+    # torch would warn of the first steps, which are called before one is captured
+    adamw._warned_capturable_if_run_uncaptured = True
+    return adamw
 
 
-def split_parameters(module: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-    """The parameters that weight decay (and LARS) acts on, and those it spares."""
+HOW = ("lr", "fused", "foreach", "capturable")  # of a group: how it runs, not what
+
+
+def save_optimizer(optimizer: Any) -> dict[str, Any]:
+    """Its state with plain numbers, whatever device it ran on."""
+    state: dict[str, Any] = optimizer.state_dict()
+    groups = [
+        {**group, "lr": float(group["lr"])} if "lr" in group else group
+        for group in state["param_groups"]
+    ]
+    return {**state, "param_groups": groups}
+
+
+def load_optimizer(optimizer: Any, state: dict[str, Any]) -> None:
+    """Take over what an optimizer was, but go on in the way this one was built for."""
+    kept = [{k: g[k] for k in HOW if k in g} for g in optimizer.param_groups]
+    saved = state["param_groups"]
+    if len(saved) == len(kept):  # else torch says what does not fit
+        saved = [group | how for group, how in zip(saved, kept, strict=True)]
+    optimizer.load_state_dict({**state, "param_groups": saved})
+    for group, how in zip(optimizer.param_groups, kept, strict=True):
+        group.update(how)  # the very tensor of the learning rate, not a copy
+
+
+def group_parameters(module: nn.Module, optim: Optim) -> list[dict[str, Any]]:
+    """Parameters that move alike, matrices first, as in older checkpoints.
+
+    A scalar, such as a learned temperature, never decays: 0 is no place for it to be.
+    """
     learning = [p for p in module.parameters() if p.requires_grad]
-    return [p for p in learning if p.ndim > 1], [p for p in learning if p.ndim <= 1]
+    kinds = [((2,), True), ((0, 1), False)]  # dimensions, and whether they decay
+    if resolve_decay(optim) == "all":
+        kinds = [((2,), True), ((1,), True), ((0,), False)]
+    groups: list[dict[str, Any]] = [
+        {
+            "params": [p for p in learning if min(p.ndim, 2) in dimensions],
+            "weight_decay": optim.weight_decay if decays else 0.0,
+        }
+        for dimensions, decays in kinds
+    ]
+    if optim.name == "lars":
+        groups = [
+            g | {"adapt": d == (2,)} for g, (d, _) in zip(groups, kinds, strict=True)
+        ]
+    return [group for group in groups if group["params"]]
 
 
 class LARS(torch.optim.Optimizer):
@@ -63,7 +106,7 @@ class LARS(torch.optim.Optimizer):
         self,
         params: Iterable[Any],
         *,
-        lr: float,
+        lr: float | Tensor,
         momentum: float = 0.9,
         weight_decay: float = 0.0,
         trust: float = 0.001,
@@ -95,7 +138,8 @@ class LARS(torch.optim.Optimizer):
             weights, lengths = torch._foreach_norm(params), torch._foreach_norm(plain)
             divisors = torch._foreach_add(lengths, weights, alpha=decay)
             w, g = torch.stack(weights), torch.stack(divisors)
-            ratios = torch.where((w > 0) & (g > 0), group["trust"] * w / g, 1.0)
+            ratios = group["trust"] * w / g
+            ratios = ratios.masked_fill(~((w > 0) & (g > 0)), 1.0)
             torch._foreach_mul_(grads, list(ratios.unbind()))
         for p in params:
             if "momentum_buffer" not in self.state[p]:
@@ -103,4 +147,8 @@ class LARS(torch.optim.Optimizer):
         buffers = [self.state[p]["momentum_buffer"] for p in params]
         torch._foreach_mul_(buffers, group["momentum"])
         torch._foreach_add_(buffers, grads)
-        torch._foreach_add_(params, buffers, alpha=-group["lr"])
+        lr = group["lr"]
+        if isinstance(lr, Tensor):
+            torch._foreach_add_(params, torch._foreach_mul(buffers, -lr))
+        else:
+            torch._foreach_add_(params, buffers, alpha=-lr)

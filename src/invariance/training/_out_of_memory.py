@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from ..errors import TrainingError
+from ._lightning import Fabric
 from ._run_plan import Plan
 
 

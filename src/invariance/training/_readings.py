@@ -1,10 +1,14 @@
 """What is read off a batch while training, and what is said about it in words."""
 
+import contextlib
+import copy
 import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import torch
 
 from ..diagnostics import (
     alignment,
@@ -22,7 +26,42 @@ from ..objectives import ALONE
 UNTEMPERED = 0.1  # temperature of the readings for objectives that have none
 
 
-def read(step: Step, objective: Any) -> dict[str, float]:
+class Glimpse:
+    """A step as its reading needs it, which can be taken later.
+
+    With a CUDA stream beside that of the steps, it copies what the next step writes
+    over, and numbers are computed and waited for on that stream: the next steps run
+    meanwhile.
+    """
+
+    def __init__(
+        self, step: Step, objective: Any, beside: torch.cuda.Stream | None = None
+    ) -> None:
+        self.step, self.objective, self.beside = step, objective, beside
+        self.temperature = getattr(objective, "temperature", UNTEMPERED)
+        if beside is not None:
+            self.step = step._replace(
+                loss=step.loss.detach().clone(),
+                u=step.u.clone(),
+                v=step.v.clone(),
+                parts={name: part.clone() for name, part in step.parts.items()},
+                readings={name: x.clone() for name, x in step.readings.items()},
+                contrasts=(),
+            )
+            self.temperature = copy.deepcopy(self.temperature)  # it may move
+            beside.wait_stream(torch.cuda.current_stream())
+
+    def read(self) -> dict[str, float]:
+        """The reading, or the loss alone if that is not finite."""
+        own_stream = contextlib.nullcontext()
+        with torch.cuda.stream(self.beside) if self.beside else own_stream:
+            loss = float(self.step.loss.detach())
+            if not math.isfinite(loss):
+                return {"loss": loss}
+            return read(self.step, self.objective, float(self.temperature))
+
+
+def read(step: Step, objective: Any, temperature: float) -> dict[str, float]:
     """Loss, information, spread and rank of one batch's projections.
 
     The information is InfoNCE's bound among the rows of the other view or, where a
@@ -31,7 +70,7 @@ def read(step: Step, objective: Any) -> dict[str, float]:
     nothing. Where a loss is constant, as FlatNCE's is, InfoNCE is given instead.
     """
     u, v = step.u.float(), step.v.float()
-    temperature, own = temperature_of(objective), read_step(step)
+    own = read_step(step)
     if "mi_ceiling" not in own:
         bound = mutual_information_bound(u, v, temperature=temperature)
         own |= {"mi_nats": bound.nats, "mi_ceiling": bound.ceiling}

@@ -36,7 +36,7 @@ from ._checkpoint import load as load_run_encoder
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._schedule import peak_rate
-from ._settings import BATCH, PEAKS, Train
+from ._settings import BATCH, PEAKS, Train, resolve_decay
 
 MOST_VALUES = 1 << 28  # of images that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -54,6 +54,8 @@ class Plan:
     """Samples in one contrast, over all processes."""
     source: ImageSource
     views: ViewSet
+    recipe: str | None
+    """What the views are called; None for a view set of your own."""
     learner: Learner
     untrained: Encoder
     controller: EssController | None
@@ -63,6 +65,8 @@ class Plan:
     peak: float
     why_batch: str = ""
     """Why the batch has its size, in brackets, where nobody asked for it."""
+    own_encoder: bool = False
+    """Whether the encoder was given as an object."""
 
     @property
     def data_name(self) -> str:
@@ -158,18 +162,19 @@ class Plan:
         used = {
             "encoder": self.learner.encoder.name,
             "batch_size": self.batch_size,
+            "views": self.recipe or "your own",
             "n_views": len(self.views),
             "head": self.method.head,
             "hidden": self.method.hidden,
             "width": self.method.width,
             "image_size": self.source.shape[1],
             "optim.lr": self.settings.optim.lr or PEAKS[self.settings.optim.name],
+            "optim.decay": resolve_decay(self.settings.optim),
         }
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        sizes = {"peak_rate": self.peak, "parameters": self.n_parameters}
-        return {"used": used, **sizes}
+        return {"used": used, "peak_rate": self.peak, "parameters": self.n_parameters}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -225,7 +230,7 @@ def make_plan(
 ) -> Plan:
     """Resolve settings; objects given stand in for what settings can only name.
 
-    Settings of a run that was ``started`` before may hold what has no effect.
+    A run that was ``started`` before may have settings without effect: it goes on.
     """
     four = method or choose(METHODS, settings.method, "method")
     four = customize(
@@ -236,8 +241,7 @@ def make_plan(
         width=settings.width,
     )
     if not started:
-        own = {"data": data, "encoder": encoder, "views": views}
-        refuse_idle_settings(settings, four, **own)
+        refuse_idle_settings(settings, four, data=data, encoder=encoder, views=views)
     data = settings.data if data is None else data
     recipe = None if views is not None else choose_recipe(settings, four, data)
     options = choose_options(settings, four, recipe)
@@ -278,7 +282,7 @@ def make_plan(
             f"{settings.method} learns from labels and {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
-    if four.labeled and source.labels is not None and one_class(source.labels):
+    if four.labeled and source.labels is not None and len(source.labels.unique()) < 2:
         raise DataError(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
@@ -309,10 +313,8 @@ def make_plan(
     controller = None
     if settings.ess.target is not None:
         memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
-        n_negatives = (memory.n_negatives or None) if memory else None
-        controller = EssController(
-            learner.objective, settings.ess, n_negatives=n_negatives
-        )
+        most = (memory.n_negatives or None) if memory else None
+        controller = EssController(learner.objective, settings.ess, n_negatives=most)
     return Plan(
         settings=settings,
         data=data,
@@ -320,6 +322,7 @@ def make_plan(
         batch_size=batch_size,
         source=source,
         views=chosen,
+        recipe=recipe,
         learner=learner,
         untrained=copy.deepcopy(network),
         controller=controller,
@@ -328,6 +331,7 @@ def make_plan(
         n_steps=steps_per_epoch * settings.epochs,
         peak=peak_rate(settings.optim, per_step),
         why_batch=why_batch,
+        own_encoder=encoder is not None,
     )
 
 
@@ -392,11 +396,6 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
         classes = count(len(source.labels.unique()), "class", "classes")
         parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
     return ", ".join(parts)
-
-
-def one_class(labels: Tensor) -> bool:
-    """Whether all labels are the same."""
-    return bool((labels == labels[0]).all())
 
 
 def make_encoder(

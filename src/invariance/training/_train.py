@@ -11,7 +11,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
 from torch import nn
 
 from ..data import data_exists
@@ -37,6 +36,7 @@ from ..folder import (
     read_settings,
     read_verdict,
     remember_images,
+    resume_command,
     to_dict,
     to_yaml,
     write_json,
@@ -45,9 +45,11 @@ from ..folder import (
 from ..methods import Learner, Method
 from ..views import ViewSet
 from . import _checkpoint
+from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
+from ._lightning import Fabric
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
@@ -179,7 +181,10 @@ def execute(
             watch.say(fact)
         for warning in plan.warnings():
             watch.say(warning, important=True)
-    module, optimizer = prepare(fabric, plan)
+    module = prepare(fabric, plan)
+    if first:
+        for fact in module.facts():
+            watch.say(fact)
     health, done, position = Health(), 0, 0
     monitor = Monitor(plan, folder, fabric.device)
     if state is not None:
@@ -211,7 +216,8 @@ def execute(
 
     def knn(epoch: int) -> float | None:
         encoder = module.encoder(plan)
-        return monitor.look(encoder, epoch) if first else None
+        with module.uncompiled():
+            return monitor.look(encoder, epoch) if first else None
 
     if first:
         watch.begin(plan.n_steps, done)
@@ -219,12 +225,14 @@ def execute(
         with (
             catch_signals() as stop_asked,
             explain_overflow(fabric, plan, module.wrapped),
+            own_stream(fabric.device),
         ):
             Loop(
                 fabric=fabric,
                 plan=plan,
                 module=module.wrapped,
-                optimizer=optimizer,
+                feed=module.feed,
+                step=module.take_step(plan, watch.say),
                 health=health,
                 watch=watch,
                 record=record,
@@ -247,7 +255,16 @@ def execute(
     evaluation = None
     if first:
         trained = Trained(plan, encoder, head, monitor, folder, fabric.device)
-        evaluation = finish(trained, watch)
+        try:
+            with handle_signals(interrupt), module.uncompiled():
+                evaluation = finish(trained, watch)
+        except KeyboardInterrupt:
+            words = (
+                "Stopped while scoring; the training is complete and saved. Score it "
+                f"with: {resume_command(folder)}"
+            )
+            watch.say(words, important=True)
+            raise Stopped(words) from None
     fabric.barrier()
     return Run(folder, evaluation)
 
@@ -334,17 +351,29 @@ def is_first_process() -> bool:
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[Callable[[], bool]]:
-    """Turn the first request to end into a polite one; a second of its kind kills.
+    """Turn the first request to end into a polite one; a second of its kind kills."""
+    asked: list[bool] = []
+    with handle_signals(lambda: asked.append(True)):
+        yield lambda: bool(asked)
+
+
+def interrupt() -> None:
+    """Stop at once what is going on, as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def handle_signals(handle: Callable[[], None]) -> Iterator[None]:
+    """Call a function at the first request of each kind to end; then all is as it was.
 
     Beside an interrupt and a termination: SIGHUP, when a connection is lost (unless
     nohup has it ignored), and SIGUSR1, which Slurm sends before the time is up.
     """
-    asked: list[int] = []
     before: dict[int, Any] = {}
 
-    def ask(number: int, frame: Any) -> None:
-        asked.append(number)
+    def receive(number: int, frame: Any) -> None:
         signal.signal(number, before[number])
+        handle()
 
     with contextlib.suppress(ValueError):  # signals belong to the main thread
         for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
@@ -353,9 +382,9 @@ def catch_signals() -> Iterator[Callable[[], bool]]:
                 name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN
             ):
                 continue
-            before[int(number)] = signal.signal(number, ask)
+            before[int(number)] = signal.signal(number, receive)
     try:
-        yield lambda: bool(asked)
+        yield
     finally:
         with contextlib.suppress(ValueError):
             for number, handler in before.items():

@@ -55,11 +55,11 @@ class RandomRotation(Operation):
     interpolation: Interpolation = "nearest"
 
     def __post_init__(self) -> None:
-        _check(_both_ways(self.degrees), self.interpolation, "RandomRotation")
+        _check(both_ways(self.degrees), self.interpolation, "RandomRotation")
 
     def draw(self, draws: Draws, shape: Shape) -> PerImage:
         """An angle for each image, in degrees counter-clockwise."""
-        return between(draws.uniform(1)[:, 0], _both_ways(self.degrees))
+        return between(draws.uniform(1)[:, 0], both_ways(self.degrees))
 
     def apply(self, images: Images, parameters: PerImage) -> Images:
         """The images turned."""
@@ -86,7 +86,7 @@ class RandomAffine(Operation):
     interpolation: Interpolation = "nearest"
 
     def __post_init__(self) -> None:
-        _check(_both_ways(self.degrees), self.interpolation, "RandomAffine")
+        _check(both_ways(self.degrees), self.interpolation, "RandomAffine")
         check_range("RandomAffine: scale", self.scale, 1e-6, float("inf"))
         if not all(0 <= share <= 1 for share in self.translate):
             raise SettingError(
@@ -104,7 +104,7 @@ class RandomAffine(Operation):
         u = draws.uniform(6)
         (x, y), (h, w) = self.translate, shape[-2:]
         return Motion(
-            angle=between(u[:, 0], _both_ways(self.degrees)),
+            angle=between(u[:, 0], both_ways(self.degrees)),
             translate=((2 * u[:, 1:3] - 1) * numbers([x * w, y * h], u)).round(),
             scale=between(u[:, 3], self.scale),
             shear=(2 * u[:, 4:6] - 1) * numbers(self.shear, u),
@@ -135,7 +135,8 @@ def move(images: Images, motion: Motion, interpolation: Interpolation) -> Images
     return grid_sample(images, source, mode=interpolation, align_corners=False)
 
 
-def _both_ways(degrees: Number | Range) -> Range:
+def both_ways(degrees: Number | Range) -> Range:
+    """A range of angles; a number x is (-x, x)."""
     return degrees if isinstance(degrees, tuple) else (-degrees, degrees)
 
 

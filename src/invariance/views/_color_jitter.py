@@ -74,7 +74,7 @@ class ColorJitter(Operation):
     hue: Number | Range = 0.0
 
     def __post_init__(self) -> None:
-        *blends, hue = self._ranges()
+        *blends, hue = self.ranges()
         names = ("brightness", "contrast", "saturation")
         for name, low_high in zip(names, blends, strict=True):
             check_range(f"ColorJitter: {name}", low_high, 0, float("inf"))
@@ -83,7 +83,7 @@ class ColorJitter(Operation):
     def draw(self, draws: Draws, shape: Shape) -> Jitter:
         """An order of the four, and a factor for each."""
         uniform = draws.uniform(4).unbind(1)
-        factors = [between(u, r) for u, r in zip(uniform, self._ranges(), strict=True)]
+        factors = [between(u, r) for u, r in zip(uniform, self.ranges(), strict=True)]
         return Jitter(draws.permutation(4), torch.stack(factors, 1))
 
     def apply(self, images: Images, parameters: Jitter) -> Images:
@@ -94,14 +94,15 @@ class ColorJitter(Operation):
         step = torch.arange(3, device=order.device)
         kinds = order.gather(1, step + (step >= hue_at).long())  # the order without hue
         strengths = factors.gather(1, kinds)
-        if images.shape[1] == 1 or self._ranges()[HUE] == (0, 0):
+        if images.shape[1] == 1 or self.ranges()[HUE] == (0, 0):
             return _blends(images, kinds, strengths)
         early = step < hue_at
         images = _blends(images, kinds, strengths.where(early, 1.0))
         images = turn_hue(images, factors[:, HUE])
         return _blends(images, kinds, strengths.where(~early, 1.0))
 
-    def _ranges(self) -> list[Range]:
+    def ranges(self) -> list[Range]:
+        """Of brightness, contrast, saturation and hue."""
         blends = (self.brightness, self.contrast, self.saturation)
         return [*(_range(x, center=1.0) for x in blends), _range(self.hue, center=0.0)]
 

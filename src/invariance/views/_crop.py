@@ -46,7 +46,7 @@ class RandomResizedCrop(Operation):
     ratio: Range = (3 / 4, 4 / 3)
 
     def __post_init__(self) -> None:
-        _height_width(self.size)
+        height_width(self.size)
         check_range("RandomResizedCrop: scale", self.scale, 0, 1)
         check_range("RandomResizedCrop: ratio", self.ratio, 0, math.inf)
         if self.scale[1] == 0 or self.ratio[0] == 0:
@@ -79,7 +79,7 @@ class RandomResizedCrop(Operation):
         self, images: Images, parameters: Int[Tensor, "n 4"]
     ) -> Float[Tensor, "n c h2 w2"]:
         """The boxes, resized."""
-        return resize_boxes(images, parameters, _height_width(self.size))
+        return resize_boxes(images, parameters, height_width(self.size))
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Resize(Operation):
     size: int | tuple[int, int]
 
     def __post_init__(self) -> None:
-        _height_width(self.size)
+        height_width(self.size)
 
     def draw(self, draws: Draws, shape: Shape) -> Int[Tensor, "n 4"]:
         """The same box for every image: nothing is random here."""
-        height, width = _height_width(self.size)
+        height, width = height_width(self.size)
         box = centered_box(shape[-2], shape[-1], (width / height, width / height))
         return numbers(box, draws.samples.long()).expand(shape[0], 4)
 
@@ -107,7 +107,7 @@ class Resize(Operation):
         self, images: Images, parameters: Int[Tensor, "n 4"]
     ) -> Float[Tensor, "n c h2 w2"]:
         """The box, resized; images that have the size already are handed back."""
-        size = _height_width(self.size)
+        size = height_width(self.size)
         if images.shape[-2:] == size:
             return images
         return resize_boxes(images, parameters, size)
@@ -174,7 +174,8 @@ def multiply_sides(
         return torch.matmul(rows[:, None], wide.view(n, c, h, -1))
 
 
-def _height_width(size: int | tuple[int, int]) -> tuple[int, int]:
+def height_width(size: int | tuple[int, int]) -> tuple[int, int]:
+    """A size in pixels; one number is a square."""
     height, width = (size, size) if isinstance(size, int) else size
     if height < 1 or width < 1:
         raise SettingError(f"size is a number of pixels, at least 1: got {size}.")

@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from ..randomness import as_signed
-from ._draws import Draws, epoch_key
-from ._view_set import ViewSet, is_built_in, to_unit_interval
+from ._draws import Draws
+from ._view_set import ViewSet, epoch_keys, is_built_in, to_unit_interval
 
 
 class DeviceViews:
@@ -41,23 +40,35 @@ class DeviceViews:
         channels_last: bool = False,
     ) -> None:
         self.views, self.images, self.dtype = views, images, dtype
-        self.layout = torch.channels_last if channels_last else torch.contiguous_format
+        self.channels_last = channels_last
 
     @property
     def can_be_captured(self) -> bool:
         """Whether a CUDA graph may hold a call: nobody knows what a function does."""
         return all(is_built_in(item) for view in self.views.pipelines for item in view)
 
+    def explain(self) -> str:
+        """How the views are made, in a line.
+
+        >>> from invariance.views import simclr
+        >>> images = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+        >>> DeviceViews(ViewSet(simclr(32)), images).explain()
+        'views: operation by operation, because the images are on a CPU'
+        """
+        groups, reason = self.views.plan(self.images)
+        if not groups:
+            return f"views: operation by operation, because {reason}"
+        return f"views: fused kernels, {2 * len(groups)} launches per batch"
+
     def keys(self, seed: int, epoch: int) -> Int[Tensor, "1"]:
         """What a call needs to know of seed and epoch, on the device."""
-        key = torch.tensor([as_signed(epoch_key(seed, epoch))])
-        return key.to(self.images.device, non_blocking=True)
+        return epoch_keys(seed, epoch, self.images.device)
 
     def __call__(
         self, rows: Int[Tensor, " n"], keys: Int[Tensor, "1"]
     ) -> list[Float[Tensor, "n _ _ _"]]:
         """The views of these rows of the images; a row is its sample's id too."""
-        return self.of_batch(self.images.index_select(0, rows), rows, keys)
+        return self._make(self.images, rows, keys, rows)
 
     def of_batch(
         self,
@@ -66,9 +77,21 @@ class DeviceViews:
         keys: Int[Tensor, "1"],
     ) -> list[Float[Tensor, "n _ _ _"]]:
         """The views of a batch that is on the device already."""
-        pixels = to_unit_interval(images)
-        made = [
-            self.views.make(view, pixels, Draws.from_key(keys[0], samples, view))
-            for view in range(len(self.views))
-        ]
-        return [view.to(self.dtype, memory_format=self.layout) for view in made]
+        return self._make(images, samples, keys, None)
+
+    def _make(
+        self, images: Tensor, samples: Tensor, keys: Tensor, rows: Tensor | None
+    ) -> list[Tensor]:
+        plan = self.views.plan(images)
+        if plan.groups:
+            form = (self.dtype, self.channels_last)
+            return plan.make(images, samples, keys, rows, *form)
+        batch = images if rows is None else images.index_select(0, rows)
+        pixels = to_unit_interval(batch)
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        views = []
+        for view in range(len(self.views)):
+            draws = Draws.from_key(keys[0], samples, view)
+            made = self.views.make(view, pixels, draws)
+            views.append(made.to(self.dtype, memory_format=layout))
+        return views

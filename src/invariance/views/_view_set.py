@@ -2,6 +2,9 @@
 
 The numbers behind view v of sample s in epoch e depend on (seed, e, s, v) and on the
 operation's place in the list, and on nothing else.
+
+Bytes on a CUDA device become views in two launches of fused kernels for all views that
+are made alike; everything else is done operation by operation.
 """
 
 from collections.abc import Sequence
@@ -13,9 +16,11 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
+from ..randomness import as_signed
 from ._augment import Images, Operation
-from ._draws import Draws
+from ._draws import Draws, epoch_key
 from ._sometimes import Sometimes, Step, as_step
+from ._stages import Plan, plan_views
 
 # On a CPU a batch is worked on in pieces whose temporaries stay in the cache.
 PIECE_BYTES = 1 << 21
@@ -29,8 +34,9 @@ class ViewSet:
     function of images and draws. Images go in as uint8, or as floats in [0, 1]; views
     come out as float32, one tensor per view, of sizes that may differ.
 
-    With `samples` on the CPU and images on a GPU, parameters are drawn on the CPU and
-    nothing waits for the GPU. For one image at a time, in a data set, see `transform`.
+    Nothing waits for a GPU: where kernels make the views they draw the parameters too,
+    and otherwise those are drawn where `samples` is. For a step captured in a graph see
+    `DeviceViews`, and for one image at a time, in a data set, `transform`.
 
     >>> from invariance.views import RandomHorizontalFlip, RandomResizedCrop, ViewSet
     >>> crop = [RandomResizedCrop(24), RandomHorizontalFlip()]
@@ -43,6 +49,7 @@ class ViewSet:
 
     pipelines: Sequence[Any]
     steps: list[list[Step]] = field(init=False, repr=False, compare=False)
+    plans: dict[tuple[Any, ...], Plan] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.pipelines or not all(
@@ -54,6 +61,7 @@ class ViewSet:
             )
         steps = [[as_step(operation) for operation in p] for p in self.pipelines]
         object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "plans", {})
 
     def __len__(self) -> int:
         return len(self.pipelines)
@@ -68,6 +76,12 @@ class ViewSet:
     ) -> list[Float[Tensor, "_ _ _ _"]]:
         """The views of these images; `samples` says which of the set they are."""
         _check(images, samples)
+        if images.is_cuda and not torch.compiler.is_compiling():
+            plan = self.plan(images)
+            if plan.groups:
+                samples = samples.to(images.device, torch.long, non_blocking=True)
+                keys = epoch_keys(seed, epoch, images.device)
+                return plan.make(images, samples, keys)
         views: list[list[Tensor]] = [[] for _ in self.pipelines]
         for start in range(0, len(images), rows := self._rows(images)):
             piece = to_unit_interval(images[start : start + rows])
@@ -76,6 +90,13 @@ class ViewSet:
                 draws = Draws(seed, epoch, ids, view)
                 views[view].append(self.make(view, piece, draws))
         return [torch.cat(v) if len(v) > 1 else v[0] for v in views]
+
+    def plan(self, images: Tensor) -> Plan:
+        """How kernels make the views of images like these, or why they do not."""
+        key = (images.device, images.dtype, *images.shape[1:])
+        if key not in self.plans:
+            self.plans[key] = plan_views(self.pipelines, images)
+        return self.plans[key]
 
     def make(self, view: int, images: Images, draws: Draws) -> Tensor:
         """One of the views, operation by operation."""
@@ -97,6 +118,13 @@ class ViewSet:
         if not all(is_built_in(item) for view in self.pipelines for item in view):
             return len(images)
         return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
+
+
+def epoch_keys(seed: int, epoch: int, device: torch.device) -> Int[Tensor, "1"]:
+    """What draws need to know of seed and epoch, on a device that is not waited for."""
+    return torch.tensor([as_signed(epoch_key(seed, epoch))]).to(
+        device, non_blocking=True
+    )
 
 
 def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:

@@ -23,7 +23,8 @@ KINDS = ["raw pixels", "untrained encoder", "trained encoder", "best epoch"]
 QUICK = ("--protocols", "knn")
 
 
-def test_the_table_and_the_file(run, command):
+def test_the_table_and_the_file(run, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     before = read_rows(run / "evaluation.jsonl")
     code, said, complained = command("evaluate", run)
     assert code == 0, complained
@@ -53,7 +54,8 @@ def test_the_table_and_the_file(run, command):
     assert {r["settings"]["share"] for r in few} == {0.01, 0.1}
     assert {r["settings"]["draw"] for r in few} == {0, 1, 2}
     for r in rows:
-        assert set(r) == {
+        trained = {"step"} if r["features"] == "trained encoder" else set()
+        assert set(r) == trained | {
             *("features", "protocol", "metric", "data", "fingerprint", "parent"),
             *("value", "interval", "n_test", "seed", "epoch", "settings", "notes"),
         }
@@ -327,14 +329,25 @@ def test_what_cannot_be_scored_is_one_sentence(run, command, tmp_path, make, sen
     [
         (["nowhere"], "There is no run at 'nowhere'"),
         ([], "Name a run folder"),
-        (["run", "--seeds", "0"], "seeds is at least 1"),
-        (["run", "--limit", "1"], "limit at least 2"),
+        (["run", "--seeds", "0"], "seeds is 1 or more: got 0."),
+        (["run", "--limit", "1"], "limit is 2 or more: got 1."),
         (["run", "--device", "tpu"], "The device 'tpu' cannot be used"),
     ],
 )
 def test_wrong_words(run, command, words, sentence):
     code, _, complained = command("evaluate", *words)
     assert code == 2 and sentence in complained
+
+
+def test_a_table_fits_the_terminal(run, monkeypatch):
+    found = Evaluation(tuple(read_rows(run / "evaluation.jsonl")), ())
+    tables = {}
+    for columns in (119, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        tables[columns] = str(found)
+        assert max(map(len, tables[columns].splitlines())) <= columns
+    wide, narrow = ({*re.findall(r"[\d.]{3,}", table)} for table in tables.values())
+    assert narrow == wide  # no number is lost
 
 
 @pytest.mark.parametrize(("n", "said"), [(1, "by 100 points"), (4, "by 25 points")])
@@ -381,10 +394,14 @@ def test_a_run_on_objects_asks_for_them(tmp_path, pictures):
 
 
 def test_an_unfinished_run_can_be_scored(run):
+    n_steps = {row.get("step") for row in read_rows(run / "evaluation.jsonl")} - {None}
     (run / "encoder.safetensors").unlink()
     (run / "encoder-best.safetensors").unlink()
+    newest = max(path.name for path in (run / "checkpoints").iterdir())
     found = inv.evaluate(run, protocols=["knn"])
     assert [row["features"] for row in found.rows] == KINDS[:3]
+    kept = read_rows(run / "evaluation.jsonl")[-1]
+    assert f"{kept['step']:08}" in newest and n_steps == {open_run(run).step}
 
 
 def test_a_best_epoch_that_is_the_last_is_not_scored_twice(run):

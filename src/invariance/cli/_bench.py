@@ -1,0 +1,57 @@
+"""``invariance bench``: what this machine does, beside the reference machine."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro import conf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Time loss, views, training and decoding here, and say what limits each."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """"auto" takes a GPU if there is one."""
+    quick: bool = False
+    """A few seconds of smaller work, to see that everything runs; its figures are
+    rough, and are not set beside the reference."""
+    json: bool = False
+    """Print everything as one JSON object."""
+    write: Annotated[str | None, conf.arg(metavar="FILE")] = None
+    """Also put the result into this file, in place of the one of its kind of device;
+    the package's own is bench/reference.json."""
+
+    def run(self) -> int:
+        """Measure, print, and write where asked."""
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
+        from ..errors import SettingError
+        from ..progress import tell, tell_loading
+
+        if self.quick and self.write is not None:
+            raise SettingError(
+                "Quick figures are too rough to write down: leave out --quick or "
+                "--write."
+            )
+        tell_loading(quiet=self.json)
+        from ..bench import measure_machine, read_reference, write_reference
+
+        report = measure_machine(
+            self.device,
+            quick=self.quick,
+            say=lambda words: tell(words, quiet=self.json),
+        )
+        reference = None if self.quick else read_reference(report.kind)
+        if self.json:
+            beside = None if reference is None else reference.as_dict()
+            print(json.dumps({"here": report.as_dict(), "reference": beside}))
+        else:
+            print(*report.lines(reference), sep="\n")
+            if reference is None:
+                why = "quick figures are too rough" if self.quick else "there is none"
+                print(f"Nothing to compare with for {report.kind}: {why}.")
+        if self.write is not None:
+            write_reference(report, Path(self.write))
+        return 0

@@ -1,0 +1,225 @@
+"""A packed copy of a folder: every image decoded once, at one size, in one file.
+
+    images   n * c * h * w bytes, in the order of the folder's files
+    checks   n * 4 bytes, the CRC-32 of each image
+    about    JSON: of which files, in which shape, and which could not be read
+    length   8 bytes, of about
+
+Reading it takes no decoding, so the next start takes seconds, and it is mapped, so it
+may be larger than the memory. Only ``pack`` makes one: it takes a byte for every value
+of every pixel. It lies in ``packs`` where named sets are kept, and is called after the
+folder, a mark of the folder's place, and the images' shape. It is used as long as the
+names, sizes and times of the files are what they were; where the bytes of an image are
+not what was written, its file is decoded instead.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shlex
+import shutil
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from ..devices import format_bytes
+from ..errors import DataError
+from ..folder import write_whole
+from ._one_pass import Batch
+from ._sources import Note, find_data_root
+
+log = logging.getLogger("invariance.data")
+
+VERSION = 1
+CHECK = np.dtype("<u4")
+LENGTH = 8
+
+
+@final
+class Pack:
+    """Images of a pack by number, or of some of its rows."""
+
+    def __init__(self, path: Path, about: dict[str, Any], rows: list[int]):
+        self.path, self.about, self.rows = path, about, rows
+        self.unreadable = frozenset(about["unreadable"])
+        self._warned = False
+        n, shape = about["n"], tuple(about["shape"])
+        pixels = n * prod(shape)
+        self._images = np.memmap(path, np.uint8, "r", 0, (n, *shape))
+        self._checks = np.memmap(path, CHECK, "r", pixels, (n,))
+
+    def choose(self, rows: list[int]) -> "Pack":
+        """The images of these rows of the file, in this order."""
+        return Pack(self.path, self.about, rows)
+
+    def read(self, i: int) -> UInt8[Tensor, "c h w"] | None:
+        """Image i; None where it could not be read, or is not what was written."""
+        row = self.rows[i]
+        if row in self.unreadable:
+            return None
+        image = np.array(self._images[row])
+        if zlib.crc32(image.data) == self._checks[row]:
+            return torch.from_numpy(image)
+        if not self._warned:
+            self._warned = True
+            log.warning("%s is damaged: files are decoded where it is", self.path)
+        return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels to a worker as its name, not as its content."""
+        return Pack, (self.path, self.about, self.rows)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What ``pack`` made, or found to be up to date."""
+
+    path: Path
+    n: int
+    shape: tuple[int, int, int]
+    n_bytes: int
+    unreadable: dict[str, str]
+    new: bool
+
+
+def find_pack(
+    root: Path, mark: str, n: int, shape: tuple[int, int, int]
+) -> tuple[Pack | None, tuple[Note, ...]]:
+    """The pack of a folder's files as they are now, and a note if there is one at all.
+
+    Args:
+        root: The folder.
+        mark: Of the names, sizes and times of its files.
+        n: How many files there are.
+        shape: Of the images.
+    """
+    path = pack_path(root, shape)
+    if not path.exists():
+        return None, ()
+    anew = shlex.join(["invariance", "pack", str(root), *size_flags(shape)])
+    instead = f"so the files are decoded. '{anew}' makes it anew."
+    try:
+        about = read_about(path)
+        size = n * prod(shape) + n * CHECK.itemsize
+        if about["mark"] != mark or about["version"] != VERSION:
+            text = f"The packed copy {str(path)!r} is of other files than there are now"
+            return None, (Note("storage", f"{text}, {instead}"),)
+        if (about["n"], about["shape"], about["at"]) != (n, list(shape), size):
+            raise ValueError
+        pack = Pack(path, about, list(range(n)))
+    except (OSError, ValueError, KeyError, TypeError):
+        text = f"The packed copy {str(path)!r} is damaged, {instead}"
+        return None, (Note("storage", text),)
+    text = f"Images come from the packed copy {str(path)!r}."
+    return pack, (Note("storage", text),)
+
+
+def write_pack(
+    root: Path,
+    mark: str,
+    n: int,
+    shape: tuple[int, int, int],
+    batches: Iterable[Batch],
+) -> Path:
+    """Write the images of all batches, which come in order, whole or not at all."""
+    path, size = pack_path(root, shape), n * (prod(shape) + CHECK.itemsize)
+    advice = (
+        "Nothing was kept, and training does without. Free some space, set "
+        "INVARIANCE_DATA to a folder on another disk, or take a smaller --image-size."
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(path.parent).free
+    except OSError as error:
+        raise DataError(
+            f"Cannot keep a packed copy in {str(path.parent)!r} ({error.strerror}). "
+            f"{advice}"
+        ) from None
+    if size > free:
+        raise DataError(
+            f"The packed copy takes {format_bytes(size)}, and {format_bytes(free)} are "
+            f"free in {str(path.parent)!r}. {advice}"
+        )
+
+    def write(file: Any) -> None:
+        checks, unreadable = np.zeros(n, CHECK), []
+        for batch in batches:
+            images = torch.zeros((batch.stop - batch.start, *shape), dtype=torch.uint8)
+            images[batch.rows - batch.start] = batch.images
+            pixels = images.numpy()
+            file.write(pixels.data)
+            checks[batch.start : batch.stop] = [zlib.crc32(image) for image in pixels]
+            unreadable += list(batch.unreadable)
+        file.write(checks.data)
+        about = {
+            "version": VERSION,
+            "folder": os.fsencode(root.resolve()).decode("utf-8", "replace"),
+            "mark": mark,
+            "n": n,
+            "shape": list(shape),
+            "at": size,
+            "unreadable": unreadable,
+        }
+        text = json.dumps(about).encode()
+        file.write(text + len(text).to_bytes(LENGTH, "little"))
+
+    write_whole(path, write, advice=advice)
+    return path
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What stands at the end of a pack; raises ValueError where it is cut off."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(end - LENGTH, 0))
+        length = int.from_bytes(file.read(), "little")
+        if length > end - LENGTH:
+            raise ValueError
+        file.seek(end - LENGTH - length)
+        about = json.loads(file.read(length))
+    if about["at"] != end - LENGTH - length:
+        raise ValueError
+    return about
+
+
+def delete_packs(root: Path) -> list[Path]:
+    """Delete the packed copies of a folder, of any shape; returns what they were."""
+    paths = sorted(pack_path(root, (0, 0, 0)).parent.glob(f"{pack_name(root)}-*.pack"))
+    for path in paths:
+        path.unlink()
+    return paths
+
+
+def pack_path(root: Path, shape: tuple[int, int, int]) -> Path:
+    """Where the pack of a folder is kept."""
+    channels, size, _ = shape
+    place = find_data_root() / "packs"
+    return place / f"{pack_name(root)}-{channels}x{size}x{size}.pack"
+
+
+def pack_name(root: Path) -> str:
+    """A folder's name, and a mark of where it lies; nothing that a pattern would mean.
+
+    >>> pack_name(Path("/photos [old]"))
+    'photos__old_-bc631516'
+    """
+    place = root.resolve()
+    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in place.name)
+    mark = hashlib.blake2b(os.fsencode(place), digest_size=4).hexdigest()
+    return f"{name[:40]}-{mark}"
+
+
+def size_flags(shape: tuple[int, int, int]) -> list[str]:
+    """The flags of ``invariance pack`` that ask for images of a shape."""
+    channels, size, _ = shape
+    gray = [] if channels == 3 else ["--channels", str(channels)]
+    return ["--image-size", str(size), *gray]

@@ -1,0 +1,106 @@
+"""How many processes read images, and how much travels from them at once.
+
+Pillow holds the interpreter for a good part of a small image, so threads wait for each
+other where processes do not. There is one process per core unless memory is short:
+each holds about WORKER_BYTES of its own, and the pieces on their way from it lie in
+shared memory, of which a container may have only 64 MiB. A piece is a few images, so
+that all processes work on the same batch and the first is not waited for long.
+"""
+
+import multiprocessing
+import shutil
+import sys
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from ..devices import format_bytes, free_bytes, usable_cores
+from ..words import count
+
+WORKER_BYTES = 256 << 20
+PIECE_BYTES = 1 << 20
+MOST_IN_A_PIECE = 256
+SHARED_MEMORY = "/dev/shm"
+
+
+def piece_size(shape: tuple[int, ...]) -> int:
+    """How many images of a shape travel together.
+
+    >>> piece_size((3, 32, 32)), piece_size((3, 224, 224)), piece_size((3, 900, 900))
+    (256, 6, 1)
+    """
+    return min(max(PIECE_BYTES // prod(shape), 1), MOST_IN_A_PIECE)
+
+
+def choose_workers(asked: int | None, shape: tuple[int, ...]) -> tuple[int, str]:
+    """How many processes to read with, and why fewer than asked for or than cores."""
+    wanted = usable_cores() if asked is None else asked
+    host, shared = free_bytes("cpu"), free_shared_bytes()
+    most = max(1, min(host // 2 // WORKER_BYTES, shared // (2 * piece_bytes(shape))))
+    if wanted <= most:
+        return wanted, ""
+    return most, (
+        f"{count(most, 'process')} instead of {wanted} will decode images: there are "
+        f"{format_bytes(host)} of free memory, {format_bytes(2 * shared)} of it shared."
+    )
+
+
+def piece_bytes(shape: tuple[int, ...]) -> int:
+    """What a piece of images takes."""
+    return piece_size(shape) * prod(shape)
+
+
+def free_shared_bytes() -> int:
+    """How much of the shared memory images may take: half of what is free."""
+    try:
+        return shutil.disk_usage(SHARED_MEMORY).free // 2
+    except OSError:  # where there is no such place, shared memory is memory
+        return free_bytes("cpu") // 2
+
+
+def may_fork() -> bool:
+    """Whether a process can be made here at once, and from any script.
+
+    Elsewhere each would import everything again, and run a script without a main guard.
+    """
+    return sys.platform == "linux" and not multiprocessing.current_process().daemon
+
+
+def read_pieces(
+    dataset: Dataset[Any],
+    sampler: Any,
+    *,
+    workers: int,
+    ahead: int = 2,
+    pin_memory: bool = False,
+) -> Iterator[Any]:
+    """What the data set gives for each entry of the sampler, in order.
+
+    Args:
+        dataset: Answers a list of numbers, or what else the sampler has.
+        sampler: What to ask for.
+        workers: Processes that read; 0 reads in this one.
+        ahead: Pieces that each process may have finished or begun.
+        pin_memory: Whether the pieces are on their way to a GPU.
+    """
+    return iter(
+        DataLoader(
+            dataset,
+            sampler=sampler,
+            batch_size=None,  # the data set answers with whole pieces
+            collate_fn=keep,
+            num_workers=workers,
+            pin_memory=pin_memory,
+            prefetch_factor=ahead if workers else None,
+            multiprocessing_context="fork" if workers and may_fork() else None,
+            generator=torch.Generator(),  # not torch's: training draws from that
+        )
+    )
+
+
+def keep(piece: Any) -> Any:
+    """The piece as it is; a function, because workers may have to be told by name."""
+    return piece

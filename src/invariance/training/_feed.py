@@ -1,0 +1,128 @@
+"""What a step is fed with: batches of views, a learning rate, the share that is done.
+
+Where the images lie on one GPU, all of it is read there, from tables that are written
+once per epoch, at a place that the step itself moves on: nothing waits for the host,
+and a CUDA graph can hold the step. Elsewhere batches come as the source hands them
+over, and numbers are Python's.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..data import ResidentImages
+from ..views import DeviceViews
+from ._lightning import Fabric
+from ._run_plan import Plan
+from ._schedule import rate_at
+
+
+class Batch(NamedTuple):
+    """The views of some samples, and what is known of them."""
+
+    views: list[Tensor]
+    labels: Tensor | None
+    ids: Tensor
+
+
+class HostFeed:
+    """Batches as the source hands them over; numbers are Python's."""
+
+    def __init__(self, fabric: Fabric, plan: Plan) -> None:
+        self.fabric, self.plan = fabric, plan
+        self.waited = 0.0
+
+    def begin(self, epoch: int, place: int) -> None:
+        """Go to a step of an epoch."""
+        plan = self.plan
+        steps = plan.steps(epoch, self.fabric.global_rank)[place:]
+        self.steps = iter(steps)
+        self.images = plan.source.batches(
+            steps.flatten(0, 1), device=self.fabric.device
+        )
+        self.epoch, self.done = epoch, epoch * plan.steps_per_epoch + place
+
+    def advance(self, optimizer: Any) -> float:
+        """Go on to the next step: set its rate; gives the share done after it."""
+        lr = rate_of(self.plan, self.done)
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        self.done += 1
+        return self.done / self.plan.n_steps
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches of this step."""
+        plan, device = self.plan, self.fabric.device
+        for samples in next(self.steps):
+            before = time.monotonic()
+            images = next(self.images)
+            self.waited += time.monotonic() - before
+            seed = plan.settings.seed
+            views = plan.views(images, samples=samples, seed=seed, epoch=self.epoch)
+            yield Batch(views, plan.labels(samples, device), samples.to(device))
+
+
+class DeviceFeed:
+    """Batches of resident images; everything that changes lies on the device.
+
+    The optimizer's groups hold ``lr`` itself, as ``build_optimizer`` made them.
+    """
+
+    waited = 0.0
+
+    def __init__(
+        self, plan: Plan, lr: Tensor, *, dtype: torch.dtype = torch.float32
+    ) -> None:
+        assert isinstance(plan.source, ResidentImages)
+        self.plan, self.lr, device = plan, lr, lr.device
+        self.views = DeviceViews(
+            plan.views, plan.source.images, dtype=dtype, channels_last=True
+        )
+        self.labels = None
+        if plan.method.labeled and plan.source.labels is not None:
+            self.labels = plan.source.labels.to(device)
+        self.order = plan.steps(0, 0).to(device)
+        self.rates = torch.zeros(plan.steps_per_epoch, device=device)
+        self.shares = torch.zeros(plan.steps_per_epoch, device=device)
+        self.place = torch.zeros(1, dtype=torch.long, device=device)
+        self.keys = self.views.keys(plan.settings.seed, 0)
+
+    def begin(self, epoch: int, place: int) -> None:
+        """Go to a step of an epoch: its tables are written."""
+        plan = self.plan
+        first = epoch * plan.steps_per_epoch
+        steps = range(first, first + plan.steps_per_epoch)
+        order, rates = plan.steps(epoch, 0), [rate_of(plan, step) for step in steps]
+        shares = [(step + 1) / plan.n_steps for step in steps]
+        send(order, self.order)
+        send(torch.tensor(rates), self.rates)
+        send(torch.tensor(shares), self.shares)
+        self.keys.copy_(self.views.keys(plan.settings.seed, epoch))
+        self.place.fill_(place)
+
+    def advance(self, optimizer: Any) -> Tensor:
+        """Go on to the next step: set its rate; gives the share done after it."""
+        self.rows = self.order.index_select(0, self.place)[0]
+        self.lr.copy_(self.rates.index_select(0, self.place)[0])
+        share = self.shares.index_select(0, self.place)[0]
+        self.place += 1
+        return share
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches of this step."""
+        for rows in self.rows:
+            labels = None if self.labels is None else self.labels.index_select(0, rows)
+            yield Batch(self.views(rows, self.keys), labels, rows)
+
+
+def send(numbers: Tensor, table: Tensor) -> None:
+    """Write a table when the device comes to it; the host goes on."""
+    table.copy_(numbers.pin_memory() if table.is_cuda else numbers, non_blocking=True)
+
+
+def rate_of(plan: Plan, step: int) -> float:
+    """The learning rate of a step of a plan."""
+    return rate_at(step, plan.n_steps, plan.peak, plan.settings.optim.warmup)

@@ -1,0 +1,99 @@
+"""How fast a step can be made to run here, decided before training, and said in a line.
+
+On one GPU with the images in its memory a step can stay on the device and be captured
+(``_captured``). Compiling the encoder fuses its normalizations, activations and casts
+with their neighbors. That takes half a minute first, so it is done where the run is
+long enough to win it back: measured on an H200, a compiled ResNet-18 saves a quarter of
+a step, and of a small batch's step more, since fewer kernels are started.
+
+What is decided follows from settings and shapes alone: the same run is always the same.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+
+from ..data import ResidentImages
+from ..views import DeviceViews
+from ._lightning import Fabric
+from ._run_plan import Plan
+
+COMPILING = 30.0  # seconds, of a ResNet-18's two passes
+SAVED_PER_STEP = 0.5e-3  # seconds, by starting fewer kernels
+SAVED_PER_FLOP = 1.0e-15  # seconds, by passing over memory less often
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What is done to make steps fast."""
+
+    why_on_host: str
+    """Why steps need the host; empty where they stay on the device."""
+    captures: bool
+    """Whether steps are replayed from a CUDA graph."""
+    compiles: bool
+    """Whether the encoder is compiled."""
+    why_compiles: str = ""
+    """The reason, where it was not asked for."""
+
+    @property
+    def stays(self) -> bool:
+        """Whether nothing that a step needs comes from the host."""
+        return not self.why_on_host
+
+    def __str__(self) -> str:
+        how = "replayed from a CUDA graph" if self.captures else "launched one by one"
+        why = "" if self.captures else f" ({self.why_on_host or 'as asked'})"
+        compiled = "compiled" if self.compiles else "not compiled"
+        return f"pace: steps are {how}{why}; encoder {compiled}{self.why_compiles}"
+
+
+def choose_pace(fabric: Fabric, plan: Plan) -> Pace:
+    """What this machine and these settings allow, and what pays."""
+    machine, why = plan.settings.machine, find_obstacle(fabric, plan)
+    compiles, why_compiles = machine.compile is True, ""
+    if machine.compile == "auto" and fabric.device.type == "cuda":
+        saved = estimate_saving(plan)
+        compiles = saved > COMPILING
+        why_compiles = (
+            f" (it takes about {COMPILING:.0f} s and saves about {saved:.0f})"
+        )
+    return Pace(why, machine.capture and not why, compiles, why_compiles)
+
+
+def find_obstacle(fabric: Fabric, plan: Plan) -> str:
+    """Why steps cannot stay on the device; nothing where they can."""
+    if fabric.device.type != "cuda":
+        return "there is no CUDA device"
+    if fabric.world_size > 1:
+        return "there are several processes"
+    if not isinstance(plan.source, ResidentImages):
+        return "images are streamed"
+    if plan.source.images.device.type != "cuda":
+        return "images are in the host's memory"
+    if plan.settings.machine.precision == "fp16":
+        return "fp16 scales its gradients with the host's help"
+    if not DeviceViews(plan.views, plan.source.images).can_be_captured:
+        return "a view has a function of your own"
+    if plan.own_encoder:
+        return "the encoder is an object of your own"
+    return plan.learner.why_not_captured
+
+
+def estimate_saving(plan: Plan) -> float:
+    """Seconds that a compiled encoder saves over the run, about."""
+    batches = plan.n_steps * plan.settings.optim.accumulate
+    n_views = batches * plan.local_batch * len(plan.views)
+    flops = 3 * n_views * count_flops(plan)  # forward, and twice that backward
+    return batches * SAVED_PER_STEP + flops * SAVED_PER_FLOP
+
+
+def count_flops(plan: Plan) -> int:
+    """Operations of the encoder for one image."""
+    from torch.utils.flop_counter import FlopCounterMode  # slow to import
+
+    encoder = copy.deepcopy(plan.untrained).eval()
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        encoder(torch.zeros(1, *plan.source.shape))
+    return int(counter.get_total_flops())

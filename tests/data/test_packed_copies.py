@@ -1,0 +1,198 @@
+"""A packed copy is the folder's images, is never stale, and a bad one does no harm."""
+
+import errno
+import os
+
+import pytest
+import torch
+
+from invariance.data import delete_packs, load, pack
+from invariance.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory, monkeypatch):
+    place = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("INVARIANCE_DATA", str(place))
+    return place
+
+
+def pixels(source):
+    rows = torch.arange(len(source))
+    return torch.cat(list(source.batches(rows.split(3))))
+
+
+def storage_notes(source):
+    return " ".join(str(note) for note in source.notes if note.kind == "storage")
+
+
+@pytest.mark.parametrize("split", ["train", "test", "all"])
+@pytest.mark.parametrize("storage", ["resident", "streamed"])
+def test_a_packed_copy_is_the_folder(fill, split, storage):
+    root = fill("cats", "dogs", n=12)
+    (root / "cats" / "003.png").write_bytes(b"no image")
+    how = {"split": split, "storage": storage, "image_size": 16}
+    how |= {"workers": 0} if storage == "streamed" else {}
+    before = load(root, **how)
+    expected = pixels(before)
+    copy = pack(root, image_size=16)
+    assert copy.new and (copy.n, copy.shape) == (24, (3, 16, 16))
+    assert list(copy.unreadable) == ["cats/003.png"]
+    assert copy.n_bytes > 24 * 3 * 16 * 16
+    for path in root.rglob("*.png"):  # as before, but for the pixels
+        status, content = path.stat(), path.read_bytes()
+        path.write_bytes(content[:60] + bytes(len(content[60:])))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = load(root, **how)
+    assert "packed copy" in storage_notes(after)
+    assert pixels(after).equal(expected)
+    assert after.unreadable == before.unreadable
+
+
+def test_it_serves_all_sizes_asked_for_and_no_others(fill):
+    root = fill(n=3)
+    pack(root, image_size=16)
+    pack(root, image_size=16, channels=1)
+    for how, used in (
+        ({"image_size": 16}, True),
+        ({"image_size": 16, "channels": 1}, True),
+        ({"image_size": 8}, False),
+    ):
+        assert ("packed copy" in storage_notes(load(root, **how))) is used
+    assert not pack(root, image_size=16).new
+    assert len(delete_packs(root)) == 2
+    assert "packed" not in storage_notes(load(root, image_size=16))
+    assert delete_packs(root) == []
+
+
+def test_without_a_size_it_is_the_one_that_load_chooses(fill):
+    root = fill(n=3)
+    pack(root)
+    assert "packed copy" in storage_notes(load(root))
+
+
+@pytest.mark.parametrize("change", ["new", "gone", "time", "size"])
+def test_a_changed_folder_is_decoded_and_says_so(fill, picture, change):
+    root = fill(n=4)
+    pack(root, image_size=16)
+    if change == "new":
+        picture(9).save(root / "new.png")
+    elif change == "gone":
+        (root / "001.png").unlink()
+    elif change == "time":
+        os.utime(root / "001.png", ns=(1, 1))
+    else:
+        status = (root / "001.png").stat()
+        picture(9, side=10).save(root / "001.png")
+        os.utime(root / "001.png", ns=(1, status.st_mtime_ns))
+    source = load(root, image_size=16)
+    assert "other files than there are now" in storage_notes(source)
+    assert f"invariance pack {root} --image-size 16" in storage_notes(source)
+    delete_packs(root)
+    assert pixels(source).equal(pixels(load(root, image_size=16)))
+    assert pack(root, image_size=16).new
+
+
+@pytest.mark.parametrize("end", [0, 5, -1, -9, -600])
+def test_a_cut_copy_is_noticed(fill, end):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:end])
+    source = load(root, image_size=16)
+    assert "is damaged" in storage_notes(source)
+    assert len(source) == 4
+    assert pack(root, image_size=16).new
+    assert path.read_bytes() == whole
+
+
+def test_a_damaged_image_is_decoded_from_its_file(fill, caplog):
+    root = fill(n=4)
+    before = pixels(load(root, image_size=16))
+    path = pack(root, image_size=16).path
+    content = bytearray(path.read_bytes())
+    content[3 * 16 * 16 + 5] ^= 1  # of the second image
+    path.write_bytes(content)
+    assert pixels(load(root, image_size=16)).equal(before)
+    assert "is damaged" in caplog.text
+
+
+def test_a_copy_that_cannot_be_written_is_answered_in_a_sentence(
+    fill, home, monkeypatch
+):
+    root = fill(n=4)
+    (home / "packs").write_text("a file in its place")
+    with pytest.raises(DataError, match=r"Cannot keep a packed copy in .*without"):
+        pack(root)
+    (home / "packs").unlink()
+    full = type("Usage", (), {"free": 100})
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: full)
+        with pytest.raises(DataError, match=r"takes .* MiB, and 0.0 MiB are free"):
+            pack(root)
+
+    def fail(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", fail)
+        with pytest.raises(DataError, match=r"the disk is full. Nothing was kept"):
+            pack(root)
+    assert list((home / "packs").iterdir()) == []
+    assert "packed" not in storage_notes(load(root))
+
+
+def test_what_cannot_be_packed(tmp_path, fill):
+    with pytest.raises(DataError, match="There is no folder 'nowhere'"):
+        pack("nowhere")
+    with pytest.raises(DataError, match="holds no images"):
+        pack(tmp_path)
+    root = fill(n=4)
+    for path in list(root.iterdir())[:3]:
+        path.write_bytes(b"no image")
+    with pytest.raises(DataError, match="3 of the 4 images"):
+        pack(root)
+
+
+def test_slow_folders_are_told_of_packs(fill, monkeypatch):
+    root = fill(n=4)
+    monkeypatch.setattr("invariance.data._load.SLOW_SECONDS", 0)  # or it takes seconds
+    assert f"'invariance pack {root} --image-size 32'" in storage_notes(load(root))
+    pack(root)
+    assert "invariance pack" not in storage_notes(load(root))
+
+
+def test_many_images_are_shared_out_to_processes(fill, monkeypatch):
+    root = fill("a", "b", n=20)
+    (root / "a" / "007.png").write_bytes(b"no image")
+    alone = load(root, split="all", image_size=8)
+    monkeypatch.setattr("invariance.data._one_pass.START_SECONDS", 0)
+    monkeypatch.setattr("invariance.data._workers.MOST_IN_A_PIECE", 3)
+    together = load(root, split="all", image_size=8)
+    assert together.images.equal(alone.images)
+    assert together.labels.equal(alone.labels)
+    assert together.unreadable == alone.unreadable
+    monkeypatch.setattr("sys.platform", "elsewhere")  # then threads do it
+    assert load(root, split="all", image_size=8).images.equal(alone.images)
+
+
+def test_little_memory_means_fewer_workers(fill, monkeypatch):
+    root = fill(n=4)
+    how = {"storage": "streamed", "image_size": 8, "workers": 2}
+    assert load(root, **how).workers == 2
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 64}))
+    source = load(root, **how)
+    assert source.workers == 1
+    assert "1 process instead of 2 will decode images" in storage_notes(source)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_streamed_batches_of_any_size_come_whole(fill, monkeypatch, workers):
+    root = fill(n=11)
+    resident = load(root, image_size=8)
+    monkeypatch.setattr("invariance.data._workers.MOST_IN_A_PIECE", 3)
+    streamed = load(root, image_size=8, storage="streamed", workers=workers)
+    index = torch.randperm(11).split([1, 3, 7])
+    for a, b in zip(streamed.batches(index), resident.batches(index), strict=True):
+        assert a.equal(b)
+    assert list(streamed.batches([])) == []
