@@ -131,13 +131,12 @@ def test_too_few_steps_are_said():
 def test_a_share_of_every_class_chooses_the_penalty():
     """10 of 50, 2 of 10, 1 of 2 and none of 1: thirteen rows, by seed."""
     y = torch.tensor([0] * 50 + [1] * 10 + [2] * 2 + [3])
-    h = torch.randn(63, 4, generator=torch.Generator().manual_seed(0))
+    h = torch.randn(63, 4, generator=torch.Generator().manual_seed(0)) + y[:, None]
     shares = [
         linear_probe(h, y, h, y, seed=seed).settings["validation_accuracy"]
         for seed in range(4)
     ]
     assert all(13 * s == pytest.approx(round(13 * s), abs=1e-6) for s in shares)
-    assert all(abs(s - k / 12) > 1e-3 for s in shares for k in range(1, 12))
     assert len(set(shares)) > 1
 
 
