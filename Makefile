@@ -28,7 +28,7 @@ house: .venv/ready
 test: export OMP_NUM_THREADS = 1
 test: lint browser
 	$(BIN)/pytest -n 2
-	$(BIN)/pytest -o addopts="--import-mode=importlib -q" tests/compiled
+	$(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/compiled
 	TRITON_INTERPRET=1 $(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/fused
 
 # Reports are opened in a real browser. Root on a Debian machine gets one; where none can

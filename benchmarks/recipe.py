@@ -76,7 +76,10 @@ def scale_rate(factor: float) -> Change:
 
 
 def fill_last_norms(value: float, settings: inv.Train) -> Objects:
-    """The encoder with every block's last norm at this weight: 0 starts as identity."""
+    """The encoder with every block's last norm at this weight: 0 starts as identity.
+
+    The head's first weights are others than in the base: compare 1 with 0.
+    """
     torch.manual_seed(settings.seed)  # the same first weights as in the base
     encoder = build_encoder(settings.encoder)
     for block in encoder.modules():
@@ -244,7 +247,8 @@ def make_table(rows: Sequence[Row], flags: Sequence[str]) -> str:
         for kind in ("knn", "linear"):
             values = {seed: s[kind] for seed, s in scores[change].items()}
             spread = max(values.values()) - min(values.values())
-            cells.append(f"{fmean(values.values()):.2f} ± {spread / 2:.2f}")
+            more = f" ± {spread / 2:.2f}" if len(values) > 1 else ""
+            cells.append(f"{fmean(values.values()):.2f}{more}")
             pairs = [values[seed] - base[seed][kind] for seed in values if seed in base]
             cells.append(f"{fmean(pairs):+.2f}" if pairs and change != "base" else "")
         lines.append(f"| {' | '.join(cells)} |")

@@ -49,6 +49,7 @@ def tiles(monkeypatch):
     monkeypatch.setattr(_plan, "CPU_TILE_BYTES", 3000)
     monkeypatch.setattr(_plan, "CPU_KEPT_BYTES", 0)
     monkeypatch.setattr(_plan, "SHARED_FROM", 0)
+    monkeypatch.setattr(_plan, "SHARED_TILE", 1)
     monkeypatch.setattr(_plan, "NARROWEST", 1)
     before = torch.get_num_threads()
     torch.set_num_threads(2)

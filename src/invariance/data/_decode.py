@@ -25,16 +25,18 @@ def open_image(path: Path, size: int | None = None) -> Image.Image:
     A JPEG far larger than ``size`` is decoded at 1/2, 1/4 or 1/8 of its size.
     """
     with Image.open(path) as image:
-        if size is not None:
-            factor, short = 2 * size, min(image.size)
+        short = min(image.size)
+        if size is not None and short >= 4 * size:
+            factor = 2 * size
             image.draft(
                 None, (image.width * factor // short, image.height * factor // short)
             )
-        upright: Image.Image = image
-        with contextlib.suppress(KeyError, TypeError, SyntaxError, ValueError):
-            upright = ImageOps.exif_transpose(image)  # bad EXIF is no bad image
-        upright.load()
-        return upright
+        # a JPEG without either says nothing, and to ask takes as long as to decode
+        if image.format != "JPEG" or {"exif", "xmp"} & image.info.keys():
+            with contextlib.suppress(KeyError, TypeError, SyntaxError, ValueError):
+                ImageOps.exif_transpose(image, in_place=True)  # bad EXIF is no harm
+        image.load()
+        return image
 
 
 def crop_square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "c h w"]:
@@ -43,7 +45,8 @@ def crop_square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "
     if image.mode in TRANSPARENT or "transparency" in image.info:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    image = image.convert("L" if channels == 1 else "RGB")
+    mode = "L" if channels == 1 else "RGB"
+    image = image if image.mode == mode else image.convert(mode)
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
     if image.size != (side, side):

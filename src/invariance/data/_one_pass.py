@@ -20,6 +20,8 @@ from ._workers import choose_workers, may_fork, piece_size, read_pieces
 
 START_SECONDS = 0.25  # what starting processes may cost
 
+Piece = tuple[int, int, UInt8[Tensor, "n c h w"], list[int], dict[int, str]]
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -44,7 +46,8 @@ def one_pass(
     [(0, [0, 1, 2]), (3, [3, 4])]
     """
     spans = cut(start, len(items), batch_size)
-    yield from read_pieces(Spans(items), spans, workers=workers)
+    for piece in read_pieces(Spans(items), spans, workers=workers):
+        yield to_batch(*piece)
 
 
 def share_out(items: Items) -> Iterator[Batch]:
@@ -69,9 +72,9 @@ def in_threads(
 ) -> Iterator[Batch]:
     """The same by threads, for where processes start slowly; all is held at once."""
     with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(
-            Spans(items).__getitem__, cut(start, len(items), batch_size)
-        )
+        spans = cut(start, len(items), batch_size)
+        for piece in pool.map(Spans(items).__getitem__, spans):
+            yield to_batch(*piece)
 
 
 def cut(start: int, stop: int, size: int) -> list[tuple[int, int]]:
@@ -89,15 +92,28 @@ class Spans(Dataset):
     def __init__(self, items: Items):
         self.items = items
 
-    def __getitem__(self, span: tuple[int, int]) -> Batch:
-        """The images from the first number up to the second."""
-        start, stop = span
-        rows = torch.arange(start, stop)
-        images, labels, bad = self.items.read_many(range(start, stop))
-        if bad:
-            good = torch.tensor([i not in bad for i in range(start, stop)])
-            rows, images, labels = rows[good], images[good], labels[good]
-        return Batch(start, stop, rows, images, labels, bad)
+    def __getitem__(self, span: tuple[int, int]) -> Piece:
+        """The images from the first number up to the second.
+
+        Labels go as plain numbers: every tensor is a file that both processes open.
+        """
+        images, labels, bad = self.items.read_many(range(*span))
+        return *span, images, labels.tolist(), bad
+
+
+def to_batch(
+    start: int,
+    stop: int,
+    images: UInt8[Tensor, "n c h w"],
+    labels: list[int],
+    bad: dict[int, str],
+) -> Batch:
+    """The readable ones of the images from one number up to another."""
+    rows, numbers = torch.arange(start, stop), torch.tensor(labels)
+    if bad:
+        good = torch.tensor([i not in bad for i in range(start, stop)])
+        rows, images, numbers = rows[good], images[good], numbers[good]
+    return Batch(start, stop, rows, images, numbers, bad)
 
 
 def row_names(items: Items) -> Sequence[str]:

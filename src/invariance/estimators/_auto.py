@@ -25,6 +25,7 @@ from torch import Tensor
 from ..critics import Residual, gaussian_critic, lifted_gaussian_critic
 from ..errors import DataError
 from ._classical import (
+    ROWS_PER_CELL,
     break_ties,
     canonical_correlations,
     classical_estimate,
@@ -37,23 +38,35 @@ from ._classical import (
 from ._cross_fit import predict_labels, split_folds
 from ._estimate import Z95, Estimate
 from ._fit import LEAST_ROWS, Parts, fit
-from ._looks import FOLDS, Look, look_around
+from ._looks import CLEAR, FOLDS, Look, look_around
 from ._models import SCALES, Classifier, jackknife
 from ._request import Request
 from ._samples import Rows
 from ._score_bounds import info_nce
 from ._trained import train_critic
 
-CELLS_PER_ROW = 1 / 3
 ROWS_PER_PRODUCT = 5
-"""Rows for each product of two columns that let dependence on products show."""
+"""Rows for each product of two columns that let dependence on products show: chance
+then explains a fifth of what is predicted."""
 ROWS_PER_COLUMN = 100
-"""Rows for each column that let classifiers find what is there to find."""
+"""Rows for each column that let classifiers find what is there to find: a linear one
+learns 1/200 nats by heart, per class."""
 LEAST_FOR_NETWORK = 400
-"""Rows from which a network is tried among the classifiers."""
+"""Rows from which a network is tried among the classifiers: a tenth of four fifths of
+them, 32, is what it stops by."""
 FEW_FOLDS = 2
 REPEATS = 4
 """Times that few rows are cut into folds, as one cut is a matter of luck."""
+
+# Margins that no formula gives were set on the distributions of
+# benchmarks/auto_information.py --tuning; the others there, and benchmarks/few_rows.py,
+# tell whether the intervals hold.
+SURE_GAIN, LEAST_GAIN = 2.5, 0.01  # errors, and nats, that a critic must gain
+BEYOND_COPULA = 0.02  # nats, on top of CLEAR errors and of the look's slack
+CONTRADICTION = 0.1  # nats, and share of them, that a copula may claim too much
+START_ERRORS = 4.5  # errors that count where the start of a critic contradicts it
+SHORT_OF_ROWS = 0.5  # share of a critic's nats by which seen rows may exceed unseen
+COPULA_MARGIN = 0.01  # nats, and share of them, around a copula that stands
 
 
 def auto_estimate(request: Request) -> Estimate:
@@ -62,12 +75,12 @@ def auto_estimate(request: Request) -> Estimate:
     n, columns = len(s), s.x.shape[1] + s.y.shape[1]
     if s.x_label is not None and s.y_label is not None:
         cells = len(torch.unique(torch.stack([s.x_label, s.y_label]), dim=1).T)
-        if cells <= CELLS_PER_ROW * n or n < LEAST_ROWS:
+        if cells <= n / ROWS_PER_CELL or n < LEAST_ROWS:
             why = f"both variables have few values ({cells} pairs in {n} rows): counted"
             counted = replace(
                 histogram_estimate(request), estimator="auto (histogram)", reason=why
             )
-            return replace(counted, conclusive=cells <= CELLS_PER_ROW * n)
+            return replace(counted, conclusive=cells <= n / ROWS_PER_CELL)
     if s.x_label is not None or s.y_label is not None:
         return _estimate_from_labels(request)
     if n < columns + 3:
@@ -207,7 +220,7 @@ class _Critic:
 
         Few rows of many columns spoil the start, and undoing that is a gain, too.
         """
-        gains = self.gain > max(2.5 * self.gain_error, 0.01)
+        gains = self.gain > max(SURE_GAIN * self.gain_error, LEAST_GAIN)
         return gains and (self.estimate.in_sample or 0.0) > nats
 
     @property
@@ -236,7 +249,7 @@ def _estimate_continuous(request: Request) -> Estimate:
     reasons += [f"{q.words} {q.nats:.3f}" for k, q in looks.items() if k != "critic"]
     beyond = critic is not None and critic.found_more_than(copula.nats)
     for name, look in looks.items():
-        clear = 3 * math.hypot(look.error, copula.std_error) + 0.02
+        clear = CLEAR * math.hypot(look.error, copula.std_error) + BEYOND_COPULA
         clear += look.slack * max(0.0, copula.nats)
         if name != "critic" and look.nats - copula.nats > clear:
             beyond = True
@@ -361,7 +374,7 @@ def _look_of(critic: _Critic) -> Look:
         "training rows)"
     )
     missing = (seen - e.nats) / 2 + max(0.0, critic.gain) / 2
-    if seen - e.nats > 0.5 * max(0.2, e.nats):
+    if seen - e.nats > SHORT_OF_ROWS * max(0.2, e.nats):
         missing = math.inf
     slack = (middle - critic.floor) / middle if middle > 0 else 0.0
     return Look(words, middle, e.std_error, max(0.0, slack), missing)
@@ -376,10 +389,12 @@ def _contradicts(
     if "ksg" in looks:
         look = looks["ksg"]
         error = math.hypot(look.error, copula.std_error)
-        return copula.nats - look.nats > 0.1 + 0.1 * max(0.0, look.nats) + 3 * error
+        least = CONTRADICTION * (1 + max(0.0, look.nats)) + CLEAR * error
+        return copula.nats - look.nats > least
     if critic is None:
         return False
-    least = 0.1 + 0.1 * max(0.0, critic.start) + 4.5 * critic.error_of_start
+    least = CONTRADICTION * (1 + max(0.0, critic.start))
+    least += START_ERRORS * critic.error_of_start
     return critic.expected - critic.start > least
 
 
@@ -387,7 +402,7 @@ def _around_the_copula(
     copula: Estimate, looks: dict[str, Look], critic: _Critic | None
 ) -> tuple[float, float]:
     """The copula's error, widened by what the others leave open."""
-    margin = Z95 * copula.std_error + 0.01 + 0.01 * copula.nats
+    margin = Z95 * copula.std_error + COPULA_MARGIN * (1 + copula.nats)
     low, high = copula.nats - margin, max(copula.nats + margin, copula.interval[1])
     if "ksg" in looks:
         high = max(high, looks["ksg"].high)

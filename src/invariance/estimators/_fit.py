@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from ..checked_rows import may_look
 from ..errors import DataError
 from ._estimate import Checkpoint
 from ._models import Model
@@ -16,13 +17,18 @@ from ._request import Request
 from ._samples import Rows
 
 Map = Callable[[Tensor, Tensor | None], Tensor]
+# m rows can show log m nats, up to an error of 1/sqrt(m): what is read gets most
 VALIDATION, TEST = 0.1, 0.3
-FEW_TO_STOP_BY = 50  # below this, validation gets a fifth of the rows
-BEYOND = 1.0  # how far beyond the training rows a normal score may lie
-LEAST_ROWS = 100
-MOST_VALIDATION = 2048
-MOST_VALUES = 1024
+FEW_TO_STOP_BY = 50
+"""Rows of validation below which it gets a fifth of all: they show at most 3.9 nats."""
+BEYOND = 1.0
+"""How far beyond the training rows a normal score may lie. The largest of ten times as
+many normal numbers lies 0.6 to 0.7 further out."""
+LEAST_ROWS = 100  # of which 30 are read, and show at most log 30 = 3.4 nats
+MOST_VALIDATION = 2048  # all pairs of them cost as much as 64 steps of 256 rows
+MOST_VALUES = 1024  # that get a column each; more are taken for numbers
 LONGEST_GRADIENT = 10.0
+"""Gradients of bounded losses measured 0.02 to 5; NWJ's e^g reached 86 at 4 nats."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,8 @@ def fit(
     """Train ``model`` and leave it at its best validation value.
 
     The untrained model counts as the first look, so that training never makes a good
-    start worse. Steps whose gradient is not finite are left out. Returns the looks.
+    start worse. Steps whose gradient is not finite are left out; a GPU, which is not
+    waited for, takes their gradient for zero. Returns the looks.
     """
     options, generator = request.training, request.generator()
     model.to(request.device)
@@ -152,25 +159,25 @@ def fit(
     # few rows are learned by heart before the first regular look
     early = {options.check_every // part for part in (16, 8, 4, 2)} - {0}
     early.add(options.max_steps)
-    recent: list[float] = []
+    recent: list[Tensor] = []
     order, at = torch.empty(0, dtype=torch.long), 0
     while step < options.max_steps:
         if at + size > len(order):
-            order, at = torch.randperm(len(x), generator=generator), 0
-        rows = order[at : at + size].to(x.device)
+            order, at = torch.randperm(len(x), generator=generator).to(x.device), 0
+        rows = order[at : at + size]
         at += size
         step += 1
         optimizer.zero_grad(set_to_none=True)
         loss = model.loss(x[rows], y[rows])
         loss.backward()
         length = torch.nn.utils.clip_grad_norm_(learned, LONGEST_GRADIENT)
-        if torch.isfinite(length):
+        if take_finite(learned, length):
             optimizer.step()
         if -step % options.check_every <= 3 or step in early:
             with torch.no_grad():  # what the curve shows for training rows
-                recent.append(model.value(x[rows], y[rows]).item())
+                recent.append(model.value(x[rows], y[rows]))
         if step % options.check_every == 0 or step in early:
-            seen = [r for r in recent if math.isfinite(r)]
+            seen = [r for r in torch.stack(recent).tolist() if math.isfinite(r)]
             stop = look(sum(seen) / len(seen) if seen else math.nan)
             recent = []
             if stop:
@@ -178,3 +185,13 @@ def fit(
     model.load_state_dict(best_state)
     model.eval()
     return tuple(history)
+
+
+def take_finite(weights: list[nn.Parameter], length: Tensor) -> bool:
+    """Whether to step, by the gradient's length; where looking waits, zeros serve."""
+    if may_look(length):
+        return bool(length.isfinite())
+    for weight in weights:
+        if weight.grad is not None:
+            weight.grad.masked_fill_(~length.isfinite(), 0.0)
+    return True

@@ -21,6 +21,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from ._classical import (
+    MANY_COLUMNS,
     bin_numbers,
     break_ties,
     canonical_correlations,
@@ -32,14 +33,21 @@ from ._cross_fit import predict_columns, split_folds
 from ._estimate import Z95
 from ._normal_scores import fit_normal_scores
 
-MOST_NEIGHBOR_COLUMNS = 8
-MOST_PAIRED_COLUMNS = 30
-MOST_JOINTLY = 2  # predicted columns that neighbors see at once
-LEAST_TO_PREDICT = 40
-BINS = 8
-CLEAR = 3.0  # standard errors that make a dependence, or a share worth counting
+MOST_PAIRED_COLUMNS = 30  # on a side: 900 tables of pairs
+MOST_JOINTLY = 2  # predicted columns that neighbors see at once, four with their own
 FOLDS = 5
+LEAST_TO_PREDICT = 40  # eight rows per fold
+BINS = 8  # 64 cells, which 200 rows fill with three each
+CLEAR = 3.0
+"""Standard errors that make a dependence, or a share worth counting: chance reaches
+them once in 700 looks."""
+# How far looks may be off has no formula. These were set on the distributions of
+# benchmarks/auto_information.py --tuning; the others there, and benchmarks/few_rows.py,
+# tell whether the intervals hold.
+SLACK = {"ksg": 0.1, "columns": 0.15, "prediction": 0.05}
+"""Share of the nats by which a look may be too high."""
 UNSEEN = 0.5
+"""Share of what products of columns show that other dependence may add."""
 
 Reading = tuple[float, float]  # nats and their standard error
 
@@ -69,17 +77,24 @@ class Look:
 def look_around(
     x: Tensor, y: Tensor, raw: tuple[Tensor, Tensor], generator: torch.Generator
 ) -> dict[str, Look]:
-    """Every look that suits columns made normal, by name; ``raw`` are they before."""
+    """Every look that suits the columns, by name.
+
+    Args:
+        x: Columns of one variable, made normal.
+        y: Columns of the other.
+        raw: Both before they were made normal.
+        generator: Of twins and folds.
+    """
     both, widths = x.shape[1] + y.shape[1], (x.shape[1], y.shape[1])
     independent = [are_independent(z) for z in (x, y)]
     looks = {}
-    if both <= MOST_NEIGHBOR_COLUMNS:
+    if both <= MANY_COLUMNS:
         looks["ksg"] = _extrapolate(
             lambda rows: corrected_ksg(x[rows], y[rows], generator),
             len(x),
             generator,
             words="nearest neighbors, less their error on a Gaussian twin, give",
-            slack=0.1,
+            slack=SLACK["ksg"],
             columns=both,
         )
     if min(widths) >= 2 and max(widths) <= MOST_PAIRED_COLUMNS and any(independent):
@@ -88,7 +103,7 @@ def look_around(
             len(x),
             generator,
             words="independent columns, taken in pairs, add up to",
-            slack=0.15,
+            slack=SLACK["columns"],
             columns=2,
         )
     for name, ways, one_by_one in (
@@ -104,7 +119,7 @@ def look_around(
             len(x),
             generator,
             words="columns and their predictions from products of the others share",
-            slack=0.05,
+            slack=SLACK["prediction"],
             columns=2 * outputs if jointly else 2,
         )
         # products are one kind of dependence: what they miss is a matter of guessing

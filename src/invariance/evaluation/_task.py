@@ -105,7 +105,10 @@ def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
 
 
 def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:
-    """At most so many of n row numbers, evenly spread.
+    """At most so many of n row numbers, evenly spread, the first and the last included.
+
+    Which images a run with a limit trains on is another rule, ``data.load``'s: neither
+    may change, or old runs and scores would mean other images.
 
     >>> spread_rows(10, 4).tolist(), spread_rows(2, None).tolist()
     ([0, 3, 6, 9], [0, 1])

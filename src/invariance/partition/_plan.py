@@ -57,12 +57,13 @@ DEVICE_KEPT_BYTES = 64 * 2**20
 LIVE_TILES = 3  # scores, exponentials and a mask or temporary exist at one time
 ALIGN = 16  # matrix products like sides that are multiples of a vector register
 
-# On a CPU threads share the tiles from so many pairs on. Then a side has at least
-# SPANS tiles, if that leaves NARROWEST rows each, whether there are threads or not:
-# results do not depend on their number. Beyond MOST_THREADS they would wait for
-# Python's lock, which each needs for a few percent of its time.
-SHARED_FROM = 2**18
-SPANS = 6
+# On a CPU threads share the tiles from so many pairs on. Then a side is cut into SPANS
+# or more, if that leaves tiles of SHARED_TILE pairs and NARROWEST rows, and whether
+# there are threads or not: results do not depend on their number. Beyond MOST_THREADS
+# they would wait for Python's lock, which each needs for a few percent of its time.
+SHARED_FROM = 2**20
+SPANS = 8
+SHARED_TILE = 2**16
 NARROWEST = 32
 MOST_THREADS = 16
 
@@ -336,8 +337,9 @@ def tile_sides(n: int, m: int, itemsize: int, device: torch.device) -> tuple[int
     elements = max(budget // (itemsize * LIVE_TILES), 1)
     most_rows, most_columns = n, m
     if on_cpu and n * m >= SHARED_FROM:
+        part = max(1 / SPANS, math.sqrt(SHARED_TILE / (n * m)))
         most_rows, most_columns = (
-            max(math.ceil(length / SPANS), NARROWEST) for length in (n, m)
+            max(math.ceil(part * length), NARROWEST) for length in (n, m)
         )
     rows = _even_side(n, min(math.isqrt(elements), most_rows))
     columns = _even_side(m, min(elements // rows, most_columns))

@@ -10,13 +10,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from ._draws import Draws
-from ._view_set import (
-    ViewSet,
-    epoch_keys,
-    is_built_in,
-    make_by_kernels,
-    to_unit_interval,
-)
+from ._view_set import ViewSet, epoch_keys, is_built_in, to_unit_interval
 
 
 class DeviceViews:
@@ -90,15 +84,8 @@ class DeviceViews:
     ) -> list[Tensor]:
         plan = self.views.plan(images)
         if plan.groups:
-            return make_by_kernels(
-                plan,
-                images,
-                samples,
-                keys,
-                rows=rows,
-                dtype=self.dtype,
-                channels_last=self.channels_last,
-            )
+            form = (self.dtype, self.channels_last)
+            return plan.make(images, samples, keys, rows, *form)
         batch = images if rows is None else images.index_select(0, rows)
         pixels = to_unit_interval(batch)
         layout = torch.channels_last if self.channels_last else torch.contiguous_format

@@ -362,7 +362,6 @@ def make_group(
     images: Tensor,
     samples: Tensor,
     keys: Tensor,
-    *,
     rows: Tensor | None,
     dtype: torch.dtype,
     channels_last: bool,

@@ -11,9 +11,15 @@ from images with one channel or three. All recipes are such views. Whatever else
 holds is done operation by operation, and a `Plan` says why.
 """
 
+import importlib.util
 import math
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
 
 from ._affine import RandomRotation, both_ways
 from ._blur import GaussianBlur, tenth
@@ -79,15 +85,36 @@ class Plan(NamedTuple):
     groups: tuple[Group, ...]
     reason: str
 
+    def make(
+        self,
+        images: UInt8[Tensor, "m c h w"],
+        samples: Int[Tensor, " n"],
+        keys: Int[Tensor, "1"],
+        rows: Int[Tensor, " n"] | None = None,
+        dtype: torch.dtype = torch.float32,
+        channels_last: bool = False,
+    ) -> list[Float[Tensor, "n _ _ _"]]:
+        """The views of all images, or of some rows of them, in the set's order."""
+        from ._pixel_kernel import make_group  # imports Triton, which not everyone has
+
+        samples = samples.contiguous()
+        rows = None if rows is None else rows.contiguous()
+        views: dict[int, Tensor] = {}
+        for group in self.groups:
+            made = make_group(group, images, samples, keys, rows, dtype, channels_last)
+            views.update(zip(group.views, made, strict=True))
+        return [views[i] for i in range(len(views))]
+
 
 class NoKernelError(Exception):
     """Why a view is made operation by operation, as the end of a sentence."""
 
 
-def plan_views(pipelines: Sequence[Sequence[Any]], shape: Sequence[int]) -> Plan:
-    """How to make these views of images of this shape (c h w)."""
-    c, h, w = shape
+def plan_views(pipelines: Sequence[Sequence[Any]], images: Tensor) -> Plan:
+    """How to make these views of images like these."""
+    c, h, w = images.shape[1:]
     try:
+        _check_device(images)
         made = [_read_view(operations, (c, h, w)) for operations in pipelines]
     except NoKernelError as reason:
         return Plan((), str(reason))
@@ -96,6 +123,21 @@ def plan_views(pipelines: Sequence[Sequence[Any]], shape: Sequence[int]) -> Plan
         for alike in dict.fromkeys(made)
     ]
     return Plan(tuple(groups), "")
+
+
+def _check_device(images: Tensor) -> None:
+    """What kernels of any views need; on a CPU they are interpreted, for tests."""
+    kind = images.device.type
+    if images.dtype != torch.uint8:
+        raise NoKernelError("the kernels read bytes")
+    if kind == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise NoKernelError("the images are on a CPU")
+    if kind not in ("cpu", "cuda"):
+        raise NoKernelError(f"there are no kernels for {kind}")
+    if images.is_cuda and torch.cuda.get_device_capability(images.device) < (8, 0):
+        raise NoKernelError("the kernels need compute capability 8.0 or more")
+    if importlib.util.find_spec("triton") is None:
+        raise NoKernelError("the kernels need Triton, which is not installed")
 
 
 def _read_view(operations: Sequence[Any], shape: tuple[int, int, int]) -> Group:

@@ -7,15 +7,12 @@ Bytes on a CUDA device become views in two launches of fused kernels for all vie
 are made alike; everything else is done operation by operation.
 """
 
-import importlib.util
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Shaped, UInt8
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
@@ -37,8 +34,9 @@ class ViewSet:
     function of images and draws. Images go in as uint8, or as floats in [0, 1]; views
     come out as float32, one tensor per view, of sizes that may differ.
 
-    With `samples` on the CPU and images on a GPU, parameters are drawn on the CPU and
-    nothing waits for the GPU. For one image at a time, in a data set, see `transform`.
+    Nothing waits for a GPU: where kernels make the views they draw the parameters too,
+    and otherwise those are drawn where `samples` is. For a step captured in a graph see
+    `DeviceViews`, and for one image at a time, in a data set, `transform`.
 
     >>> from invariance.views import RandomHorizontalFlip, RandomResizedCrop, ViewSet
     >>> crop = [RandomResizedCrop(24), RandomHorizontalFlip()]
@@ -83,7 +81,7 @@ class ViewSet:
             if plan.groups:
                 samples = samples.to(images.device, torch.long, non_blocking=True)
                 keys = epoch_keys(seed, epoch, images.device)
-                return make_by_kernels(plan, images, samples, keys)
+                return plan.make(images, samples, keys)
         views: list[list[Tensor]] = [[] for _ in self.pipelines]
         for start in range(0, len(images), rows := self._rows(images)):
             piece = to_unit_interval(images[start : start + rows])
@@ -97,10 +95,7 @@ class ViewSet:
         """How kernels make the views of images like these, or why they do not."""
         key = (images.device, images.dtype, *images.shape[1:])
         if key not in self.plans:
-            reason = _why_no_kernels(images)
-            shape = images.shape[1:]
-            plan = Plan((), reason) if reason else plan_views(self.pipelines, shape)
-            self.plans[key] = plan
+            self.plans[key] = plan_views(self.pipelines, images)
         return self.plans[key]
 
     def make(self, view: int, images: Images, draws: Draws) -> Tensor:
@@ -125,53 +120,11 @@ class ViewSet:
         return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
 
 
-def make_by_kernels(
-    plan: Plan,
-    images: UInt8[Tensor, "m c h w"],
-    samples: Int[Tensor, " n"],
-    keys: Int[Tensor, "1"],
-    *,
-    rows: Int[Tensor, " n"] | None = None,
-    dtype: torch.dtype = torch.float32,
-    channels_last: bool = False,
-) -> list[Float[Tensor, "n _ _ _"]]:
-    """The views of a plan, of all images or of some rows of them, in their order."""
-    from ._pixel_kernel import make_group  # imports Triton, which not everyone has
-
-    views: dict[int, Tensor] = {}
-    how: dict[str, Any] = {"rows": rows, "dtype": dtype, "channels_last": channels_last}
-    for group in plan.groups:
-        made = make_group(group, images, samples, keys, **how)
-        views.update(zip(group.views, made, strict=True))
-    return [views[i] for i in range(len(views))]
-
-
 def epoch_keys(seed: int, epoch: int, device: torch.device) -> Int[Tensor, "1"]:
     """What draws need to know of seed and epoch, on a device that is not waited for."""
     return torch.tensor([as_signed(epoch_key(seed, epoch))]).to(
         device, non_blocking=True
     )
-
-
-def _why_no_kernels(images: Tensor) -> str:
-    """What is missing for kernels of any views, in words; "" for nothing."""
-    if images.dtype != torch.uint8:
-        return "the kernels read bytes"
-    if images.device.type == "cpu" and not _is_interpreting():
-        return "the images are on a CPU"
-    if images.device.type not in ("cpu", "cuda"):
-        return f"there are no kernels for {images.device.type}"
-    return "" if _has_triton() else "the kernels need Triton, which is not installed"
-
-
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
-
-
-@cache
-def _is_interpreting() -> bool:
-    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:

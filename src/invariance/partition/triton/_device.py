@@ -160,30 +160,6 @@ def slope_of(score, parameter, FUNCTION: tl.constexpr):
     return slope
 
 
-@triton.jit
-@no_type_check
-def terms_of(
-    scores, factor, slope0, shift0, slope1, shift1, parameter, offset,
-    FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
-):  # fmt: skip
-    """What is summed over pairs, at the first scale and at the second.
-
-    RATIO: the first scale is so many times the second, so that its terms are powers.
-    """
-    term1 = scores
-    if SCALES == 2:
-        term1 = tl.exp2(scores * slope1 - shift1)
-    if RATIO == 2:
-        term0 = term1 * term1
-    elif RATIO == 3:
-        term0 = term1 * term1 * term1
-    elif FUNCTION == EXP:
-        term0 = tl.exp2(scores * slope0 - shift0)
-    else:
-        term0 = value_of(scores * factor - offset, parameter, FUNCTION)
-    return term0, term1
-
-
 # ---------------------------------------------------------------- tiles of scores
 
 
@@ -225,19 +201,6 @@ def add_product(total, a, a_low, b, b_low, EXACT: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def add_step(total, a, a_low, b, b_low, EXACT: tl.constexpr):
-    """``add_product`` of one of many steps."""
-    if EXACT:
-        # a fresh sum for each step: a matrix unit truncates as it accumulates
-        part = tl.zeros(total.shape, tl.float32)
-        total += add_product(part, a, a_low, b, b_low, True)
-    else:
-        total = add_product(total, a, a, b, b, False)
-    return total
-
-
-@triton.jit
-@no_type_check
 def wide_scores(
     x, x_low, y, y_low, first_row, first_column,
     STRIDE: tl.constexpr, STEP: tl.constexpr, EXACT: tl.constexpr,
@@ -252,11 +215,15 @@ def wide_scores(
     y_at = tl.arange(0, BN)[:, None] * STRIDE + inner
     for k in range(0, STRIDE, STEP):
         a, b = tl.load(x + x_start + k + x_at), tl.load(y + y_start + k + y_at)
-        a_low, b_low = a, b
         if EXACT:
             a_low = tl.load(x_low + x_start + k + x_at)
             b_low = tl.load(y_low + y_start + k + y_at)
-        scores = add_step(scores, a, a_low, b, b_low, EXACT)
+            # a fresh sum for each step: a matrix unit truncates as it accumulates
+            part = tl.dot(a_low, tl.trans(b))
+            part = tl.dot(a, tl.trans(b_low), part)
+            scores += tl.dot(a, tl.trans(b), part)
+        else:
+            scores = add_product(scores, a, a, b, b, False)
     return scores
 
 

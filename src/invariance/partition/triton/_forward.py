@@ -35,12 +35,11 @@ from ._device import (
     load_both,
     samples_meet,
     score_factor,
-    terms_of,
+    value_of,
     wide_scores,
 )
 from ._launch import Config, Launch, choose_config, count_processors, kept_by_shape
 from ._problem import Form, Problem, make_problem, new_float32, round_pairs
-from ._wide_sums import GROUP_ROWS, sum_wide_rows
 
 COLUMN_SUM_BYTES = 96 * 2**20  # for columns' partial sums, or as many as the rows take
 MOST_SPANS = 64
@@ -51,11 +50,30 @@ PROGRAMS, LEAST_TILES = 16, 8
 # than the whole with one.
 TRIANGLE_FROM = {"cpu": 64, "cuda": 8192}
 FINISH_BLOCK, FINISH_PARTS = 128, 32
+GROUP_ROWS, THREAD_ROWS = tl.constexpr(16), tl.constexpr(2)
 Code = tuple[int, float, float]  # number of a function, its parameter, the offset
 SOFTMAX: Code = (EXP.value, 0.0, 0.0)
 
 
 # ---------------------------------------------------------------- sums
+
+
+@triton.jit
+@no_type_check
+def add_terms(total, terms, GROUPS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Add a tile's terms to its rows' sums; a turned tile's (GROUPS) to its columns'.
+
+    Those only as far as one thread has them: a warp has 16 rows of a product, in turn
+    with the other warps, and a thread of it two of them, 8 apart.
+    """
+    if GROUPS:
+        REPEATS: tl.constexpr = BN // (GROUPS * GROUP_ROWS)
+        APART: tl.constexpr = GROUP_ROWS // THREAD_ROWS
+        terms = tl.reshape(terms, [REPEATS, GROUPS, THREAD_ROWS, APART, BM])
+        total += tl.sum(tl.sum(terms, 2), 0)
+    else:
+        total += tl.sum(terms, 1)
+    return total
 
 
 @triton.jit(do_not_specialize=["n", "m", "period", "start", "n_tiles", "spans"])
@@ -65,11 +83,16 @@ def sum_rows(
     low, high, row_sums, column_sums,
     n, m, period, exponent_budget, parameter, offset, start, n_tiles, spans,
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
-    WIDTH: tl.constexpr, REST: tl.constexpr, STRIDE: tl.constexpr, IDS: tl.constexpr,
-    LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr,
-    COLUMNS: tl.constexpr, UPPER: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    WIDTH: tl.constexpr, REST: tl.constexpr, STRIDE: tl.constexpr, STEP: tl.constexpr,
+    IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr,
+    COLUMNS: tl.constexpr, UPPER: tl.constexpr, GROUPS: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """Sums of a block of rows over a span of columns, rows from ``start`` on."""
+    """Sums of a block of rows over a span of columns, rows from ``start`` on.
+
+    RATIO: the first scale is so many times the second, so that its terms are powers.
+    GROUPS: of a turned tile's rows, see ``add_terms``; 0 if tiles are not turned.
+    """
     block, span = tl.program_id(0), tl.program_id(1)
     first_row = start + block * BM
     rows = first_row + tl.arange(0, BM)
@@ -84,33 +107,46 @@ def sum_rows(
     slope0 = scale0 * factor * LOG2E
     shift0 = choose_shift(bound_logits(scale0, bounds), exponent_budget) * LOG2E
     total0 = tl.zeros([BM], tl.float32)
-    slope1, shift1 = slope0, shift0
+    if GROUPS:
+        total0 = tl.zeros([GROUPS, GROUP_ROWS // THREAD_ROWS, BM], tl.float32)
     if SCALES == 2:
         scale1 = tl.load(scales + 1)
         slope1 = scale1 * factor * LOG2E
         shift1 = choose_shift(bound_logits(scale1, bounds), exponent_budget) * LOG2E
-        total1 = tl.zeros([BM], tl.float32)
+        total1 = tl.zeros_like(total0)
     row_id = rows
     if IDS == EQUAL_IDS:
         row_id = tl.load(row_ids + tl.minimum(rows, n - 1))
         least_id, most_id = tl.min(row_id, 0), tl.max(row_id, 0)
         tile_least = tl.load(least_ids + tl.minimum(begin, n_tiles - 1))
         tile_most = tl.load(most_ids + tl.minimum(begin, n_tiles - 1))
-    x_main, x_main_low = load_both(x, x_low, first_row, BM, STRIDE, 0, WIDTH, EXACT)
-    if REST:
-        x_rest, x_rest_low = load_both(
-            x, x_low, first_row, BM, STRIDE, WIDTH, REST, EXACT
-        )
+    if WIDTH:
+        x_main, x_main_low = load_both(x, x_low, first_row, BM, STRIDE, 0, WIDTH, EXACT)
+        if REST:
+            x_rest, x_rest_low = load_both(
+                x, x_low, first_row, BM, STRIDE, WIDTH, REST, EXACT
+            )
     for tile in range(begin, end):
         columns = tile * BN + tl.arange(0, BN)
-        y_main, y_main_low = load_both(y, y_low, tile * BN, BN, STRIDE, 0, WIDTH, EXACT)
-        s = tl.zeros([BM, BN], tl.float32)
-        if REST:
-            y_rest, y_rest_low = load_both(
-                y, y_low, tile * BN, BN, STRIDE, WIDTH, REST, EXACT
+        if WIDTH:
+            y_main, y_main_low = load_both(
+                y, y_low, tile * BN, BN, STRIDE, 0, WIDTH, EXACT
             )
-            s = add_product(s, x_rest, x_rest_low, y_rest, y_rest_low, EXACT)
-        s = add_product(s, x_main, x_main_low, y_main, y_main_low, EXACT)
+            s = tl.zeros([BM, BN], tl.float32)
+            if REST:
+                y_rest, y_rest_low = load_both(
+                    y, y_low, tile * BN, BN, STRIDE, WIDTH, REST, EXACT
+                )
+                s = add_product(s, x_rest, x_rest_low, y_rest, y_rest_low, EXACT)
+            s = add_product(s, x_main, x_main_low, y_main, y_main_low, EXACT)
+        elif GROUPS:
+            s = wide_scores(
+                y, y_low, x, x_low, tile * BN, first_row, STRIDE, STEP, EXACT, BN, BM
+            )
+        else:
+            s = wide_scores(
+                x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
+            )
         # ids and edges are looked at only where equal ids, or an edge, can be
         needs_mask = (tile + 1) * BN > m
         if COLUMNS:
@@ -129,12 +165,21 @@ def sum_rows(
         if IDS == PERIODIC_IDS:
             meet = samples_meet(first_row, tile * BN, period, BM, BN)
             needs_mask = needs_mask | meet
-        term0, term1 = terms_of(
-            s, factor, slope0, shift0, slope1, shift1, parameter, offset,
-            FUNCTION, SCALES, RATIO,
-        )  # fmt: skip
+        if SCALES == 2:
+            term1 = tl.exp2(s * slope1 - shift1)
+        if RATIO == 2:
+            term0 = term1 * term1
+        elif RATIO == 3:
+            term0 = term1 * term1 * term1
+        elif FUNCTION == EXP:
+            term0 = tl.exp2(s * slope0 - shift0)
+        else:
+            term0 = value_of(s * factor - offset, parameter, FUNCTION)
         if LOW + HIGH > 0:
-            allowed = in_band(s * factor, rows, columns, low, high, n, m, LOW, HIGH)
+            scores = (tl.trans(s) if GROUPS else s) * factor
+            allowed = in_band(scores, rows, columns, low, high, n, m, LOW, HIGH)
+            if GROUPS:
+                allowed = tl.trans(allowed)
             term0 = tl.where(allowed, term0, 0.0)
             if SCALES == 2:
                 term1 = tl.where(allowed, term1, 0.0)
@@ -144,20 +189,26 @@ def sum_rows(
             )
             if UPPER:
                 allowed = allowed & (columns >= first_row)[None, :]
+            if GROUPS:
+                allowed = tl.trans(allowed)
             term0 = tl.where(allowed, term0, 0.0)
             if SCALES == 2:
                 term1 = tl.where(allowed, term1, 0.0)
-        total0 += tl.sum(term0, 1)
+        total0 = add_terms(total0, term0, GROUPS, BM, BN)
         if SCALES == 2:
-            total1 += tl.sum(term1, 1)
+            total1 = add_terms(total1, term1, GROUPS, BM, BN)
         if COLUMNS:
             stored = columns < m
             if UPPER:  # what lies on the diagonal is in the rows' sums already
                 stored = stored & (columns >= first_row + BM)
             at = column_sums + (block.to(tl.int64) * SCALES) * m + columns
-            tl.store(at, tl.sum(term0, 0), mask=stored)
+            tl.store(at, tl.sum(term0, 1 if GROUPS else 0), mask=stored)
             if SCALES == 2:
-                tl.store(at + m, tl.sum(term1, 0), mask=stored)
+                tl.store(at + m, tl.sum(term1, 1 if GROUPS else 0), mask=stored)
+    if GROUPS:
+        total0 = tl.sum(tl.sum(total0, 0), 0)
+        if SCALES == 2:
+            total1 = tl.sum(tl.sum(total1, 0), 0)
     out = row_sums + span.to(tl.int64) * SCALES * n + rows
     tl.store(out, total0, mask=rows < n)
     if SCALES == 2:
@@ -236,18 +287,25 @@ def plan_sums(form: Form, k: int, columns: bool, code: Code = SOFTMAX) -> Sums:
         blocks = -(-min(step, n) // config.rows)
         wanted = -(-PROGRAMS * count_processors(form.device) // blocks)
         spans = min(max(spans, wanted), MOST_SPANS, -(-tiles // LEAST_TILES))
+    # Sums along a product's rows are cheap, since a thread has stretches of a row; sums
+    # down its columns are not. So where both are wanted a tile is turned: its rows are
+    # the columns walked over, whose sums are due at every tile, and the sums of the
+    # rows that a program owns are added up across its threads at the end.
+    groups = 0
+    if both and form.layout.wide:
+        groups = min(config.warps, config.columns // GROUP_ROWS.value)
     function, parameter, offset = code
     passes = []
     for start in range(0, n, step):
         blocks = -(-(min(start + step, n) - start) // config.rows)
         sum_launch = Launch(
-            sum_wide_rows if form.layout.wide else sum_rows,
+            sum_rows,
             (blocks, spans),
             {**form.numbers(), "parameter": parameter, "offset": offset}
             | {"start": start, "n_tiles": tiles, "spans": spans},
             form.constants(config)
             | {"FUNCTION": function, "SCALES": k, "COLUMNS": both, "UPPER": upper}
-            | {"GROUPS": min(config.warps, config.columns // GROUP_ROWS.value)},
+            | {"GROUPS": groups},
             config,
         )
         add_launch = None

@@ -83,9 +83,6 @@ def write_weights(
     )
     first_row, tile = top + block * BM, left // BN + nth
     rows, columns = top + patch_rows, left + patch_columns
-    s = wide_scores(
-        x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
-    )
     factor = score_factor(bounds)
     exponent = choose_weight_exponent(largest, scales, steepness, SCALES)
     logit_lift = exponent.to(tl.float32)
@@ -93,8 +90,10 @@ def write_weights(
         for side in tl.static_range(2):
             rounding = undo_row_factor(tl.load(bounds + 1 - side))
             tl.store(undo + side, power_of_two(-exponent) * rounding)
+    s = wide_scores(
+        x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
+    )
     at_row, at_column = tl.minimum(rows, n - 1), tl.minimum(columns, m - 1)
-    weight = tl.zeros([BM, BN], tl.float32)
     if FUNCTION == EXP:
         for k in tl.static_range(SCALES):
             scale = tl.load(scales + k)
@@ -127,7 +126,7 @@ def write_weights(
                     load_numbers(column_own + k * m, at_column, COLUMNS),
                     ROWS, COLUMNS, False,
                 )  # fmt: skip
-            weight += term
+            weight = term if k == 0 else weight + term
     else:
         weight_lift = power_of_two(exponent)
         weight = slope_weight(
