@@ -111,8 +111,10 @@ def test_many_wide_rows_patch_by_patch(monkeypatch):
     assert_as_in_float64(inv.nt_xent, *views(300, pairs=150), 5e-6)
 
 
-@pytest.mark.parametrize("sides", [(32, 16), (16, 32)])
-def test_half_a_matrix_in_several_goes(sides, monkeypatch):
+@pytest.mark.parametrize(
+    ("sides", "d"), [((32, 16), 24), ((16, 32), 24), ((16, 32), 300)]
+)
+def test_half_a_matrix_in_several_goes(sides, d, monkeypatch):
     """Partial sums over budget, and tiles that the diagonal cuts in the middle."""
     # private: budgets and tiles that would need a large batch
     from invariance.partition.triton import _forward, _launch
@@ -121,7 +123,7 @@ def test_half_a_matrix_in_several_goes(sides, monkeypatch):
     monkeypatch.setattr(_forward, "choose_config", lambda *_: config)
     monkeypatch.setattr(_forward, "TRIANGLE_FROM", {"cpu": 0, "cuda": 0})
     monkeypatch.setattr(_forward, "_rows_at_once", lambda *_: sides[0])
-    u, v = views(24)
+    u, v = views(d)
     for name in ("nt_xent", "info_nce", "squares"):
         assert_as_in_float64(LOSSES[name], u, v, 5e-6)
     z, ids = torch.cat([u, v]), torch.arange(2 * len(u), device=DEVICE) // 3
