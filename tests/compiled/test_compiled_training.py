@@ -1,5 +1,7 @@
 """A compiled encoder inside a captured step: runs repeat, and resume, to the bit."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -19,7 +21,9 @@ def test_compiled_runs_repeat_and_resume_to_the_bit(
     machine = Machine(device="cuda", compile=True)
     how = {"machine": machine, "optim": Optim(name="sgd"), "knn_every": 1}
     settings = small(encoder="resnet18", **how)
-    first, second = (train(settings, data=data) for _ in range(2))
+    first = train(settings, data=data)
+    train(dataclasses.replace(settings, batch_size=32), data=data)  # of other sizes
+    second = train(settings, data=data)
     folder = stopped_after(7, settings, data=data)
     resumed = train(Train(resume=str(folder), quiet=True), data=data)
     for run in (second, resumed):

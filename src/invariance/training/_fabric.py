@@ -277,15 +277,20 @@ def memory_names(learner: nn.Module) -> list[str]:
 
 
 def compile_encoders(plan: Plan) -> None:
-    """Have the encoder, and a momentum twin's, compiled when they first run."""
+    """Have the encoder, and a momentum twin's, compiled when they first run.
+
+    Each run for its own sizes: after a run of another batch, torch would take code for
+    any size, which is slower and adds up in another order than that of a first run.
+    """
     from torch._inductor import config
 
+    torch.compiler.reset()
     # else kernels are chosen by the clock, and with them the order of sums
     exact = plan.settings.machine.deterministic and hasattr(config, "deterministic")
     options = {"deterministic": True} if exact else None
     for module in plan.learner.modules():
         if isinstance(module, Encoder):
-            module.network.compile(options=options)
+            module.network.compile(dynamic=False, options=options)
 
 
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
