@@ -292,7 +292,7 @@ def plan_sums(form: Form, k: int, columns: bool, code: Code = SOFTMAX) -> Sums:
     # the columns walked over, whose sums are due at every tile, and the sums of the
     # rows that a program owns are added up across its threads at the end.
     groups = 0
-    if both and form.layout.wide:
+    if columns and form.layout.wide:
         groups = min(config.warps, config.columns // GROUP_ROWS.value)
     function, parameter, offset = code
     passes = []

@@ -78,7 +78,7 @@ TABLE: dict[tuple[str, bool], dict[int, Config]] = {
         144: Config(64, 64, 4, 3),
         256: Config(128, 64, 8, 3),
         272: Config(64, 64, 4, 2),
-        0: Config(128, 256, 8, 3),
+        0: Config(128, 128, 4, 3),
     },
     ("chunks", False): {0: Config(64, 64, 4, 3)},
     ("chunks", True): {0: Config(64, 64, 4, 2)},
