@@ -31,7 +31,7 @@ def open_image(path: Path, size: int | None = None) -> Image.Image:
             image.draft(
                 None, (image.width * factor // short, image.height * factor // short)
             )
-        # a JPEG without either says nothing, and to ask takes as long as to decode
+        # a JPEG without either has no orientation, so it is not asked for one
         if image.format != "JPEG" or {"exif", "xmp"} & image.info.keys():
             with contextlib.suppress(KeyError, TypeError, SyntaxError, ValueError):
                 ImageOps.exif_transpose(image, in_place=True)  # bad EXIF is no harm

@@ -49,7 +49,7 @@ class Items(ABC):
         """Images and labels of these numbers, and why some could not be read."""
         images = torch.zeros((len(rows), *self.shape), dtype=torch.uint8)
         labels, unreadable = [NO_LABEL] * len(rows), {}
-        pixels = images.numpy()  # numpy copies a small image in a third of the time
+        pixels = images.numpy()  # a small image is copied with less ado by numpy
         for k, i in enumerate(rows):
             try:
                 image, labels[k] = self.read(i)

@@ -1,8 +1,8 @@
 """Lightning Fabric, without the metrics that it would load beside it.
 
 To learn the version of torchmetrics, Fabric imports all of it where it is installed,
-and with it transformers, torchvision and scikit-learn: ten seconds, for a class that is
-not used here. So while Fabric is imported, a module that knows nothing but its version
+and with it transformers, torchvision and scikit-learn, for a class that is not used
+here. So while Fabric is imported, a module that knows nothing but its version
 stands in for torchmetrics; whoever imports that afterwards gets the real one.
 """
 
