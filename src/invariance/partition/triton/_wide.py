@@ -3,7 +3,8 @@
 The products are the matrix library's: beyond a width of about 256 it beats a fused
 kernel, and rows and columns share one set of weights. Weights exist for a patch of the
 matrix at a time: as large as a fixed budget of memory allows, and neither flat nor
-thin, since every patch reads its rows and columns and adds to their sums anew.
+thin, since every patch reads its rows and columns and adds to their sums anew. Of a
+symmetric matrix about half of the patches are written.
 """
 
 from collections.abc import Iterator
