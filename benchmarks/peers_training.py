@@ -3,7 +3,7 @@
     python benchmarks/peers_training.py cifar10-jpeg.tar.xz               # 3 seeds each
     python benchmarks/peers_training.py FOLDER --who lightly --seeds 1 --epochs 2
     python benchmarks/peers_training.py FOLDER --table                    # of the rows
-    python benchmarks/peers_training.py FOLDER --machine.compile          # ours only
+    python benchmarks/peers_training.py FOLDER --machine.compile True     # ours only
 
 Both get the same images, network (ResNet-18 with a 3 x 3 stem, same initialization),
 augmentation, batch, precision (bf16 autocast, channels_last), rates (SGD, a rise to the

@@ -2,7 +2,7 @@
 
     python benchmarks/small_batch.py FOLDER --plan           # what is left, how long
     python benchmarks/small_batch.py cifar10-jpeg.tar.xz --minutes 9 --parallel 2
-    python benchmarks/small_batch.py FOLDER --minutes 9 --machine.compile
+    python benchmarks/small_batch.py FOLDER --minutes 9 --machine.compile True
     python benchmarks/small_batch_report.py                  # table, verdicts, figures
 
 ResNet-18, SimCLR's augmentation, SGD with a rise and a cosine. Six objectives, with a

@@ -15,11 +15,13 @@ def test_compiled_runs_repeat_and_resume_to_the_bit(
     readings,  # noqa: F811
 ):
     images = np.random.default_rng(0).integers(0, 256, (160, 32, 32, 3), dtype=np.uint8)
+    data = images, np.arange(160) % 4
     machine = Machine(device="cuda", compile=True)
-    settings = small(encoder="resnet18", machine=machine, optim=Optim(name="sgd"))
-    first, second = (train(settings, data=images) for _ in range(2))
-    folder = stopped_after(7, settings, data=images)
-    resumed = train(Train(resume=str(folder), quiet=True), data=images)
+    how = {"machine": machine, "optim": Optim(name="sgd"), "knn_every": 1}
+    settings = small(encoder="resnet18", **how)
+    first, second = (train(settings, data=data) for _ in range(2))
+    folder = stopped_after(7, settings, data=data)
+    resumed = train(Train(resume=str(folder), quiet=True), data=data)
     for run in (second, resumed):
         assert readings(run.folder) == readings(first.folder)
         weights = run.encoder().state_dict()

@@ -6,9 +6,6 @@ from sklearn.preprocessing import StandardScaler
 from invariance.errors import SettingError
 from invariance.evaluation import linear_probe
 
-# the score does not show which rows the probe held out to choose its penalty
-from invariance.evaluation._linear_probe import _hold_out_rows
-
 
 @pytest.fixture(autouse=True)
 def one_thread():
@@ -131,12 +128,16 @@ def test_too_few_steps_are_said():
     assert "stopped short of its minimum" in score.notes[0]
 
 
-def test_hold_out_rows_holds_out_a_share_of_every_class():
+def test_a_share_of_every_class_chooses_the_penalty():
+    """10 of 50, 2 of 10, 1 of 2 and none of 1: thirteen rows, by seed."""
     y = torch.tensor([0] * 50 + [1] * 10 + [2] * 2 + [3])
-    held = _hold_out_rows(y, 0.2, seed=0)
-    assert [int(held[y == c].sum()) for c in range(4)] == [10, 2, 1, 0]
-    assert torch.equal(held, _hold_out_rows(y, 0.2, seed=0))
-    assert not torch.equal(held, _hold_out_rows(y, 0.2, seed=1))
+    h = torch.randn(63, 4, generator=torch.Generator().manual_seed(0)) + y[:, None]
+    shares = [
+        linear_probe(h, y, h, y, seed=seed).settings["validation_accuracy"]
+        for seed in range(4)
+    ]
+    assert all(13 * s == pytest.approx(round(13 * s), abs=1e-6) for s in shares)
+    assert len(set(shares)) > 1
 
 
 def test_mistakes_are_said_in_words():

@@ -7,13 +7,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import invariance as inv
 from invariance.errors import TrainingError
 from invariance.methods import METHODS
 from invariance.training import Ess, Machine, Optim, Train, make_plan, train
-from invariance.views import DeviceViews
+from invariance.views import DeviceViews, RandomHorizontalFlip, ViewSet
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 HOST = {"annulus", "la"}
@@ -222,6 +223,34 @@ def test_captured_is_called_to_the_bit(name, small, images, readings, capsys):
     assert ("replayed from a CUDA graph" in said) == (name not in HOST)
     assert "capturing failed" not in said
     assert_same(*runs, readings)
+
+
+OBSTACLES = {
+    "images are streamed": {"storage": "streamed", "workers": 0},
+    "fp16 scales its gradients": {"machine": {"precision": "fp16"}},
+    "its ring closes in": {"method": "annulus"},
+    "as asked": {"machine": {"capture": False}},
+}
+
+
+@ON_GPU
+@pytest.mark.parametrize("why", OBSTACLES)
+def test_it_says_why_steps_are_not_captured(why, small, images, capsys):
+    changes = {"quiet": False, "dry_run": True, **OBSTACLES[why]}
+    train(on_gpu(small, changes.pop("method", "simclr"), **changes), data=images)
+    said = capsys.readouterr().out
+    assert f"pace: steps are launched one by one ({why}" in said
+
+
+@ON_GPU
+def test_what_users_wrote_is_not_captured(small, images, capsys):
+    settings = on_gpu(small, "simclr", quiet=False, dry_run=True)
+    network = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.ReLU())
+    train(settings, data=images, encoder=network)
+    assert "(the encoder is an object of your own)" in capsys.readouterr().out
+    views = ViewSet([[lambda x: x], [RandomHorizontalFlip()]])
+    train(settings, data=images, views=views)
+    assert "(a view has a function of your own)" in capsys.readouterr().out
 
 
 GPU_RUNS = {

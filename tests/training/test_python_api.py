@@ -218,6 +218,8 @@ def test_labels_give_knn_readings_and_a_final_table(small, pictures, capsys):
     ]
     lines = (run.folder / "evaluation.jsonl").read_text().splitlines()
     written = [json.loads(line) for line in lines]
+    steps = {row.pop("step") for row in written if "step" in row}
+    assert steps == {run.metrics[-1]["step"]}
     assert written == list(run.evaluation.rows)
     assert {row["n_test"] for row in written} == {6}
     assert {row["data"] for row in written} == {"the array"}

@@ -9,7 +9,6 @@ import math
 import numpy as np
 import torch
 from jaxtyping import Float, Integer
-from scipy.special import betainc, betaincinv, gammaln
 from torch import Tensor
 
 from ..checked_rows import above_zero, as_labels, as_unit_rows, unit_pair
@@ -128,6 +127,9 @@ def _distance_to_sphere_law(cosines: Float[np.ndarray, " m"], d: int) -> float:
     $$\int_{-1}^s x f(x)\,dx = -\frac{\Gamma(D/2)}{\Gamma((D-1)/2)\sqrt\pi}
       \cdot\frac{(1-s^2)^{(D-1)/2}}{D-1}$$
     """
+    # most of a second that no start of training should wait for
+    from scipy.special import betainc, betaincinv, gammaln
+
     a, m = (d - 1) / 2, len(cosines)
     log_density = math.fsum((gammaln(d / 2), -gammaln(a), -math.log(math.pi) / 2))
 

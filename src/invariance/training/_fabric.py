@@ -296,10 +296,10 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
             f"{plan.settings.method} keeps a second network or a memory beside the "
             "weights, which fsdp takes apart: use --machine.strategy ddp."
         )
-    if fabric.device.type == "cuda":
-        learner = learner.to(memory_format=torch.channels_last)
-        if fabric.world_size > 1:  # batch statistics of the whole batch, as on one GPU
-            learner = nn.SyncBatchNorm.convert_sync_batchnorm(learner)
+    learner = learner.to(memory_format=torch.channels_last)
+    if fabric.device.type == "cuda" and fabric.world_size > 1:
+        # batch statistics of the whole batch, as on one GPU
+        learner = nn.SyncBatchNorm.convert_sync_batchnorm(learner)
     pace = choose_pace(fabric, plan)
     if pace.compiles:
         compile_encoders(plan)

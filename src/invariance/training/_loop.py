@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class Loop:
     record: Callable[[dict[str, Any]], None]
     save: Callable[[int], None]
     knn: Callable[[int], float | None]
+    each_epoch: Callable[[int], Mapping[str, float]] | None
     stop_asked: Callable[[], bool]
     folder: Path
 
@@ -88,7 +89,7 @@ class Loop:
             self.report()  # the one before: the device has gone on meanwhile
             glimpse = Glimpse(step, plan.learner.objective, self.beside)
             self.waiting = glimpse, epoch, done
-        if saves or self.beside is None or self.knn_due(epoch, done):
+        if saves or self.beside is None or self.reads_weights(epoch, done):
             self.report()
         if saves:
             self.check_weights(done)
@@ -99,6 +100,12 @@ class Loop:
                 f"Stopped after step {done:,} of {plan.n_steps:,} and saved. Go on "
                 f"with: {resume_command(self.folder)}"
             )
+
+    def reads_weights(self, epoch: int, done: int) -> bool:
+        """Whether the weights are read after so many steps, before they move on."""
+        ends_epoch = done % self.plan.steps_per_epoch == 0
+        asked = self.each_epoch is not None and ends_epoch
+        return asked or self.knn_due(epoch, done)
 
     def knn_due(self, epoch: int, done: int) -> bool:
         """Whether a kNN reading is due after so many steps."""
@@ -122,6 +129,8 @@ class Loop:
         if self.knn_due(epoch, done):
             accuracy = self.knn(epoch + 1)
             reading |= {} if accuracy is None else {"knn": accuracy}
+        if self.each_epoch is not None and ends_epoch:
+            reading |= self.each_epoch(epoch + 1)
         if self.since is not None:
             rate = images * settings.optim.accumulate / max(seconds, 1e-9)
             reading["time/images_per_second"] = rate

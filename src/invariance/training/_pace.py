@@ -53,7 +53,7 @@ def choose_pace(fabric: Fabric, plan: Plan) -> Pace:
     """What this machine and these settings allow, and what pays."""
     machine, why = plan.settings.machine, find_obstacle(fabric, plan)
     compiles, why_compiles = machine.compile is True, ""
-    if machine.compile == "auto" and fabric.device.type == "cuda":
+    if machine.compile == "auto" and not why:
         saved = estimate_saving(plan)
         compiles = saved > COMPILING
         why_compiles = (

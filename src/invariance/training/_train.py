@@ -209,7 +209,6 @@ def execute(
 
     def record(reading: dict[str, Any]) -> None:
         if metrics is not None:
-            reading |= read_epoch(reading["step"], plan, each_epoch)
             metrics.write(reading)
         for track in trackers:
             track(reading)
@@ -218,6 +217,14 @@ def execute(
         encoder = module.encoder(plan)
         with module.uncompiled():
             return monitor.look(encoder, epoch) if first else None
+
+    def read_epoch(epoch: int) -> Mapping[str, float]:
+        modes = {part: part.training for part in plan.learner.modules()}
+        with module.uncompiled():
+            numbers = each_epoch(epoch, plan.learner) if each_epoch and first else {}
+        for part, mode in modes.items():
+            part.training = mode
+        return numbers
 
     if first:
         watch.begin(plan.n_steps, done)
@@ -238,6 +245,7 @@ def execute(
                 record=record,
                 save=save,
                 knn=knn,
+                each_epoch=None if each_epoch is None else read_epoch,
                 stop_asked=stop_asked,
                 folder=folder,
             ).run(done)
@@ -267,20 +275,6 @@ def execute(
             raise Stopped(words) from None
     fabric.barrier()
     return Run(folder, evaluation)
-
-
-def read_epoch(
-    step: int, plan: Plan, each_epoch: EachEpoch | None
-) -> Mapping[str, float]:
-    """What the caller's function reads after an epoch's last step; else nothing."""
-    epoch, rest = divmod(step, plan.steps_per_epoch)
-    if each_epoch is None or rest:
-        return {}
-    modes = {module: module.training for module in plan.learner.modules()}
-    numbers = each_epoch(epoch, plan.learner)
-    for module, mode in modes.items():
-        module.training = mode
-    return numbers
 
 
 def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
