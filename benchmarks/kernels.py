@@ -146,7 +146,7 @@ def registers(kernel: str, d: int) -> dict:
     """Registers and spilled bytes of what was compiled last."""
     from invariance.partition.triton import _launch
 
-    name = "sum_wide_rows" if d > 272 else "sum_rows"
+    name = "sum_rows"
     if kernel == "gradient":
         name = "write_weights" if d > 272 else "row_gradient_kernel"
     try:

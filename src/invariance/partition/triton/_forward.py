@@ -50,30 +50,11 @@ PROGRAMS, LEAST_TILES = 16, 8
 # than the whole with one.
 TRIANGLE_FROM = {"cpu": 64, "cuda": 8192}
 FINISH_BLOCK, FINISH_PARTS = 128, 32
-GROUP_ROWS, THREAD_ROWS = tl.constexpr(16), tl.constexpr(2)
 Code = tuple[int, float, float]  # number of a function, its parameter, the offset
 SOFTMAX: Code = (EXP.value, 0.0, 0.0)
 
 
 # ---------------------------------------------------------------- sums
-
-
-@triton.jit
-@no_type_check
-def add_terms(total, terms, GROUPS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    """Add a tile's terms to its rows' sums; a turned tile's (GROUPS) to its columns'.
-
-    Those only as far as one thread has them: a warp has 16 rows of a product, in turn
-    with the other warps, and a thread of it two of them, 8 apart.
-    """
-    if GROUPS:
-        REPEATS: tl.constexpr = BN // (GROUPS * GROUP_ROWS)
-        APART: tl.constexpr = GROUP_ROWS // THREAD_ROWS
-        terms = tl.reshape(terms, [REPEATS, GROUPS, THREAD_ROWS, APART, BM])
-        total += tl.sum(tl.sum(terms, 2), 0)
-    else:
-        total += tl.sum(terms, 1)
-    return total
 
 
 @triton.jit(do_not_specialize=["n", "m", "period", "start", "n_tiles", "spans"])
@@ -85,13 +66,11 @@ def sum_rows(
     FUNCTION: tl.constexpr, SCALES: tl.constexpr, RATIO: tl.constexpr,
     WIDTH: tl.constexpr, REST: tl.constexpr, STRIDE: tl.constexpr, STEP: tl.constexpr,
     IDS: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr, EXACT: tl.constexpr,
-    COLUMNS: tl.constexpr, UPPER: tl.constexpr, GROUPS: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr,
+    COLUMNS: tl.constexpr, UPPER: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """Sums of a block of rows over a span of columns, rows from ``start`` on.
 
     RATIO: the first scale is so many times the second, so that its terms are powers.
-    GROUPS: of a turned tile's rows, see ``add_terms``; 0 if tiles are not turned.
     """
     block, span = tl.program_id(0), tl.program_id(1)
     first_row = start + block * BM
@@ -107,13 +86,11 @@ def sum_rows(
     slope0 = scale0 * factor * LOG2E
     shift0 = choose_shift(bound_logits(scale0, bounds), exponent_budget) * LOG2E
     total0 = tl.zeros([BM], tl.float32)
-    if GROUPS:
-        total0 = tl.zeros([GROUPS, GROUP_ROWS // THREAD_ROWS, BM], tl.float32)
     if SCALES == 2:
         scale1 = tl.load(scales + 1)
         slope1 = scale1 * factor * LOG2E
         shift1 = choose_shift(bound_logits(scale1, bounds), exponent_budget) * LOG2E
-        total1 = tl.zeros_like(total0)
+        total1 = tl.zeros([BM], tl.float32)
     row_id = rows
     if IDS == EQUAL_IDS:
         row_id = tl.load(row_ids + tl.minimum(rows, n - 1))
@@ -139,10 +116,6 @@ def sum_rows(
                 )
                 s = add_product(s, x_rest, x_rest_low, y_rest, y_rest_low, EXACT)
             s = add_product(s, x_main, x_main_low, y_main, y_main_low, EXACT)
-        elif GROUPS:
-            s = wide_scores(
-                y, y_low, x, x_low, tile * BN, first_row, STRIDE, STEP, EXACT, BN, BM
-            )
         else:
             s = wide_scores(
                 x, x_low, y, y_low, first_row, tile * BN, STRIDE, STEP, EXACT, BM, BN
@@ -176,10 +149,7 @@ def sum_rows(
         else:
             term0 = value_of(s * factor - offset, parameter, FUNCTION)
         if LOW + HIGH > 0:
-            scores = (tl.trans(s) if GROUPS else s) * factor
-            allowed = in_band(scores, rows, columns, low, high, n, m, LOW, HIGH)
-            if GROUPS:
-                allowed = tl.trans(allowed)
+            allowed = in_band(s * factor, rows, columns, low, high, n, m, LOW, HIGH)
             term0 = tl.where(allowed, term0, 0.0)
             if SCALES == 2:
                 term1 = tl.where(allowed, term1, 0.0)
@@ -189,26 +159,20 @@ def sum_rows(
             )
             if UPPER:
                 allowed = allowed & (columns >= first_row)[None, :]
-            if GROUPS:
-                allowed = tl.trans(allowed)
             term0 = tl.where(allowed, term0, 0.0)
             if SCALES == 2:
                 term1 = tl.where(allowed, term1, 0.0)
-        total0 = add_terms(total0, term0, GROUPS, BM, BN)
+        total0 += tl.sum(term0, 1)
         if SCALES == 2:
-            total1 = add_terms(total1, term1, GROUPS, BM, BN)
+            total1 += tl.sum(term1, 1)
         if COLUMNS:
             stored = columns < m
             if UPPER:  # what lies on the diagonal is in the rows' sums already
                 stored = stored & (columns >= first_row + BM)
             at = column_sums + (block.to(tl.int64) * SCALES) * m + columns
-            tl.store(at, tl.sum(term0, 1 if GROUPS else 0), mask=stored)
+            tl.store(at, tl.sum(term0, 0), mask=stored)
             if SCALES == 2:
-                tl.store(at + m, tl.sum(term1, 1 if GROUPS else 0), mask=stored)
-    if GROUPS:
-        total0 = tl.sum(tl.sum(total0, 0), 0)
-        if SCALES == 2:
-            total1 = tl.sum(tl.sum(total1, 0), 0)
+                tl.store(at + m, tl.sum(term1, 0), mask=stored)
     out = row_sums + span.to(tl.int64) * SCALES * n + rows
     tl.store(out, total0, mask=rows < n)
     if SCALES == 2:
@@ -287,13 +251,6 @@ def plan_sums(form: Form, k: int, columns: bool, code: Code = SOFTMAX) -> Sums:
         blocks = -(-min(step, n) // config.rows)
         wanted = -(-PROGRAMS * count_processors(form.device) // blocks)
         spans = min(max(spans, wanted), MOST_SPANS, -(-tiles // LEAST_TILES))
-    # Sums along a product's rows are cheap, since a thread has stretches of a row; sums
-    # down its columns are not. So where both are wanted a tile is turned: its rows are
-    # the columns walked over, whose sums are due at every tile, and the sums of the
-    # rows that a program owns are added up across its threads at the end.
-    groups = 0
-    if columns and form.layout.wide:
-        groups = min(config.warps, config.columns // GROUP_ROWS.value)
     function, parameter, offset = code
     passes = []
     for start in range(0, n, step):
@@ -304,8 +261,7 @@ def plan_sums(form: Form, k: int, columns: bool, code: Code = SOFTMAX) -> Sums:
             {**form.numbers(), "parameter": parameter, "offset": offset}
             | {"start": start, "n_tiles": tiles, "spans": spans},
             form.constants(config)
-            | {"FUNCTION": function, "SCALES": k, "COLUMNS": both, "UPPER": upper}
-            | {"GROUPS": groups},
+            | {"FUNCTION": function, "SCALES": k, "COLUMNS": both, "UPPER": upper},
             config,
         )
         add_launch = None

@@ -3,7 +3,8 @@
 The products are the matrix library's: beyond a width of about 256 it beats a fused
 kernel, and rows and columns share one set of weights. Weights exist for a patch of the
 matrix at a time: as large as a fixed budget of memory allows, and neither flat nor
-thin, since every patch reads its rows and columns and adds to their sums anew.
+thin, since every patch reads its rows and columns and adds to their sums anew. Of a
+symmetric matrix about half of the patches are written.
 """
 
 from collections.abc import Iterator
@@ -67,10 +68,10 @@ def write_weights(
     is ``across`` columns wide. ``undo`` is what the products of G with y and with x are
     to be multiplied with.
     """
-    # neighbors in time share rows and columns, so that the cache serves them
     # a hint (multiple_of) has no effect on an argument, and stores would be of one
     # number each; 256 is ROW_PADDING of _layout
     across = across // 256 * 256
+    # neighbors in time share rows and columns, so that the cache serves them
     width = tl.cdiv(across, BN)
     program = tl.program_id(0)
     each = GROUP * width
@@ -194,7 +195,8 @@ def write_wide_gradients(
     n, m, d, device = form.n, form.m, form.d, form.device
     config = choose_config("gradient", form.layout, form.exact, device)
     height, width = _choose_patch(form)
-    mirrored = form.symmetric and weights.rows is weights.columns and dy is None
+    same_weights = weights.kind.columns and weights.rows is weights.columns
+    mirrored = form.symmetric and same_weights and dy is None
     by_column = dx if mirrored else dy
     for total in (dx, dy):
         if total is not None:
