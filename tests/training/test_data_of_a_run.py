@@ -122,7 +122,7 @@ def test_a_broken_item_is_told_even_when_quiet(small, capsys):
     ("machine", "message"),
     [
         (Machine(devices=500, device="cpu"), r"one process per core, .*: got 500"),
-        (Machine(devices=0), "are 1 or more: got 0 and 1"),
+        (Machine(devices=0), "machine.devices must be at least 1: got 0"),
         (Machine(devices=1, strategy="ddp_spawn"), "use 'ddp'"),
     ],
 )
