@@ -16,3 +16,9 @@ collect_ignore = [] if CAN_FUSE else ["fused"]
 def our_errors(monkeypatch):
     """Switch the shape checks of the test run off, to reach the package's own."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    """Tables and help are as wide as they come, wherever the tests run."""
+    monkeypatch.setenv("COLUMNS", "160")

@@ -66,6 +66,12 @@ def torchvision_files():
         assert "self._image_files" in source and "self._labels" in source
 
 
+def inductor_deterministic():
+    from torch._inductor import config  # late, for it is slow
+
+    assert config.deterministic in (True, False)
+
+
 ONE = [torch.tensor([1.0])]
 INTERFACES = {
     "_C": functorch_level,
@@ -73,10 +79,13 @@ INTERFACES = {
     "_foreach_add": foreach("_foreach_add", 5.0, ONE, alpha=3),
     "_foreach_add_": foreach("_foreach_add_", 5.0, ONE, alpha=3),
     "_foreach_lerp_": foreach("_foreach_lerp_", 1.75, ONE, 0.25),
+    "_foreach_mul": foreach("_foreach_mul", 6.0, 3.0),
     "_foreach_mul_": foreach("_foreach_mul_", 6.0, 3.0),
     "_foreach_norm": foreach("_foreach_norm", 2.0),
+    "_foreach_sub": foreach("_foreach_sub", 1.0, ONE),
     "_forward_module": fabric_forward_module,
     "_image_files": torchvision_files,
+    "_inductor": inductor_deterministic,
     "_labels": torchvision_files,
     "_precision": fabric_precision,
     "_set_params_and_buffers_to_ignore_for_model": ignored_buffers,

@@ -201,7 +201,7 @@ def test_an_unfinished_run_gives_its_newest_checkpoint(run, tmp_path, pixels, ca
     weights = {f"encoder.{k}": v for k, v in tensors.items()}
     (tmp_path / "checkpoints").mkdir()
     path = tmp_path / "checkpoints" / "step-00000001.pt"
-    torch.save({"learner": weights, "encoder": about}, path)
+    torch.save({"learner": weights, "encoder": about, "step": 1}, path)
     found = inv.embed(tmp_path, pixels, quiet=False)
     assert torch.equal(found.features, inv.embed(run, pixels).features)
     assert "is unfinished: its newest checkpoint is used" in capsys.readouterr().err

@@ -152,7 +152,7 @@ def test_without_a_checkpoint_only_h_is_read(run):
     "words, sentence",
     [
         (["nowhere"], "There is no run at 'nowhere'"),
-        (["run", "--batch-size", "1"], "batch_size and pool are at least 2"),
+        (["run", "--batch-size", "1"], "batch_size is 2 or more: got 1"),
         (["run", "--data", "shapse"], "Did you mean 'shapes'?"),
         (["run", "--device", "cuda"], "there is no CUDA GPU"),
     ],
