@@ -58,7 +58,7 @@ ARROWS = {
     room: rooms | (PLAIN if room in WITHOUT_TORCH else BESIDE)
     for room, rooms in ROOMS.items()
 } | {module: {"errors"} - {module} for module in BESIDE}
-ARROWS["checked_rows"] |= {"plain_numbers"}
+ARROWS["checked_rows"] |= {"plain_numbers", "randomness"}
 ARROWS["devices"] |= {"plain_numbers"}
 
 

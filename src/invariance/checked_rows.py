@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .errors import DataError, SettingError, ShapeError
 from .plain_numbers import plain_number
+from .randomness import ARITHMETIC
 
 SHORTEST = 1e-12  # a row that is shorter has no direction and stays as it is
 CHUNK_ELEMENTS = 2**22  # cosines held at one time: 16 MiB in float32, on a GPU 256
@@ -169,9 +170,10 @@ def exact_product(
     x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
 ) -> Float[Tensor, "n m"]:
     """X y' in float32 proper: tf32 would mix up the ranks of near rows."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        return x @ y.T
-    finally:
-        torch.set_float32_matmul_precision(before)
+    with ARITHMETIC:
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
+            return x @ y.T
+        finally:
+            torch.set_float32_matmul_precision(before)

@@ -7,6 +7,7 @@ words, so that the same counters give the same bits on a CPU and on a GPU.
 
 import contextlib
 import random
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 WORD = 1 << 64
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: spreads counters over all bits
 FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+ARITHMETIC = threading.RLock()  # held while a setting that all threads share is changed
 
 
 def seed_all(seed: int) -> None:
@@ -108,10 +110,11 @@ def in_any_order() -> Iterator[None]:
     if torch.compiler.is_compiling():  # a compiled function keeps to one arithmetic
         yield
         return
-    exact = torch.are_deterministic_algorithms_enabled()
-    warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(False)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(exact, warn_only=warns)
+    with ARITHMETIC:
+        exact = torch.are_deterministic_algorithms_enabled()
+        warns = torch.is_deterministic_algorithms_warn_only_enabled()
+        torch.use_deterministic_algorithms(False)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(exact, warn_only=warns)

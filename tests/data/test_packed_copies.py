@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from invariance.data import delete_packs, load, pack
-from invariance.errors import DataError
+from invariance.errors import DataError, SettingError
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,26 @@ def test_a_damaged_image_is_decoded_from_its_file(fill, caplog):
     content[3 * 16 * 16 + 5] ^= 1  # of the second image
     path.write_bytes(content)
     assert pixels(load(root, image_size=16)).equal(before)
-    assert "is damaged" in caplog.text
+    assert "is damaged" in caplog.text and "'invariance pack' makes it" in caplog.text
+    assert pack(root, image_size=16).new  # it is mended, not called up to date
+    assert not pack(root, image_size=16).new
+    caplog.clear()
+    assert pixels(load(root, image_size=16)).equal(before) and not caplog.text
+
+
+def test_what_a_killed_process_left_is_deleted_with_the_copies(fill):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+    half = path.with_name(f"{path.name}.part")
+    half.write_bytes(b"half")
+    assert delete_packs(root) == [path]
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("settings", [{"image_size": -1}, {"channels": 2}])
+def test_a_copy_of_no_size_or_color_is_refused(fill, settings):
+    with pytest.raises(SettingError, match=r"image_size is 1 or|channels is 1"):
+        pack(fill(n=2), **settings)
 
 
 def test_a_copy_that_cannot_be_written_is_answered_in_a_sentence(
@@ -138,7 +157,7 @@ def test_a_copy_that_cannot_be_written_is_answered_in_a_sentence(
         patch.setattr("os.fsync", fail)
         with pytest.raises(DataError, match=r"the disk is full. Nothing was kept"):
             pack(root)
-    assert list((home / "packs").iterdir()) == []
+    assert {path.suffix for path in (home / "packs").iterdir()} <= {".lock"}
     assert "packed" not in storage_notes(load(root))
 
 

@@ -45,6 +45,11 @@ def test_a_function_of_ones_own_is_not_captured():
     assert DeviceViews(ViewSet([[RandomRotation(10)]]), IMAGES).can_be_captured
     assert not DeviceViews(ViewSet([[lambda x: x]]), IMAGES).can_be_captured
 
+    class Mine(RandomRotation):
+        """An operation of one's own may draw from Python, which a graph repeats."""
+
+    assert not DeviceViews(ViewSet([[Mine(10)]]), IMAGES).can_be_captured
+
 
 def test_draws_from_a_key_are_those_of_its_seed_and_epoch():
     keys = DeviceViews(ViewSet(simclr(16)), IMAGES).keys(5, 2)

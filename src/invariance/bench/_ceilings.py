@@ -16,7 +16,7 @@ from statistics import median
 import torch
 from torch import Tensor
 
-from ..devices import usable_cores
+from ..devices import free_bytes, usable_cores
 
 STARTS = 1000  # operations that are started in a row
 
@@ -41,6 +41,7 @@ def measure_ceilings(device: torch.device, *, quick: bool = False) -> Ceilings:
     side, n_bytes, precision = 1024, 1 << 28, torch.float32
     if device.type == "cuda":
         side, n_bytes, precision = 8192, 1 << 32, torch.bfloat16
+        n_bytes = min(n_bytes, free_bytes(device) // 32 * 4)  # it is there three times
     if quick:
         side, n_bytes = side // 2, n_bytes // 16
     repeats = 3 if quick else 9

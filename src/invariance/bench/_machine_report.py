@@ -77,12 +77,15 @@ class MachineReport:
         yield ""
         title = ("", "this machine", "reference", "ratio", "limited by", "of the limit")
         table = [title, *(self._row(work, reference) for work in self.work)]
+        if reference is None:
+            table = [row[:2] + row[4:] for row in table]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for name, *cells in table:
             padded = (f"{c:>{w}}" for c, w in zip(cells, widths[1:], strict=True))
             yield "  ".join([f"{name:<{widths[0]}}", *padded]).rstrip()
         yield ""
-        yield "ratio: how many times as fast as the reference machine this one is."
+        if reference is not None:
+            yield "ratio: how many times as fast as the reference machine this one is."
         yield "limited by: what sets the least time this machine could take; of the"
         yield "limit: how near it is to that, 100 % being as fast as can be."
         for limit in dict.fromkeys(work.limit for work in self.work):
@@ -149,7 +152,8 @@ def read_reference(kind: str, path: Path = REFERENCE) -> MachineReport | None:
 def write_reference(report: MachineReport, path: Path) -> None:
     """Put a report into a file of them, in place of the one of its kind."""
     reports = read_reports(path) | {report.kind: report.as_dict()}
-    write_json(path, dict(sorted(reports.items())))
+    advice = "Name another file with --write."
+    write_json(path, dict(sorted(reports.items())), advice=advice)
 
 
 def read_reports(path: Path) -> dict[str, Any]:

@@ -35,6 +35,10 @@ class Bench:
                 "Quick figures are too rough to write down: leave out --quick or "
                 "--write."
             )
+        if self.write is not None and not Path(self.write).absolute().parent.is_dir():
+            raise SettingError(
+                f"There is no folder to write {self.write!r} into: name another file."
+            )
         tell_loading(quiet=self.json)
         from ..bench import measure_machine, read_reference, write_reference
 

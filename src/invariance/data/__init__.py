@@ -92,3 +92,7 @@ HOMES = {
     "_streamed": "StreamedImages",
 }
 __getattr__ = import_late(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -25,12 +25,13 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from ..errors import DataError
+from ..errors import DataError, SettingError
+from ..plain_numbers import check_least
 from ..progress import Progress
 from ._decode import crop_square, open_image, shorter_side
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
 from ._one_pass import Batch, share_out
-from ._pack import Pack, Packed, find_pack, write_pack
+from ._pack import Pack, Packed, find_pack, hold_pack, write_pack
 from ._sources import (
     Items,
     Note,
@@ -167,31 +168,43 @@ def pack(
         channels: 1 or 3; None is 3.
         quiet: Show no progress.
     """
+    if image_size is not None:
+        check_least("image_size", image_size, 1)
+    if channels not in (None, 1, 3):
+        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
     root = Path(folder).expanduser()
-    if not root.is_dir():
+    if not str(folder) or not root.is_dir():
         raise DataError(f"There is no folder {str(folder)!r}: pack a folder of images.")
     walk = walk_folder(root)
-    names, mark = list(walk.sizes), mark_copy(walk)
     request = Request(image_size=image_size, channels=channels)
     shape, _ = choose_shape(root, walk, request)
+    with hold_pack(root, shape):
+        return write_or_find(root, walk, shape, quiet)
+
+
+def write_or_find(
+    root: Path, walk: Walk, shape: tuple[int, int, int], quiet: bool
+) -> Packed:
+    """The packed copy that is there, if whole and of these files; or a new one."""
+    names, mark = list(walk.sizes), mark_copy(walk)
     unreadable = walk.unreadable
     there, _ = find_pack(root, mark, len(names), shape)
-    if there is None:
-        with Progress(len(names), unit="images", quiet=quiet) as progress:
+    if there is not None and there.is_intact():
+        n_bytes = there.path.stat().st_size
+        return Packed(there.path, len(names), shape, n_bytes, unreadable, new=False)
+    with Progress(len(names), unit="images", quiet=quiet) as progress:
 
-            def batches() -> Iterator[Batch]:
-                for batch in share_out(Files(root, names, None, (), shape)):
-                    yield batch
-                    progress.advance(batch.stop - batch.start)
-                    bad = batch.unreadable.items()
-                    unreadable.update({names[i]: why for i, why in bad})
-                check_unreadable(repr(str(root)), unreadable, len(names), 0.2)
+        def batches() -> Iterator[Batch]:
+            for batch in share_out(Files(root, names, None, (), shape)):
+                yield batch
+                progress.advance(batch.stop - batch.start)
+                bad = batch.unreadable.items()
+                unreadable.update({names[i]: why for i, why in bad})
+            check_unreadable(repr(str(root)), unreadable, len(names), 0.2)
 
-            path = write_pack(root, mark, len(names), shape, batches())
-    else:
-        path = there.path
+        path = write_pack(root, mark, len(names), shape, batches())
     n_bytes = path.stat().st_size
-    return Packed(path, len(names), shape, n_bytes, unreadable, new=there is None)
+    return Packed(path, len(names), shape, n_bytes, unreadable, new=True)
 
 
 def mark_copy(walk: Walk) -> str:

@@ -13,6 +13,7 @@ names, sizes and times of the files are what they were; where the bytes of an im
 not what was written, its file is decoded instead.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -20,12 +21,13 @@ import os
 import shlex
 import shutil
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, final
 
+import filelock
 import numpy as np
 import torch
 from jaxtyping import UInt8
@@ -42,6 +44,10 @@ log = logging.getLogger("invariance.data")
 VERSION = 1
 CHECK = np.dtype("<u4")
 LENGTH = 8
+ADVICE = (
+    "Nothing was kept, and training does without. Free some space, set INVARIANCE_DATA "
+    "to a folder on another disk, or take a smaller --image-size."
+)
 
 
 @final
@@ -71,8 +77,17 @@ class Pack:
             return torch.from_numpy(image)
         if not self._warned:
             self._warned = True
-            log.warning("%s is damaged: files are decoded where it is", self.path)
+            log.warning(
+                "%s is damaged: files are decoded where it is, and 'invariance pack' "
+                "makes it anew",
+                self.path,
+            )
         return None
+
+    def is_intact(self) -> bool:
+        """Whether every image is what was written."""
+        checks = enumerate(self._checks)
+        return all(zlib.crc32(self._images[i].data) == check for i, check in checks)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It travels to a worker as its name, not as its content."""
@@ -123,6 +138,25 @@ def find_pack(
     return pack, (Note("storage", text),)
 
 
+@contextlib.contextmanager
+def hold_pack(root: Path, shape: tuple[int, int, int]) -> Iterator[None]:
+    """Be the one who writes this copy; another waits until it is there."""
+    path = pack_path(root, shape)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(f"{path}.lock")
+        lock.acquire()
+    except OSError as error:
+        raise DataError(
+            f"Cannot keep a packed copy in {str(path.parent)!r} ({error.strerror}). "
+            f"{ADVICE}"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def write_pack(
     root: Path,
     mark: str,
@@ -132,22 +166,11 @@ def write_pack(
 ) -> Path:
     """Write the images of all batches, which come in order, whole or not at all."""
     path, size = pack_path(root, shape), n * (prod(shape) + CHECK.itemsize)
-    advice = (
-        "Nothing was kept, and training does without. Free some space, set "
-        "INVARIANCE_DATA to a folder on another disk, or take a smaller --image-size."
-    )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(path.parent).free
-    except OSError as error:
-        raise DataError(
-            f"Cannot keep a packed copy in {str(path.parent)!r} ({error.strerror}). "
-            f"{advice}"
-        ) from None
+    free = shutil.disk_usage(path.parent).free
     if size > free:
         raise DataError(
             f"The packed copy takes {format_bytes(size)}, and {format_bytes(free)} are "
-            f"free in {str(path.parent)!r}. {advice}"
+            f"free in {str(path.parent)!r}. {ADVICE}"
         )
 
     def write(file: Any) -> None:
@@ -172,7 +195,7 @@ def write_pack(
         text = json.dumps(about).encode()
         file.write(text + len(text).to_bytes(LENGTH, "little"))
 
-    write_whole(path, write, advice=advice)
+    write_whole(path, write, advice=ADVICE)
     return path
 
 
@@ -192,8 +215,14 @@ def read_about(path: Path) -> dict[str, Any]:
 
 
 def delete_packs(root: Path) -> list[Path]:
-    """Delete the packed copies of a folder, of any shape; returns what they were."""
-    paths = sorted(pack_path(root, (0, 0, 0)).parent.glob(f"{pack_name(root)}-*.pack"))
+    """Delete the packed copies of a folder, of any shape; returns what they were.
+
+    What a killed process left half written goes too.
+    """
+    place = pack_path(root, (0, 0, 0)).parent
+    for rest in place.glob(f"{pack_name(root)}-*.pack.*"):
+        rest.unlink()
+    paths = sorted(place.glob(f"{pack_name(root)}-*.pack"))
     for path in paths:
         path.unlink()
     return paths

@@ -18,6 +18,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from ..devices import format_bytes, free_bytes, usable_cores
+from ..errors import DataError
 from ..words import count
 
 WORKER_BYTES = 256 << 20
@@ -86,7 +87,7 @@ def read_pieces(
         ahead: Pieces that each process may have finished or begun.
         pin_memory: Whether the pieces are on their way to a GPU.
     """
-    return iter(
+    pieces = iter(
         DataLoader(
             dataset,
             sampler=sampler,
@@ -99,6 +100,20 @@ def read_pieces(
             generator=torch.Generator(),  # not torch's: training draws from that
         )
     )
+    return explain_lost_workers(pieces) if workers else pieces
+
+
+def explain_lost_workers(pieces: Iterator[Any]) -> Iterator[Any]:
+    """The same pieces, and a sentence where a process that reads them is gone."""
+    try:
+        yield from pieces
+    except RuntimeError as error:
+        if type(error) is not RuntimeError or "DataLoader worker" not in str(error):
+            raise
+        raise DataError(
+            "A process that decodes images was ended from outside, most likely for "
+            "want of memory: use fewer --workers, or a smaller --image-size."
+        ) from None
 
 
 def keep(piece: Any) -> Any:

@@ -142,3 +142,7 @@ HOMES = {
     "_vince": "acceptance_log_ratio hard_negatives vince",
 }
 __getattr__ = import_late(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -95,7 +95,7 @@ def linear_probe(
     scaler = Scaler.of(data.train_h)
     x, x_test = narrow(scaler(data.train_h), scaler(data.test_h))
     (fit,) = Logistic(x, data.train_y, data.n_classes).fit([strength], max_steps)
-    if fit.slope > 100 * GRADIENT_TOLERANCE:
+    if not fit.slope <= 100 * GRADIENT_TOLERANCE:  # or it is NaN
         notes += (
             f"The fit stopped short of its minimum (a slope of {fit.slope:.1g} is "
             "left): raise max_steps, or l2.",

@@ -205,7 +205,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "flatnce_linear": Preset(
         "FlatNCE, appendix I: logistic regression without a penalty, no augmentation; "
-        "theirs by Adam, here by L-BFGS on standardized features",
+        "theirs by Adam, here by Newton's method on standardized features",
         ("linear",),
         {"linear": {"l2": 0.0}},
     ),

@@ -127,7 +127,7 @@ def keep_meaning(settings: Any, written: int) -> Any:
         settings = dataclasses.replace(settings, hold_out="tenth")
         if settings.method in ("vince", "vince_plus"):
             options = {"weighted": True} | options
-    if written < 4:
+    if written < 4 and settings.optim.name == "sgd":  # the others spare as they did
         optim = dataclasses.replace(settings.optim, decay="matrices")
         settings = dataclasses.replace(settings, optim=optim)
     return dataclasses.replace(settings, options=options)

@@ -77,7 +77,16 @@ class Record:
     def tabulate(self, beside: Iterable[Row] = ()) -> Scores:
         """The same, its data named so that rows of other runs are told apart."""
         data, mark = self.config.get("data", ""), self.images.get("fingerprint")
-        return tabulate(self.rows or [], data, mark, beside)
+        return tabulate(self.current_rows, data, mark, beside)
+
+    @property
+    def current_rows(self) -> list[Row]:
+        """The rows without those of a checkpoint that a finished run went on from."""
+        rows = self.rows or []
+        if not self.finished or not self.readings:
+            return rows
+        last = self.readings[-1].get("step")
+        return [row for row in rows if row.get("step", last) in (None, last)]
 
     @property
     def images(self) -> dict[str, Any]:

@@ -118,9 +118,23 @@ def drop_earlier_encoders(rows: Sequence[Row]) -> list[Row]:
     >>> rows = [{"seed": 0, "step": 5}, {"seed": 1, "step": 5}, {"seed": 0, "step": 9}]
     >>> drop_earlier_encoders(latest(rows))
     [{'seed': 0, 'step': 9}]
+    >>> drop_earlier_encoders([{"protocol": "knn", "step": 5}, {"step": 9}])
+    [{'step': 9}]
     """
     newest = {_question(row): _encoder_of(row) for row in rows}  # later rows are newer
-    return [row for row in rows if newest[_question(row)] == _encoder_of(row)]
+    # rows of an older version do not say which encoder they are about
+    known = {_subject(row): _encoder_of(row) for row in rows if row.get("step")}
+    return [
+        row
+        for row in rows
+        if newest[_question(row)] == _encoder_of(row)
+        and (not row.get("step") or known[_subject(row)] == _encoder_of(row))
+    ]
+
+
+def _subject(row: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Whose features were scored."""
+    return row.get("run"), row.get("features")
 
 
 def _encoder_of(row: Mapping[str, Any]) -> tuple[Any, Any]:

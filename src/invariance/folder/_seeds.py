@@ -13,6 +13,7 @@ MAY_DIFFER = {
     *("log_every", "knn_every", "checkpoint_seconds", "evaluate", "trackers"),
     *("storage", "workers", "data_root"),
     *("machine.device", "machine.devices", "machine.nodes", "machine.strategy"),
+    *("machine.compile", "machine.capture"),
 }
 LONGEST = 48  # characters of a label
 

@@ -63,3 +63,7 @@ HOMES = {
     "_remembering": "Remembering",
 }
 __getattr__ = import_late(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

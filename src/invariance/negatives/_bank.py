@@ -25,6 +25,7 @@ from ._source import (
     PerAnchor,
     check_room,
     prepare_rows,
+    read_counts,
     require_tensors,
 )
 
@@ -173,9 +174,11 @@ class Bank(NegativeSource):
         return f"{size}, momentum {self.momentum:g}{drawn}"
 
     def get_extra_state(self) -> Any:
-        """How often something was drawn."""
-        return self.n_drawn.clone()
+        """How often something was drawn, and how many rows were refused."""
+        return torch.stack([self.n_drawn, self.n_refused])
 
     def set_extra_state(self, state: Any) -> None:
         """Go on from a checkpoint."""
-        self.n_drawn.fill_(int(state))
+        n_drawn, n_refused = read_counts(state)
+        self.n_drawn.fill_(n_drawn)
+        self.n_refused.fill_(n_refused)

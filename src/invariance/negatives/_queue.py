@@ -19,6 +19,7 @@ from ._source import (
     NegativeSource,
     check_room,
     prepare_rows,
+    read_counts,
     require_tensors,
 )
 
@@ -123,10 +124,12 @@ class Queue(NegativeSource):
         return f"{len(self):,} of {size:,} rows, width {width}"
 
     def get_extra_state(self) -> Any:
-        """How many rows have been seen: where the next one goes."""
-        return self.n_seen.clone()
+        """How many rows have been seen, and how many of them were refused."""
+        return torch.stack([self.n_seen, self.n_refused])
 
     def set_extra_state(self, state: Any) -> None:
         """Go on from a checkpoint."""
-        self.n_seen.fill_(int(state))
-        self.n_filled = min(int(state), len(self.z))
+        n_seen, n_refused = read_counts(state)
+        self.n_seen.fill_(n_seen)
+        self.n_refused.fill_(n_refused)
+        self.n_filled = min(n_seen, len(self.z))

@@ -242,3 +242,13 @@ def prepare_rows(
             "clip the gradient, or check the data."
         )
     return divide_by_length(z), fine
+
+
+def read_counts(state: Any) -> tuple[int, int]:
+    """Two counts of a checkpoint; older ones have the first alone.
+
+    >>> read_counts(torch.tensor([5, 2])), read_counts(5)
+    ((5, 2), (5, 0))
+    """
+    first, *rest = torch.as_tensor(state).flatten().tolist()
+    return int(first), int(rest[0]) if rest else 0

@@ -13,7 +13,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 
 import torch
@@ -53,9 +53,13 @@ def share_out(
                 work(*task)
                 turns.finish(own)
 
-    pool = _open_pool(n_threads, os.getpid())
-    running = [pool.submit(run) for _ in range(n_threads)]
+    running: list[Future[None]] = []
     try:
+        try:
+            pool = _open_pool(n_threads, os.getpid())
+            running += [pool.submit(run) for _ in range(n_threads)]
+        except RuntimeError:  # Python is ending and starts no threads any more
+            run()
         for thread in running:
             thread.result()
     finally:

@@ -49,3 +49,7 @@ HOMES = {
     "_search": "Hit Hits SearchResult search",
 }
 __getattr__ = import_late(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

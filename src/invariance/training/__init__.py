@@ -75,3 +75,7 @@ HOMES = {
     "_train": "Run train",
 }
 __getattr__ = import_late(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -214,7 +214,7 @@ class Prepared:
 
         def give_up(error: Exception) -> None:
             call.drop()
-            why = str(error).strip().splitlines()[0]
+            why = next(iter(str(error).strip().splitlines()), type(error).__name__)
             say(f"pace: steps are launched one by one, since capturing failed: {why}")
 
         return Captured(call, lambda: plan.learner.host_state, give_up)

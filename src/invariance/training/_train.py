@@ -118,7 +118,9 @@ def train(
         views: A ``ViewSet`` of your own.
         each_epoch: Called after every epoch with its number and the learner, in the
             process that writes; the numbers it returns are logged with that epoch's
-            reading. It may switch the learner to evaluation.
+            reading. It may switch the learner to evaluation. What else it changes,
+            such as a temperature, steps replayed from a graph do not see: set
+            ``Machine(capture=False)`` for that.
     """
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)

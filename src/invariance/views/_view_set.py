@@ -137,10 +137,11 @@ def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:
 
 
 def is_built_in(item: object) -> bool:
-    """Whether an item of a view is an operation of this package, not a function."""
+    """Whether an item of a view is an operation of this package, not the user's own."""
     if isinstance(item, Sometimes):
         return is_built_in(item.operation)
-    return isinstance(item, Operation)
+    ours = type(item).__module__.startswith(f"{__package__}.")
+    return isinstance(item, Operation) and ours
 
 
 def _check(images: Tensor, samples: Tensor) -> None:
