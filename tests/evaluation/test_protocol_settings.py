@@ -224,8 +224,9 @@ def test_values_that_cannot_work_are_refused(
 # --------------------------------------------------------------- the command line
 
 
-def test_flags_are_the_settings(capsys):
+def test_flags_are_the_settings(capsys, monkeypatch):
     """Names, choices and the defaults in the help, each held to its function."""
+    monkeypatch.setenv("COLUMNS", "80")  # wider help stands in two columns
     with pytest.raises(SystemExit):
         main(["evaluate", "--help"])
     words = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
