@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import invariance as inv
+from invariance.encoders import Standardize
 from invariance.errors import TrainingError
 from invariance.methods import METHODS
 from invariance.training import Ess, Machine, Optim, Train, make_plan, train
@@ -159,6 +160,22 @@ def test_tables_and_graphs_change_nothing(
     for ours, theirs in zip(readings(replayed), readings(called), strict=True):
         for key in ("loss", "lr", "temperature"):  # views are rounded at other places
             assert ours[key] == pytest.approx(theirs[key], rel=2e-2, abs=1e-3)
+
+
+def test_views_are_standardized_before_they_are_rounded(
+    small, pictures, on_the_cpu, monkeypatch
+):
+    enters, standardize = set(), Standardize.forward
+
+    def watch(layer, images):
+        if layer.training:
+            enters.add(images.dtype)
+        return standardize(layer, images)
+
+    monkeypatch.setattr(Standardize, "forward", watch)
+    machine = Machine(device="cpu", precision="bf16")
+    train(small(epochs=1, machine=machine), data=pictures)
+    assert enters == {torch.float32}
 
 
 def test_a_step_that_cannot_be_captured_is_called(

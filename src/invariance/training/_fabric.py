@@ -49,7 +49,7 @@ def make_fabric(machine: Machine) -> Fabric:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Fabric(
+            fabric = Fabric(
                 accelerator=device,
                 devices=machine.devices,
                 num_nodes=machine.nodes,
@@ -60,6 +60,10 @@ def make_fabric(machine: Machine) -> Fabric:
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
+    # Fabric would round the views; the encoder standardizes them first, which divides
+    # by a deviation far below 1, and autocast rounds what comes out of that
+    fabric._precision.convert_input = lambda views: views  # type: ignore[method-assign]
+    return fabric
 
 
 def check_processes(machine: Machine, device: str) -> None:
@@ -316,9 +320,7 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     lr: float | torch.Tensor = plan.peak
     if pace.stays:
         lr = torch.tensor(plan.peak, device=fabric.device)
-        halves = fabric._precision.precision == PRECISIONS["bf16"]
-        dtype = torch.bfloat16 if halves else torch.float32
-        feed = DeviceFeed(plan, lr, dtype=dtype)
+        feed = DeviceFeed(plan, lr)
         if plan.controller is not None:
             plan.controller.move_to(fabric.device)
     optimizer = build_optimizer(learner, plan.settings.optim, lr)
