@@ -62,7 +62,7 @@ def make_fabric(machine: Machine) -> Fabric:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
     # Fabric would round the views; the encoder standardizes them first, which divides
     # by a deviation far below 1, and autocast rounds what comes out of that
-    fabric._precision.convert_input = lambda views: views  # type: ignore[method-assign]
+    fabric._precision.convert_input = lambda data: data  # type: ignore[method-assign]
     return fabric
 
 
