@@ -18,6 +18,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.fsdp import MixedPrecision
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parameter import is_lazy
 
 from ..devices import choose_device, usable_cores
 from ..encoders import Encoder, describe_encoder
@@ -295,6 +296,19 @@ def compile_encoders(plan: Plan) -> None:
     for module in plan.learner.modules():
         if isinstance(module, Encoder):
             module.network.compile(dynamic=False, options=options)
+
+
+@contextlib.contextmanager
+def keep_memory_format(network: nn.Module | None) -> Iterator[None]:
+    """Give a user's network back as it was stored, after steps in channels last."""
+    weights = [] if network is None else [*network.parameters(), *network.buffers()]
+    plain = [weight for weight in weights if is_lazy(weight) or weight.is_contiguous()]
+    try:
+        yield
+    finally:
+        for weight in plain:
+            if not weight.is_contiguous():
+                weight.data = weight.data.contiguous()
 
 
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
