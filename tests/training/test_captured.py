@@ -193,6 +193,14 @@ def test_a_step_that_cannot_be_captured_is_called(
     assert len(readings(broken)) == len(readings(called))
 
 
+def test_without_a_gpu_it_says_that_nothing_would_be_captured(small, pictures, capsys):
+    for capture in (False, True):
+        machine = Machine(device="cpu", capture=capture)
+        train(small(machine=machine, dry_run=True, quiet=False), data=pictures)
+        words = "no CUDA device: --machine.no-capture changes nothing"
+        assert (words in capsys.readouterr().out) == (not capture)
+
+
 def test_the_old_switch_of_the_compiler_is_read(tmp_path):
     for written, value in (("true", True), ("false", False), ("auto", "auto")):
         path = tmp_path / "config.yaml"

@@ -163,8 +163,8 @@ class Prepared:
     pace: Pace
 
     def facts(self) -> Iterator[str]:
-        """How steps are run, on a GPU."""
-        if self.fabric.device.type == "cuda":
+        """How steps are run, on a GPU or where one was counted on."""
+        if self.fabric.device.type == "cuda" or self.pace.idle:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
             yield self.feed.views.explain()
