@@ -4,16 +4,13 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ..folder import CONFIG, Record, finite_number, flatten, show_value
+from ..folder import CONFIG, OPEN, Record, finite_number, flatten, show_value
 from ..words import count, show_duration
 from ._html import Html, lines, table, tag
 from ._numbers import inside, show_number
 
 # Of env.json, what the page tells elsewhere.
 TOLD = ("command", "images", "parameters", "peak_rate", "started", "used")
-
-
-OPEN = (None, "auto")  # settings that leave the choice to the run
 
 
 def summarize(run: Record) -> str:

@@ -21,7 +21,9 @@ from ..folder import (
     Row,
     describe_settings,
     keep_rows,
+    read_environment,
     remember_images,
+    resolve_settings,
     to_dict,
     write_verdict,
 )
@@ -82,9 +84,11 @@ def evaluate(
     place = choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
     folders = [run.folder for run in opened]
-    labels, notes = describe_settings(
-        folders, [to_dict(run.settings) for run in opened]
+    settled = resolve_settings(
+        [to_dict(run.settings) for run in opened],
+        [read_environment(folder) for folder in folders],
     )
+    labels, notes = describe_settings(folders, settled)
     all_rows: list[Row] = []
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
