@@ -114,8 +114,8 @@ class Logistic:
     def losses(self, logits: Rows) -> Float[Tensor, " k"]:
         """The mean loss of a row at each strength."""
         if self.known is None:
-            own = (logits * self.truth).sum(2)
-            return (logits.logsumexp(2) - own).mean(0)
+            correct = (logits * self.truth).sum(2)
+            return (logits.logsumexp(2) - correct).mean(0)
         each = (softplus(logits) - logits * self.truth) * self.known
         return each.sum(2).mean(0)
 

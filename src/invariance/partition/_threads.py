@@ -48,11 +48,11 @@ def share_out(
         # grad mode is a thread's own, and tensors of the caller's may be either kind
         with torch.inference_mode(), turns:
             work = start()
-            for task, own in queue:  # a list's iterator gives every task once
-                if not turns.wait_for(own):
+            for task, turn in queue:  # a list's iterator gives every task once
+                if not turns.wait_for(turn):
                     return
                 work(*task)
-                turns.finish(own)
+                turns.finish(turn)
 
     running: list[Future[None]] = []
     try:

@@ -188,11 +188,11 @@ def _scores(
     for key, line in merged.items():
         for column, members in columns.items():
             cells = [
-                own.cells[TRAINED]
+                one.cells[TRAINED]
                 for m in members
-                for own in tables[m].lines
-                if own.key == key
-                if TRAINED in own.cells
+                for one in tables[m].lines
+                if one.key == key
+                if TRAINED in one.cells
             ]
             if len(members) > 1 and len(cells) > 1:  # of one value there is no mean
                 each = tuple(cell.mean for cell in cells)
@@ -219,8 +219,8 @@ def _scores(
             heads[column] = Html(f"{title}{tag('small', below)}")
             alike = [settings[m] for m in members]
             notes += note_same_seeds([names[m] for m in members], alike)
-    own = next(scores.data for scores in tables if scores.lines)
-    whole = Scores(list(heads), kept, own, None, [])
+    data = next(scores.data for scores in tables if scores.lines)
+    whole = Scores(list(heads), kept, data, None, [])
     about = (
         "Each run's trained encoder. Below a value is its 95 % interval; ± is the "
         "standard deviation over seeds or draws."
@@ -234,7 +234,7 @@ def _environments(runs: Sequence[Record], names: list[str]) -> Html:
         flatten({k: v for k, v in run.env.items() if k not in TOLD}) for run in runs
     ]
     return _side_by_side(
-        [{k.removeprefix("packages."): v for k, v in own.items()} for own in known],
+        [{k.removeprefix("packages."): v for k, v in one.items()} for one in known],
         names,
         ("what", "Environments that differ", "They ran in the same environment."),
     )
@@ -245,10 +245,10 @@ def _side_by_side(
 ) -> Html:
     """Rows in which not all columns say the same."""
     first, label, same = words
-    keys = list(dict.fromkeys(key for own in values for key in own))
+    keys = list(dict.fromkeys(key for one in values for key in one))
     rows: list[list[object]] = []
     for key in keys:
-        cells = [show_value(own[key]) if key in own else "?" for own in values]
+        cells = [show_value(one[key]) if key in one else "?" for one in values]
         if len(set(cells)) > 1:
             rows.append([key, *cells])
     return table([first, *names], rows, label=label) if rows else tag("p", same)

@@ -123,7 +123,7 @@ def arithmetic(machine: Machine, say: Callable[[str], None]) -> Iterator[None]:
 @contextlib.contextmanager
 def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
     """Say once, in a sentence of ours, what torch warns of at every such operation."""
-    told: set[str] = set()
+    names: set[str] = set()
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -133,8 +133,8 @@ def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
                 show(message, *details, **more)
                 return
             name = text.split()[0]
-            if name not in told:
-                told.add(name)
+            if name not in names:
+                names.add(name)
                 say(
                     f"{name}, which this network uses, has no deterministic form: "
                     "another run of the same seed may differ in its last bits."
