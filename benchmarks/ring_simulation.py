@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-RESULTS = Path(__file__).parent / "results"
+FIGURE = Path(__file__).parents[1] / "docs" / "images" / "ring.png"
 PROCESSES, TRIALS = 64, 100
 
 
@@ -53,9 +53,7 @@ def ring_seconds(
     return (take[-1] + computing[..., -1]).max(-1)
 
 
-def gather_seconds(
-    computing: np.ndarray, transfer: float | np.ndarray
-) -> np.ndarray:
+def gather_seconds(computing: np.ndarray, transfer: float | np.ndarray) -> np.ndarray:
     """The same after an all-gather, itself a ring at the pace of its slowest link."""
     received = (computing.shape[-1] - 1) * np.max(transfer)
     return received + computing.sum(-1).max(-1)
@@ -96,7 +94,7 @@ def table() -> str:
     """Cases by ways; 1.00 is P blocks of computing and nothing else."""
     rows = [compare(*case) for case in CASES.values()]
     head = ["case", *rows[0]]
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines = [f"| {' | '.join(head)} |", f"| :--- |{' ---: |' * len(rows[0])}"]
     for name, row in zip(CASES, rows, strict=True):
         lines.append(f"| {name} | {' | '.join(f'{v:.2f}' for v in row.values())} |")
     return "\n".join(lines)
@@ -134,7 +132,7 @@ def draw(path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=RESULTS / "ring_simulation.png")
+    parser.add_argument("--out", type=Path, default=FIGURE)
     given = parser.parse_args()
     print(table())
     draw(given.out)

@@ -28,7 +28,15 @@ from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
 from ._loop import steps_between_readings
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Glimpse, Health
-from ._rehearsal import FirstOf, Link, Traffic, choose_link, missing_devices, rehearse
+from ._rehearsal import (
+    FirstOf,
+    Link,
+    Traffic,
+    choose_link,
+    missing_devices,
+    rehearse,
+    share_cores,
+)
 from ._run_plan import Plan, make_plan
 from ._settings import BATCH, Train
 from ._watch import Watch
@@ -200,7 +208,11 @@ def dry_run(
     changed.pop("dry_run", None)
     # its weights move when steps are tried
     objects["encoder"] = copy.deepcopy(objects.get("encoder"))
-    with arithmetic(machine, say), rehearse(machine) as traffic:
+    with (
+        arithmetic(machine, say),
+        share_cores(machine.devices),
+        rehearse(processes) as traffic,
+    ):
         played = dataclasses.replace(machine, devices=1, nodes=processes)
         fabric = make_fabric(played, FirstOf(processes) if processes > 1 else None)
         fabric.launch()

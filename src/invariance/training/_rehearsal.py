@@ -262,9 +262,15 @@ class FirstOf(ClusterEnvironment):
 
 
 @contextlib.contextmanager
-def rehearse(machine: Machine) -> Iterator[Traffic]:
-    """Within this, be one of the processes asked for; gives what it would receive."""
-    n_processes = machine.devices * machine.nodes
+def rehearse(n_processes: int) -> Iterator[Traffic]:
+    """Within this, be the first of so many processes; gives what it would receive.
+
+    >>> with rehearse(4) as traffic:
+    ...     rows = torch.empty(8, 3)
+    ...     dist.all_gather_into_tensor(rows, torch.ones(2, 3))
+    >>> traffic.n_bytes["all-gather"]  # of three others, six numbers each
+    72
+    """
     if n_processes == 1:
         yield Traffic()
         return
@@ -274,9 +280,6 @@ def rehearse(machine: Machine) -> Iterator[Traffic]:
             "is running already: start it alone, with --machine.devices and "
             "--machine.nodes as the run will have them."
         )
-    threads = torch.get_num_threads()
-    if "OMP_NUM_THREADS" not in os.environ:  # as Fabric shares them out
-        torch.set_num_threads(max(usable_cores() // machine.devices, 1))
     if BACKEND not in dist.Backend.backend_list:
         dist.Backend.register_backend(BACKEND, make_group, devices=["cpu", "cuda"])
     RehearsalGroup.traffic.clear()
@@ -287,6 +290,17 @@ def rehearse(machine: Machine) -> Iterator[Traffic]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def share_cores(devices: int) -> Iterator[None]:
+    """Compute with as many threads as a process has beside others on this machine."""
+    threads = torch.get_num_threads()
+    if devices > 1 and "OMP_NUM_THREADS" not in os.environ:  # as Fabric does
+        torch.set_num_threads(max(usable_cores() // devices, 1))
+    try:
+        yield
+    finally:
         torch.set_num_threads(threads)
 
 
