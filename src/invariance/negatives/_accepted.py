@@ -155,6 +155,8 @@ class Accepted(NegativeSource):
             expected gradient is that of uniform draws, with more noise.
     """
 
+    row_by_row = False  # dice are thrown for the batch, and its mean is the baseline
+
     def __init__(
         self,
         bank: Bank,
