@@ -29,7 +29,7 @@ from invariance.negatives import NEGATIVES
 from .cases import CASES, Case
 
 N, N_SAMPLES = 11, 24
-SHARES = ((11,), (7, 4), (6, 1, 3, 1))
+SHARES = ((11,), (7, 4), (6, 1, 4, 0))
 LABELS = torch.arange(N) % 4
 IDS = torch.arange(N) * 5 % 23  # of a data set in another order
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
@@ -88,7 +88,8 @@ def one_objective(case: Case, rows: slice) -> dict[str, Any]:
     module = averaged(model)  # held until its hooks have run
     loss = module(*inputs)
     loss.backward()
-    return {"loss": loss.detach(), **gradients(model), **state(model)}
+    readings = model.objective.readings(*model.rows(*inputs))
+    return {"loss": loss.detach(), **gradients(model), **state(model), **readings}
 
 
 # ---- sources of negatives in a loop of one's own -------------------------------------
@@ -263,6 +264,12 @@ def shuffled(rows: slice) -> dict[str, Any]:
 
 PROGRAMS = {
     **{case.id: partial(one_objective, case) for case in OBJECTIVE_CASES},
+    **{
+        f"{objective} against {name}": partial(one_source, name, objective)
+        for name in SOURCES
+        for objective in ("info_nce", "debiased", "binary_nce")
+        if objective != "binary_nce" or name in ("queue", "bank", "drawn")
+    },
     **{
         f"{name}, {options}, {crops=}": partial(one_method, name, options, crops)
         for name, options, crops in METHOD_CASES
