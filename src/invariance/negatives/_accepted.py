@@ -57,6 +57,7 @@ from ._source import (
 
 HIGHEST = 1 - 1e-4  # of a probability, so that both its logarithms are finite
 NEAREST_SHARE = 0.25  # of the proposals, where no limits are given
+ROUNDING = 8  # units of it between two scores that are meant to be one
 
 
 class Nearest(nn.Module):
@@ -83,6 +84,8 @@ class Nearest(nn.Module):
         """Probability of keeping each proposal."""
         k = max(round(self.share * scores.shape[1]), 1)
         limit = scores.detach().topk(k, dim=1).values[:, -1:]
+        # a row that was drawn twice has one score, but for rounding
+        limit = limit - ROUNDING * torch.finfo(scores.dtype).eps
         kept = torch.full_like(scores, self.floor)
         return kept.masked_fill(scores.detach() >= limit, 1.0)
 
@@ -151,6 +154,8 @@ class Accepted(NegativeSource):
         weighted: Divide each term by its probability. This undoes the choice: the
             expected gradient is that of uniform draws, with more noise.
     """
+
+    row_by_row = False  # dice are thrown for the batch, and its mean is the baseline
 
     def __init__(
         self,

@@ -76,6 +76,9 @@ class NegativeSource(nn.Module):
     it remember.
     """
 
+    row_by_row = True
+    """Whether an anchor's logits depend on that anchor alone, not on the others, so
+    that processes may each ask about their own."""
     plain = False
     """Whether the negatives are the candidates as they are: no band, no weights."""
     shares: Callable[[], PerAnchor] | None = None

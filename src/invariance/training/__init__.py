@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
+    from ._rehearsal import rehearse
     from ._run_encoder import start_weights_from
     from ._run_plan import Plan, make_plan
     from ._run_views import make_views
@@ -57,6 +58,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "rehearse",
     "require_unfinished",
     "start_weights_from",
     "temperature_of",
@@ -71,6 +73,7 @@ HOMES = {
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",
+    "_rehearsal": "rehearse",
     "_run_encoder": "start_weights_from",
     "_run_plan": "Plan make_plan",
     "_run_views": "make_views",

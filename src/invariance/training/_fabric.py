@@ -28,7 +28,7 @@ from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
 from ._feed import DeviceFeed, HostFeed
-from ._lightning import Fabric, FSDPStrategy
+from ._lightning import ClusterEnvironment, Fabric, FSDPStrategy
 from ._optimizers import build_optimizer, load_optimizer, save_optimizer
 from ._pace import Pace, choose_pace
 from ._readings import Health
@@ -39,8 +39,15 @@ from ._step import TakeStep
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
-def make_fabric(machine: Machine) -> Fabric:
-    """The machine asked for, or a sentence that says why not."""
+def make_fabric(
+    machine: Machine, environment: ClusterEnvironment | None = None
+) -> Fabric:
+    """The machine asked for, or a sentence that says why not.
+
+    Args:
+        machine: What the settings ask for.
+        environment: Who starts the processes, where Fabric is not to find out.
+    """
     device = choose_device(machine.device, auto=("cuda",)).type
     check_processes(machine, device)
     precision = machine.precision
@@ -58,6 +65,7 @@ def make_fabric(machine: Machine) -> Fabric:
                 if machine.strategy == "fsdp"
                 else machine.strategy,
                 precision=PRECISIONS[precision],  # type: ignore[arg-type]
+                plugins=environment,
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None

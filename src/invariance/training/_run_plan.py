@@ -310,6 +310,7 @@ def make_plan(
     if settings.start_from:
         network = start_weights_from(settings.start_from, network, encoder)
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
+    learner.equal_shares = True  # see Plan.steps
     controller = None
     if settings.ess.target is not None:
         memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
