@@ -79,6 +79,8 @@ def check_workers(asked: int | None) -> None:
 
 def free_bytes(device: "torch.device | str") -> int:
     """Memory that may still be taken there, a container's limit included."""
+    if device == "cpu":  # so that one can ask without torch
+        return _free_host_bytes()
     import torch
 
     place = torch.device(device)

@@ -28,16 +28,11 @@ from ._names import DATA_SETS, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
     from ._decode import crop_square, open_image
-    from ._folder import pack
+    from ._files import pack
     from ._load import default_shape, fingerprint, load, same_images
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
-    from ._resident import ResidentImages
-    from ._shapes import SHAPE_CLASSES, shapes
-    from ._sources import (
-        NO_LABEL,
-        ImageSource,
-        Items,
+    from ._request import (
         Note,
         Origin,
         check_unreadable,
@@ -45,6 +40,9 @@ if TYPE_CHECKING:
         explain_unreadable,
         show_path,
     )
+    from ._resident import ResidentImages
+    from ._shapes import SHAPE_CLASSES, shapes
+    from ._sources import NO_LABEL, ImageSource, Items
     from ._streamed import StreamedImages
 
 __all__ = [
@@ -81,14 +79,15 @@ __all__ = [
 
 HOMES = {
     "_decode": "crop_square open_image",
-    "_folder": "pack",
+    "_files": "pack",
     "_load": "default_shape fingerprint load same_images",
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "ResidentImages",
     "_shapes": "SHAPE_CLASSES shapes",
-    "_sources": "ImageSource Items NO_LABEL Note Origin "
-    "check_unreadable describe_unreadable explain_unreadable show_path",
+    "_request": "Note Origin check_unreadable describe_unreadable explain_unreadable "
+    "show_path",
+    "_sources": "ImageSource Items NO_LABEL",
     "_streamed": "StreamedImages",
 }
 __getattr__ = import_late(__name__, HOMES)

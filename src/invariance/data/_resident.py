@@ -15,15 +15,8 @@ from torch import Tensor
 from ..devices import format_bytes, free_bytes
 from ..errors import DataError, SettingError, unknown
 from ._one_pass import one_pass, share_out
-from ._sources import (
-    NO_LABEL,
-    ImageSource,
-    Items,
-    Note,
-    check_unreadable,
-    name_image,
-    note_unreadable,
-)
+from ._request import Note, check_unreadable, note_unreadable
+from ._sources import NO_LABEL, ImageSource, Items, name_image
 
 MOST_RESIDENT = 16 << 30
 STORAGES = ("auto", "resident", "streamed")
