@@ -3,6 +3,7 @@
 Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and saved.
 """
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -20,6 +21,7 @@ import tyro
 
 from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
+from ..late_imports import import_much
 from ..progress import tell_loading
 from ..training import Train, check_names, check_numbers, require_unfinished
 from ._bench import Bench
@@ -206,11 +208,31 @@ def train(settings: Train) -> int:
     # Threads that spin while they wait slow each other down severalfold as soon as
     # anything else runs on the machine; asleep they cost next to nothing.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from ..training import Stopped
-    from ..training import train as start
+    from ..data import read_ahead
 
-    try:
-        start(settings)
-    except Stopped:
-        return 130
+    with contextlib.ExitStack() as beside:
+        if reads_all_here(settings):
+            beside.enter_context(
+                read_ahead(
+                    settings.data,
+                    image_size=settings.image_size,
+                    labels=settings.labels,
+                    hold_out=settings.hold_out,
+                )
+            )
+        with import_much():
+            from ..training import Stopped
+            from ..training import train as start
+        try:
+            start(settings)
+        except Stopped:
+            return 130
     return 0
+
+
+def reads_all_here(settings: Train) -> bool:
+    """Whether this process alone is about to read all of its data into memory."""
+    machine, ranks = settings.machine, ("WORLD_SIZE", "SLURM_PROCID", "LOCAL_RANK")
+    several = machine.devices * machine.nodes > 1 or any(r in os.environ for r in ranks)
+    some = settings.limit is not None or settings.storage == "streamed"
+    return not (several or some or settings.resume)

@@ -8,6 +8,7 @@
 | `Note` | what was left out and why, what was chosen, where the images are kept |
 | `shapes` | ten generated shapes with labels, without any file |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
+| `read_ahead` | a folder read by other processes, for a `load` that follows |
 | `one_pass` | every image once and in order, the broken ones left out |
 | `open_image`, `crop_square` | one file as an upright image, one image as pixels |
 
@@ -29,6 +30,7 @@ from ._names import DATA_SETS, data_exists, find_place, require_data
 if TYPE_CHECKING:
     from ._decode import crop_square, open_image
     from ._files import pack
+    from ._head_start import read_ahead
     from ._load import default_shape, fingerprint, load, same_images
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
@@ -70,6 +72,7 @@ __all__ = [
     "one_pass",
     "open_image",
     "pack",
+    "read_ahead",
     "require_data",
     "row_names",
     "same_images",
@@ -80,6 +83,7 @@ __all__ = [
 HOMES = {
     "_decode": "crop_square open_image",
     "_files": "pack",
+    "_head_start": "read_ahead",
     "_load": "default_shape fingerprint load same_images",
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",

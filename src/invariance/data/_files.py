@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
@@ -11,6 +12,7 @@ from ..errors import DataError, SettingError
 from ..plain_numbers import check_least
 from ..progress import Progress
 from ._folder import ImageFiles, Walk, choose_shape, find_images, mark_copy, walk_folder
+from ._head_start import take_images
 from ._one_pass import Batch, share_out
 from ._pack import Packed, find_pack, hold_pack, write_pack
 from ._request import Request, check_unreadable
@@ -18,29 +20,37 @@ from ._sources import Items, Read
 
 
 class Files(Items):
-    """Image files, decoded when they are read."""
+    """Image files, decoded when they are read, unless somebody has read them ahead."""
 
-    def __init__(self, files: ImageFiles):
+    def __init__(
+        self,
+        files: ImageFiles,
+        ready: tuple[UInt8[np.ndarray, "n c h w"], dict[int, str]] | None = None,
+    ):
         self.files, self.shape, self.paths = files, files.shape, files.paths
         self.class_names, self.pack = files.class_names, files.pack
         if files.labels is not None:
             self.labels = torch.tensor(files.labels, dtype=torch.long)
         if files.tags is not None:
             self.tags = torch.tensor(files.tags, dtype=torch.int8)
+        if ready is not None:
+            self.ready = torch.from_numpy(ready[0]), ready[1]
 
     def __len__(self) -> int:
         return len(self.files.paths)
 
     def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
         """Image i and its label."""
+        if self.ready is not None and i not in self.ready[1]:
+            return self.ready[0][i], self.label(i)
         return torch.from_numpy(self.files.read(i)), self.label(i)
 
 
 def read_folder(root: Path, request: Request) -> Read:
     """The images of one part; image_size None takes the median shorter side."""
-    files = find_images(root, request)
-    name = root.resolve().name
-    return Read(name, Files(files), files.unreadable, files.notes, origin=files.origin)
+    files, ready = take_images(root, request) or (find_images(root, request), None)
+    items, name = Files(files, ready), root.resolve().name
+    return Read(name, items, files.unreadable, files.notes, origin=files.origin)
 
 
 def pack(

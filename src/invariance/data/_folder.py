@@ -17,7 +17,7 @@ import hashlib
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,18 @@ class ImageFiles:
         channels, size, _ = self.shape
         image = open_image(self.root / self.paths[i], size)
         return crop_pixels(image, size, channels)
+
+    def read_into(
+        self, images: UInt8[np.ndarray, "n c h w"], rows: Iterable[int]
+    ) -> dict[int, str]:
+        """Put these images in their places; gives why some cannot be read."""
+        unreadable = {}
+        for i in rows:
+            try:
+                images[i] = self.read(i)
+            except Exception as error:
+                unreadable[i] = explain_unreadable(error)
+        return unreadable
 
 
 @dataclass

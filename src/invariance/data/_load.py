@@ -98,6 +98,7 @@ def load(
         labels=labels,
         hold_out=hold_out,
     )
+    began = time.monotonic()
     parts = read(data, request)
     items = parts.items if labels else Unlabeled(parts.items)
     if n is not None and n < len(items):
@@ -114,7 +115,6 @@ def load(
     }
     source: ImageSource
     if resident:
-        began = time.monotonic()
         source = read_all(items, device=device, parallel=parts.parallel, **about)
         seconds = time.monotonic() - began
         decoded = isinstance(parts.items, Files) and parts.items.pack is None

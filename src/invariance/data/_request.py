@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from PIL import UnidentifiedImageError
-
 from ..errors import DataError
 
 MOST_NAMED = 20
+MOST_RESIDENT = 16 << 30  # bytes of images that are ever kept in memory
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,8 @@ def find_data_root(asked: str | Path | None = None) -> Path:
 
 def explain_unreadable(error: BaseException) -> str:
     """One line for why an image could not be read."""
+    from PIL import UnidentifiedImageError  # not by those who open no image
+
     if isinstance(error, UnidentifiedImageError):
         return "not an image"
     text = error.strerror if isinstance(error, OSError) else None

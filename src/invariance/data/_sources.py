@@ -28,6 +28,8 @@ class Items(ABC):
     tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...] = ()
     paths: tuple[str, ...] | None = None
+    ready: tuple[UInt8[Tensor, "n c h w"], dict[int, str]] | None = None
+    """All images, and by number why some cannot be read, where that is known."""
 
     @abstractmethod
     def __len__(self) -> int:

@@ -47,6 +47,7 @@ class Unlabeled(Items):
 
     def __init__(self, items: Items):
         self.items, self.shape, self.paths = items, items.shape, items.paths
+        self.ready = items.ready
 
     def __len__(self) -> int:
         return len(self.items)
