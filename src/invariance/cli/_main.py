@@ -163,6 +163,29 @@ def join_help(
 
 
 @FLAGS.primitive_rule
+def parse_switch(
+    kind: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    """On, off or left to us: true, false or auto, however they are written."""
+    if typing.get_args(kind.type) != (bool, typing.Literal["auto"]):
+        return None
+    words: dict[str, bool | str] = {"auto": "auto", "true": True, "false": False}
+
+    def read(given: list[str]) -> Any:
+        if given[0].lower() not in words:
+            raise ValueError(f"expected one of {', '.join(words)}: got {given[0]!r}")
+        return words[given[0].lower()]
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{" + ",".join(words) + "}",
+        instance_from_str=read,
+        is_instance=lambda value: value in words.values(),
+        str_from_instance=lambda value: [str(value).lower()],
+    )
+
+
+@FLAGS.primitive_rule
 def parse_optional(
     kind: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:

@@ -58,6 +58,7 @@ def pack(
     *,
     image_size: int | None = None,
     channels: int | None = None,
+    max_bad_fraction: float | int = 0.2,
     quiet: bool = True,
 ) -> Packed:
     """Keep a decoded copy of a folder, which ``load`` uses until the folder changes.
@@ -66,32 +67,56 @@ def pack(
         folder: Of images.
         image_size: As of ``load``; other sizes are other copies.
         channels: 1 or 3; None is 3.
+        max_bad_fraction: More unreadable images than this share are an error.
         quiet: Show no progress.
     """
     if image_size is not None:
         check_least("image_size", image_size, 1)
     if channels not in (None, 1, 3):
         raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
+    if not 0 <= max_bad_fraction <= 1:
+        raise SettingError(
+            "max_bad_fraction is a share of the images, 0 to 1: got "
+            f"{max_bad_fraction}."
+        )
     root = Path(folder).expanduser()
     if not str(folder) or not root.is_dir():
         raise DataError(f"There is no folder {str(folder)!r}: pack a folder of images.")
     walk = walk_folder(root)
-    request = Request(image_size=image_size, channels=channels)
+    request = Request(
+        image_size=image_size,
+        channels=channels,
+        max_bad_fraction=float(max_bad_fraction),
+    )
     shape, _ = choose_shape(root, walk, request)
     with hold_pack(root, shape):
-        return write_or_find(root, walk, shape, quiet)
+        return write_or_find(root, walk, shape, request.max_bad_fraction, quiet)
 
 
 def write_or_find(
-    root: Path, walk: Walk, shape: tuple[int, int, int], quiet: bool
+    root: Path,
+    walk: Walk,
+    shape: tuple[int, int, int],
+    max_bad_fraction: float,
+    quiet: bool,
 ) -> Packed:
     """The packed copy that is there, if whole and of these files; or a new one."""
     names, mark = list(walk.sizes), mark_copy(walk)
     unreadable = walk.unreadable
+
+    def check() -> None:
+        check_unreadable(repr(str(root)), unreadable, len(names), max_bad_fraction)
+
+    def describe(path: Path, *, new: bool) -> Packed:
+        n = sum(name not in unreadable for name in names)
+        return Packed(path, n, shape, path.stat().st_size, unreadable, new)
+
     there, _ = find_pack(root, mark, len(names), shape)
     if there is not None and there.is_intact():
-        n_bytes = there.path.stat().st_size
-        return Packed(there.path, len(names), shape, n_bytes, unreadable, new=False)
+        known = {names[i]: "so it was when packed" for i in sorted(there.unreadable)}
+        unreadable |= known | unreadable
+        check()
+        return describe(there.path, new=False)
     with Progress(len(names), unit="images", quiet=quiet) as progress:
 
         def batches() -> Iterator[Batch]:
@@ -100,8 +125,7 @@ def write_or_find(
                 progress.advance(batch.stop - batch.start)
                 bad = batch.unreadable.items()
                 unreadable.update({names[i]: why for i, why in bad})
-            check_unreadable(repr(str(root)), unreadable, len(names), 0.2)
+            check()
 
         path = write_pack(root, mark, len(names), shape, batches())
-    n_bytes = path.stat().st_size
-    return Packed(path, len(names), shape, n_bytes, unreadable, new=True)
+    return describe(path, new=True)

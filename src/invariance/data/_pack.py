@@ -100,6 +100,7 @@ class Packed:
 
     path: Path
     n: int
+    """Images that could be read."""
     shape: tuple[int, int, int]
     n_bytes: int
     unreadable: dict[str, str]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ..data import ImageSource, find_place, load
 from ..devices import require_memory
-from ..encoders import Encoder, build_encoder, standardize, stem_of
+from ..encoders import Encoder, build_encoder, check_encoder_name, standardize, stem_of
 from ..errors import DataError, SettingError, choose
 from ..evaluation import spread_rows
 from ..methods import (
@@ -242,6 +242,8 @@ def make_plan(
     )
     if not started:
         refuse_idle_settings(settings, four, data=data, encoder=encoder, views=views)
+    if encoder is None and settings.encoder != "auto":
+        check_encoder_name(settings.encoder)  # before images are read
     data = settings.data if data is None else data
     recipe = None if views is not None else choose_recipe(settings, four, data)
     options = choose_options(settings, four, recipe)
