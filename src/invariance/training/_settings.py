@@ -91,7 +91,8 @@ class Machine:
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool | Literal["auto"] = "auto"
     """Compile the encoder with torch.compile; "auto" does on a GPU where the run is
-    long enough to win back the half minute that it takes."""
+    long enough to win back the half minute that it takes. What torch compiled before in
+    the same process is compiled anew when it is next called."""
     capture: bool = True
     """Replay steps from a CUDA graph, where all they need is on one GPU."""
     deterministic: bool = True
