@@ -7,6 +7,7 @@ wait for it.
 import contextlib
 import gc
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -33,8 +34,12 @@ def import_much() -> Iterator[None]:
     """Within this nobody looks for garbage, as modules are none and stay for good.
 
     Python would go through all that is loaded again and again, a fifth of the time that
-    torch takes. It is for a command, whose process is its own.
+    torch takes. It is for a command whose process is its own: where torch is loaded
+    already, nothing changes.
     """
+    if "torch" in sys.modules:
+        yield
+        return
     gc.disable()
     try:
         yield

@@ -3,7 +3,6 @@
 Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and saved.
 """
 
-import contextlib
 import dataclasses
 import functools
 import inspect
@@ -21,9 +20,7 @@ import tyro
 
 from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
-from ..late_imports import import_much
-from ..progress import tell_loading
-from ..training import Train, check_names, check_numbers, require_unfinished
+from ..training import Train
 from ._bench import Bench
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
@@ -35,6 +32,7 @@ from ._list import List
 from ._pack import Pack
 from ._report import Report
 from ._search import Search
+from ._train import train
 
 COMMANDS: dict[str, Any] = {
     "train": Train,
@@ -218,44 +216,3 @@ def parse_optional(
         is_instance=lambda value: value is None or spec.is_instance(value),
         choices=None if spec.choices is None else (*spec.choices, *UNSET),
     )
-
-
-def train(settings: Train) -> int:
-    """Train; torch is imported only when the settings have passed what needs none."""
-    if settings.resume:
-        require_unfinished(Path(settings.resume))
-    else:
-        check_numbers(settings)
-        check_names(settings)
-    tell_loading(quiet=settings.quiet or settings.json)
-    # Threads that spin while they wait slow each other down severalfold as soon as
-    # anything else runs on the machine; asleep they cost next to nothing.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from ..data import read_ahead
-
-    with contextlib.ExitStack() as beside:
-        if reads_all_here(settings):
-            beside.enter_context(
-                read_ahead(
-                    settings.data,
-                    image_size=settings.image_size,
-                    labels=settings.labels,
-                    hold_out=settings.hold_out,
-                )
-            )
-        with import_much():
-            from ..training import Stopped
-            from ..training import train as start
-        try:
-            start(settings)
-        except Stopped:
-            return 130
-    return 0
-
-
-def reads_all_here(settings: Train) -> bool:
-    """Whether this process alone is about to read all of its data into memory."""
-    machine, ranks = settings.machine, ("WORLD_SIZE", "SLURM_PROCID", "LOCAL_RANK")
-    several = machine.devices * machine.nodes > 1 or any(r in os.environ for r in ranks)
-    some = settings.limit is not None or settings.storage == "streamed"
-    return not (several or some or settings.resume)
