@@ -100,7 +100,7 @@ def write_or_find(
     max_bad_fraction: float,
     quiet: bool,
 ) -> Packed:
-    """The packed copy that is there, if whole and of these files; or a new one."""
+    """The packed copy that exists, if whole and of these files; or a new one."""
     names, mark = list(walk.sizes), mark_copy(walk)
     unreadable = walk.unreadable
 
@@ -111,12 +111,12 @@ def write_or_find(
         n = sum(name not in unreadable for name in names)
         return Packed(path, n, shape, path.stat().st_size, unreadable, new)
 
-    there, _ = find_pack(root, mark, len(names), shape)
-    if there is not None and there.is_intact():
-        known = {names[i]: "so it was when packed" for i in sorted(there.unreadable)}
+    pack, _ = find_pack(root, mark, len(names), shape)
+    if pack is not None and pack.is_intact():
+        known = {names[i]: "so it was when packed" for i in sorted(pack.unreadable)}
         unreadable |= known | unreadable
         check()
-        return describe(there.path, new=False)
+        return describe(pack.path, new=False)
     with Progress(len(names), unit="images", quiet=quiet) as progress:
 
         def batches() -> Iterator[Batch]:

@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from ..data import data_exists
+from ..encoders import check_encoder_name
 from ..errors import SettingError, TrainingError
 from ..evaluation import Evaluation
 from ..folder import (
@@ -47,7 +48,7 @@ from ..views import ViewSet
 from . import _checkpoint
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
-from ._fabric import arithmetic, make_fabric, prepare
+from ._fabric import arithmetic, keep_memory_format, make_fabric, prepare
 from ._finish import Trained, finish
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
@@ -133,10 +134,14 @@ def train(
         settings = settings_to_resume(settings, find_place=data is None)
         objects["started"] = True
     check_numbers(settings)
+    if encoder is None and settings.encoder != "auto":
+        check_encoder_name(settings.encoder)  # before any image is read
     if settings.dry_run:
-        return dry_run(settings, watch, folder, **objects)
+        with keep_memory_format(encoder):
+            return dry_run(settings, watch, folder, **objects)
     say = functools.partial(watch.say, important=True)
     with arithmetic(settings.machine, say), contextlib.ExitStack() as held:
+        held.enter_context(keep_memory_format(encoder))
         if folder is not None and is_first_process():
             held.enter_context(hold_run(folder, say))
         fabric = make_fabric(settings.machine)
