@@ -32,7 +32,7 @@ from ._list import List
 from ._pack import Pack
 from ._report import Report
 from ._search import Search
-from ._train import train
+from ._train_command import train
 
 COMMANDS: dict[str, Any] = {
     "train": Train,

@@ -29,12 +29,10 @@ from ._names import DATA_SETS, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
     from ._decode import crop_square, open_image
-    from ._files import pack
+    from ._file_items import pack
     from ._head_start import read_ahead
     from ._load import default_shape, fingerprint, load, same_images
-    from ._one_pass import Batch, one_pass, row_names
-    from ._pack import Packed, delete_packs
-    from ._request import (
+    from ._load_request import (
         Note,
         Origin,
         check_unreadable,
@@ -42,6 +40,8 @@ if TYPE_CHECKING:
         explain_unreadable,
         show_path,
     )
+    from ._one_pass import Batch, one_pass, row_names
+    from ._pack import Packed, delete_packs
     from ._resident import ResidentImages
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import NO_LABEL, ImageSource, Items
@@ -82,15 +82,15 @@ __all__ = [
 
 HOMES = {
     "_decode": "crop_square open_image",
-    "_files": "pack",
+    "_file_items": "pack",
     "_head_start": "read_ahead",
     "_load": "default_shape fingerprint load same_images",
+    "_load_request": "Note Origin check_unreadable describe_unreadable "
+    "explain_unreadable show_path",
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "ResidentImages",
     "_shapes": "SHAPE_CLASSES shapes",
-    "_request": "Note Origin check_unreadable describe_unreadable explain_unreadable "
-    "show_path",
     "_sources": "ImageSource Items NO_LABEL",
     "_streamed": "StreamedImages",
 }

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
-from ._request import Origin, Request
+from ._load_request import Origin, Request
 from ._sources import Items, Read
 from ._split import spread
 from ._subset import join, split_items

@@ -17,7 +17,7 @@ from torch.utils.data import IterableDataset
 from ..errors import DataError
 from ._arrays import Pixels, set_labels
 from ._decode import crop_square, to_pillow
-from ._request import Origin, Request
+from ._load_request import Origin, Request
 from ._sources import NO_LABEL, Items, Read
 from ._split import spread
 from ._subset import split_items

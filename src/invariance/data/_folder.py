@@ -29,8 +29,8 @@ from jaxtyping import UInt8
 from ..errors import DataError
 from ._decode import crop_pixels, open_image, shorter_side
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
+from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._pack import Pack, find_pack
-from ._request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._split import split_names
 
 TEST_NAMES = ("test", "val", "valid", "validation")

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..devices import free_bytes
+from ._load_request import MOST_RESIDENT, Request
 from ._names import find_set
-from ._request import MOST_RESIDENT, Request
 from ._workers import choose_workers, may_fork
 
 if TYPE_CHECKING:

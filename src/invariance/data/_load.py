@@ -17,10 +17,10 @@ from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
-from ._files import Files, read_folder
+from ._file_items import Files, read_folder
+from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set
 from ._pack import size_flags
-from ._request import Note, Request
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
 from ._sources import ImageSource, Read

@@ -34,7 +34,7 @@ from jaxtyping import UInt8
 from ..devices import format_bytes
 from ..errors import DataError
 from ..folder import write_whole
-from ._request import Note, find_data_root
+from ._load_request import Note, find_data_root
 
 if TYPE_CHECKING:
     from ._one_pass import Batch

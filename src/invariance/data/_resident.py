@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ..devices import format_bytes, free_bytes
 from ..errors import DataError, SettingError, unknown
+from ._load_request import MOST_RESIDENT, Note, check_unreadable, note_unreadable
 from ._one_pass import one_pass, share_out
-from ._request import MOST_RESIDENT, Note, check_unreadable, note_unreadable
 from ._sources import NO_LABEL, ImageSource, Items, name_image
 
 STORAGES = ("auto", "resident", "streamed")

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
-from ._request import Note, Origin, explain_unreadable
+from ._load_request import Note, Origin, explain_unreadable
 
 NO_LABEL = -1
 

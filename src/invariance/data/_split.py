@@ -12,7 +12,7 @@ import os
 import unicodedata
 
 from ..errors import DataError, SettingError, unknown
-from ._request import Request
+from ._load_request import Request
 
 SPLITS = ("train", "test", "all")
 HOLD_OUT = ("auto", "tenth", "nothing")

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ..errors import DataError
-from ._request import (
+from ._load_request import (
     Note,
     check_unreadable,
     explain_unreadable,

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from ._request import Request
+from ._load_request import Request
 from ._sources import NO_LABEL, Items
 from ._split import split_names
 

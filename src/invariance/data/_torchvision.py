@@ -27,10 +27,10 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._arrays import Pixels
-from ._files import Files
+from ._file_items import Files
 from ._folder import LARGEST_AUTOMATIC_SIZE, ImageFiles
+from ._load_request import Note, Origin, Request, find_data_root
 from ._names import SETS
-from ._request import Note, Origin, Request, find_data_root
 from ._sources import Items, Read
 from ._split import split_names
 from ._subset import Subset, join

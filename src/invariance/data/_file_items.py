@@ -13,9 +13,9 @@ from ..plain_numbers import check_least
 from ..progress import Progress
 from ._folder import ImageFiles, Walk, choose_shape, find_images, mark_copy, walk_folder
 from ._head_start import take_images
+from ._load_request import Request, check_unreadable
 from ._one_pass import Batch, share_out
 from ._pack import Packed, find_pack, hold_pack, write_pack
-from ._request import Request, check_unreadable
 from ._sources import Items, Read
 
 
