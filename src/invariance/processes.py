@@ -7,8 +7,10 @@ through the CPU: features and scores, which are small beside the work they come 
 """
 
 import atexit
+import contextlib
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 T = TypeVar("T")
+END_SECONDS = 60
 PATIENCE = timedelta(days=7)  # one may score for long while the others wait
 
 
@@ -65,7 +68,8 @@ class Processes:
                 answer[0] = function()
             except InvarianceError as error:
                 answer[1] = error
-        dist.broadcast_object_list(answer, src=0, group=self.group)
+        with wait_if_left_alone():
+            dist.broadcast_object_list(answer, src=0, group=self.group)
         if answer[1] is not None:
             raise answer[1]
         return answer[0]
@@ -77,7 +81,8 @@ class Processes:
         import torch.distributed as dist
 
         values: list[Any] = [None] * self.count
-        dist.all_gather_object(values, value, group=self.group)
+        with wait_if_left_alone():
+            dist.all_gather_object(values, value, group=self.group)
         return values
 
     def collect_rows(
@@ -101,7 +106,8 @@ class Processes:
             if rows is not None and source == self.rank:
                 share.copy_(rows)
             if len(share):
-                dist.broadcast(share, src=source, group=self.group)
+                with wait_if_left_alone():
+                    dist.broadcast(share, src=source, group=self.group)
         return whole
 
     def deal(self, function: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
@@ -161,6 +167,18 @@ def join_processes() -> Processes:
     dist.init_process_group("gloo", timeout=PATIENCE)
     atexit.register(dist.destroy_process_group)  # its threads may not outlive Python
     return Processes(dist.get_rank(), dist.get_world_size())
+
+
+@contextlib.contextmanager
+def wait_if_left_alone() -> Iterator[None]:
+    """Where another process has ended, whoever started them says why and ends all."""
+    try:
+        yield
+    except RuntimeError as cause:
+        time.sleep(END_SECONDS)
+        raise InvarianceError(
+            f"Another process of this command has ended ({str(cause)[:120]})."
+        ) from None
 
 
 def share_cores(count: int) -> int:

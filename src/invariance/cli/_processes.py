@@ -65,9 +65,8 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
     received: list[int] = []
 
     def receive(number: int, frame: object) -> None:
-        if number not in received:
-            received.append(number)
-            stop(processes, number)
+        stop(processes, signal.SIGKILL if number in received else number)
+        received.append(number)
 
     kinds = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, receive) for number in kinds}
@@ -84,26 +83,38 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
                         start_new_session=True,  # an interrupt comes from here alone
                     )
                 )
-            codes = wait(processes)
+            failed = wait(processes)
         finally:
             stop(processes, signal.SIGKILL)
             for number, handler in before.items():
                 signal.signal(number, handler)
-        if received or not any(codes):
-            return codes[0] or (128 + received[0] if received else 0)
-        return explain_failure(codes, said, again)
+        codes = [process.returncode for process in processes]
+        if received:
+            return codes[0] if codes[0] > 0 else 128 + received[0]
+        if failed is None:
+            return 0
+        return explain_failure(codes, failed, said[failed], again)
 
 
-def wait(processes: Sequence["subprocess.Popen[bytes]"]) -> list[int]:
-    """Exit codes; once one has failed the others have a few seconds left."""
-    failed = None
+def wait(processes: Sequence["subprocess.Popen[bytes]"]) -> int | None:
+    """Which process failed first; the others do not outlive it for long.
+
+    Several may fail of one cause, and have a few seconds to say so.
+    """
+    failed, since = None, 0.0
     while any(process.poll() is None for process in processes):
         time.sleep(LOOK_SECONDS)
-        if failed is None and any(process.poll() for process in processes):
-            failed = time.monotonic()
-        if failed is not None and time.monotonic() - failed > GRACE_SECONDS:
+        codes = [process.poll() for process in processes]
+        if failed is None and any(codes):
+            failed, since = next(k for k, code in enumerate(codes) if code), time.time()
+        if failed is not None and (
+            (codes[failed] or 0) < 0 or time.time() - since > GRACE_SECONDS
+        ):
             stop(processes, signal.SIGKILL)
-    return [process.wait() for process in processes]
+    codes = [process.wait() for process in processes]
+    if failed is None and any(codes):
+        failed = next(k for k, code in enumerate(codes) if code)
+    return failed
 
 
 def stop(processes: Sequence["subprocess.Popen[bytes]"], number: int) -> None:
@@ -113,20 +124,21 @@ def stop(processes: Sequence["subprocess.Popen[bytes]"], number: int) -> None:
             process.send_signal(number)
 
 
-def explain_failure(codes: Sequence[int], said: Sequence[IO[bytes]], again: str) -> int:
-    """Show what the one that failed by itself has said; the first has spoken."""
-    for code, file in zip(codes, said, strict=True):
-        if code > 0:
-            file.seek(0)
-            sys.stderr.write(file.read().decode("utf-8", "replace"))
-            return code
-    rank = next(k for k, code in enumerate(codes) if code)
-    print(
-        f"invariance: process {rank + 1} of {len(codes)} was killed (signal "
-        f"{-codes[rank]}); {again}.",
-        file=sys.stderr,
-    )
-    return 1
+def explain_failure(
+    codes: Sequence[int], rank: int, said: IO[bytes], again: str
+) -> int:
+    """Show what the one that failed has said, unless the first has spoken for all."""
+    if codes[rank] < 0:
+        print(
+            f"invariance: process {rank + 1} of {len(codes)} was killed (signal "
+            f"{-codes[rank]}); {again}.",
+            file=sys.stderr,
+        )
+        return 128 - codes[rank]
+    if codes[0] <= 0:
+        said.seek(0)
+        sys.stderr.write(said.read().decode("utf-8", "replace"))
+    return codes[rank]
 
 
 def free_port() -> int:

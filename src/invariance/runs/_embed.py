@@ -175,8 +175,13 @@ def write_embeddings(
     part = None if shard is None else make_part(shard, images, batch_size)
     span = (part.start, part.stop) if part else (0, len(images))
     mark = mark_encoder(encoder)
-    identity = {"encoder": mark, "split": split, "limit": limit}
-    identity |= {"data": mark_images(images), "shard": part and asdict(part)}
+    identity = {
+        "encoder": mark,
+        "split": split,
+        "limit": limit,
+        "data": mark_images(images),
+        "shard": None if part is None else asdict(part),
+    }
     job = Job(path, identity, span)
     n_images = span[1] - span[0]
 
