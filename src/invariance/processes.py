@@ -110,6 +110,20 @@ class Processes:
                     dist.broadcast(share, src=source, group=self.group)
         return whole
 
+    def copy_first(self, module: "torch.nn.Module | None") -> None:
+        """Give a module the weights that it has in the first process."""
+        if self.count == 1 or module is None:
+            return
+        import torch
+        import torch.distributed as dist
+
+        for value in module.state_dict().values():
+            if isinstance(value, torch.Tensor):
+                sent = value.detach().cpu().contiguous()
+                with wait_if_left_alone():
+                    dist.broadcast(sent, src=0, group=self.group)
+                value.copy_(sent)
+
     def deal(self, function: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         """A function of every item, in their order; they are dealt out like cards."""
         if self.count == 1:
