@@ -34,6 +34,7 @@ ADVICE = (
     "What was written before is intact: make room or mend the disk, then give the same "
     "command again to go on."
 )
+STRETCHES = "rows-*-????????????"
 DIFFERENCES = {
     "encoder": "another encoder",
     "data": "other data, or the data have changed",
@@ -83,7 +84,7 @@ class Job:
                 "--overwrite (overwrite=True) to replace it."
             )
         if difference:
-            if not overwrite and self._stretch_files():
+            if not overwrite and any(self.folder.glob(STRETCHES)):
                 raise DataError(
                     f"{str(self.folder)!r} holds an unfinished job with {difference}: "
                     "finish that one, choose another name, or use --overwrite "
@@ -178,7 +179,7 @@ class Job:
         """Where each finished stretch starts and ends, and its file, in their order."""
         files: list[tuple[int, int, Path]] = []
         end = self.start_at
-        for path in sorted(self.folder.glob("rows-*-????????????")):
+        for path in sorted(self.folder.glob(STRETCHES)):
             start, stop = (int(word) for word in path.name.split("-")[1:])
             if end <= start < stop <= self.stop_at:  # and not done twice
                 files.append((start, stop, path))

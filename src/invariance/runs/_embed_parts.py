@@ -198,10 +198,10 @@ def compare(one: OpenPart, other: OpenPart) -> None:
     for what, a, b in (
         ("number of shards", one.part.of, other.part.of),
         ("encoder", one.about.encoder, other.about.encoder),
-        ("data", one.part.source, other.part.source),
         ("split", one.about.split, other.about.split),
         ("limit", one.about.limit, other.about.limit),
         ("batch size", one.part.batch_size, other.part.batch_size),
+        ("data", one.part.source, other.part.source),
     ):
         if a != b:
             values = f" ({a} and {b})" if what not in ("encoder", "data") else ""
