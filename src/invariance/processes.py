@@ -149,15 +149,14 @@ class Processes:
                 f"{n_here} processes cannot share {device}: use --device cuda or "
                 "--device cpu, and each gets its own."
             )
-        most, what = usable_cores(), "cores"
-        if device.type == "cuda":
-            most, what = torch.cuda.device_count(), "GPUs"
-        if n_here > most:
+        if device.type != "cuda":
+            return device
+        if n_here > (most := torch.cuda.device_count()):
             raise SettingError(
-                f"devices is one process per device, and this machine has {most} "
-                f"{what}: got {n_here}. Use --devices {most} or less."
+                f"devices is one process per GPU, and this machine has {most}: got "
+                f"{n_here}. Use --devices {most} or less, or --device cpu."
             )
-        return torch.device("cuda", local) if device.type == "cuda" else device
+        return torch.device("cuda", local)
 
 
 ALONE = Processes()
