@@ -108,6 +108,7 @@ _HOMES = {
         "embed",
         "evaluate",
         "export",
+        "merge_embeddings",
         "read_embeddings",
         "search",
         "write_embeddings",

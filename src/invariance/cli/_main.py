@@ -30,6 +30,7 @@ from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
 from ._pack import Pack
+from ._processes import run_processes, starts_processes
 from ._report import Report
 from ._search import Search
 from ._train_command import train
@@ -77,6 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(textwrap.fill(line, 80, subsequent_indent=" " * 12))
             return 0
         command = parse(check_command(given))
+        devices = getattr(command, "devices", 1)
+        if starts_processes(devices):
+            command.check()
+            return run_processes(given, devices, command.again)
         code = train(command) if isinstance(command, Train) else command.run()
         sys.stdout.flush()  # or a full disk would be met when nobody can tell any more
         return code
