@@ -79,8 +79,8 @@ class Rewinder:
 
     active: "Rewinder | None" = None
 
-    def __init__(self, device: torch.device) -> None:
-        self.generator = torch.cuda.default_generators[device.index or 0]
+    def __init__(self) -> None:
+        self.generator = torch.cuda.default_generators[torch.cuda.current_device()]
         self.places: list[int] = []
         self.clones: list[torch.Generator] = []
 

@@ -22,8 +22,8 @@ from ._learner import (
     Learner,
     Maybe,
     Step,
+    View,
     make_step,
-    project,
     shares_of,
     split_views,
 )
@@ -45,7 +45,7 @@ class NearestNeighbor(Learner):
         self.support = support
         self.used: list[tuple[Tensor, Tensor]] = []
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Each whole view's neighbor, to be found from every other view."""
         if ids is None:
             raise SettingError(
@@ -53,7 +53,7 @@ class NearestNeighbor(Learner):
                 "the data set."
             )
         ids = gather_rows(ids, equal=True)
-        rows = project(self.online, views)
+        rows = self.project(views)
         guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
         whole, parts = split_views(range(len(views)), views)
         neighbors = {a: nearest(rows[a].detach(), ids, self.support) for a in whole}

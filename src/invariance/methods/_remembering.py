@@ -21,9 +21,8 @@ from ._learner import (
     Learner,
     Maybe,
     Step,
-    local_projections,
+    View,
     make_step,
-    project,
     split_views,
 )
 
@@ -72,7 +71,7 @@ class Remembering(Learner):
         self.shares: dict[str, list[Callable[[], Tensor]]] = {}
         self.contrasts: list[Callable[[], tuple[Tensor, Tensor]]] = []
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Views of samples ``ids`` against what is remembered."""
         if ids is None:
             raise SettingError(
@@ -84,8 +83,8 @@ class Remembering(Learner):
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
 
-    def _ask_bank(self, views: list[Tensor], ids: Tensor) -> Step:
-        rows = project(self.online, views)
+    def _ask_bank(self, views: list[View], ids: Tensor) -> Step:
+        rows = self.project(views)
         whole, _ = split_views(rows, views)
         bank: Any = self.negatives.bank or self.negatives
         bank.check(rows[0], ids)
@@ -96,12 +95,12 @@ class Remembering(Learner):
         how = readings, self.shares, self.contrasts
         return make_step(terms, whole[0], positives, *how)
 
-    def _ask_twin(self, twin: MomentumTwin, views: list[Tensor], ids: Tensor) -> Step:
+    def _ask_twin(self, twin: MomentumTwin, views: list[View], ids: Tensor) -> Step:
         whole, parts = split_views(range(len(views)), views)
         answering = whole if self.symmetric or len(whole) == 1 else whole[1:]
         asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
-        rows = project(self.online, [views[a] for a in asking])
-        local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
+        rows = self.project([views[a] for a in asking])
+        local = self.encode(shuffle_batches(twin), [views[b] for b in answering])
         keys = [gather_rows(k, equal=True) for k in local]
         kept = keys if self.symmetric else keys[-1:]
         source = self._source(torch.cat(kept), ids.repeat(len(kept)))
