@@ -78,8 +78,8 @@ def test_a_step_asks_the_host_for_nothing(
     name, micro_batch, pictures, without_values, monkeypatch
 ):
     # while a graph is captured, the two passes of a piece are not compared
-    capturing = "invariance.encoders._grad_cache.is_capturing"
-    monkeypatch.setattr(capturing, lambda: True)
+    for user in ("encoders._grad_cache", "randomness"):
+        monkeypatch.setattr(f"invariance.{user}.is_capturing", lambda: True)
     moves = METHODS[name].objective in ("nt_xent", "info_nce", "dcl")
     ess = Ess(target=0.3, end=0.2) if moves else Ess()
     settings = settings_of(name, ess=ess, micro_batch=micro_batch)

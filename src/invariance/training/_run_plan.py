@@ -208,10 +208,10 @@ class Plan:
         if text := describe_strengths(self.settings):
             yield f"views: {text}"
         micro = self.settings.micro_batch
-        pieces = "" if micro is None else f", encoded {micro} at a time,"
+        pieces = "" if micro is None else f" encoded {micro} at a time,"
         yield (
-            f"steps: {self.n_steps:,} of {self.batch_size} samples{self.why_batch}"
-            f"{pieces or ','} "
+            f"steps: {self.n_steps:,} of {self.batch_size} samples{self.why_batch},"
+            f"{pieces} "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
 
@@ -266,12 +266,6 @@ def make_plan(
         )
     batch_size, why_batch = choose_batch(settings, source, processes)
     settings = dataclasses.replace(settings, batch_size=batch_size)
-    if (settings.micro_batch or 0) >= batch_size and not started:
-        raise SettingError(
-            f"micro_batch {settings.micro_batch} is a piece of a larger batch, and "
-            f"this one has {batch_size} samples: leave it out, or use a larger "
-            "--batch-size."
-        )
     per_step = batch_size * settings.optim.accumulate
     steps_per_epoch = len(source) // per_step
     if len(source) < 2 or not steps_per_epoch:
