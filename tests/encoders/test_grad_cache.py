@@ -1,5 +1,6 @@
 """GradCache: a batch in pieces gives what the whole batch gives, in less memory."""
 
+import contextlib
 import copy
 import random
 import weakref
@@ -11,7 +12,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.processes import on_processes
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -256,3 +259,30 @@ def test_bad_arguments_are_refused():
     for inputs, lengths in (((), "no rows"), (unequal, "6 and 8")):
         with pytest.raises(ShapeError, match=lengths):
             encode(*inputs)
+
+
+def test_processes_share_one_gradient(tmp_path):
+    """DistributedDataParallel exchanges it once, also when batches are accumulated."""
+    x, y = torch.randn(2, 24, 5, dtype=DOUBLE)
+
+    def step(network, module, rank, n):
+        where = slice(24 * rank // n, 24 * (rank + 1) // n)
+        objective = inv.NTXent(gather=n > 1)
+        halves = [(x[where], y[where]), (y[where], x[where].sin())]
+        wait = module.no_sync() if n > 1 else contextlib.nullcontext()
+        with wait:
+            objective(*map(module, halves[0])).backward()
+        objective(*map(module, halves[1])).backward()
+        return gradients(network)
+
+    def work(rank):
+        network = network_with(nn.LayerNorm(16))
+        module = DistributedDataParallel(inv.GradCache(network, micro_batch=5))
+        with pytest.raises(SettingError, match="not the reverse"):
+            inv.GradCache(module, micro_batch=5)
+        return step(network, module, rank, 2)
+
+    network = network_with(nn.LayerNorm(16))
+    alone = step(network, network, 0, 1)
+    for found in on_processes(2, work, tmp_path):
+        assert_same(found, alone)

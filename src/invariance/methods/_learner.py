@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..encoders import Encoder, GradCache, Head, MomentumTwin, Predictor
 from ..errors import DataError, SettingError, ShapeError
 from ..objectives import Objective, Terms
-from ..partition import gather_rows
+from ..partition import Share, gather_rows, share_rows
 from ..views import LazyView
 
 Network = Callable[[Tensor], Tensor]
@@ -80,7 +80,18 @@ class Step(NamedTuple):
 
 
 class Learner(nn.Module):
-    """An encoder, a head and an objective; what each method adds is in its class."""
+    """An encoder, a head and an objective; what each method adds is in its class.
+
+    Several processes may share a batch, in shares of any size: loss, memories and
+    readings are those of all samples on every process, and the gradients that
+    DistributedDataParallel averages are those of one process with the whole batch.
+    """
+
+    equal_shares = False
+    """Whether every process is known to have as many samples as this one. Otherwise
+    their numbers are exchanged at each step, and a GPU is waited for."""
+    share: Share | None = None
+    """Which samples of the last batch were this process's; None where there is one."""
 
     micro_batch: int | None = None
     """Samples that are encoded at once, all of their views; None: the whole batch."""
@@ -121,6 +132,16 @@ class Learner(nn.Module):
                 "A learner takes one batch per view, as in learner([view, view]): got "
                 f"one tensor of shape {tuple(views.shape)}."
             )
+        samples = torch.empty(len(views[0]), device=views[0].device)
+        self.share = share_rows(samples, equal=self.equal_shares)
+        if self.micro_batch is not None and self.share is not None:
+            n_pieces = {-(-n // self.micro_batch) for n in self.share.sizes}
+            if len(n_pieces) > 1:  # in which batch norms exchange their statistics
+                raise SettingError(
+                    f"Processes encode their samples in as many pieces each: shares "
+                    f"of {min(self.share.sizes)} and {max(self.share.sizes)} samples "
+                    f"cannot both be cut by micro_batch {self.micro_batch}."
+                )
         return self.learn(list(views), labels, ids)
 
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
@@ -143,9 +164,13 @@ class Learner(nn.Module):
             done |= dict(zip(which, rows, strict=True))
         return [done[k] for k in range(len(views))]
 
+    def gather(self, x: Tensor) -> Tensor:
+        """Rows of this batch, of all processes, with the global loss's gradient."""
+        return gather_rows(x, share=self.share)
+
     def project(self, views: Sequence[View]) -> list[Tensor]:
-        """Each view's projections of all processes, with the global gradient."""
-        return [gather_rows(z, equal=True) for z in self.encode(self.online, views)]
+        """Each view's projections, of all processes."""
+        return [self.gather(z) for z in self.encode(self.online, views)]
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """Call it when the optimizer has moved, with the share of training done."""
@@ -186,7 +211,7 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]
-            labels = gather_rows(labels, equal=True).repeat(len(z))
+            labels = self.gather(labels).repeat(len(z))
             contrasts = [(torch.cat(z), labels)]
             terms = [self.objective.terms(*contrasts[0])]
         else:
@@ -230,16 +255,16 @@ class SelfPrediction(Learner):
         targets = [rows[k] for k in whole]
         if self.twin is not None:
             targets = self.encode(self.twin, [views[k] for k in whole])
-        guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
-        # one guess and its target stand for both halves of the pair's loss; it is a
-        # mean over samples, so the average over processes is already exact
+        guesses = [self.gather(z) for z in Together(self.predictor)(*rows)]
+        targets = [self.gather(z.detach()) for z in targets]
+        # one guess and its target stand for both halves of the pair's loss
         terms = [
             self.objective.terms(guess, guess, target, target)
             for a, guess in enumerate(guesses)
             for b, target in zip(whole, targets, strict=True)
             if a != b
         ]
-        u, v = (gather_rows(rows[k].detach(), equal=True) for k in [*whole, *parts][:2])
+        u, v = (self.gather(rows[k].detach()) for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:

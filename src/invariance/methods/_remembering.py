@@ -78,7 +78,7 @@ class Remembering(Learner):
                 "Negatives that outlive the batch need to know whose they are: pass "
                 "ids, the samples' numbers in the data set."
             )
-        ids, self.shares, self.contrasts = gather_rows(ids, equal=True), {}, []
+        ids, self.shares, self.contrasts = self.gather(ids), {}, []
         if self.twin is None:
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
@@ -100,8 +100,9 @@ class Remembering(Learner):
         answering = whole if self.symmetric or len(whole) == 1 else whole[1:]
         asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
         rows = self.project([views[a] for a in asking])
-        local = self.encode(shuffle_batches(twin), [views[b] for b in answering])
-        keys = [gather_rows(k, equal=True) for k in local]
+        shuffled = shuffle_batches(twin, gather_rows)
+        local = self.encode(shuffled, [views[b] for b in answering])
+        keys = [self.gather(k) for k in local]
         kept = keys if self.symmetric else keys[-1:]
         source = self._source(torch.cat(kept), ids.repeat(len(kept)))
         terms = [
