@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
+    from ._rehearsal import rehearse
     from ._run_plan import Plan, make_plan, make_views, start_weights_from
     from ._schedule import peak_rate, rate_at
     from ._trackers import TRACKERS
@@ -55,6 +56,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "rehearse",
     "require_unfinished",
     "start_weights_from",
     "temperature_of",
@@ -69,6 +71,7 @@ HOMES = {
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",
+    "_rehearsal": "rehearse",
     "_run_plan": "Plan make_plan make_views start_weights_from",
     "_schedule": "peak_rate rate_at",
     "_trackers": "TRACKERS",
