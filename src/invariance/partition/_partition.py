@@ -192,7 +192,7 @@ def row_sums(
     compute = _operations.row_sums if share is None else _operations.shared_row_sums
     return compute(
         *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
-        *(function, parameter, offset, *_share_inputs(share)),
+        *(function, parameter, offset, *_share_inputs(plan.share)),
         *(plan.backend, plan.precision == "exact"),
     )[0]
 

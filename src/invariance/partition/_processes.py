@@ -19,7 +19,13 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
+from ..devices import free_bytes
 from ..errors import ShapeError
+
+# Rows that take less are gathered without asking every process for its free memory;
+# more of them circulate where that is less than so many copies of them.
+GATHERED_FREELY = 2**30
+COPIES = 4
 
 
 class Share(NamedTuple):
@@ -84,6 +90,18 @@ def share_rows(
     n_processes = dist.get_world_size()
     sizes = [len(x)] * n_processes if equal else _exchange_sizes(x, n_processes)
     return Share(tuple(sizes), dist.get_rank(), ring)
+
+
+def let_fit(share: Share, x: Tensor) -> Share:
+    """The share with rows that circulate, where all of them would not fit."""
+    n_bytes = share.total * math.prod(x.shape[1:]) * x.element_size()
+    if share.ring or n_bytes < GATHERED_FREELY:
+        return share
+    room = free_bytes(x.device)
+    room = room // share.n_processes if x.device.type == "cpu" else room
+    least = torch.tensor(room, device=x.device)
+    dist.all_reduce(least, dist.ReduceOp.MIN)  # all must come to one decision
+    return share._replace(ring=COPIES * n_bytes > int(least))
 
 
 def has_company() -> bool:

@@ -143,10 +143,18 @@ class Others:
         share: How rows are shared out.
         own: This process's rows.
         kept: The others', where an earlier pass has gathered them.
+        halves: Whether they travel in 16 bits.
     """
 
-    def __init__(self, share: Share, own: Rows, kept: Rows | None = None) -> None:
-        self.share, self.own, self.gathered = share, own, kept
+    def __init__(
+        self,
+        share: Share,
+        own: Rows,
+        kept: Rows | None = None,
+        halves: bool = False,
+    ) -> None:
+        self.share, self.dtype, self.gathered = share, own.z.dtype, kept
+        self.own = own = own._replace(z=own.z.half()) if halves else own
         if kept is None and not share.ring:
             whose = self._whose(range(1, share.n_processes))
             parts = [None if x is None else exchange(x, share) for x in own]
@@ -160,12 +168,16 @@ class Others:
         if self.gathered is None:
             last = groups[-1][-1] if groups else 0
             for rank, tensors in circulate(self.own, self.share, last):
-                yield [rank], Rows(*tensors)
+                yield [rank], self._restore(Rows(*tensors))
             return
         for hops in groups:
             whose = self._whose(hops)
             start = self._count(range(1, hops.start))
-            yield whose, self.gathered.part(slice(start, start + self._count(hops)))
+            some = slice(start, start + self._count(hops))
+            yield whose, self._restore(self.gathered.part(some))
+
+    def _restore(self, rows: Rows) -> Rows:
+        return rows._replace(z=rows.z.to(self.dtype))
 
     def _whose(self, hops: range) -> list[int]:
         return [(self.share.rank - hop) % self.share.n_processes for hop in hops]
@@ -180,7 +192,9 @@ class Others:
 def log_partitions(inputs: Any) -> tuple[Maybe, ...]:
     """Log-partitions of all rows (k, n), of all columns if asked, and others' rows."""
     matrix = Matrix(inputs, inputs.low, inputs.high)
-    columns = Others(matrix.share, matrix.columns)
+    columns = Others(
+        matrix.share, matrix.columns, halves=_operations.travels_in_halves(inputs)
+    )
     k = 1 if inputs.scales is None else len(inputs.scales)
     by_row = inputs.x.new_full((k, matrix.share.total), -torch.inf)
     by_column = torch.full_like(by_row, -torch.inf) if inputs.with_columns else None
@@ -238,7 +252,8 @@ def log_partition_gradients(
             wanted,
         )
 
-    dx, dy, d_scales = _add_up_gradients(matrix, saved, differentiate, wanted)
+    halves = _operations.travels_in_halves(saved)
+    dx, dy, d_scales = _add_up_gradients(matrix, saved, differentiate, wanted, halves)
     if wanted[2]:  # by no row, so every process gets all of it
         d_scales = torch.zeros_like(saved.scales) if d_scales is None else d_scales
         d_scales = sum_over_processes(d_scales)
@@ -250,7 +265,11 @@ def _or_zeros(gradient: Maybe, like: Tensor) -> Tensor:
 
 
 def _add_up_gradients(
-    matrix: Matrix, saved: Any, differentiate: Callable[..., tuple], wanted: Any
+    matrix: Matrix,
+    saved: Any,
+    differentiate: Callable[..., tuple],
+    wanted: Any,
+    halves: bool = False,
 ) -> tuple[Maybe, ...]:
     """Gradients of own rows and columns from all blocks, P times, and of own scales."""
     want_x, want_y, *by_scale = wanted
@@ -278,10 +297,11 @@ def _add_up_gradients(
     if want_x or any(by_scale):
         # a symmetric matrix has every other pair twice: own rows, and own columns
         each = 0.5 if matrix.symmetric else 1.0
-        for block in matrix.across(Others(matrix.share, matrix.columns, kept)):
+        columns = Others(matrix.share, matrix.columns, kept, halves)
+        for block in matrix.across(columns):
             add(block, want_x, False, each)
     if want_y:
-        for block in matrix.down(Others(matrix.share, matrix.rows)):
+        for block in matrix.down(Others(matrix.share, matrix.rows, halves=halves)):
             add(block, False, True, 0.0)
     for i in (0, 1):
         total[i] = None if total[i] is None else total[i] * matrix.share.n_processes

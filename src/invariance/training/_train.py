@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from ..data import data_exists
+from ..encoders import check_encoder_name
 from ..errors import SettingError, TrainingError
 from ..evaluation import Evaluation
 from ..folder import (
@@ -134,6 +135,8 @@ def train(
         settings = settings_to_resume(settings, find_place=data is None)
         objects["started"] = True
     check_numbers(settings)
+    if encoder is None and settings.encoder != "auto":
+        check_encoder_name(settings.encoder)  # before any image is read
     if settings.dry_run:
         with keep_memory_format(encoder):
             return dry_run(settings, watch, folder, **objects)
