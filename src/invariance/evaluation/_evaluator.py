@@ -7,12 +7,14 @@ it is another question.
 """
 
 import dataclasses
+import functools
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from torch import nn
 
+from ..devices import leaves_cores_idle, run_beside
 from ..folder import TRAINED, Row
 from ._fine_tune import fit_classifier
 from ._labeled import number_classes
@@ -219,7 +221,17 @@ def _score_subject(
             for score in PROTOCOLS[name].run(subject, seed, plan.settings)
         ]
 
-    for scores in task.processes.deal(score, jobs):
+    idle = task.processes.count == 1 and leaves_cores_idle(task.device)
+    begun = {
+        job: run_beside(functools.partial(score, job))
+        for job in jobs
+        if idle and PROTOCOLS[job[0]].on_host
+    }
+
+    def score_or_wait(job: tuple[str, int]) -> list[tuple[str, list[Row]]]:
+        return begun[job]() if job in begun else score(job)
+
+    for scores in task.processes.deal(score_or_wait, jobs):
         for line, rows in scores:
             say(line)
             yield from rows
