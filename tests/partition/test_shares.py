@@ -6,6 +6,7 @@ from unittest import mock
 
 import pytest
 import torch
+import torch.distributed as dist
 from tests.contracts.cases import CASES as OBJECTIVE_CASES
 from torch.autograd import grad
 from torch.utils.flop_counter import FlopCounterMode
@@ -177,7 +178,13 @@ def check_others(rank, sizes):
     """Warnings, explanations, work, and what else is said of processes."""
     return {
         f"{sizes} {check.__name__}": check(rank, sizes)
-        for check in (warn_once, explain_shares, share_work, circulate_what_is_large)
+        for check in (
+            warn_once,
+            explain_shares,
+            share_work,
+            circulate_what_is_large,
+            compute_while_rows_travel,
+        )
     }
 
 
@@ -216,7 +223,7 @@ def explain_shares(rank, sizes) -> str:
 
 def share_work(rank, sizes) -> str:
     """Counted in multiplications; one process has 1, P at best 1/P each."""
-    pairs, n_processes = 512, len(sizes)
+    pairs, n_processes = 1024, len(sizes)  # enough that one process keeps no scores
     u, v = rows(pairs, 0), rows(pairs, 1)
     n = pairs // n_processes
     own = slice(rank * n, (rank + 1) * n)
@@ -249,6 +256,30 @@ def circulate_what_is_large(rank, sizes) -> str:
             plans += inv.explain(inv.log_partition, x, x, **kinds)
     rings = [plan.share.ring for plan in plans]
     return "" if rings == [True, False] else str(plans)
+
+
+def compute_while_rows_travel(rank, sizes) -> str:
+    """A ring sends a block, computes one, and so on: it never holds all of them."""
+    events, send, x = [], dist.batch_isend_irecv, rows(sizes[rank], 0)
+    operation = "invariance.partition._operations.log_partitions.run"
+
+    def note_send(*args):
+        events.append("send")
+        return send(*args)
+
+    def note_sum(z, *args):
+        events.append("sum")
+        return torch.zeros(1, len(z), dtype=z.dtype), None
+
+    how = {"scale": 1.0, "share": share_rows(x, ring=True)}
+    with (
+        mock.patch("torch.distributed.batch_isend_irecv", note_send),
+        mock.patch(operation, note_sum),
+    ):
+        inv.log_partition(x, rows(sizes[rank], 1), **how)
+    n = len(sizes)
+    right = ["send", "sum"] + ["send", "sum"] * (n - 2) + ["sum"]
+    return "" if events == right else str(events)
 
 
 def check_group(rank, sizes):

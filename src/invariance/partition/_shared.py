@@ -20,6 +20,7 @@ Blocks are computed as any matrix is, by the operations of ``_operations``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -31,6 +32,7 @@ from ._processes import (
     circulate,
     exchange,
     log_sum_over_processes,
+    pass_on,
     sum_over_processes,
 )
 
@@ -47,7 +49,8 @@ class Rows(NamedTuple):
 
     def part(self, some: slice) -> "Rows":
         """Some of them."""
-        return Rows(*[None if x is None else x[some] for x in self])
+        z, *rest = self
+        return Rows(z[some], *[None if x is None else x[some] for x in rest])
 
 
 class Block(NamedTuple):
@@ -155,20 +158,25 @@ class Others:
     ) -> None:
         self.share, self.dtype, self.gathered = share, own.z.dtype, kept
         self.own = own = own._replace(z=own.z.half()) if halves else own
-        if kept is None and not share.ring:
+        if share.ring:
+            self.coming = pass_on(own, share, 1)  # on its way from now on
+        elif kept is None:
             whose = self._whose(range(1, share.n_processes))
-            parts = [None if x is None else exchange(x, share) for x in own]
+            each = own._asdict().items()
+            parts = {k: exchange(x, share) for k, x in each if x is not None}
             self.gathered = Rows(
-                *[p if p is None else torch.cat([p[r] for r in whose]) for p in parts]
+                **{k: torch.cat([x[r] for r in whose]) for k, x in parts.items()}
             )
 
     def visit(self, *groups: range) -> Iterator[tuple[list[int], Rows]]:
         """Whose, and these: those so many processes away, or in a ring one by one."""
         groups = tuple(hops for hops in groups if hops)
         if self.gathered is None:
-            last = groups[-1][-1] if groups else 0
-            for rank, tensors in circulate(self.own, self.share, last):
-                yield [rank], self._restore(Rows(*tensors))
+            last = groups[-1][-1]
+            for rank, tensors in circulate(self.coming, self.share, last):
+                z, *rest = tensors
+                assert z is not None
+                yield [rank], self._restore(Rows(z, *rest))
             return
         for hops in groups:
             whose = self._whose(hops)
@@ -199,7 +207,7 @@ def log_partitions(inputs: Any) -> tuple[Maybe, ...]:
     by_row = inputs.x.new_full((k, matrix.share.total), -torch.inf)
     by_column = torch.full_like(by_row, -torch.inf) if inputs.with_columns else None
     blocks = matrix.nearest if matrix.symmetric else matrix.across
-    for block in (matrix.own_block(), *blocks(columns)):
+    for block in chain([matrix.own_block()], blocks(columns)):
         if block.is_empty:
             continue
         mirrored = matrix.symmetric and block.columns is not None
@@ -293,18 +301,22 @@ def _add_up_gradients(
                 part = part if factor == 1 else part * factor
                 total[i] = part if total[i] is None else total[i] + part
 
-    add(matrix.own_block(), want_x, want_y, 1.0)
-    if want_x or any(by_scale):
-        # a symmetric matrix has every other pair twice: own rows, and own columns
-        each = 0.5 if matrix.symmetric else 1.0
+    # a symmetric matrix has every other pair twice: own rows, and own columns
+    each = 0.5 if matrix.symmetric else 1.0
+    columns = None
+    if want_x or any(by_scale):  # first: they are on their way while others compute
         columns = Others(matrix.share, matrix.columns, kept, halves)
+    add(matrix.own_block(), want_x, want_y, 1.0)
+    if columns is not None:
         for block in matrix.across(columns):
             add(block, want_x, False, each)
     if want_y:
-        for block in matrix.down(Others(matrix.share, matrix.rows, halves=halves)):
+        rows = Others(matrix.share, matrix.rows, halves=halves)
+        for block in matrix.down(rows):
             add(block, False, True, 0.0)
-    for i in (0, 1):
-        total[i] = None if total[i] is None else total[i] * matrix.share.n_processes
+    for gradient in total[:2]:
+        if gradient is not None:
+            gradient *= matrix.share.n_processes
     return tuple(total)
 
 
@@ -316,7 +328,7 @@ def row_sums(inputs: Any) -> tuple[Maybe, ...]:
     matrix = Matrix(inputs)
     columns = Others(matrix.share, matrix.columns)
     own = inputs.x.new_zeros(len(inputs.x))
-    for block in (matrix.own_block(), *matrix.across(columns)):
+    for block in chain([matrix.own_block()], matrix.across(columns)):
         if not block.is_empty:
             own += _operations.row_sums.run(*block.inputs(), *_how(inputs))[0]
     kept = columns.gathered or (None, None)
@@ -328,14 +340,16 @@ def row_sum_gradients(
 ) -> tuple[Maybe, ...]:
     """Gradients of own rows and columns, P times, where wanted."""
     matrix, (gradient,) = Matrix(saved), gradients
+    assert gradient is not None
 
     def differentiate(block: Block, wanted: Sequence[bool]) -> tuple:
         mirrored = matrix.symmetric and block.columns is not None
-        by_column = gradient[block.column_places] if mirrored else None
+        by_row = gradient.index_select(0, block.row_places)
+        by_column = gradient.index_select(0, block.column_places)
         return _operations.row_sums.run_gradient(
             (*block.inputs(), *_how(saved)),
             (None, None, None, None),
-            (gradient[block.row_places], by_column),
+            (by_row, by_column if mirrored else None),
             wanted,
         )
 
