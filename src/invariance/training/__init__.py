@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ._checkpoint import load, load_trained, newest_checkpoint
     from ._dry_run import DryRun
     from ._ess_controller import EssController
+    from ._fabric import make_fabric
+    from ._launch import launch, settle_machine
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
@@ -48,14 +50,17 @@ __all__ = [
     "check_names",
     "check_numbers",
     "complete_settings",
+    "launch",
     "load",
     "load_trained",
+    "make_fabric",
     "make_plan",
     "make_views",
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
     "require_unfinished",
+    "settle_machine",
     "start_weights_from",
     "temperature_of",
     "train",
@@ -66,6 +71,8 @@ HOMES = {
     "_checkpoint": "load load_trained newest_checkpoint",
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
+    "_fabric": "make_fabric",
+    "_launch": "launch settle_machine",
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",

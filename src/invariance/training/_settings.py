@@ -79,13 +79,15 @@ class Machine:
 
     device: Device = "auto"
     """"auto" takes a GPU if there is one."""
-    devices: int = 1
-    """Processes on each machine, one per device."""
-    nodes: int = 1
-    """Machines."""
+    devices: int | None = None
+    """Processes on each machine, one per device. Default: as many as torchrun or srun
+    has started, else 1; --resume: as before."""
+    nodes: int | None = None
+    """Machines. Default: as devices."""
     strategy: str = "auto"
-    """How processes share the work: "auto" (ddp when there are several), "ddp", "fsdp",
-    or another of Lightning Fabric's."""
+    """How processes share the work: "auto" (ddp when there are several), "ddp", "fsdp"
+    (weights and the optimizer's state shared out, too), or another of Lightning
+    Fabric's."""
     precision: Precision = "auto"
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool | Literal["auto"] = "auto"
@@ -203,7 +205,8 @@ def resolve_decay(optim: Optim) -> str:
 
 def usual_settings() -> dict[str, Any]:
     """What the settings are when nobody sets them, nested as in a run's file."""
-    return dataclasses.asdict(Train(batch_size=BATCH))
+    machine = Machine(devices=1, nodes=1)
+    return dataclasses.asdict(Train(batch_size=BATCH, machine=machine))
 
 
 def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,22 +235,18 @@ def check_numbers(settings: Train) -> None:
     """Refuse numbers that cannot work before time is spent on them."""
     for name, value, least in (
         ("epochs", settings.epochs, 1),
-        (
-            "batch_size",
-            BATCH if settings.batch_size is None else settings.batch_size,
-            2,
-        ),
+        ("batch_size", settings.batch_size, 2),
         ("machine.devices", settings.machine.devices, 1),
         ("machine.nodes", settings.machine.nodes, 1),
         ("optim.accumulate", settings.optim.accumulate, 1),
-        ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
+        ("n_views", settings.n_views, 1),
         ("log_every", settings.log_every, 0),
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
         ("knn_every", settings.knn_every, 0),
-        ("limit", 1 if settings.limit is None else settings.limit, 1),
+        ("limit", settings.limit, 1),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
     ):
-        if not value >= least:
+        if value is not None and not value >= least:
             raise SettingError(f"{name} must be at least {least}: got {value}.")
     for name, number in (
         ("optim.lr", settings.optim.lr),
