@@ -247,7 +247,7 @@ def make_table(rows: Sequence[Row]) -> str:
             by_who.setdefault(row["who"], []).append(row)
         for who, mine in by_who.items():
             cells = [
-                f"{who} {mine[-1]['version']}",
+                " ".join(filter(None, (who, mine[-1]["version"]))),
                 str(len(mine)),
                 show_mean([row["knn"] for row in mine]),
                 f"{fmean(row['images_per_second'] for row in mine):,.0f}",
