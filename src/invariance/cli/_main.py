@@ -19,6 +19,7 @@ from typing import Any
 import tyro
 
 from .. import __version__
+from ..devices import local_rank
 from ..errors import InvarianceError, SettingError, unknown
 from ..progress import tell_loading
 from ..training import Train, check_names, check_numbers, require_unfinished
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # or a full disk would be met when nobody can tell any more
         return code
     except InvarianceError as error:
-        if os.environ.get("LOCAL_RANK", "0") == "0":  # of several processes, one speaks
+        if local_rank() == 0:  # of several processes, one speaks
             print(f"invariance: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -202,7 +203,7 @@ def train(settings: Train) -> int:
     else:
         check_numbers(settings)
         check_names(settings)
-    tell_loading(quiet=settings.quiet or settings.json)
+    tell_loading(quiet=settings.quiet or settings.json or local_rank() > 0)
     # Threads that spin while they wait slow each other down severalfold as soon as
     # anything else runs on the machine; asleep they cost next to nothing.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import io
 import os
 import sys
 import warnings
@@ -189,6 +190,7 @@ class Prepared:
             "controller": plan.controller and plan.controller.state_dict(),
             "said": health.state_dict(),
             "random": random_states(),
+            "random_each": self._random_each(),
         }
 
     def load(self, state: dict[str, Any], plan: Plan, health: Health) -> None:
@@ -212,7 +214,10 @@ class Prepared:
         if plan.controller is not None:
             plan.controller.load_state_dict(state["controller"])
         health.load_state_dict(state["said"])
-        set_random_states(state["random"])
+        each = state.get("random_each", [])  # of as many processes as there were
+        same = len(each) == self.fabric.world_size > 1
+        mine = each[self.fabric.global_rank] if same else state["random"]
+        set_random_states(mine)
 
     def take_step(
         self, plan: Plan, say: Callable[[str], None]
@@ -248,6 +253,16 @@ class Prepared:
     def sharded(self) -> bool:
         """Whether each process holds only a part of the weights."""
         return isinstance(self.fabric.strategy, ModelParallelStrategy)
+
+    def _random_each(self) -> list[dict[str, Any]]:
+        """Where the generators of each process stand; nothing where there is one."""
+        n = self.fabric.world_size
+        if n == 1:
+            return []
+        file, each = io.BytesIO(), [b""] * n
+        torch.save(random_states(), file)
+        torch.distributed.all_gather_object(each, file.getvalue())
+        return [torch.load(io.BytesIO(part), weights_only=True) for part in each]
 
     def _weights(self) -> tuple[dict[str, Any], dict[str, Any]]:
         state = self.wrapped.module.state_dict(), save_optimizer(self.optimizer)

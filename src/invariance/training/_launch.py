@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ..devices import usable_cores
+from ..devices import started_outside, usable_cores
 from ..errors import SettingError
 from ..words import count
 from ._lightning import (
@@ -28,20 +28,6 @@ from ._settings import Machine
 
 STARTED: dict[int, "subprocess.Popen[bytes]"] = {}
 """What this process has started, by rank: they also run what follows in a script."""
-
-
-def started_outside() -> tuple[str, int, int] | None:
-    """Who has started the processes, how many per machine, and on how many machines."""
-    known = os.environ
-    if "TORCHELASTIC_RUN_ID" in known:
-        nodes = int(known.get("GROUP_WORLD_SIZE", 1))
-        return "torchrun", int(known["WORLD_SIZE"]) // nodes, nodes
-    if "SLURM_STEP_ID" in known:  # within srun; a batch script alone is one process
-        nodes = int(known.get("SLURM_NNODES", 1))
-        tasks = int(known.get("SLURM_NTASKS", 1))
-        if tasks > 1:
-            return "srun", tasks // nodes, nodes
-    return None
 
 
 def settle_machine(machine: Machine) -> Machine:
@@ -77,14 +63,6 @@ def choose_environment() -> ClusterEnvironment | None:
     if outside is None and "SLURM_JOB_ID" in os.environ:
         return LightningEnvironment()  # a job's numbers are not those of processes
     return None
-
-
-def is_first_process() -> bool:
-    """Whether this is the process that writes, as far as its environment tells."""
-    outside = started_outside()
-    if outside is not None:
-        return os.environ["RANK" if outside[0] == "torchrun" else "SLURM_PROCID"] == "0"
-    return all(os.environ.get(r, "0") == "0" for r in ("LOCAL_RANK", "NODE_RANK"))
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from ..errors import InvarianceError, TrainingError
 
 BEAT = 1.0  # seconds from one beat to the next
-SILENCE = 20.0  # seconds without a beat until a process counts as hanging
+SILENCE = 15.0  # seconds without a beat until a process counts as hanging
 GRACE = 3.0  # seconds for the main thread to end by itself before it is ended
 JOINING = 60.0  # seconds for all to connect, once they have met
 BYE, LOST = b"bye", b"lost "  # an empty line is a beat

@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from ..data import data_exists
+from ..devices import is_first_process, started_outside
 from ..errors import SettingError, TrainingError
 from ..evaluation import Evaluation
 from ..folder import (
@@ -48,7 +49,7 @@ from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, make_fabric, prepare
 from ._finish import Trained, finish
-from ._launch import is_first_process, launch, settle_machine, started_outside
+from ._launch import launch, settle_machine
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
