@@ -1,6 +1,8 @@
 """Where to compute: one choice of device for every command, and what it can bear."""
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +88,33 @@ def free_bytes(device: "torch.device | str") -> int:
         idle = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)
         return torch.cuda.mem_get_info(place)[0] + idle
     return _free_host_bytes()
+
+
+def reset_peak(device: "torch.device | str") -> None:
+    """Forget the most memory that was in use, so that ``peak_bytes`` starts anew."""
+    import torch
+
+    if torch.device(device).type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    with contextlib.suppress(OSError):  # Linux alone can
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_bytes(device: "torch.device | str") -> int:
+    """The most memory in use at once: tensors on a GPU, this whole process on a CPU."""
+    import torch
+
+    if torch.device(device).type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        line = next(line for line in lines if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    import resource  # Windows has none
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _free_host_bytes() -> int:

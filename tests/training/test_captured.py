@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import invariance as inv
+from invariance.encoders import Standardize
 from invariance.errors import TrainingError
 from invariance.methods import METHODS
 from invariance.training import Ess, Machine, Optim, Train, make_plan, train
@@ -161,6 +162,22 @@ def test_tables_and_graphs_change_nothing(
             assert ours[key] == pytest.approx(theirs[key], rel=2e-2, abs=1e-3)
 
 
+def test_views_are_standardized_before_they_are_rounded(
+    small, pictures, on_the_cpu, monkeypatch
+):
+    enters, standardize = set(), Standardize.forward
+
+    def watch(layer, images):
+        if layer.training:
+            enters.add(images.dtype)
+        return standardize(layer, images)
+
+    monkeypatch.setattr(Standardize, "forward", watch)
+    machine = Machine(device="cpu", precision="bf16")
+    train(small(epochs=1, machine=machine), data=pictures)
+    assert enters == {torch.float32}
+
+
 def test_a_step_that_cannot_be_captured_is_called(
     small, pictures, readings, on_the_cpu, monkeypatch, capsys
 ):
@@ -174,6 +191,14 @@ def test_a_step_that_cannot_be_captured_is_called(
     broken = train(settings, data=pictures).folder
     assert "capturing failed: operation not permitted" in capsys.readouterr().out
     assert len(readings(broken)) == len(readings(called))
+
+
+def test_without_a_gpu_it_says_that_nothing_would_be_captured(small, pictures, capsys):
+    for capture in (False, True):
+        machine = Machine(device="cpu", capture=capture)
+        train(small(machine=machine, dry_run=True, quiet=False), data=pictures)
+        words = "no CUDA device: --machine.no-capture changes nothing"
+        assert (words in capsys.readouterr().out) == (not capture)
 
 
 def test_the_old_switch_of_the_compiler_is_read(tmp_path):

@@ -1,22 +1,22 @@
-"""Several processes train as one does, go on as one would, and end together.
+"""Two processes train as one does, go on as one would, and end together.
 
-Starting processes takes longer than all they do here, so there are three pairs of them,
-each started in another way: by the command itself, by torchrun, and with the variables
-that srun sets.
+Starting processes takes longer than all they do here: two pairs are started, one by the
+command itself and one by torchrun, since they are to be killed. The others are forked.
 """
 
 import dataclasses
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from tests.processes import on_processes
 from torch import nn
 
 import invariance as inv
@@ -24,29 +24,28 @@ from invariance.devices import is_first_process, started_outside
 from invariance.errors import SettingError
 from invariance.training import Stopped, settle_machine
 
+SGD = inv.Optim(name="sgd")
 CASES = {
-    "simclr": {"optim": inv.Optim(name="sgd", accumulate=2), "batch_size": 8},
+    "simclr": {
+        "optim": inv.Optim(name="sgd", accumulate=2),
+        "batch_size": 8,
+        "ess": inv.Ess(target=0.5),  # moves the temperature after every step
+    },
     "simclr-fsdp": {"optim": inv.Optim(name="sgd", clip_norm=0.5)},
     "byol-fsdp": {"method": "byol"},
-    "moco-fsdp": {"method": "moco", "options": {"size": 40.0}},
-    "bank-fsdp": {"method": "ir_sampled", "options": {"n_draws": 20.0}},
+    "moco-fsdp": {"method": "moco", "options": {"size": 40.0}, "optim": SGD},
+    "bank-fsdp": {"method": "ir_sampled", "options": {"n_draws": 20.0}, "optim": SGD},
+    "pcl": {"method": "pcl", "options": {"size": 32, "n_clusters": 3}, "optim": SGD},
     "swav-fsdp": {
         "method": "swav",
         "options": {"n_prototypes": 6, "epsilon": 0.5},
         "optim": inv.Optim(name="lars"),
     },
-    "learned-fsdp": {
-        "method": "info_nce",
-        "temperature": "learned",
-        "optim": inv.Optim(name="sgd"),
-    },
+    "learned-fsdp": {"method": "info_nce", "temperature": "learned", "optim": SGD},
 }
 RESUMED = "byol-fsdp"  # stopped on one process and gone on with on two, and back
-KILLED = (
-    *("pictures.npy", "--epochs", "3", "--batch-size", "16", "--hidden", "16"),
-    *("--width", "8", "--log-every", "1", "--method", "byol", "--no-evaluate"),
-    *("--knn-every", "0", "--checkpoint-seconds", "0", "--quiet"),
-)
+KILLED = {"epochs": 3, "batch_size": 16, "hidden": 16, "width": 8, "log_every": 1}
+KILLED |= {"method": "byol", "knn_every": 0, "quiet": True, "evaluate": False}
 
 
 class Smooth(nn.Sequential):
@@ -90,78 +89,65 @@ def ask_to_stop(epoch, _):
     return {}
 
 
-def train_in_two_processes():
-    """What each of the two processes of this file does when it is run."""
-    torch.set_num_threads(1)
+def train_all(place, rank):
+    """What one of two processes does: train every case, stop, and go on."""
     for name in CASES:
-        inv.train(settings_of(name, "two", 2), **objects())
-    stopped = settings_of(RESUMED, "back", 2)
-    try:
+        inv.train(settings_of(name, place / "two", 2), **objects())
+    stopped = settings_of(RESUMED, place / "back", 2)
+    with pytest.raises(Stopped):
         inv.train(stopped, **objects(), each_epoch=ask_to_stop)
-    except Stopped:
-        print("stopped", flush=True)
     machine = inv.Machine(devices=2, strategy="fsdp")
-    again = inv.Train(resume=f"there/{RESUMED}", quiet=True, machine=machine)
-    inv.train(again, **objects())
+    again = inv.Train(resume=str(place / "there" / RESUMED), machine=machine)
+    inv.train(dataclasses.replace(again, quiet=True), **objects())
+    data, out = str(place / "pictures.npy"), str(place / "runs")
     machine = inv.Machine(device="cpu", devices=2)
-    settings = inv.Train(
-        data="pictures.npy",
-        **{"epochs": 3, "batch_size": 16, "hidden": 16, "width": 8, "log_every": 1},
-        **{"method": "byol", "evaluate": False, "knn_every": 0, "quiet": True},
-        name="whole",
-        machine=machine,
-    )
-    inv.train(settings)
-    while not os.path.exists("ended"):  # noqa: PTH110
-        time.sleep(0.1)
-    for folder in ("runs/killed", "runs/hanging"):
-        again = inv.Train(resume=folder, quiet=True)
-        inv.train(again)
+    inv.train(inv.Train(data=data, out=out, name="whole", machine=machine, **KILLED))
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """Where the runs of all processes are, once these have ended."""
-    folder = tmp_path_factory.mktemp("processes")
+def go_on(place, rank):
+    """What one of two processes does, once other two have been killed."""
+    for name in ("killed", "hanging"):
+        inv.train(inv.Train(resume=str(place / "runs" / name), quiet=True))
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with pictures."""
     noise = np.random.default_rng(0)
     images = noise.integers(0, 255, (72, 16, 16, 3), dtype=np.uint8)
-    np.save(folder / "pictures.npy", images)
-    return folder
+    np.save(tmp_path / "pictures.npy", images)
+    return tmp_path
 
 
-def start(words, place, **variables):
-    known = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
-    known |= {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"} | variables
-    return subprocess.Popen(
-        [sys.executable, *words],
-        cwd=place,
-        env=known,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+@pytest.fixture
+def start(place, one_thread):
+    """Start a training to be killed, in the folder of the pictures."""
+    started = []
 
-
-def start_as_srun(place):
-    """This file, in two processes with the variables that srun gives its tasks."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = str(door.getsockname()[1])
-    return [
-        start(
-            [__file__],
-            place,
-            MASTER_ADDR="127.0.0.1",
-            MASTER_PORT=port,
-            SLURM_JOB_ID="4711",
-            SLURM_STEP_ID="0",
-            SLURM_NTASKS="2",
-            SLURM_NNODES="1",
-            SLURM_NODEID="0",
-            SLURM_PROCID=str(rank),
-            SLURM_LOCALID=str(rank),
+    def run(*words, by=()):
+        command = [sys.executable, *by, "-m", "invariance", "train", "pictures.npy"]
+        for name, value in KILLED.items():
+            flag = f"--{name.replace('_', '-')}"
+            no = value is False
+            command += [f"--no-{flag[2:]}" if no else flag]
+            command += [] if isinstance(value, bool) else [str(value)]
+        command += ["--checkpoint-seconds", "0", "--machine.device", "cpu", *words]
+        process = subprocess.Popen(
+            command,
+            cwd=place,
+            env=one_thread,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
-        for rank in range(2)
-    ]
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def wait_for_readings(folder, n, process):
@@ -191,26 +177,32 @@ def stop_clock_at_end(process):
     return lambda: thread.join() or ends[0] - began
 
 
-def test_losses_resumes_and_ends(place, stopped_after, readings):
-    def losses(folder):
-        return [reading["loss"] for reading in readings(folder)]
-
-    train = ["-m", "invariance", "train", *KILLED, "--machine.device", "cpu"]
-    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    torchrun += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    hanging = start([*train, "--machine.devices", "2", "--name", "hanging"], place)
-    killed = start([*torchrun, *train, "--name", "killed"], place)
+def test_curves_resumes_and_ends(place, start, stopped_after, readings):
+    elastic = ("-m", "torch.distributed.run", "--nproc-per-node", "2")
+    elastic += ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
+    hanging = start("--name", "hanging", "--machine.devices", "2")
+    killed = start("--name", "killed", by=elastic)
     stopped_after(4, settings_of(RESUMED, place / "there", 1), **objects())
-
     wait_for_readings(place / "runs" / "killed", 3, killed)
     os.kill(children_of(killed)[1], signal.SIGKILL)
     wait_for_readings(place / "runs" / "hanging", 3, hanging)
     (child,) = children_of(hanging)
     os.kill(child, signal.SIGSTOP)
     took = stop_clock_at_end(hanging)
-    tasks = start_as_srun(place)
+
     for name in CASES:
         inv.train(settings_of(name, place / "one", 1), **objects())
+    on_processes(2, partial(train_all, place), place, torchrun=True)
+    one = {name: readings(place / "one" / name) for name in CASES}
+    for name in CASES:
+        assert_alike(readings(place / "two" / name), one[name], name)
+    back = place / "back" / RESUMED
+    assert 0 < len(readings(back)) < len(one[RESUMED])
+    alone = inv.Machine(devices=1)
+    inv.train(inv.Train(resume=str(back), machine=alone, quiet=True), **objects())
+    for folder in (back, place / "there" / RESUMED):
+        assert_alike(readings(folder), one[RESUMED], folder)
+
     said, _ = killed.communicate(timeout=60)
     assert killed.returncode
     assert "has ended, so the run has ended." in said
@@ -222,26 +214,18 @@ def test_losses_resumes_and_ends(place, stopped_after, readings):
     assert "go on with: invariance train --resume runs/hanging" in said
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
-    (place / "ended").touch()
-    for task in tasks:
-        said, _ = task.communicate(timeout=300)
-        assert task.returncode == 0, said
-        assert "stopped" in said
-
-    for name in CASES:
-        one = losses(place / "one" / name)
-        assert len(one) >= 8
-        assert losses(place / "two" / name) == pytest.approx(one, rel=1e-4), name
-    back = place / "back" / RESUMED
-    assert 0 < len(losses(back)) < len(losses(place / "one" / RESUMED))
-    alone = inv.Machine(devices=1)
-    inv.train(inv.Train(resume=str(back), machine=alone, quiet=True), **objects())
-    for folder in (back, place / "there" / RESUMED):
-        one = losses(place / "one" / RESUMED)
-        assert losses(folder) == pytest.approx(one, rel=1e-4), folder
+    on_processes(2, partial(go_on, place), place, torchrun=True)
     whole = readings(place / "runs" / "whole")
+    assert len(whole) == 12
     assert readings(place / "runs" / "killed") == whole
     assert readings(place / "runs" / "hanging") == whole
+
+
+def assert_alike(lines, others, name):
+    assert len(lines) == len(others) >= 8
+    assert "knn" in lines[-1]
+    for line, other in zip(lines, others, strict=True):
+        assert line == pytest.approx(other, rel=1e-4, abs=1e-5), name
 
 
 @pytest.fixture
@@ -286,7 +270,3 @@ def test_machines_that_do_not_know_each_other(small, pictures):
     machine = inv.Machine(device="cpu", nodes=2)
     with pytest.raises(SettingError, match="needs to know where they meet: set MASTER"):
         inv.train(dataclasses.replace(small(), machine=machine), data=pictures)
-
-
-if __name__ == "__main__":
-    train_in_two_processes()

@@ -135,7 +135,7 @@ class Evaluate:
     json: bool = False
     """Print every score as a line of JSON."""
 
-    def chosen_settings(self) -> dict[str, dict[str, Any]]:
+    def gather_settings(self) -> dict[str, dict[str, Any]]:
         """The settings of protocols that were given, by group."""
         groups: dict[str, Any] = {
             "knn": self.knn,
@@ -165,7 +165,7 @@ class Evaluate:
             self.runs,
             data=self.data,
             protocols=self.protocols,
-            settings=self.chosen_settings(),
+            settings=self.gather_settings(),
             preset=self.preset,
             seeds=self.seeds,
             supervised=self.supervised,

@@ -185,13 +185,13 @@ def pack(
 def write_or_find(
     root: Path, walk: Walk, shape: tuple[int, int, int], quiet: bool
 ) -> Packed:
-    """The packed copy that is there, if whole and of these files; or a new one."""
+    """The packed copy that exists, if whole and of these files; or a new one."""
     names, mark = list(walk.sizes), mark_copy(walk)
     unreadable = walk.unreadable
-    there, _ = find_pack(root, mark, len(names), shape)
-    if there is not None and there.is_intact():
-        n_bytes = there.path.stat().st_size
-        return Packed(there.path, len(names), shape, n_bytes, unreadable, new=False)
+    pack, _ = find_pack(root, mark, len(names), shape)
+    if pack is not None and pack.is_intact():
+        n_bytes = pack.path.stat().st_size
+        return Packed(pack.path, len(names), shape, n_bytes, unreadable, new=False)
     with Progress(len(names), unit="images", quiet=quiet) as progress:
 
         def batches() -> Iterator[Batch]:

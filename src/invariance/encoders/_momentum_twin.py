@@ -82,33 +82,32 @@ class MomentumTwin(nn.Module):
         torch._foreach_lerp_(mine, target, 1 - m)
 
 
-def shuffle_batches(network: nn.Module) -> Callable[[Tensor], Tensor]:
+def shuffle_batches(
+    network: nn.Module, gather: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
     """The network as a function of batches that are dealt out anew over the processes.
 
-    With one process, or with batch norms that use the statistics of all processes,
-    there is nothing to shuffle and this is the network itself.
+    ``gather`` gives the rows of all processes, in their order. With one process, or
+    with batch norms that use the statistics of all processes, there is nothing to
+    shuffle and this is the network itself.
     """
     parallel = dist.is_available() and dist.is_initialized()
     parallel = parallel and dist.get_world_size() > 1
     if parallel and any(type(module) in LOCAL_NORMS for module in network.modules()):
-        return lambda x: _run_shuffled(network, x)
+        return lambda x: _run_shuffled(network, x, gather)
     return network
 
 
 @torch.no_grad()
-def _run_shuffled(network: nn.Module, x: Tensor) -> Tensor:
-    rank, world, n = dist.get_rank(), dist.get_world_size(), len(x)
+def _run_shuffled(
+    network: nn.Module, x: Tensor, gather: Callable[[Tensor], Tensor]
+) -> Tensor:
+    rank, everyone = dist.get_rank(), gather(x)
+    mine = gather(torch.full((len(x),), rank, device=x.device)) == rank
     # all processes draw, so that their generators stay alike; the first one decides
-    order = torch.randperm(n * world, device=x.device)
+    order = torch.randperm(len(everyone), device=x.device)
     dist.broadcast(order, src=0)
-    mine = order[rank * n : (rank + 1) * n]
-    out = network(_gather(x)[mine])
-    back = torch.empty_like(order)
-    back[order] = torch.arange(len(order), device=order.device)
-    return _gather(out)[back[rank * n : (rank + 1) * n]]
-
-
-def _gather(x: Tensor) -> Tensor:
-    parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-    dist.all_gather(parts, x.contiguous())
-    return torch.cat(parts)
+    shuffled = gather(network(everyone[order[mine]]))
+    out = torch.empty_like(shuffled)
+    out[order] = shuffled
+    return out[mine]

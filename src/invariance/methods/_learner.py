@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..encoders import Encoder, Head, MomentumTwin, Predictor
 from ..errors import DataError, SettingError, ShapeError
 from ..objectives import Objective, Terms
-from ..partition import gather_rows
+from ..partition import Share, gather_rows, share_rows
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
@@ -78,7 +78,18 @@ class Step(NamedTuple):
 
 
 class Learner(nn.Module):
-    """An encoder, a head and an objective; what each method adds is in its class."""
+    """An encoder, a head and an objective; what each method adds is in its class.
+
+    Several processes may share a batch, in shares of any size: loss, memories and
+    readings are those of all samples on every process, and the gradients that
+    DistributedDataParallel averages are those of one process with the whole batch.
+    """
+
+    equal_shares = False
+    """Whether every process is known to have as many samples as this one. Otherwise
+    their numbers are exchanged at each step, and a GPU is waited for."""
+    share: Share | None = None
+    """Which samples of the last batch were this process's; None where there is one."""
 
     def __init__(self, encoder: Encoder, head: Head, objective: Objective) -> None:
         super().__init__()
@@ -116,11 +127,21 @@ class Learner(nn.Module):
                 "A learner takes one batch per view, as in learner([view, view]): got "
                 f"one tensor of shape {tuple(views.shape)}."
             )
+        samples = torch.empty(len(views[0]), device=views[0].device)
+        self.share = share_rows(samples, equal=self.equal_shares)
         return self.learn(list(views), labels, ids)
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """What ``forward`` does, once the views are checked."""
         raise NotImplementedError
+
+    def gather(self, x: Tensor) -> Tensor:
+        """Rows of this batch, of all processes, with the global loss's gradient."""
+        return gather_rows(x, share=self.share)
+
+    def project(self, views: Sequence[Tensor]) -> list[Tensor]:
+        """Each view's projections, of all processes."""
+        return [self.gather(z) for z in local_projections(self.online, views)]
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """Call it when the optimizer has moved, with the share of training done."""
@@ -151,7 +172,7 @@ class JointEmbedding(Learner):
 
     def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
-        whole, parts = split_views(project(self.online, views), views)
+        whole, parts = split_views(self.project(views), views)
         u, v = [*whole, *parts][:2]
         contrasts: list[tuple[Tensor, ...]]
         if self.objective.takes == "labels":
@@ -161,7 +182,7 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]
-            labels = gather_rows(labels, equal=True).repeat(len(z))
+            labels = self.gather(labels).repeat(len(z))
             contrasts = [(torch.cat(z), labels)]
             terms = [self.objective.terms(*contrasts[0])]
         else:
@@ -205,16 +226,16 @@ class SelfPrediction(Learner):
         targets = [rows[k] for k in whole]
         if self.twin is not None:
             targets = local_projections(self.twin, [views[k] for k in whole])
-        guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
-        # one guess and its target stand for both halves of the pair's loss; it is a
-        # mean over samples, so the average over processes is already exact
+        guesses = [self.gather(z) for z in predict(self.predictor, rows)]
+        targets = [self.gather(z.detach()) for z in targets]
+        # one guess and its target stand for both halves of the pair's loss
         terms = [
             self.objective.terms(guess, guess, target, target)
             for a, guess in enumerate(guesses)
             for b, target in zip(whole, targets, strict=True)
             if a != b
         ]
-        u, v = (gather_rows(rows[k].detach(), equal=True) for k in [*whole, *parts][:2])
+        u, v = (self.gather(rows[k].detach()) for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
@@ -257,15 +278,15 @@ def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], l
     >>> split_views("abc", [torch.zeros(4, 3, s, s) for s in (16, 8, 16)])
     (['a', 'c'], ['b'])
     """
-    pixels = [view[0].numel() for view in views]
+    pixels = [view.shape[1:].numel() for view in views]
     pairs = list(zip(items, pixels, strict=True))
     whole = [item for item, size in pairs if size == max(pixels)]
     return whole, [item for item, size in pairs if size < max(pixels)]
 
 
-def project(network: Network, views: Sequence[Tensor]) -> list[Tensor]:
-    """Each view's rows of all processes, with the gradient of the global loss."""
-    return [gather_rows(z, equal=True) for z in local_projections(network, views)]
+def predict(predictor: Network, rows: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Each view's guesses; all views go through the predictor together."""
+    return predictor(torch.cat(list(rows))).chunk(len(rows))
 
 
 def local_projections(network: Network, views: Sequence[Tensor]) -> list[Tensor]:

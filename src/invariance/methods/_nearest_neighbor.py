@@ -17,13 +17,13 @@ from ..encoders import Encoder, Head, Predictor
 from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
-from ..partition import gather_rows
 from ._learner import (
     Learner,
     Maybe,
     Step,
+    local_projections,
     make_step,
-    project,
+    predict,
     shares_of,
     split_views,
 )
@@ -52,11 +52,12 @@ class NearestNeighbor(Learner):
                 "A neighbor must be another sample: pass ids, the samples' numbers in "
                 "the data set."
             )
-        ids = gather_rows(ids, equal=True)
-        rows = project(self.online, views)
-        guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
+        rows = local_projections(self.online, views)
+        guesses = [self.gather(z) for z in predict(self.predictor, rows)]
         whole, parts = split_views(range(len(views)), views)
-        neighbors = {a: nearest(rows[a].detach(), ids, self.support) for a in whole}
+        neighbors = {
+            a: self.gather(nearest(rows[a].detach(), ids, self.support)) for a in whole
+        }
         contrasts = [
             (neighbor, guesses[b])
             for a, neighbor in neighbors.items()
@@ -64,9 +65,9 @@ class NearestNeighbor(Learner):
             if a != b
         ]
         terms = [self.objective.terms(*pair) for pair in contrasts]
-        u, v = (rows[k] for k in [*whole, *parts][:2])
+        u, v = (self.gather(rows[k].detach()) for k in [*whole, *parts][:2])
         if self.training:
-            self.used.append((u.detach(), ids))
+            self.used.append((u, self.gather(ids)))
         return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     @property

@@ -23,7 +23,6 @@ from ._learner import (
     Step,
     local_projections,
     make_step,
-    project,
     split_views,
 )
 
@@ -79,13 +78,13 @@ class Remembering(Learner):
                 "Negatives that outlive the batch need to know whose they are: pass "
                 "ids, the samples' numbers in the data set."
             )
-        ids, self.shares, self.contrasts = gather_rows(ids, equal=True), {}, []
+        ids, self.shares, self.contrasts = self.gather(ids), {}, []
         if self.twin is None:
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
 
     def _ask_bank(self, views: list[Tensor], ids: Tensor) -> Step:
-        rows = project(self.online, views)
+        rows = self.project(views)
         whole, _ = split_views(rows, views)
         bank: Any = self.negatives.bank or self.negatives
         bank.check(rows[0], ids)
@@ -100,9 +99,10 @@ class Remembering(Learner):
         whole, parts = split_views(range(len(views)), views)
         answering = whole if self.symmetric or len(whole) == 1 else whole[1:]
         asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
-        rows = project(self.online, [views[a] for a in asking])
-        local = local_projections(shuffle_batches(twin), [views[b] for b in answering])
-        keys = [gather_rows(k, equal=True) for k in local]
+        rows = self.project([views[a] for a in asking])
+        shuffled = shuffle_batches(twin, gather_rows)
+        local = local_projections(shuffled, [views[b] for b in answering])
+        keys = [self.gather(k) for k in local]
         kept = keys if self.symmetric else keys[-1:]
         source = self._source(torch.cat(kept), ids.repeat(len(kept)))
         terms = [

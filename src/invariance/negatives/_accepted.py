@@ -57,6 +57,7 @@ from ._source import (
 
 HIGHEST = 1 - 1e-4  # of a probability, so that both its logarithms are finite
 NEAREST_SHARE = 0.25  # of the proposals, where no limits are given
+ROUNDING = 8  # units of it between two scores that are meant to be one
 
 
 class Nearest(nn.Module):
@@ -83,6 +84,8 @@ class Nearest(nn.Module):
         """Probability of keeping each proposal."""
         k = max(round(self.share * scores.shape[1]), 1)
         limit = scores.detach().topk(k, dim=1).values[:, -1:]
+        # a row that was drawn twice has one score, but for rounding
+        limit = limit - ROUNDING * torch.finfo(scores.dtype).eps
         kept = torch.full_like(scores, self.floor)
         return kept.masked_fill(scores.detach() >= limit, 1.0)
 
@@ -152,6 +155,8 @@ class Accepted(NegativeSource):
             expected gradient is that of uniform draws, with more noise.
     """
 
+    row_by_row = False  # dice are thrown for the batch, and its mean is the baseline
+
     def __init__(
         self,
         bank: Bank,
@@ -187,11 +192,11 @@ class Accepted(NegativeSource):
         """Log-partitions over what each anchor keeps; scale 0 adds up the weights."""
         proposals = self.candidates(u, ids)
         scores = u @ proposals.z.to(u).T
-        own = ids[:, None] == proposals.ids
-        others = scores.detach().masked_fill(own, -torch.inf)
+        same = ids[:, None] == proposals.ids
+        others = scores.detach().masked_fill(same, -torch.inf)
         probability = self.acceptance(others, u.detach(), proposals.z.to(u))
-        thrown = self.throw(probability.detach()) & ~own
-        kept = thrown | spare(probability.detach(), thrown, own)
+        thrown = self.throw(probability.detach()) & ~same
+        kept = thrown | spare(probability.detach(), thrown, same)
         # one that is kept anyway has no weight: a sum of 0 is right now and then
         used = thrown if self.weighted else kept
         weights = log_weights(probability.detach(), used, weighted=self.weighted)
@@ -203,7 +208,7 @@ class Accepted(NegativeSource):
         learn: Any = getattr(self.acceptance, "lesson", None)
         if learn is not None:
             logits = (scales[0] * scores).detach()
-            self.lesson = learn(logits, probability, kept, thrown, ~own)
+            self.lesson = learn(logits, probability, kept, thrown, ~same)
         return torch.stack([sum_kept(a * scores + weights) for a in scales])
 
     def throw(self, probability: Float[Tensor, "n m"]) -> Bool[Tensor, "n m"]:
@@ -227,12 +232,12 @@ class Accepted(NegativeSource):
 def spare(
     probability: Float[Tensor, "n m"],
     thrown: Bool[Tensor, "n m"],
-    own: Bool[Tensor, "n m"],
+    same: Bool[Tensor, "n m"],
 ) -> Bool[Tensor, "n m"]:
     """For an anchor that would keep nothing: the likeliest it may keep, if any."""
-    likeliest = probability.masked_fill(own, -1.0).argmax(1, keepdim=True)
+    likeliest = probability.masked_fill(same, -1.0).argmax(1, keepdim=True)
     nothing = ~thrown.any(1, keepdim=True)
-    allowed = ~own & (probability > 0)
+    allowed = ~same & (probability > 0)
     return torch.zeros_like(thrown).scatter(1, likeliest, True) & nothing & allowed
 
 

@@ -312,7 +312,7 @@ def score_some(
     budget = CPU_BYTES if u.device.type == "cpu" else DEVICE_BYTES
     dtype = torch.promote_types(u.dtype, z.dtype)
     step = max(budget // (len(z) * dtype.itemsize), 1)
-    for start in range(0, len(u), step):
+    for start in range(0, max(len(u), 1), step):  # of no anchors, no scores
         some = slice(start, min(start + step, len(u)))
         yield some, exact_product(u[some].to(dtype), z.to(dtype))
 

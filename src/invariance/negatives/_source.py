@@ -76,6 +76,9 @@ class NegativeSource(nn.Module):
     it remember.
     """
 
+    row_by_row = True
+    """Whether an anchor's logits depend on that anchor alone, not on the others, so
+    that processes may each ask about their own."""
     plain = False
     """Whether the negatives are the candidates as they are: no band, no weights."""
     shares: Callable[[], PerAnchor] | None = None
@@ -170,8 +173,9 @@ class NegativeSource(nn.Module):
         """
         if self.bank is not None:
             return self.bank.readings()
-        told = self.n_refused.device.type == "cpu"
-        return {} if told else {"rows_refused": self.n_refused}
+        if self.n_refused.device.type == "cpu":  # where they are refused at once
+            return {}
+        return {"rows_refused": self.n_refused}
 
     def _load_from_state_dict(self, state: Any, prefix: str, *how: Any) -> None:
         for name, _ in self.named_buffers(recurse=False):

@@ -7,11 +7,12 @@ At t = 2 a uniform sphere has U = -3.94 in 128 dimensions, a collapsed batch U =
 """
 
 import math
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import SAME_POINT
+from ..partition import SAME_POINT, gather_last
 from ._arguments import (
     Finite,
     MeanOnly,
@@ -23,6 +24,7 @@ from ._arguments import (
 )
 from ._kcl import log_gaussian_sums
 from ._objective import Objective, Terms
+from ._shares import Gather, count_rows
 
 
 @check_settings
@@ -35,7 +37,7 @@ def align_uniform(
     align_weight: Finite = 1.0,
     uniform_weight: Finite = 1.0,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: MeanOnly = "mean",
 ) -> Float[Tensor, ""]:
     """Weighted sum of alignment and mean uniformity of the two views.
@@ -62,14 +64,15 @@ def _terms(
     t: float | int,
     weights: dict[str, float | int],
     normalize: bool,
-    gather: bool,
+    gather: Any,
 ) -> Terms:
     precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
-    sums = log_gaussian_sums((u, v), t, unit=normalize, precision=precision)
+    u, v, share = paired_rows(u, v, normalize=normalize, gather=gather)
+    n, how = count_rows(u, share), {"unit": normalize, "precision": precision}
+    sums = log_gaussian_sums((u, v), t, **how, share=share)
     parts = {
-        "alignment": _distances(u, v, alpha).mean(),
-        "uniformity": sums.logsumexp(1).mean() - math.log(len(u) * (len(u) - 1)),
+        "alignment": gather_last(_distances(u, v, alpha), share).mean(),
+        "uniformity": sums.logsumexp(1).mean() - math.log(n * (n - 1)),
     }
     return Terms(parts, weights)
 

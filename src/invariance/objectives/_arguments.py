@@ -30,8 +30,9 @@ from torch import Tensor, nn
 
 from ..checked_rows import SHORTEST, divide_by_length, is_transforming, may_look
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
-from ..partition import fused_unit_rows, gather_rows
+from ..partition import Share, fused_unit_rows, gather_rows
 from ..plain_numbers import check_number, check_positive_number, plain_number
+from ._shares import take_share
 
 HALVES = (torch.float16, torch.bfloat16)
 P = ParamSpec("P")
@@ -302,26 +303,37 @@ def tile_precision(*rows: Tensor) -> str:
 
 
 def paired_rows(
-    u: Tensor, v: Tensor, *, normalize: bool = True, gather: bool = False
-) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    u: Tensor, v: Tensor, *, normalize: bool = True, gather: Any
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"], Share | None]:
     """Two views checked, raised to float32 and, unless asked not to, of unit length.
 
-    With ``gather`` the rows of all processes, with the gradient of the whole batch.
+    They are this process's rows, of which ``take_share`` tells the share.
     """
-    u, v = take_pair(u, v, gather)
-    return ready_rows(u, normalize), ready_rows(v, normalize)
+    u, v, share = take_pair(u, v, gather)
+    return ready_rows(u, normalize), ready_rows(v, normalize), share
 
 
-def take_pair(u: Tensor, v: Tensor, gather: bool) -> tuple[Tensor, Tensor]:
-    """Two views as they came, those of all processes if asked."""
-    check_pair(u, v, least=1 if gather else 2)
-    if gather:
-        u, v = gather_rows(u), gather_rows(v)
-        check_pair(u, v)
+def gathered_rows(
+    u: Tensor, v: Tensor, *, gather: Any
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    """Two views as ``paired_rows`` has them, not normalized, of all processes."""
+    u, v, share = paired_rows(u, v, normalize=False, gather=gather)
+    if share is not None:
+        u, v = gather_rows(u, share=share), gather_rows(v, share=share)
     return u, v
 
 
-def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
+def take_pair(u: Tensor, v: Tensor, gather: Any) -> tuple[Tensor, Tensor, Share | None]:
+    """Two views as they came, and which rows of all they are, if others are taken."""
+    check_tensor(u, "u")
+    share = take_share(u, gather)
+    check_pair(u, v, share=share)
+    return u, v, share
+
+
+def check_pair(
+    u: Tensor, v: Tensor, least: int = 2, share: Share | None = None
+) -> None:
     """Raise unless u and v are two views of the same samples."""
     check_tensor(u, "u")
     check_tensor(v, "v")
@@ -336,8 +348,8 @@ def check_pair(u: Tensor, v: Tensor, least: int = 2) -> None:
             f"u and v need one row per sample: {shapes}. If the last batch is short, "
             "load with drop_last=True."
         )
-    check_rows(u, "u", least=least)
-    check_rows(v, "v", least=least)
+    check_rows(u, "u", least=least, share=share)
+    check_rows(v, "v", least=least, share=share)
     if u.device != v.device:
         raise ShapeError(
             f"u and v must be on one device: got {u.device} and {v.device}."
@@ -350,15 +362,20 @@ def full_precision(x: Tensor) -> torch.autocast:
 
 
 def anchor_rows(
-    u: Tensor, v: Tensor | None, ids: Tensor, *, normalize: bool = True
+    u: Tensor,
+    v: Tensor | None,
+    ids: Tensor,
+    *,
+    normalize: bool = True,
+    share: Share | None = None,
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:
     """Anchors and, if given, their positives, checked as ``paired_rows`` does."""
     check_tensor(u, "u")
     check_ids(ids, len(u))
     if v is None:
-        check_rows(u, "u", least=1)
+        check_rows(u, "u", least=1, share=share)
         return ready_rows(u, normalize), None
-    check_pair(u, v, least=1)
+    check_pair(u, v, least=1, share=share)
     return ready_rows(u, normalize), ready_rows(v, normalize)
 
 
@@ -372,16 +389,15 @@ def check_ids(ids: Tensor, n: int) -> None:
         )
 
 
-def take_views(z: Tensor, gather: bool = False) -> Tensor:
-    """Several views of every sample as they came, those of all processes if asked."""
-    check_views(z, least=1 if gather else 2)
-    if gather:
-        z = gather_rows(z.transpose(0, 1)).transpose(0, 1)
-        check_views(z)
-    return z
+def take_views(z: Tensor, gather: Any) -> tuple[Tensor, Share | None]:
+    """Several views of every sample as they came, and which samples of all they are."""
+    check_tensor(z, "z", "stack the views with torch.stack([u, v, ...])")
+    share = take_share(z.transpose(0, 1) if z.ndim == 3 else z, gather)
+    check_views(z, share)
+    return z, share
 
 
-def check_views(z: Tensor, least: int = 2) -> None:
+def check_views(z: Tensor, share: Share | None = None) -> None:
     """Raise unless z is several views of the same samples."""
     check_tensor(z, "z", "stack the views with torch.stack([u, v, ...])")
     if z.ndim != 3 or z.shape[0] < 2:
@@ -389,7 +405,7 @@ def check_views(z: Tensor, least: int = 2) -> None:
             "z needs the shape (views, n, d) with at least two views: got "
             f"{tuple(z.shape)}. Stack them with torch.stack([u, v, ...])."
         )
-    check_rows(z.detach().flatten(0, 1), "z", least=least * z.shape[0])
+    check_rows(z.detach().flatten(0, 1), "z", least=2 * z.shape[0], share=share)
 
 
 def check_tensor(
@@ -401,12 +417,17 @@ def check_tensor(
         raise ShapeError(f"{name} must be a torch tensor, not {kind}: {advice}.")
 
 
-def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
+def check_rows(
+    x: Tensor, name: str, *, least: int = 2, share: Share | None = None
+) -> None:
     """Raise unless x is a finite floating-point matrix with enough rows.
 
     On an accelerator, and inside a compiled graph, looking for NaN would stall the
-    queue; there a NaN comes out as a NaN loss instead.
+    queue; there a NaN comes out as a NaN loss instead. It does so over processes, too:
+    if one raised before they exchange rows, the others would wait for it. There a
+    process may have no rows at all.
     """
+    least = least if share is None else 0
     check_tensor(x, name)
     if x.ndim != 2:
         raise ShapeError(
@@ -423,7 +444,7 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
             f"sample is contrasted with the others: got {tuple(x.shape)}. If the last "
             "batch is short, load with drop_last=True."
         )
-    if not may_look(x):
+    if share is not None or not may_look(x):
         return
     # one NaN or infinity makes the sum one too; only then are its rows looked for
     bad = 0
@@ -437,6 +458,12 @@ def check_rows(x: Tensor, name: str, *, least: int = 2) -> None:
         )
 
 
-def sample_ids(x: Float[Tensor, "n d"]) -> Int[Tensor, " n"]:
-    """0, 1, 2, ...: equal ids mark rows of one sample, never each other's negatives."""
-    return torch.arange(len(x), device=x.device)
+def sample_ids(
+    x: Float[Tensor, "n d"], share: Share | None = None
+) -> Int[Tensor, " n"]:
+    """0, 1, 2, ...: equal ids mark rows of one sample, never each other's negatives.
+
+    Over processes they go on where those of the process before end.
+    """
+    ids = torch.arange(len(x), device=x.device)
+    return ids if share is None else ids + share.own.start

@@ -8,12 +8,15 @@ the root). A sum over features, so L grows with d; a constant feature costs 1. R
 not normalized.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
+from ._arguments import Finite, MeanOnly, check_settings, gathered_rows, settings_of
 from ._objective import Objective, Terms
+from ._shares import Gather
 
 VARIANCE_FLOOR = 1e-5
 
@@ -24,7 +27,7 @@ def barlow_twins(
     v: Float[Tensor, "n d"],
     *,
     off_diagonal_weight: Finite = 0.0051,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: MeanOnly = "mean",
 ) -> Float[Tensor, ""]:
     """Squared distance of the cross-correlation matrix from the identity.
@@ -41,8 +44,8 @@ def barlow_twins(
     return _terms(u, v, off_diagonal_weight, gather).total
 
 
-def _terms(u: Tensor, v: Tensor, weight: float | int, gather: bool) -> Terms:
-    u, v = paired_rows(u, v, normalize=False, gather=gather)
+def _terms(u: Tensor, v: Tensor, weight: float | int, gather: Any) -> Terms:
+    u, v = gathered_rows(u, v, gather=gather)
     correlation = _standardize(u).T @ _standardize(v) / len(u)
     diagonal = correlation.diagonal()
     parts = {

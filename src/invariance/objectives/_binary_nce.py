@@ -19,7 +19,14 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ..errors import SettingError
-from ..partition import log_partition, log_partitions, row_sums
+from ..partition import (
+    Share,
+    gather_last,
+    log_partition,
+    log_partitions,
+    row_sums,
+    take_whole_gradient,
+)
 from ._arguments import (
     Number,
     Reduction,
@@ -27,6 +34,7 @@ from ._arguments import (
     anchor_rows,
     check_number_or_tensor,
     check_settings,
+    check_tensor,
     full_precision,
     longest_row,
     optional,
@@ -39,6 +47,7 @@ from ._arguments import (
 )
 from ._contrast import Source, warn_if_alone
 from ._objective import Objective, softmax_readings
+from ._shares import Gather, count_rows, take_share
 from ._sig_lip import questions
 
 
@@ -50,7 +59,7 @@ def binary_nce(
     temperature: Temperature = 0.07,
     log_z: Annotated[Number | None, optional(check_number_or_tensor)] = None,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Tell v_i from the other rows of v, one by one.
@@ -61,19 +70,25 @@ def binary_nce(
     tensor(1.9095)
     """
     precision, scale = tile_precision(u, v), scale_of(temperature)
-    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
+    u, v, share = paired_rows(u, v, normalize=normalize, gather=gather)
+    how: Any = {"precision": precision, "share": share}
     if log_z is None:
-        log_z = _mean_partition(u, v, scale, longest_row(normalize), precision)
-    bias = -(log_z + math.log(len(u) - 1))
-    alike, unlike = questions(u, v, scale=scale, bias=bias, precision=precision)
+        log_z = _mean_partition(u, v, scale, longest_row(normalize), **how)
+    bias = -(log_z + math.log(count_rows(u, share) - 1))
+    alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
     return reduce(alike + unlike, reduction)
 
 
 @torch.no_grad()
 def _mean_partition(
-    u: Tensor, v: Tensor, scale: Number, longest: float, precision: str
+    u: Tensor,
+    v: Tensor,
+    scale: Number,
+    longest: float,
+    precision: str,
+    share: Share | None,
 ) -> Tensor:
-    ids = sample_ids(u)
+    n, ids = count_rows(u, share), sample_ids(u, share)
     total = log_partition(
         u,
         v,
@@ -82,8 +97,9 @@ def _mean_partition(
         column_ids=ids,
         longest=longest,
         precision=precision,
+        share=share,
     ).logsumexp(0)
-    return total - math.log(len(u) * (len(u) - 1))
+    return total - math.log(n * (n - 1))
 
 
 class BinaryNCE(Objective):
@@ -101,11 +117,12 @@ class BinaryNCE(Objective):
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
         precision, scale = tile_precision(u, v), scale_of(self.temperature)
-        u, v = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
+        u, v, share = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
+        how: Any = {"precision": precision, "share": share}
         longest = longest_row(self.normalize)
-        log_z = self._freeze(_mean_partition(u, v, scale, longest, precision))
-        bias = -(log_z + math.log(len(u) - 1))
-        alike, unlike = questions(u, v, scale=scale, bias=bias, precision=precision)
+        log_z = self._freeze(_mean_partition(u, v, scale, longest, **how))
+        bias = -(log_z + math.log(count_rows(u, share) - 1))
+        alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
         return reduce(alike + unlike, self.reduction)
 
     def against(
@@ -117,8 +134,10 @@ class BinaryNCE(Objective):
                 "binary_nce asks about each row of the noise by itself, without bands "
                 "of scores, weights or clusters: take it from a queue or a bank."
             )
-        u, v = anchor_rows(u, v, ids, normalize=self.normalize)
-        scale = scale_of(self.temperature)
+        check_tensor(u, "u")
+        share = take_share(u, self.gather)
+        u, v = anchor_rows(u, v, ids, normalize=self.normalize, share=share)
+        scale = take_whole_gradient(scale_of(self.temperature), share)
         with full_precision(u):
             noise = source.candidates(u, ids)
             if not len(noise.z):
@@ -127,15 +146,17 @@ class BinaryNCE(Objective):
             with torch.no_grad():
                 scales = [scale, 0.0]
                 total, log_count = log_partitions(u, noise.z, scales=scales, **kinds)
-            log_z = self._freeze(total.logsumexp(0) - log_count.logsumexp(0))
-            warn_if_alone(log_count)
+            everyone = [gather_last(x, share).logsumexp(0) for x in (total, log_count)]
+            log_z = self._freeze(everyone[0] - everyone[1])
+            warn_if_alone(everyone[1])
             # where there is no noise there is no constant either
             offset = (log_z + log_count).masked_fill(log_count.isinf(), -torch.inf)
             rows = torch.cat([scale * u, -offset[:, None]], 1)
             columns = torch.cat([noise.z, torch.ones_like(noise.z[:, :1])], 1)
             unlike = row_sums(rows, columns, "softplus", **kinds)
             positive = source.positive(u, v, ids, scale=scale)
-            return reduce(softplus(offset - positive) + unlike, self.reduction)
+            losses = gather_last(softplus(offset - positive) + unlike, share)
+            return reduce(losses, self.reduction)
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """One question about the partner and n - 1 about noise, all undecided."""

@@ -8,10 +8,13 @@ gradient. 0 <= L <= 8. There are no negatives: nothing in the loss itself forbid
 collapse, only the moving target and the predictor do.
 """
 
+from typing import Any
+
 from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import ShapeError
+from ..partition import gather_last
 from ._arguments import (
     Reduction,
     check_settings,
@@ -21,6 +24,7 @@ from ._arguments import (
     settings_of,
 )
 from ._objective import Objective
+from ._shares import Gather
 
 
 @check_settings
@@ -30,7 +34,7 @@ def byol(
     target_u: Float[Tensor, "n d"] | None = None,
     target_v: Float[Tensor, "n d"] | None = None,
     *,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Squared distance of unit predictions to the other view's unit targets.
@@ -49,13 +53,14 @@ def cosines(
     v: Tensor,
     target_u: Tensor | None,
     target_v: Tensor | None,
-    gather: bool,
-) -> Float[Tensor, " n"]:
+    gather: Any,
+) -> Float[Tensor, " m"]:
     """cos(u, sg v') + cos(v, sg u'), row by row."""
     target_u, target_v = detach(target_u, u, "u"), detach(target_v, v, "v")
-    u, target_v = paired_rows(u, target_v, gather=gather)
-    v, target_u = paired_rows(v, target_u, gather=gather)
-    return (u * target_v).sum(1) + (v * target_u).sum(1)
+    u, target_v, share = paired_rows(u, target_v, gather=gather)
+    same = False if share is None else share
+    v, target_u, _ = paired_rows(v, target_u, gather=same)
+    return gather_last((u * target_v).sum(1) + (v * target_u).sum(1), share)
 
 
 def detach(target: Tensor | None, row: Tensor, name: str) -> Tensor:

@@ -19,7 +19,14 @@ from torch.nn.functional import softplus
 
 from ..checked_rows import may_look
 from ..errors import SettingError
-from ..partition import fused_loss, log_partitions, two_sided_log_partition
+from ..partition import (
+    Share,
+    fused_loss,
+    gather_last,
+    log_partitions,
+    split_views,
+    two_sided_log_partition,
+)
 from ._arguments import (
     Number,
     largest_scale,
@@ -32,6 +39,7 @@ from ._arguments import (
     take_pair,
     tile_precision,
 )
+from ._shares import count_rows
 
 # what users choose from; "within" is DHEL's
 Negatives = Annotated[str, one_of("all", "cross")]
@@ -107,7 +115,7 @@ def paired_loss(
     both: bool = True,
     powers: tuple[float | int, ...] = (1.0,),
     normalize: bool,
-    gather: bool,
+    gather: Any,
     reduction: str,
 ) -> Float[Tensor, "*n"]:
     """A loss of two views as they come: a formula of the logits of their anchors.
@@ -125,12 +133,12 @@ def paired_loss(
         both: Whether the rows of v are anchors too.
         powers: k factors on the logits, each giving one log-partition.
         normalize: Whether rows are divided by their length.
-        gather: Whether the rows of all processes are taken.
+        gather: Whether the rows of all processes are taken, see ``take_share``.
         reduction: As for ``reduce``.
     """
-    u, v = take_pair(u, v, gather)
+    u, v, share = take_pair(u, v, gather)
     precision, scale = tile_precision(u, v), scale_of(temperature)
-    if normalize and both and fused and reduction == "mean":
+    if normalize and both and fused and reduction == "mean" and share is None:
         loss = fused_loss(
             u,
             v,
@@ -156,6 +164,7 @@ def paired_loss(
         precision=precision,
         # one-sided losses keep the bits they have always had
         longest=longest_row(normalize and both),
+        share=share,
     )
     return reduce(formula(logits), reduction)
 
@@ -172,23 +181,28 @@ def batch_logits(
     powers: tuple[float | int, ...],
     negatives: str,
     both: bool,
+    share: Share | None,
     **how: Any,
 ) -> Contrast:
-    """Logits of rows ready for use, u's and (if both) v's, against the batch."""
-    n, ids = len(u), sample_ids(u)
+    """Logits of rows ready for use, u's and (if both) v's, against the batch.
+
+    Over processes those of all rows, each process having computed its own.
+    """
+    n, ids = count_rows(u, share), sample_ids(u, share)
     scales, count = [power * scale for power in powers], log_count(n, negatives)
-    if not both:
-        columns = u if negatives == "within" else v
-        how |= {"row_ids": ids, "column_ids": ids}
-        negative = log_partitions(u, columns, scales=scales, **how)
-        return Contrast(scale * (u * v).sum(1), negative, count)
-    positive = (scale * (u * v).sum(1)).expand(2, n)
-    if negatives == "all":
+    positive = scale * gather_last((u * v).sum(1), share)
+    if negatives == "all" and both:
         z, ids = torch.cat([u, v]), torch.cat([ids, ids])
         how |= {"row_ids": ids, "column_ids": ids}
-        negative = log_partitions(z, z, scales=scales, **how).unflatten(1, (2, n))
+        each = None if share is None else share.repeat(2)
+        negative = log_partitions(z, z, scales=scales, share=each, **how)
+        return Contrast(positive.expand(2, n), split_views(negative, 2, share), count)
+    how |= {"row_ids": ids, "column_ids": ids, "share": share}
+    if not both:
+        columns = u if negatives == "within" else v
+        negative = log_partitions(u, columns, scales=scales, **how)
         return Contrast(positive, negative, count)
-    how |= {"row_ids": ids, "column_ids": ids}
+    positive = positive.expand(2, n)
     if negatives == "within":
         each = [log_partitions(x, x, scales=scales, **how) for x in (u, v)]
         return Contrast(positive, torch.stack(each, 1), count)

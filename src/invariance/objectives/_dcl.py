@@ -30,6 +30,7 @@ from ._arguments import (
 )
 from ._contrast import Contrast, Negatives, decoupled, paired_loss, with_negatives
 from ._objective import Objective
+from ._shares import Gather
 
 
 @check_settings
@@ -41,7 +42,7 @@ def dcl(
     negatives: Negatives = "all",
     weight_sigma: Annotated[float | int | None, optional(check_positive)] = None,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Log-partition over the negatives minus the positive's logit.

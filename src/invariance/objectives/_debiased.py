@@ -31,10 +31,10 @@ from ._arguments import (
     check_settings,
     scale_of,
     settings_of,
-    take_pair,
 )
 from ._contrast import Contrast, log_count, paired_loss, with_negatives
 from ._objective import Objective
+from ._shares import Gather
 
 
 def check_prior(name: str, value: float | int) -> None:
@@ -56,7 +56,7 @@ def debiased(
     prior: Annotated[float | int, check_prior] = 0.1,
     hardness: NotNegative = 0.0,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """NT-Xent with the expected false negatives taken out of the denominator.
@@ -72,8 +72,6 @@ def debiased(
     >>> bool(torch.isclose(debiased(u, v, prior=0.0), nt_xent(u, v)))
     True
     """
-    if gather:  # first: the fused formula must know how many there are
-        u, v = take_pair(u, v, gather)
     parameters = _parameters(u, temperature, prior)
     return paired_loss(
         u,
@@ -85,7 +83,7 @@ def debiased(
         negatives="all",
         powers=_powers(hardness),
         normalize=normalize,
-        gather=False,
+        gather=gather,
         reduction=reduction,
     )
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from ._arguments import Reduction, Temperature, check_settings, one_of, settings_of
 from ._contrast import Contrast, decoupled, paired_loss, with_negatives
 from ._objective import Objective
+from ._shares import Gather
 
 
 @check_settings
@@ -27,7 +28,7 @@ def dhel(
     temperature: Temperature = 0.3,
     views: Annotated[str, one_of("mean", "sum", "first")] = "mean",
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Within-view log-partition minus the positive's logit.

@@ -23,6 +23,7 @@ from torch.nn.functional import softplus
 from ._arguments import NotZero, Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, Negatives, paired_loss, with_negatives
 from ._objective import Objective
+from ._shares import Gather
 
 
 @check_settings
@@ -35,7 +36,7 @@ def flat_nce(
     keep_positive: bool = False,
     gamma: NotZero = 1.0,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """A constant 1 whose gradient is that of the self-normalized contrast.

@@ -16,6 +16,7 @@ from torch import Tensor
 from ._arguments import Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, cross_entropy, paired_loss
 from ._objective import Objective
+from ._shares import Gather
 
 
 @check_settings
@@ -26,7 +27,7 @@ def info_nce(
     temperature: Temperature = 0.1,
     symmetric: bool = True,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Cross-entropy of finding v_i among all of v (and u_i among all of u).

@@ -24,7 +24,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import FUNCTIONS, fused_loss, log_partition, row_sums
+from ..partition import (
+    FUNCTIONS,
+    Share,
+    fused_loss,
+    gather_last,
+    log_partition,
+    row_sums,
+)
 from ._arguments import (
     Finite,
     NotZero,
@@ -41,6 +48,7 @@ from ._arguments import (
 )
 from ._contrast import log_count
 from ._objective import Objective
+from ._shares import Gather, count_rows
 
 Kernel = Annotated[str, one_of("gaussian", "log", "imq", "riesz", "gaussian_riesz")]
 
@@ -55,7 +63,7 @@ def kcl(
     t: Positive = 2.0,
     s: NotZero = -1.0,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Kernel energy within the views minus kernel alignment across them.
@@ -71,9 +79,10 @@ def kcl(
     >>> kcl(z, z, gamma=0.0), kcl(z, z, gamma=1.0, t=0.5)  # -2, -2 + 2/e
     (tensor(-2.), tensor(-1.2642))
     """
-    u, v = take_pair(u, v, gather)
-    n, precision = len(u), tile_precision(u, v)
-    if kernel == "gaussian" and normalize and reduction == "mean":
+    u, v, share = take_pair(u, v, gather)
+    n, precision = count_rows(u, share), tile_precision(u, v)
+    alone = share is None
+    if kernel == "gaussian" and normalize and reduction == "mean" and alone:
         loss = fused_loss(
             u,
             v,
@@ -91,8 +100,9 @@ def kcl(
         "riesz": (("riesz", s), ("riesz", s)),
         "gaussian_riesz": (("riesz", s), ("gaussian", t)),
     }.get(kernel, ((kernel, t), (kernel, t)))
-    sums = kernel_sums((u, v), *energy, unit=normalize, precision=precision)
-    near = pair_kernel(u, v, *alignment)
+    how: Any = {"unit": normalize, "precision": precision, "share": share}
+    sums = kernel_sums((u, v), *energy, **how)
+    near = gather_last(pair_kernel(u, v, *alignment), share)
     if reduction == "none":
         return gamma * (sums.sum(0) / (n - 1)) - 2 * near
     return gamma * (sums.sum() / (n * (n - 1))) - 2 * near.mean()
@@ -133,16 +143,18 @@ def kernel_sums(
     *,
     unit: bool,
     precision: str = "auto",
-) -> Float[Tensor, "v n"]:
+    share: Share | None = None,
+) -> Float[Tensor, "v m"]:
     """Sum of k(x_i, x_j) over the other rows j of the view, for each row i.
 
     It streams through the log-partition (Gaussian) or the same tiles (the others), so
     no distance matrix is held. Divided by n - 1, the mean is a U-statistic, unbiased
     for any n.
     """
+    how = {"unit": unit, "precision": precision, "share": share}
     if kernel == "gaussian":
-        return log_gaussian_sums(views, parameter, unit=unit, precision=precision).exp()
-    how = _how(views[0], unit, precision) | {"offset": 1.0 if unit else 0.0}
+        return log_gaussian_sums(views, parameter, **how).exp()
+    how = _how(views[0], **how) | {"offset": 1.0 if unit else 0.0}
     each = [row_sums(*_rows(x, unit), kernel, parameter, **how) for x in views]
     return torch.stack(each)
 
@@ -153,18 +165,20 @@ def log_gaussian_sums(
     *,
     unit: bool,
     precision: str = "auto",
-) -> Float[Tensor, "v n"]:
+    share: Share | None = None,
+) -> Float[Tensor, "v m"]:
     """Log sum_{j != i} exp(-t |x_i - x_j|^2): a log-partition at scale 2t."""
-    how = _how(views[0], unit, precision)
+    how = _how(views[0], unit, precision, share)
     how |= {"scale": 2 * t, "longest": longest_row(unit)}
     sums = torch.stack([log_partition(*_rows(x, unit), **how) for x in views])
     return sums - 2 * t if unit else sums
 
 
-def _how(x: Tensor, unit: bool, precision: str) -> dict[str, Any]:
-    ids = sample_ids(x)
+def _how(x: Tensor, unit: bool, precision: str, share: Share | None) -> dict[str, Any]:
+    ids = sample_ids(x, share)
     precision = precision if unit else "exact"
-    return {"row_ids": ids, "column_ids": ids, "precision": precision}
+    kinds = {"row_ids": ids, "column_ids": ids}
+    return {**kinds, "precision": precision, "share": share}
 
 
 def _rows(x: Tensor, unit: bool) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..partition import log_partition
+from ..partition import (
+    Share,
+    gather_last,
+    log_partition,
+    split_views,
+    take_whole_gradient,
+)
 from ._arguments import (
     Number,
     Reduction,
@@ -44,6 +50,7 @@ from ._arguments import (
 from ._contrast import Source, check_source, warn_if_alone
 from ._info_nce import info_nce
 from ._objective import Objective
+from ._shares import Gather, anchors_for, count_rows
 
 Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]
 
@@ -55,7 +62,7 @@ def multi_view(
     temperature: Temperature = 0.1,
     aggregate: Aggregate = "pairs",
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Contrast of all views of all samples.
@@ -68,25 +75,27 @@ def multi_view(
     >>> multi_view(torch.ones(3, 4, 8))  # log 4
     tensor(1.3863)
     """
-    z = take_views(z, gather)
+    z, share = take_views(z, gather)
     if aggregate == "pairs":
         kind: Any = {"temperature": temperature, "normalize": normalize}
-        kind["reduction"] = reduction
+        kind |= {"reduction": reduction, "gather": False if share is None else share}
         losses = [info_nce(u, v, **kind) for u, v in itertools.combinations(z, 2)]
         return losses[0] if len(losses) == 1 else torch.stack(losses).mean(0)
     precision = tile_precision(z)
     z = ready_rows(z, normalize)
-    n_views, n, _ = z.shape
-    scale, ids = scale_of(temperature), sample_ids(z[0])
-    positive = _positives(z, scale)
+    n_views, n = len(z), count_rows(z[0], share)
+    scale, ids = scale_of(temperature), sample_ids(z[0], share)
+    positive = _positives(z, scale, share)
     how: dict[str, Any] = {"scale": scale, "precision": precision}
     how["longest"] = longest_row(normalize)
     if aggregate == "mv_dhel":
-        within = [log_partition(u, u, row_ids=ids, column_ids=ids, **how) for u in z]
+        how |= {"row_ids": ids, "column_ids": ids, "share": share}
+        within = [log_partition(u, u, **how) for u in z]
         return reduce(_dhel(torch.stack(within), positive), reduction)
     rows, ids = z.flatten(0, 1), torch.cat([ids] * n_views)
+    how["share"] = None if share is None else share.repeat(n_views)
     negative = log_partition(rows, rows, row_ids=ids, column_ids=ids, **how)
-    negative = negative.unflatten(0, (n_views, n))
+    negative = split_views(negative, n_views, share)
     other_view = ~torch.eye(n_views, dtype=torch.bool, device=z.device)
     if aggregate == "poly":
         loss = softplus(negative[:, None] - positive) * other_view[..., None]
@@ -99,13 +108,13 @@ def multi_view(
     return reduce(loss, reduction)
 
 
-def _positives(z: Tensor, scale: Number) -> Float[Tensor, "v v n"]:
+def _positives(z: Tensor, scale: Number, share: Share | None) -> Float[Tensor, "v v n"]:
     """Logits of every two views of a sample.
 
     Not a matrix product: autocast would round it, and its gradient, to half precision.
     """
     each = [torch.stack([(a * b).sum(1) for b in z]) for a in z]
-    return scale * torch.stack(each)
+    return scale * gather_last(torch.stack(each), share)
 
 
 def _dhel(
@@ -131,12 +140,15 @@ class MultiView(Objective):
     ) -> Tensor:
         """The loss of all views, u of shape (views, n, d), against a source."""
         check_source(source)
-        z = ready_rows(take_views(u), self.normalize)
+        z, share = take_views(u, self.gather)
         check_ids(ids, z.shape[1])
-        scale = scale_of(self.temperature)
+        (z,), ids, share = anchors_for(source, [z], ids, share)
+        z, scale = ready_rows(z, self.normalize), scale_of(self.temperature)
         with full_precision(z):
-            each = [source.negative(x, ids, scales=[scale])[0] for x in z]
-        negative, positive = torch.stack(each), _positives(z, scale)
+            known = [take_whole_gradient(scale, share)]
+            each = [source.negative(x, ids, scales=known)[0] for x in z]
+        negative = gather_last(torch.stack(each), share)
+        positive = _positives(z, scale, share)
         warn_if_alone(negative)
         alone = negative == -torch.inf  # a row that the source left without negatives
         if self.aggregate == "mv_dhel":

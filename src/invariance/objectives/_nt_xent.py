@@ -15,6 +15,7 @@ from torch import Tensor
 from ._arguments import Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, cross_entropy, paired_loss
 from ._objective import Objective
+from ._shares import Gather
 
 
 @check_settings
@@ -24,7 +25,7 @@ def nt_xent(
     *,
     temperature: Temperature = 0.5,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Cross-entropy of finding the other view among the 2n - 1 other rows.

@@ -16,12 +16,13 @@ from torch import Tensor, nn
 
 from ..diagnostics import mutual_information_bound
 from ..errors import SettingError
-from ..partition import shares_in_batch
+from ..partition import gather_last, gather_rows, shares_in_batch, take_whole_gradient
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
     check_loss,
     check_setting,
+    check_tensor,
     full_precision,
     ready_rows,
     reduce,
@@ -29,6 +30,7 @@ from ._arguments import (
     tile_precision,
 )
 from ._contrast import Contrast, Source, check_source, warn_if_alone
+from ._shares import anchors_for, take_share
 
 
 @dataclass(frozen=True)
@@ -216,19 +218,26 @@ class Objective(nn.Module):
             source: A queue, a memory bank or another of ``invariance.negatives``.
             ids: Which sample each anchor is, so that it is never its own negative; for
                 an objective of labels, its label.
+
+        With ``gather`` anchors are this process's, and the loss is that of all; a
+        source has the same rows on all processes.
         """
         if not self.takes_negatives:
             raise SettingError(no_softmax(self))
         check_source(source)
+        check_tensor(u, "u")
         settings: Any = self
-        u, v = anchor_rows(u, v, ids, normalize=settings.normalize)
-        scale = scale_of(settings.temperature)
+        share = take_share(u, settings.gather)
+        u, v = anchor_rows(u, v, ids, normalize=settings.normalize, share=share)
+        (u, v), ids, share = anchors_for(source, [u, v], ids, share)
+        scale = take_whole_gradient(scale_of(settings.temperature), share)
         scales = [power * scale for power in self.powers if power]
         counts = [0.0] if 0 in self.powers else []  # scale 0 counts the negatives
         with full_precision(u):
             positive, negative = source.logits(
                 u, v, ids, scale=scale, scales=[*scales, *counts]
             )
+            positive, negative = (gather_last(x, share) for x in (positive, negative))
             warn_if_alone(negative[0])
             count = negative[-1] if counts else math.nan
             logits = Contrast(positive, negative[: len(scales)], count)
@@ -259,6 +268,7 @@ class Objective(nn.Module):
             z, ids = z[None], inputs[1]
         return shares_in_batch(
             ready_rows(z, self.normalize),
+            share=take_share(z.transpose(0, 1), self.gather),
             scale=self.powers[0] * scale_of(self.temperature),
             negatives=self.negatives,
             ids=ids,
@@ -323,6 +333,9 @@ def no_softmax(objective: Objective) -> str:
 
 def softmax_readings(u: Tensor, v: Tensor, objective: Any) -> dict[str, float]:
     """What a softmax over the other view says of a batch, as diagnostics read it."""
+    share = take_share(u, objective.gather)
+    if share is not None:
+        u, v = (gather_rows(x.detach(), share=share) for x in (u, v))
     bound = mutual_information_bound(
         u,
         v,

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from ..partition import row_sums
+from ..partition import Share, gather_last, row_sums, take_whole_gradient
 from ._arguments import (
     AnyNumber,
     Number,
@@ -29,6 +29,7 @@ from ._arguments import (
     tile_precision,
 )
 from ._objective import Objective, Terms
+from ._shares import Gather
 
 
 @check_settings
@@ -39,7 +40,7 @@ def sig_lip(
     scale: PositiveNumber = 10.0,
     bias: AnyNumber = -10.0,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Softplus of every pair's logit, with the sign its kind asks for.
@@ -54,8 +55,9 @@ def sig_lip(
     tensor(1.0064)
     """
     precision = tile_precision(u, v)
-    u, v = paired_rows(u, v, normalize=normalize, gather=gather)
-    alike, unlike = questions(u, v, scale=scale, bias=bias, precision=precision)
+    u, v, share = paired_rows(u, v, normalize=normalize, gather=gather)
+    how: Any = {"precision": precision, "share": share}
+    alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
     return reduce(alike + unlike, reduction)
 
 
@@ -66,9 +68,14 @@ def questions(
     scale: Number,
     bias: Number,
     precision: str = "auto",
-) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-    """What each row pays for its partner, and for all the others, rows being ready."""
-    ids, offset = sample_ids(u), 0.0
+    share: Share | None = None,
+) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
+    """What each row pays for its partner, and for all the others, rows being ready.
+
+    Over processes that is each row of all.
+    """
+    ids, offset = sample_ids(u, share), 0.0
+    scale, bias = (take_whole_gradient(x, share) for x in (scale, bias))
     if isinstance(bias, Tensor):
         rows, columns = _with_bias(scale * u, v, bias)
     else:
@@ -81,8 +88,10 @@ def questions(
         row_ids=ids,
         column_ids=ids,
         precision=precision,
+        share=share,
     )
-    return softplus(offset - (rows * columns).sum(1)), unlike
+    alike = softplus(offset - (rows * columns).sum(1))
+    return gather_last(alike, share), unlike
 
 
 def _with_bias(u: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,9 +132,9 @@ class SigLIP(Objective):
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """The questions about partners, and those about all the others."""
         precision = tile_precision(u, v)
-        u, v = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
+        u, v, share = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
         how: Any = {"scale": self.scale, "bias": self.bias, "precision": precision}
-        alike, unlike = questions(u, v, **how)
+        alike, unlike = questions(u, v, **how, share=share)
         return Terms({"positive": alike.mean(), "negative": unlike.mean()})
 
     def readings(self, *inputs: Any) -> dict[str, float]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from ._arguments import Reduction, check_settings, reduce, settings_of
 from ._byol import cosines
 from ._objective import Objective
+from ._shares import Gather
 
 
 @check_settings
@@ -21,7 +22,7 @@ def sim_siam(
     target_u: Float[Tensor, "n d"] | None = None,
     target_v: Float[Tensor, "n d"] | None = None,
     *,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Mean negative cosine of predictions with the other view's projections.

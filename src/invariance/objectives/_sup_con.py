@@ -15,6 +15,7 @@ and an even number of rows); elsewhere class sums are added up in no fixed order
 
 import math
 import warnings
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -23,11 +24,15 @@ from torch import Tensor
 from ..checked_rows import may_look
 from ..errors import SettingError, ShapeError
 from ..partition import (
+    Share,
+    add_up,
     class_pull,
     fused_loss,
+    gather_last,
     gather_rows,
     log_partition,
     suits_fused_loss,
+    take_whole_gradient,
 )
 from ._arguments import (
     Reduction,
@@ -46,6 +51,7 @@ from ._arguments import (
 )
 from ._contrast import Source, check_source
 from ._objective import Objective
+from ._shares import Gather, anchors_for, take_share
 
 
 @check_settings
@@ -55,7 +61,7 @@ def sup_con(
     *,
     temperature: Temperature = 0.1,
     normalize: bool = True,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Log-partition over all other rows minus the mean logit of the same class.
@@ -64,18 +70,16 @@ def sup_con(
     >>> sup_con(torch.ones(6, 8), torch.tensor([0, 0, 1, 1, 2, 2]))  # log 5
     tensor(1.6094)
     """
-    _check_labels(z, labels, least=1 if gather else 2)
-    if gather:
-        z, labels = gather_rows(z), gather_rows(labels)
-        check_rows(z, "z")
-    scale = scale_of(temperature)
+    check_tensor(z, "z")
+    share, scale = take_share(z, gather), scale_of(temperature)
+    _check_labels(z, labels, share)
     # the operation takes rows as two views, so there must be an even number
-    if normalize and reduction == "mean" and len(z) % 2 == 0:
+    if normalize and reduction == "mean" and len(z) % 2 == 0 and share is None:
         fused = suits_fused_loss(z, z, scale=scale, negatives="others")
         if fused and not isinstance(scale, Tensor):
             return _fused(z, labels, scale)
-    rows, ids = ready_rows(z, normalize), sample_ids(z)
-    others, share = _own_class(rows, labels)
+    rows, ids = ready_rows(z, normalize), sample_ids(z, share)
+    nearness, weight = _own_class(rows, labels, share)
     spread = log_partition(
         rows,
         rows,
@@ -84,9 +88,9 @@ def sup_con(
         column_ids=ids,
         precision=tile_precision(z),
         longest=longest_row(normalize),
+        share=share,
     )
-    towards = scale * (rows * others).sum(1) * share
-    return reduce(spread * (share > 0) - towards, reduction)
+    return reduce(spread * (weight > 0) - scale * nearness * weight, reduction)
 
 
 def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
@@ -112,8 +116,8 @@ def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
     return spread + value
 
 
-def _check_labels(z: Tensor, labels: Tensor, least: int = 2) -> None:
-    check_rows(z, "z", least=least)
+def _check_labels(z: Tensor, labels: Tensor, share: Share | None) -> None:
+    check_rows(z, "z", share=share)
     check_tensor(labels, "labels")
     no_integers = labels.is_floating_point() or labels.dtype == torch.bool
     if labels.shape != z.shape[:1] or no_integers:
@@ -123,8 +127,14 @@ def _check_labels(z: Tensor, labels: Tensor, least: int = 2) -> None:
         )
 
 
-def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum of the other rows of a row's class, and 1 / their number, or 0."""
+def _own_class(z: Tensor, labels: Tensor, share: Share | None) -> tuple[Tensor, Tensor]:
+    """Each row's product with the sum of the others of its class; 1 / their number, or
+    0.
+
+    Over processes of all rows.
+    """
+    if share is not None:
+        return _own_class_of_all(z, labels, share)
     # a class is known by where it begins among the sorted labels: no need to ask how
     # many there are, so it compiles and nothing waits for the device
     ordered = labels.sort().values
@@ -133,8 +143,23 @@ def _own_class(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     sums = torch.zeros_like(z).index_add_(0, begin, z).index_select(0, begin)
     if may_look(labels):
         _warn_if_alone(n_others)
-    share = (n_others > 0) / n_others.clamp_min(1)
-    return sums - z, share.to(z.dtype)
+    weight = (n_others > 0) / n_others.clamp_min(1)
+    return (z * (sums - z)).sum(1), weight.to(z.dtype)
+
+
+def _own_class_of_all(z: Tensor, labels: Tensor, share: Share) -> tuple[Tensor, Tensor]:
+    """The same over processes, which send class sums to each other, not rows."""
+    _, number, sizes = gather_rows(labels, share=share).unique(
+        return_inverse=True, return_counts=True
+    )
+    own = number[share.own]
+    sums = add_up(z.new_zeros(len(sizes), z.shape[1]).index_add(0, own, z), share)
+    n_others = sizes[number] - 1
+    if may_look(labels):
+        _warn_if_alone(n_others)
+    weight = (n_others > 0) / n_others.clamp_min(1)
+    nearness = (z * (sums[own] - z)).sum(1)
+    return gather_last(nearness, share), weight.to(z.dtype)
 
 
 def _warn_if_alone(n_others: Int[Tensor, " n"]) -> None:
@@ -168,16 +193,21 @@ class SupCon(Objective):
                 "by number, not by label: use a queue that remembers labels."
             )
         check_source(source)
-        _check_labels(u, ids)
+        check_tensor(u, "u")
+        share = take_share(u, self.gather)
+        _check_labels(u, ids, share)
+        (u,), ids, share = anchors_for(source, [u], ids, share)
         z, scale = ready_rows(u, self.normalize), scale_of(self.temperature)
-        others, share = _own_class(z, ids)
-        rows = sample_ids(z)
-        spread = log_partition(z, z, scale=scale, row_ids=rows, column_ids=rows)
+        nearness, weight = _own_class(z, ids, share)
+        rows = sample_ids(z, share)
+        how: Any = {"row_ids": rows, "column_ids": rows, "share": share}
+        spread = log_partition(z, z, scale=scale, **how)
         with full_precision(z):
-            further = source.negative(z, ids, scales=[scale])[0]
-        towards = scale * (z * others).sum(1) * share
+            known = [take_whole_gradient(scale, share)]
+            further = gather_last(source.negative(z, ids, scales=known)[0], share)
         both = torch.logaddexp(spread, further)
-        return reduce(both * (share > 0) - towards, self.reduction)
+        loss = both * (weight > 0) - scale * nearness * weight
+        return reduce(loss, self.reduction)
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the other rows of all views."""

@@ -19,19 +19,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
+from ..partition import gather_rows
 from ._arguments import (
     Positive,
     Reduction,
     Temperature,
     check_rows,
     check_settings,
-    paired_rows,
+    gathered_rows,
     reduce,
     settings_of,
     unit_rows,
     value_of,
 )
 from ._objective import Objective, Terms
+from ._shares import Gather, take_share
 
 
 def check_iterations(name: str, value: int) -> None:
@@ -49,7 +51,7 @@ def swav(
     temperature: Temperature = 0.1,
     epsilon: Positive = 0.05,
     iterations: Annotated[int, check_iterations] = 3,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*n"]:
     """Swapped prediction of balanced prototype assignments; all rows are normalized.
@@ -62,7 +64,7 @@ def swav(
     >>> swav(torch.ones(4, 2), torch.ones(4, 2), torch.ones(3, 2))  # log 3
     tensor(1.0986)
     """
-    u, v = paired_rows(u, v, gather=gather)
+    u, v = (unit_rows(x) for x in gathered_rows(u, v, gather=gather))
     check_rows(prototypes, "prototypes")
     if prototypes.shape[1] != u.shape[1]:
         raise ShapeError(
@@ -141,8 +143,12 @@ class SwAV(Objective):
 
         A small part of an image says too little to be a target.
         """
+        share = take_share(whole[0], self.gather)
         for name, rows in enumerate((*whole, *parts), start=1):
-            check_rows(rows, f"view {name}")
+            check_rows(rows, f"view {name}", share=share)
+        if share is not None:
+            whole = [gather_rows(x, share=share) for x in whole]
+            parts = [gather_rows(x, share=share) for x in parts]
         whole, parts = [unit_rows(x) for x in whole], [unit_rows(x) for x in parts]
         how = self.temperature, self.epsilon, self.iterations
         losses = _swapped(whole, parts, self.prototypes, *how)

@@ -9,12 +9,15 @@ the released code; the paper's text sums the first term over d and has no half o
 second. Rows are not normalized.
 """
 
+from typing import Any
+
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import mse_loss, relu
 
-from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
+from ._arguments import Finite, MeanOnly, check_settings, gathered_rows, settings_of
 from ._objective import Objective, Terms
+from ._shares import Gather
 
 VARIANCE_FLOOR = 1e-4
 
@@ -27,7 +30,7 @@ def vicreg(
     invariance_weight: Finite = 25.0,
     variance_weight: Finite = 25.0,
     covariance_weight: Finite = 1.0,
-    gather: bool = False,
+    gather: Gather = None,
     reduction: MeanOnly = "mean",
 ) -> Float[Tensor, ""]:
     """Weighted sum of invariance, variance and covariance.
@@ -37,7 +40,9 @@ def vicreg(
         variance_weight (any number): Weight of features that vary too little.
         covariance_weight (any number): Weight of features that vary together.
 
-    >>> import torch
+    >>> from typing import Any
+
+    import torch
     >>> u = 2 * torch.eye(4)
     >>> vicreg(u, u, variance_weight=0.0, covariance_weight=0.0)
     tensor(0.)
@@ -46,8 +51,8 @@ def vicreg(
     return _terms(u, v, weights, gather).total
 
 
-def _terms(u: Tensor, v: Tensor, weights: tuple, gather: bool) -> Terms:
-    u, v = paired_rows(u, v, normalize=False, gather=gather)
+def _terms(u: Tensor, v: Tensor, weights: tuple, gather: Any) -> Terms:
+    u, v = gathered_rows(u, v, gather=gather)
     parts = {
         "invariance": mse_loss(u, v),
         "variance": (_variance(u) + _variance(v)) / 2,

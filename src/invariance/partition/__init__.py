@@ -13,7 +13,18 @@ from ._partition import (
     two_sided_log_partition,
 )
 from ._plan import BACKENDS, PRECISIONS, Plan, explain
-from ._processes import from_first_process, gather, gather_rows
+from ._processes import (
+    Share,
+    add_up,
+    from_first_process,
+    gather,
+    gather_last,
+    gather_rows,
+    has_company,
+    share_rows,
+    split_views,
+    take_whole_gradient,
+)
 
 __all__ = [
     "BACKENDS",
@@ -21,6 +32,8 @@ __all__ = [
     "PRECISIONS",
     "SAME_POINT",
     "Plan",
+    "Share",
+    "add_up",
     "class_pull",
     "effective_share",
     "explain",
@@ -28,11 +41,16 @@ __all__ = [
     "fused_loss",
     "fused_unit_rows",
     "gather",
+    "gather_last",
     "gather_rows",
+    "has_company",
     "log_partition",
     "log_partitions",
     "row_sums",
+    "share_rows",
     "shares_in_batch",
+    "split_views",
     "suits_fused_loss",
+    "take_whole_gradient",
     "two_sided_log_partition",
 ]

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ._partition import log_partitions
+from ._processes import Share
 
 Number = float | int | Tensor
 
@@ -49,6 +50,7 @@ def shares_in_batch(
     ids: Int[Tensor, " n"] | None = None,
     one_sided: bool = False,
     precision: str = "auto",
+    share: Share | None = None,
 ) -> Float[Tensor, " a"]:
     """Effective share of the negatives of every anchor of a batch.
 
@@ -60,14 +62,17 @@ def shares_in_batch(
         ids: Which sample, or class, each row is of; equal ones are no negatives.
         one_sided: Whether the first view's rows alone are anchors.
         precision: As in ``log_partition``.
+        share: Which samples of all processes these are, if all are meant.
 
     >>> shares_in_batch(torch.eye(4)[None], scale=10.0, negatives="within")
     tensor([1., 1., 1., 1.])
     """
     if ids is None:
-        ids = torch.arange(z.shape[1], device=z.device)
+        start = 0 if share is None else share.own.start
+        ids = torch.arange(start, start + z.shape[1], device=z.device)
     if negatives == "all":
         rows, ids = z.flatten(0, 1), ids.repeat(len(z))
+        share = None if share is None else share.repeat(len(z))
         sides = [(rows, rows)]
     elif negatives == "within":
         sides = [(x, x) for x in z]
@@ -81,6 +86,7 @@ def shares_in_batch(
             row_ids=ids,
             column_ids=ids,
             precision=precision,
+            share=share,
         )
         for x, y in (sides[:1] if one_sided else sides)
     ]

@@ -79,6 +79,61 @@ row_sums = Operation(
 )
 
 
+# ---------------------------------------------------------------- over processes
+
+# each has rows and columns of its own, as many of either, and gets the sums of all
+_SHARE = "int[] sizes, int rank, bool ring"
+
+
+def _others_shapes(inputs: Any) -> tuple:
+    """Rows of the other processes, and their ids, if they are kept."""
+    if inputs.ring:
+        return None, None
+    x, ids = inputs.x, inputs.row_ids
+    n = sum(inputs.sizes) - x.shape[0]
+    return x.new_empty(n, x.shape[1]), None if ids is None else ids.new_empty(n)
+
+
+def _shared_partition_shapes(inputs: Any) -> tuple:
+    k = 1 if inputs.scales is None else inputs.scales.shape[0]
+    rows = inputs.x.new_empty(k, sum(inputs.sizes))
+    columns = torch.empty_like(rows) if inputs.with_columns else None
+    return rows, columns, *_others_shapes(inputs)
+
+
+shared_log_partitions = Operation(
+    "shared_log_partitions",
+    f"{_PAIRS}, Tensor? low, Tensor? high, Tensor? scales, float scale, float longest, "
+    f"bool with_columns, {_SHARE}, str backend, bool exact",
+    ("rows", "columns", "others", "other_ids"),
+    _shared_partition_shapes,
+    dict.fromkeys(
+        ("blockwise", "triton"),
+        ("_shared.log_partitions", "_shared.log_partition_gradients"),
+    ),
+    differentiable=("x", "y", "scales"),
+    results=2,
+)
+
+shared_row_sums = Operation(
+    "shared_row_sums",
+    f"{_PAIRS}, str function, float parameter, float offset, {_SHARE}, str backend, "
+    "bool exact",
+    ("sums", "others", "other_ids"),
+    lambda inputs: (
+        inputs.x.new_empty(sum(inputs.sizes)),
+        *_others_shapes(inputs),
+    ),
+    dict.fromkeys(
+        ("blockwise", "triton"),
+        ("_shared.row_sums", "_shared.row_sum_gradients"),
+    ),
+    differentiable=("x", "y"),
+)
+
+# ---------------------------------------------------------------- in fused kernels
+
+
 def _float32(x: Tensor, *shape: int) -> Tensor:
     return x.new_empty(shape, dtype=torch.float32)
 

@@ -149,6 +149,17 @@ class Operation:
             backward = self._find(inputs[middle:last], 1)
             return backward(saved, inputs[first:middle], inputs[last:-1], inputs[-1])
 
+    def run_gradient(
+        self, inputs: tuple, outputs: tuple, gradients: tuple, wanted: Sequence[bool]
+    ) -> tuple:
+        """Gradients at outputs that are given: of a part of a larger sum."""
+        ordered = [inputs[i] for i in (*self.tensors, *self.settings)]
+        leaves = [inputs[i] for i in self.differentiable]
+        shapes = [() if x is None else x.shape for x in leaves]
+        with _alone_on(inputs[0]):
+            backward = self._find(inputs, 1)
+            return backward(self.saved(*outputs, *ordered), gradients, shapes, wanted)
+
     def _backend(self, inputs: Sequence[Any]) -> str:
         """The one named by all inputs, or by the settings among them."""
         at = self.backend_at

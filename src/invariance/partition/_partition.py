@@ -30,6 +30,7 @@ from ._plan import (
     plan_pairs,
     plan_unit_rows,
 )
+from ._processes import Share, gather_rows
 from ._tiles import Pairs
 
 Number = float | int | Tensor
@@ -48,7 +49,8 @@ def log_partition(
     backend: str = "auto",
     precision: str = "auto",
     longest: float | int = math.inf,
-) -> Float[Tensor, " n"]:
+    share: Share | None = None,
+) -> Float[Tensor, " a"]:
     """Log of each row's sum of exp(scale * score) over the columns allowed to it.
 
     Args:
@@ -66,6 +68,9 @@ def log_partition(
             other backends compute in at least float32 whatever it says.
         longest: What no row of x or y exceeds in length, if that is known: 1 for unit
             rows. It saves checking whether an exponential could overflow.
+        share: Where x and y are this process's rows of two matrices that are shared out
+            alike (``share_rows``): then the log-partitions of all rows over all columns
+            come out, on every process, each having computed its own rows.
 
     >>> x = torch.eye(3)
     >>> ids = torch.arange(3)
@@ -83,6 +88,7 @@ def log_partition(
         backend=backend,
         precision=precision,
         longest=longest,
+        share=share,
     ).squeeze(0)
 
 
@@ -98,13 +104,17 @@ def log_partitions(
     backend: str = "auto",
     precision: str = "auto",
     longest: float | int = math.inf,
-) -> Float[Tensor, "k n"]:
+    share: Share | None = None,
+) -> Float[Tensor, "k a"]:
     """``log_partition`` at several scales from one pass over the scores."""
     symmetric = x is y and row_ids is column_ids and low is None and high is None
     pairs = _make_pairs(x, y, row_ids, column_ids, low, high, symmetric, longest)
-    plan = plan_pairs("log_partition", x, y, backend=backend, precision=precision)
+    plan = plan_pairs(
+        "log_partition", x, y, backend=backend, precision=precision, share=share
+    )
     if plan.backend == "dense":
         note(plan)
+        pairs = _gather_pairs(pairs, share)
         return _dense.log_partitions(pairs, _stack_scales(scales, pairs.x))
     rows, _ = _stream(pairs, scales, plan, columns=False)
     return rows
@@ -120,16 +130,18 @@ def two_sided_log_partition(
     backend: str = "auto",
     precision: str = "auto",
     longest: float | int = math.inf,
-) -> tuple[Float[Tensor, " n"], Float[Tensor, " m"]]:
+    share: Share | None = None,
+) -> tuple[Float[Tensor, " a"], Float[Tensor, " b"]]:
     """Log-partitions of the rows and of the columns of one score matrix.
 
     Both directions of a symmetric InfoNCE or CLIP loss for one set of products.
     """
     pairs = _make_pairs(x, y, row_ids, column_ids, None, None, False, longest)
     name = "two_sided_log_partition"
-    plan = plan_pairs(name, x, y, backend=backend, precision=precision)
+    plan = plan_pairs(name, x, y, backend=backend, precision=precision, share=share)
     if plan.backend == "dense":
         note(plan)
+        pairs = _gather_pairs(pairs, share)
         factors = _stack_scales([scale], pairs.x)
         transposed = Pairs(pairs.y, pairs.x, pairs.column_ids, pairs.row_ids)
         both = (_dense.log_partitions(p, factors)[0] for p in (pairs, transposed))
@@ -150,7 +162,8 @@ def row_sums(
     column_ids: Int[Tensor, " m"] | None = None,
     backend: str = "auto",
     precision: str = "auto",
-) -> Float[Tensor, " n"]:
+    share: Share | None = None,
+) -> Float[Tensor, " a"]:
     """Each row's sum of an elementwise function of its scores, tile by tile.
 
     Args:
@@ -163,6 +176,7 @@ def row_sums(
         column_ids: See ``row_ids``.
         backend: As for ``log_partition``.
         precision: Of the fused GPU kernels, as for ``log_partition``.
+        share: As for ``log_partition``.
     """
     choose(FUNCTIONS, function, "function")
     parameter, offset = float(parameter), float(offset)
@@ -171,13 +185,15 @@ def row_sums(
     # near D = 0 these are steeper than a 16-bit weight can be
     steep = function == "riesz" and parameter > -1
     how = {"backend": backend, "precision": precision}
-    plan = plan_pairs("row_sums", x, y, steep=steep, **how)
+    plan = plan_pairs("row_sums", x, y, steep=steep, share=share, **how)
     note(plan)
     if plan.backend == "dense":
-        return _dense.row_sums(pairs, function, parameter, offset)
-    return _operations.row_sums(
+        return _dense.row_sums(_gather_pairs(pairs, share), function, parameter, offset)
+    compute = _operations.row_sums if share is None else _operations.shared_row_sums
+    return compute(
         *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
-        *(function, parameter, offset, plan.backend, plan.precision == "exact"),
+        *(function, parameter, offset, *_share_inputs(share)),
+        *(plan.backend, plan.precision == "exact"),
     )[0]
 
 
@@ -189,14 +205,30 @@ def _stream(
     scale, factors = None if fused else _known_scale(scales, pairs), None
     if scale is None:
         scale, factors = 1.0, _stack_scales(scales, x)
+    share, compute = plan.share, _operations.log_partitions
+    if share is not None:
+        compute = _operations.shared_log_partitions
     if is_rehearsing():
-        kept = not fused and keeps_scores(x, y, factors)
+        kept = share is None and not fused and keeps_scores(x, y, factors)
         note(plan._replace(keeps_scores=kept))
-    return _operations.log_partitions(
+    return compute(
         *(x, None if pairs.symmetric else y, pairs.row_ids, pairs.column_ids),
         *(pairs.low, pairs.high, factors, scale, pairs.longest, columns),
-        *(plan.backend, plan.precision == "exact"),
+        *(*_share_inputs(share), plan.backend, plan.precision == "exact"),
     )
+
+
+def _share_inputs(share: Share | None) -> tuple:
+    """How an operation over processes takes the share."""
+    return () if share is None else (list(share.sizes), share.rank, share.ring)
+
+
+def _gather_pairs(pairs: Pairs, share: Share | None) -> Pairs:
+    """The pairs of all processes: a matrix that is held whole is not shared out."""
+    if share is None:
+        return pairs
+    gathered = [x if x is None else gather_rows(x, share=share) for x in pairs[:6]]
+    return Pairs(*gathered, *pairs[6:])
 
 
 def _known_scale(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:

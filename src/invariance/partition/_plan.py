@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..checked_rows import is_transforming
 from ..errors import SettingError, choose, unknown
+from ._processes import Share
 
 BACKENDS = {
     "dense": "the whole score matrix at once: the readable reference",
@@ -79,12 +80,15 @@ class Plan(NamedTuple):
     """Rows, columns and width of a score matrix, or the shape of rows."""
     keeps_scores: bool = False
     """Whether the matrix stays in memory for the backward pass."""
+    share: Share | None = None
+    """Which rows of all processes these are, where each computes its own."""
 
     def __str__(self) -> str:
         size = " x ".join(str(side) for side in self.shape)
         kept = ", scores kept" if self.keeps_scores else ""
         how = f"{self.backend} ({self.precision}{kept})"
-        return f"{self.operation} of {size}: {how}: {self.reason}"
+        said = f"{self.operation} of {size}: {how}: {self.reason}"
+        return said if self.share is None else f"{said}; {self.share}"
 
 
 PLAIN_UNIT_ROWS = Plan(
@@ -148,15 +152,38 @@ def plan_pairs(
     backend: str,
     precision: str,
     steep: bool = False,
+    share: Share | None = None,
 ) -> Plan:
     """How a sum over the pairs of x and y runs: as asked, or as suits the rows.
 
-    ``steep`` functions have slopes beyond a 16-bit weight's range.
+    ``steep`` functions have slopes beyond a 16-bit weight's range. Over processes own
+    rows meet the columns of all.
     """
-    (n, d), m, dtype, device = x.shape, y.shape[0], x.dtype, x.device
+    plan = _plan_pairs(
+        operation,
+        x,
+        y.shape[0] if share is None else share.total,
+        y.dtype,
+        backend,
+        precision,
+        steep,
+    )
+    return plan if share is None else plan._replace(share=share)
+
+
+def _plan_pairs(
+    operation: str,
+    x: Tensor,
+    m: int,
+    y_dtype: torch.dtype,
+    backend: str,
+    precision: str,
+    steep: bool,
+) -> Plan:
+    (n, d), dtype, device = x.shape, x.dtype, x.device
     shape = (n, m, d)
-    if dtype != y.dtype:
-        dtype = torch.promote_types(dtype, y.dtype)
+    if dtype != y_dtype:
+        dtype = torch.promote_types(dtype, y_dtype)
     if is_transforming() and backend in ("auto", "dense"):
         return Plan(operation, "dense", "exact", TRANSFORMING, shape)
     if backend != "auto":

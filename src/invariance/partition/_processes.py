@@ -1,14 +1,18 @@
-"""Rows of all processes, with the gradient of the global loss.
+"""Rows of all processes, and which of them are this process's share.
 
-Every process sees all rows and computes the same loss, so the gradient of its own rows
-is complete without any exchange. Data-parallel training then averages the processes'
-parameter gradients, which would divide the sum by their number: the factor is put back
-here. One process or many, the parameters' gradient is that of the whole batch.
+The convention, in one place. A loss over processes is one number, that of all rows, and
+every process has it. Each process has rows of its own; data-parallel training averages
+the processes' parameter gradients. So whatever takes a process's own rows to all of
+them multiplies the gradient on its way back by the number P of processes: of a loss L a
+process gets P dL/d(own rows), and the average over processes is the gradient of L, as
+if one process had the whole batch. A parameter inside the loss (a learned temperature,
+a prototype) is no row: every process gets the whole of its gradient.
 """
 
 import math
 import zlib
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -18,36 +22,73 @@ from torch import Tensor
 from ..errors import ShapeError
 
 
-def gather_rows(
-    x: Shaped[Tensor, "n ..."], *, equal: bool = False
-) -> Shaped[Tensor, "m ..."]:
-    """The rows of every process one after another; x itself where there is one.
+class Share(NamedTuple):
+    """How the rows of a batch are shared out: every process's stand together."""
 
-    Differentiable and exact: compute the loss of all rows on every process, and average
-    the parameters' gradients over the processes, as DistributedDataParallel does. The
-    gradient of a process's own rows is multiplied by the number of processes, so that
-    the average is the gradient of the loss of the whole batch. Without that averaging
-    (one process alone taking the step, or gradients added up) divide by their number.
+    sizes: tuple[int, ...]
+    """How many rows each process has."""
+    rank: int
+    """Which of the processes this is."""
+    ring: bool = False
+    """Whether rows circulate among the processes instead of being gathered."""
+
+    @property
+    def n_processes(self) -> int:
+        """How many there are."""
+        return len(self.sizes)
+
+    @property
+    def total(self) -> int:
+        """Rows of all processes."""
+        return sum(self.sizes)
+
+    @property
+    def own(self) -> slice:
+        """Where this process's rows are among all."""
+        return self.rows_of(self.rank)
+
+    def rows_of(self, rank: int) -> slice:
+        """Where a process's rows are among all.
+
+        >>> Share((3, 2), rank=0).rows_of(1)
+        slice(3, 5, None)
+        """
+        start = sum(self.sizes[:rank])
+        return slice(start, start + self.sizes[rank])
+
+    def __str__(self) -> str:
+        how = "circulate" if self.ring else "are gathered once"
+        return (
+            f"process {self.rank} computes its {self.sizes[self.rank]:,} of "
+            f"{self.total:,} rows, those of the other {self.n_processes - 1} {how}"
+        )
+
+    def repeat(self, n_views: int) -> "Share":
+        """Of several views, where a process has its rows of all of them together."""
+        return self._replace(sizes=tuple(n_views * n for n in self.sizes))
+
+
+def share_rows(
+    x: Shaped[Tensor, "n ..."], *, equal: bool = False, ring: bool = False
+) -> Share | None:
+    """How the rows of all processes are shared out; None where there is one process.
 
     Args:
         x: This process's rows; the other axes are alike on all processes.
         equal: Whether every process is known to have as many rows. Otherwise their
             numbers are exchanged first, which on a GPU is a wait for the device.
-
-    >>> gather_rows(torch.eye(2))
-    tensor([[1., 0.],
-            [0., 1.]])
+        ring: Whether rows are to circulate: for more than fit into memory at once.
     """
-    if not dist.is_available() or not dist.is_initialized():
-        return x
+    if not has_company():
+        return None
     n_processes = dist.get_world_size()
-    if n_processes == 1:
-        return x
     sizes = [len(x)] * n_processes if equal else _exchange_sizes(x, n_processes)
-    return _Gather.apply(x, sizes)
+    return Share(tuple(sizes), dist.get_rank(), ring)
 
 
-gather = gather_rows  # its first name
+def has_company() -> bool:
+    """Whether this process is one of several."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
 def _exchange_sizes(x: Tensor, n_processes: int) -> list[int]:
@@ -66,26 +107,184 @@ def _exchange_sizes(x: Tensor, n_processes: int) -> list[int]:
     return sizes
 
 
-def from_first_process(x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
-    """What the first process has, on all of them: for results that may differ."""
-    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-        x = x.contiguous()
-        dist.broadcast(x, src=0)
-    return x
+# ---------------------------------------------------------------- rows to all rows
+
+
+def gather_rows(
+    x: Shaped[Tensor, "n ..."], *, equal: bool = False, share: Share | None = None
+) -> Shaped[Tensor, "m ..."]:
+    """The rows of every process one after another; x itself where there is one.
+
+    Differentiable and exact: compute the loss of all rows on every process, and average
+    the parameters' gradients over the processes, as DistributedDataParallel does. The
+    gradient of a process's own rows is multiplied by the number of processes, so that
+    the average is the gradient of the loss of the whole batch. Without that averaging
+    (one process alone taking the step, or gradients added up) divide by their number.
+
+    Args:
+        x: This process's rows; the other axes are alike on all processes.
+        equal: As for ``share_rows``.
+        share: How they are shared out, if that is known.
+
+    >>> gather_rows(torch.eye(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    share = share_rows(x, equal=equal) if share is None else share
+    return x if share is None else _Gather.apply(x, share)
+
+
+gather = gather_rows  # its first name
+
+
+def gather_last(
+    x: Shaped[Tensor, "*k n"], share: Share | None
+) -> Shaped[Tensor, "*k m"]:
+    """``gather_rows`` along the last axis, for one number per row; x if alone."""
+    if share is None:
+        return x
+    return gather_rows(x.movedim(-1, 0), share=share).movedim(0, -1)
+
+
+def split_views(
+    x: Shaped[Tensor, "*k m"], n_views: int, share: Share | None
+) -> Shaped[Tensor, "*k v n"]:
+    """One number per row of several views, ``share.repeat``, with an axis of views."""
+    if share is None:
+        return x.unflatten(-1, (n_views, -1))
+    parts = x.split([n_views * n for n in share.sizes], -1)
+    return torch.cat(
+        [p.unflatten(-1, (n_views, p.shape[-1] // n_views)) for p in parts], -1
+    )
+
+
+def take_whole_gradient(parameter: Any, share: Share | None) -> Any:
+    """A parameter that is about to meet own rows: itself, with its whole gradient.
+
+    What comes back from this process's rows alone, P times, is averaged.
+    """
+    if share is None or not isinstance(parameter, Tensor):
+        return parameter
+    return _Average.apply(parameter)
+
+
+def add_up(x: Shaped[Tensor, "..."], share: Share | None) -> Shaped[Tensor, "..."]:
+    """The sum over processes of what each made of its own rows; x if alone."""
+    return x if share is None else _Sum.apply(x)
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, sizes: list[int]) -> Tensor:
-        ctx.start, ctx.n = sum(sizes[: dist.get_rank()]), len(x)
-        most = max(sizes)
-        if len(x) < most:  # processes exchange blocks of one size
-            x = torch.cat([x, x.new_zeros(most - len(x), *x.shape[1:])])
-        parts = [torch.empty_like(x) for _ in sizes]
-        dist.all_gather(parts, x.contiguous())
-        return torch.cat([part[:n] for part, n in zip(parts, sizes, strict=True)])
+    def forward(ctx: Any, x: Tensor, share: Share) -> Tensor:
+        ctx.share = share
+        return torch.cat(exchange(x, share))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        own = gradient[ctx.start : ctx.start + ctx.n]
-        return own * dist.get_world_size(), None
+        return gradient[ctx.share.own] * ctx.share.n_processes, None
+
+
+class _Average(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return sum_over_processes(gradient) / dist.get_world_size()
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return sum_over_processes(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        # own rows have their part in every process's numbers; each comes back P times
+        return sum_over_processes(gradient)
+
+
+# ---------------------------------------------------------------- without gradient
+
+
+def exchange(x: Tensor, share: Share) -> list[Tensor]:
+    """The rows of every process."""
+    most = max(share.sizes)
+    if len(x) < most:  # processes exchange blocks of one size
+        x = torch.cat([x, x.new_zeros(most - len(x), *x.shape[1:])])
+    parts = [torch.empty_like(x) for _ in share.sizes]
+    dist.all_gather(parts, x.contiguous())
+    return [part[:n] for part, n in zip(parts, share.sizes, strict=True)]
+
+
+def sum_over_processes(x: Tensor) -> Tensor:
+    """The sum of what all processes have."""
+    x = x.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(x)
+    return x
+
+
+def log_sum_over_processes(x: Tensor) -> Tensor:
+    """Log of the sum of exp(x) over what all processes have; -inf is nothing."""
+    top = x.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(top, dist.ReduceOp.MAX)
+    top.masked_fill_(top == -torch.inf, 0.0)
+    return sum_over_processes((x - top).exp_()).log_().add_(top)
+
+
+def circulate(
+    tensors: Sequence[Tensor | None], share: Share, n_hops: int
+) -> Iterator[tuple[int, list[Tensor | None]]]:
+    """The tensors of the processes before this one, the nearest first.
+
+    Every process sends what it has to the next one and takes from the one before it,
+    and computes while that goes on. Two blocks are in memory at any time.
+    """
+    rank, world = share.rank, share.n_processes
+    held, sent = list(tensors), (rank + 1) % world
+    coming = _pass_on(held, share, 1, sent) if n_hops else None
+    for hop in range(1, n_hops + 1):
+        assert coming is not None
+        held = coming.take()
+        coming = _pass_on(held, share, hop + 1, sent) if hop < n_hops else None
+        yield (rank - hop) % world, held
+
+
+class _Coming(NamedTuple):
+    """Tensors on their way from the process before this one."""
+
+    tensors: list[Tensor | None]
+    under_way: list[Any]
+    leaving: list[Tensor | None]  # held until they have left
+
+    def take(self) -> list[Tensor | None]:
+        for request in self.under_way:
+            request.wait()
+        return self.tensors
+
+
+def _pass_on(
+    tensors: Sequence[Tensor | None], share: Share, hop: int, sent: int
+) -> _Coming:
+    """Send on what arrived at the last hop, and receive what arrives at this one."""
+    rank, world = share.rank, share.n_processes
+    before, n = (rank - 1) % world, share.sizes[(rank - hop) % world]
+    leaving = [None if x is None else x.contiguous() for x in tensors]
+    coming = [None if x is None else x.new_empty(n, *x.shape[1:]) for x in tensors]
+    operations = []
+    for out, into in zip(leaving, coming, strict=True):
+        if out is not None and len(out):
+            operations.append(dist.P2POp(dist.isend, out, sent))
+        if into is not None and len(into):
+            operations.append(dist.P2POp(dist.irecv, into, before))
+    requests = dist.batch_isend_irecv(operations) if operations else []
+    return _Coming(coming, requests, leaving)
+
+
+def from_first_process(x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
+    """What the first process has, on all of them: for results that may differ."""
+    if has_company():
+        x = x.contiguous()
+        dist.broadcast(x, src=0)
+    return x

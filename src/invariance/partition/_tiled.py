@@ -63,14 +63,19 @@ def _add_up_gradients(
     def add(tile: Tile) -> None:
         weight = weigh(tile)
         if dx is not None:
-            dx[tile.rows].addmm_(weight, tile.pairs.y)
+            _add_product(dx[tile.rows], weight, tile.pairs.y)
             if pairs.symmetric and not tile.on_diagonal:
-                dx[tile.columns].addmm_(weight.T, tile.pairs.x)
+                _add_product(dx[tile.columns], weight.T, tile.pairs.x)
         if dy is not None:
-            dy[tile.columns].addmm_(weight.T, tile.pairs.x)
+            _add_product(dy[tile.columns], weight.T, tile.pairs.x)
 
     visit_tiles(pairs, add, columns=want_y)
     return dx, dy
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add a @ b to a sum; ``FlopCounterMode`` would not count ``addmm_``."""
+    torch.addmm(total, a, b, out=total)
 
 
 # ---------------------------------------------------------------- log-partitions
@@ -124,7 +129,7 @@ def log_partition_gradients(
         d_rows = torch.zeros_like(saved.rows) if gradients[0] is None else gradients[0]
         outputs, gradients = (saved.rows, None), (d_rows, None)
     pairs = _take_pairs(saved, saved.low, saved.high, saved.longest)
-    if keeps_scores(pairs.x, pairs.y, scales):
+    if saved.kept is not None and keeps_scores(pairs.x, pairs.y, scales):
         weight = _whole_weights(pairs, scale, saved.kept, outputs, gradients)
         dx = _product(weight, pairs.y, scale) if want_x else None
         return dx, _product(weight.T, pairs.x, scale) if want_y else None, None
@@ -355,18 +360,23 @@ def row_sums(inputs: Any) -> tuple[Tensor, None, None, None]:
 
 
 def row_sum_gradients(
-    saved: Any, gradients: tuple[Tensor], shapes: Any, wanted: Sequence[bool]
+    saved: Any, gradients: Sequence[Tensor | None], shapes: Any, wanted: Sequence[bool]
 ) -> Gradients:
-    """Gradients of x and y; of a symmetric matrix all of it is in x's."""
-    pairs, (gradient,) = _take_pairs(saved), gradients
+    """Gradients of x and y; of a symmetric matrix all of it is in x's.
+
+    A part of a symmetric matrix has gradients of its columns' sums as well.
+    """
+    pairs, (gradient, *of_columns) = _take_pairs(saved), gradients
+    assert gradient is not None
+    by_column = gradient if pairs.symmetric else next(iter(of_columns), None)
     parameter, offset = saved.parameter, saved.offset
     _, slope = FUNCTIONS[saved.function]
 
     def weigh(tile: Tile) -> Tensor:
         excluded = tile.pairs.find_excluded(tile.scores)
         weight = gradient[tile.rows, None]
-        if pairs.symmetric:
-            weight = torch.add(weight, gradient[tile.columns], out=tile.spare)
+        if by_column is not None:
+            weight = torch.add(weight, by_column[tile.columns], out=tile.spare)
         weight = weight * slope(_subtract(tile.scores, offset), parameter)
         if excluded is not None:
             weight.masked_fill_(excluded, 0.0)

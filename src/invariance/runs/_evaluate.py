@@ -21,7 +21,9 @@ from ..folder import (
     Row,
     describe_settings,
     keep_rows,
+    read_environment,
     remember_images,
+    resolve_settings,
     to_dict,
     write_verdict,
 )
@@ -82,9 +84,11 @@ def evaluate(
     place = choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
     folders = [run.folder for run in opened]
-    labels, notes = describe_settings(
-        folders, [to_dict(run.settings) for run in opened]
+    settled = resolve_settings(
+        [to_dict(run.settings) for run in opened],
+        [read_environment(folder) for folder in folders],
     )
+    labels, notes = describe_settings(folders, settled)
     all_rows: list[Row] = []
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
@@ -148,18 +152,20 @@ def _encoders(
     return encoders, {"best epoch": epoch}, why
 
 
-def _keep(run: OpenRun, rows: Sequence[Row], own: ImageSource | None) -> None:
+def _keep(run: OpenRun, rows: Sequence[Row], images: ImageSource | None) -> None:
     """Add rows to the run's scores, and judge it anew.
 
     Args:
         run: Whose scores they are.
         rows: Of the scores.
-        own: The images it was trained on, if these were scored: the folder of an older
+        images: What it was trained on, if these were scored: the folder of an older
             version does not say which they are, and is told now.
     """
     advice = f"The scores of {run.name} are not kept in its folder."
-    keep_rows(run.folder, rows, step=run.step, own=own is not None, advice=advice)
-    if own is not None and not run.images:
-        about = {"name": own.name, "fingerprint": own.origin.fingerprint}
+    keep_rows(
+        run.folder, rows, step=run.step, own_data=images is not None, advice=advice
+    )
+    if images is not None and not run.images:
+        about = {"name": images.name, "fingerprint": images.origin.fingerprint}
         remember_images(run.folder, about)
     write_verdict(run.folder)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
+    from ._rehearsal import rehearse
     from ._run_plan import Plan, make_plan, make_views, start_weights_from
     from ._schedule import peak_rate, rate_at
     from ._trackers import TRACKERS
@@ -59,6 +60,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "rehearse",
     "require_unfinished",
     "settle_machine",
     "start_weights_from",
@@ -76,6 +78,7 @@ HOMES = {
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",
+    "_rehearsal": "rehearse",
     "_run_plan": "Plan make_plan make_views start_weights_from",
     "_schedule": "peak_rate rate_at",
     "_trackers": "TRACKERS",

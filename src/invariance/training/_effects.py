@@ -80,8 +80,8 @@ def find_idle_settings(
             "leave workers out, or the storage."
         )
     named = settings.data in DATA_SETS and settings.data != "shapes"
-    there = data is not None or (not named and data_exists(settings.data))
-    if settings.data_root is not None and there:
+    unnamed = data is not None or (not named and data_exists(settings.data))
+    if settings.data_root is not None and unnamed:
         yield (
             "data_root is where named sets, such as cifar10, are kept, and these data "
             "are none: leave it out, or write the whole path as the data."

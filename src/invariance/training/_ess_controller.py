@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..errors import SettingError
 from ..objectives import Objective
+from ..partition import from_first_process
 from ._settings import Ess
 
 LOWEST, HIGHEST = 0.005, 10.0  # temperatures beyond which no objective learns
@@ -78,7 +79,9 @@ class EssController:
         return start + (end - start) * progress
 
     def update(self, ess: Tensor | float, progress: float | Tensor) -> None:
-        """Move the temperature by the ESS of a batch."""
+        """Move the temperature by the ESS of a batch, on all processes alike."""
+        if isinstance(ess, Tensor):  # rounding may tell them apart
+            ess = from_first_process(ess)
         if isinstance(progress, Tensor):
             self.move_there(ess, progress)
             return

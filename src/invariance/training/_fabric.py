@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parameter import is_lazy
 
 from ..devices import choose_device, usable_cores
 from ..encoders import Encoder, describe_encoder, synchronize_norms
@@ -45,14 +46,14 @@ def make_fabric(
         environment: What says which process this is, instead of torchrun, srun or us.
     """
     device = choose_device(machine.device, auto=("cuda",)).type
-    machine = settle_machine(machine)
+    if environment is None:
+        machine, environment = settle_machine(machine), choose_environment()
     check_processes(machine, device)
     precision = machine.precision
     if precision == "auto":
         fast = device == "cuda" and torch.cuda.is_bf16_supported()
         precision = "bf16" if fast else "32"
     strategy: Any = machine.strategy
-    n_processes = (machine.devices or 1) * (machine.nodes or 1)
     if strategy == "fsdp":
         if precision == "fp16":
             raise SettingError(
@@ -60,12 +61,11 @@ def make_fabric(
                 "scaling needs whole gradients: use bf16, or --machine.strategy ddp."
             )
         # one process has nothing to share out
-        strategy = make_fsdp(n_processes) if n_processes > 1 else "auto"
-    environment = environment or choose_environment()
+        strategy = make_fsdp(n) if (n := machine.n_processes) > 1 else "auto"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Fabric(
+            fabric = Fabric(
                 accelerator=device,
                 devices=machine.devices or 1,
                 num_nodes=machine.nodes or 1,
@@ -75,6 +75,10 @@ def make_fabric(
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
+    # Fabric would round the views; the encoder standardizes them first, which divides
+    # by a deviation far below 1, and autocast rounds what comes out of that
+    fabric._precision.convert_input = lambda data: data  # type: ignore[method-assign]
+    return fabric
 
 
 def check_processes(machine: Machine, device: str) -> None:
@@ -82,15 +86,14 @@ def check_processes(machine: Machine, device: str) -> None:
     most, what = usable_cores(), "core"
     if device != "cpu":
         most, what = (torch.cuda.device_count() if device == "cuda" else 1), "GPU"
-    devices, nodes = machine.devices or 1, machine.nodes or 1
+    devices = machine.devices or 1
     if devices > most:
         raise SettingError(
             f"machine.devices is one process per {what}, and this machine has "
             f"{count(most, what)}: got {devices}. Use "
             f"--machine.devices {most} or less."
         )
-    several = devices * nodes > 1
-    if several and (hasattr(sys, "ps1") or sys.flags.interactive):
+    if machine.n_processes > 1 and (hasattr(sys, "ps1") or sys.flags.interactive):
         raise SettingError(
             "A notebook or an interactive Python trains in one process: leave devices "
             "and nodes at 1, or train by a script or 'invariance train "
@@ -134,7 +137,7 @@ def arithmetic(machine: Machine, say: Callable[[str], None]) -> Iterator[None]:
 @contextlib.contextmanager
 def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
     """Say once, in a sentence of ours, what torch warns of at every such operation."""
-    told: set[str] = set()
+    names: set[str] = set()
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -144,8 +147,8 @@ def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
                 show(message, *details, **more)
                 return
             name = text.split()[0]
-            if name not in told:
-                told.add(name)
+            if name not in names:
+                names.add(name)
                 say(
                     f"{name}, which this network uses, has no deterministic form: "
                     "another run of the same seed may differ in its last bits."
@@ -166,7 +169,7 @@ class Prepared:
     pace: Pace
 
     def facts(self) -> Iterator[str]:
-        """How steps are run: by which processes, and how on a GPU."""
+        """By which processes steps are run, and how on a GPU or instead of on one."""
         n = self.fabric.world_size
         if n > 1:
             how = "fsdp" if self.sharded else "ddp"
@@ -174,7 +177,7 @@ class Prepared:
                 f"processes: {n} ({how}); batch norms take the statistics of the whole "
                 "batch"
             )
-        if self.fabric.device.type == "cuda":
+        if self.fabric.device.type == "cuda" or self.pace.idle:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
             yield self.feed.views.explain()
@@ -309,6 +312,19 @@ def compile_encoders(plan: Plan) -> None:
             module.network.compile(dynamic=False, options=options)
 
 
+@contextlib.contextmanager
+def keep_memory_format(network: nn.Module | None) -> Iterator[None]:
+    """Give a user's network back as it was stored, after steps in channels last."""
+    weights = [] if network is None else [*network.parameters(), *network.buffers()]
+    plain = [weight for weight in weights if is_lazy(weight) or weight.is_contiguous()]
+    try:
+        yield
+    finally:
+        for weight in plain:
+            if not weight.is_contiguous():
+                weight.data = weight.data.contiguous()
+
+
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     """Move the learner to its device and wrap it for precision and processes."""
     learner: nn.Module = plan.learner
@@ -328,9 +344,7 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     lr: float | torch.Tensor = plan.peak
     if pace.stays:
         lr = torch.tensor(plan.peak, device=fabric.device)
-        halves = fabric._precision.precision == PRECISIONS["bf16"]
-        dtype = torch.bfloat16 if halves else torch.float32
-        feed = DeviceFeed(plan, lr, dtype=dtype)
+        feed = DeviceFeed(plan, lr)
         if plan.controller is not None:
             plan.controller.move_to(fabric.device)
     optim = plan.settings.optim

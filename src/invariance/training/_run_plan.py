@@ -310,6 +310,7 @@ def make_plan(
     if settings.start_from:
         network = start_weights_from(settings.start_from, network, encoder)
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
+    learner.equal_shares = True  # see Plan.steps
     controller = None
     if settings.ess.target is not None:
         memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
@@ -399,7 +400,7 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
 
 
 def make_encoder(
-    settings: Train, source: ImageSource, own: nn.Module | None
+    settings: Train, source: ImageSource, given: nn.Module | None
 ) -> Encoder:
     """The encoder asked for, standardizing its images itself."""
     channels, size, _ = source.shape
@@ -407,7 +408,7 @@ def make_encoder(
     if name == "auto":
         name = "tiny" if size <= 64 else "resnet18"
     encoder = build_encoder(
-        own if own is not None else name,
+        given if given is not None else name,
         channels=channels,
         image_size=size,
         pretrained=settings.pretrained,
@@ -421,11 +422,11 @@ def make_encoder(
     return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
 
 
-def start_weights_from(run: str, network: Encoder, own: nn.Module | None) -> Encoder:
+def start_weights_from(run: str, network: Encoder, given: nn.Module | None) -> Encoder:
     """The encoder with the weights of another run's."""
-    start = load_run_encoder(run, network=copy.deepcopy(own))
+    start = load_run_encoder(run, network=copy.deepcopy(given))
     if (
-        own is None
+        given is None
         and start.name == network.name
         and stem_of(start) != stem_of(network)
     ):

@@ -99,6 +99,11 @@ class Machine:
     """Use only arithmetic that repeats: the same seed, machine and versions then give
     the same run bit for bit, resumed or not."""
 
+    @property
+    def n_processes(self) -> int:
+        """On all machines."""
+        return (self.devices or 1) * (self.nodes or 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Train:

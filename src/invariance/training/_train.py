@@ -47,7 +47,7 @@ from ..views import ViewSet
 from . import _checkpoint
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
-from ._fabric import arithmetic, make_fabric, prepare
+from ._fabric import arithmetic, keep_memory_format, make_fabric, prepare
 from ._finish import Trained, finish
 from ._launch import launch, settle_machine
 from ._lightning import Fabric
@@ -136,9 +136,11 @@ def train(
         objects["started"] = True
     check_numbers(settings)
     if settings.dry_run:
-        return dry_run(settings, watch, folder, **objects)
+        with keep_memory_format(encoder):
+            return dry_run(settings, watch, folder, **objects)
     say = functools.partial(watch.say, important=True)
     with arithmetic(settings.machine, say), contextlib.ExitStack() as held:
+        held.enter_context(keep_memory_format(encoder))
         if folder is not None and is_first_process():
             held.enter_context(hold_run(folder, say))
         settings = dataclasses.replace(

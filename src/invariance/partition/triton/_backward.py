@@ -37,7 +37,14 @@ from ._device import (
     wide_scores,
 )
 from ._launch import Config, Launch, choose_config, kept_by_shape
-from ._problem import Form, Problem, make_problem, new_float32, restore_rows
+from ._problem import (
+    Form,
+    Problem,
+    make_problem,
+    new_float32,
+    restore_rows,
+    round_pairs,
+)
 from ._weights import (
     Kind,
     Weights,
@@ -395,14 +402,20 @@ def log_partition_gradients(
 
 def row_sum_gradients(
     saved: Any,
-    gradients: tuple[Tensor],
+    gradients: Sequence[Tensor | None],
     shapes: Sequence[Any],
     wanted: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of x and y; of a symmetric matrix x's gradient is the whole."""
+    """Gradients of x and y; of a symmetric matrix x's gradient is the whole.
+
+    A part of a symmetric matrix has gradients of its columns' sums as well.
+    """
     problem = _restore_problem(saved, shapes)
     function = (saved.function, saved.parameter, saved.offset)
-    weights = slope_weights(problem, function, gradients[0])
+    by_row, *of_columns = gradients
+    assert by_row is not None
+    by_column = by_row if problem.form.symmetric else next(iter(of_columns), None)
+    weights = slope_weights(problem, function, by_row, by_column)
     return compute_gradients(problem, weights, *wanted)
 
 
@@ -413,6 +426,8 @@ def _restore_problem(
     (n, d), y_shape, *_ = shapes
     sides = (n, y_shape[0] if y_shape else n, d)
     tiles = (saved.kept, saved.y_tiles, saved.bounds)
+    if saved.kept is None:
+        tiles = round_pairs(saved.x, saved.y, saved.exact)
     return make_problem(saved, sides, tiles, *bands)
 
 

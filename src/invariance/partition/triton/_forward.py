@@ -440,7 +440,7 @@ def log_partitions(inputs: Any) -> tuple[Tensor | None, ...]:
         row_parts, column_parts = sums(problem, some, columns)
         _finish(problem, some, row_parts, rows[a : a + 2])
         if column_parts is not None and by_columns is not None:
-            _finish(problem.transpose(), some, column_parts, by_columns)
+            _finish(problem.transpose(), some, column_parts, by_columns[a : a + 2])
     return rows, by_columns, *tiles
 
 

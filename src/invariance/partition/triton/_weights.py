@@ -238,7 +238,10 @@ def softmax_weights(
 
 
 def slope_weights(
-    problem: Problem, function: tuple[str, float, float], gradient: Tensor
+    problem: Problem,
+    function: tuple[str, float, float],
+    by_row: Tensor,
+    by_column: Tensor | None,
 ) -> Weights:
     """For a sum of another function, whose slope has a bound."""
     name, parameter, offset = function
@@ -248,15 +251,20 @@ def slope_weights(
         "imq": parameter**-2 if parameter else 1.0,
         "riesz": RIESZ_SLOPE,
     }[name]
-    gradient = gradient.contiguous()
-    side = Side(gradient, gradient, gradient)
+    sides = [by_row.contiguous()]
+    own = by_column is None or by_column is by_row
+    sides.append(sides[0] if own else by_column.contiguous())
+    rows, columns = (Side(x, x, x) for x in sides)
     kind = Kind(
-        columns=problem.form.symmetric,
+        columns=by_column is not None,
         function=(FUNCTIONS[name], parameter, offset),
         steepness=slope or 1.0,
     )
     none = problem.bounds
-    return Weights(kind, none[:1], side, side, none, _largest(gradient))
+    largest = _largest(sides[0])
+    if sides[1] is not sides[0]:
+        largest = torch.maximum(largest, _largest(sides[1]))
+    return Weights(kind, none[:1], rows, columns, none, largest)
 
 
 def _largest(numbers: Tensor) -> Tensor:

@@ -1,0 +1,325 @@
+"""One, two or four processes that share a batch say what one with all of it says.
+
+A program is a function of the samples that a process has: all of them where there is
+one process; where there are several, unequal shares, down to one sample and to none.
+Losses, parameters' gradients as DistributedDataParallel averages them, weights and
+memories after a step, and readings must be the same, on every process.
+"""
+
+import copy
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from tests.negatives import scenes
+from tests.processes import on_processes
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+import invariance as inv
+from invariance.diagnostics import diagnosis
+from invariance.encoders import Encoder, shuffle_batches
+from invariance.evaluation import knn, linear_probe
+from invariance.methods import METHODS, build, customize
+from invariance.negatives import NEGATIVES
+
+from .cases import CASES, Case
+
+N, N_SAMPLES = 11, 24
+SHARES = ((11,), (7, 4), (6, 1, 4, 0))
+LABELS = torch.arange(N) % 4
+IDS = torch.arange(N) * 5 % 23  # of a data set in another order
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def averaged(module: nn.Module) -> nn.Module:
+    """The module as data-parallel training has it; itself where there is no group."""
+    return DistributedDataParallel(module) if dist.is_initialized() else module
+
+
+def gradients(module: nn.Module) -> dict[str, Tensor]:
+    named = module.named_parameters()
+    return {f"gradient of {k}": p.grad for k, p in named if p.grad is not None}
+
+
+def state(module: nn.Module) -> dict[str, Tensor]:
+    return {f"state of {k}": torch.as_tensor(v) for k, v in module.state_dict().items()}
+
+
+# ---- objectives in a loop of one's own -----------------------------------------------
+
+
+LEARNED = [
+    replace(case, settings={**case.settings, "temperature": "learned"})
+    for case in CASES
+    if case.softmax and "temperature" not in case.settings
+]
+OBJECTIVE_CASES = [
+    *CASES,
+    *LEARNED,
+    Case("sig_lip", {"learnable": True}, softmax=False),
+]
+
+
+class Model(nn.Module):
+    """A network and an objective that gathers, as somebody's own loop may have them."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.network = nn.Linear(4, 5)
+        self.objective = case.module(5, gather=True)
+        self.double()
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.objective(*self.rows(*inputs))
+
+    def rows(self, *inputs: Tensor) -> list[Tensor]:
+        return [self.network(x) if x.is_floating_point() else x for x in inputs]
+
+
+def one_objective(case: Case, rows: slice) -> dict[str, Any]:
+    inputs = case.permuted(case.inputs(N, 4), torch.arange(N)[rows])
+    inputs = inputs[:2] if case.prototypes else inputs
+    model = Model(case)
+    module = averaged(model)  # held until its hooks have run
+    loss = module(*inputs)
+    loss.backward()
+    readings = model.objective.readings(*model.rows(*inputs))
+    return {"loss": loss.detach(), **gradients(model), **state(model), **readings}
+
+
+# ---- sources of negatives in a loop of one's own -------------------------------------
+
+
+SOURCES = {
+    "queue": {"size": 15},
+    "bank": {},
+    "drawn": {},
+    "ball": {},
+    "annulus": {},
+    "near": {},
+    "between": {},
+    "neighbors": {},
+    "accepted": {},
+    "similar": {},
+    "weighted": {},
+    "prototypes": {},
+}
+
+
+class Anchors(nn.Module):
+    """Anchors of a network against a source."""
+
+    def __init__(self, objective: str, source: nn.Module) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.network = nn.Linear(3, 3)
+        self.objective = inv.OBJECTIVES[objective](temperature=0.5, gather=True)
+        self.double()
+        self.source = source
+
+    def forward(self, u: Tensor, v: Tensor | None, ids: Tensor) -> Tensor:
+        return self.objective.against(self.network(u), v, self.source, ids)
+
+
+def one_source(name: str, objective: str, rows: slice) -> dict[str, Any]:
+    scene = scenes.SOURCES[name](n=N, n_samples=N_SAMPLES, **SOURCES[name])
+    model = Anchors(objective, scene.source)
+    v = None if scene.v is None else scene.v[rows]
+    module = averaged(model)
+    loss = module(scene.u[rows], v, scene.ids[rows])
+    loss.backward()
+    u, ids = inv.gather_rows(scene.u[rows]), inv.gather_rows(scene.ids[rows])
+    scene.source.remember(u, ids)
+    return {"loss": loss.detach(), **gradients(model), **state(model)}
+
+
+# ---- methods -------------------------------------------------------------------------
+
+
+OPTIONS = {  # memories that fit so few samples, and clusters from the second epoch on
+    "swav": {"n_prototypes": 6},
+    "moco": {"size": 30},
+    "moco_v1": {"size": 30},
+    "ir_sampled": {"n_draws": 9},
+    "ir_nce": {"n_draws": 9},
+    "la": {"k": 8, "n_clusters": 3},
+    "vince": {"n_proposals": 9},
+    "vince_plus": {"n_proposals": 9},
+    "pcl": {"size": 30, "n_clusters": 3},
+    "nnclr": {"size": 30},
+}
+METHOD_CASES = [
+    *((name, {}, False) for name in METHODS),
+    *((name, {}, True) for name in ("simclr", "multi_view", "supcon", "swav", "byol")),
+    *((name, {}, True) for name in ("moco", "ir", "pcl", "nnclr", "vince_plus")),
+    *((name, {"symmetric": True}, True) for name in ("moco", "pcl")),
+    *((name, {"temperature": "learned"}, False) for name in ("moco", "ir", "dcl")),
+]
+
+
+def make_learner(name: str, **options: Any) -> Any:
+    """A learner in double precision, without batch norm."""
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 1), nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    method = customize(name, head="linear", hidden=8, width=6, last_batch_norm=False)
+    encoder = Encoder(network, input_shape=(3, 4, 4))
+    options = OPTIONS.get(name, {}) | options
+    learner = build(method, encoder, n_samples=N_SAMPLES, **options).double()
+    for module in [*learner.modules()]:
+        for child, part in module.named_children():
+            if isinstance(part, nn.BatchNorm1d):
+                setattr(module, child, nn.Identity())
+    return learner
+
+
+def make_views(name: str, crops: bool) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    sizes = [4] * METHODS[name].n_views + [2] * (2 * crops)
+    images = torch.randn(N, 3, 4, 4, generator=generator, dtype=torch.float64)
+    views = (
+        images[..., :size, :size]
+        + torch.randn(N, 3, size, size, generator=generator, dtype=torch.float64)
+        for size in sizes
+    )
+    return list(views)
+
+
+def one_method(
+    name: str, options: dict[str, Any], crops: bool, rows: slice
+) -> dict[str, Any]:
+    """Two steps, the second with what the first has left in memory."""
+    learner = make_learner(name, **options)
+    module = averaged(learner)
+    weights = [p for p in learner.parameters() if p.requires_grad]
+    optimizer, answer = torch.optim.SGD(weights, lr=0.1), {}
+    views = [view[rows] for view in make_views(name, crops)]
+    for done in (0, 1):
+        learner.before_epoch(done / 2)
+        step = module(views, LABELS[rows], IDS[rows])
+        optimizer.zero_grad()
+        step.loss.backward()
+        optimizer.step()
+        step = step.with_ess().with_information()
+        learner.after_step((done + 1) / 2)
+        numbers = {"loss": step.loss.detach(), "u": step.u, "v": step.v}
+        numbers |= {**step.parts, **step.readings, **gradients(learner)}
+        answer |= {f"{k} in step {done}": v.clone() for k, v in numbers.items()}
+    return answer | state(learner)
+
+
+# ---- rows of all processes, for what takes whole sets --------------------------------
+
+
+def whole_readings(rows: slice) -> dict[str, Any]:
+    """Diagnostics, kNN and a probe of gathered rows."""
+    u, v = Case("nt_xent").inputs(N, 4)
+    u, v, labels = (inv.gather_rows(x[rows]) for x in (u, v, LABELS))
+    views = torch.stack([u, v])
+    readings = diagnosis(views, views[..., 1:], labels=labels).readings
+    return {
+        **{f"{r.label} of {r.of}": r.value for r in readings},
+        "knn": knn(u, labels, v, labels, k=3).accuracy,
+        "probe": linear_probe(u, labels, v, labels, l2=0.1).accuracy,
+    }
+
+
+class Company(nn.Module):
+    """Keeps who was in its last batch; its batch norm is there to be noticed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen = x[:, 0]
+        return torch.stack([x[:, 0] * 10, x.sum(1)], 1)
+
+
+def shuffled(rows: slice) -> dict[str, Any]:
+    """Batches that are dealt out anew for a momentum twin: its outputs come back."""
+    torch.manual_seed(rows.start)  # one of the processes decides on the order
+    network, everyone = Company(), torch.arange(N, dtype=torch.float64)
+    x, orders = everyone[rows, None].expand(-1, 2), []
+    for _ in range(3):
+        out = shuffle_batches(network, inv.gather_rows)(x)
+        assert torch.equal(out, torch.stack([10 * x[:, 0], 2 * x[:, 0]], 1))
+        orders.append(inv.gather_rows(network.seen))
+        assert torch.equal(orders[-1].sort().values, everyone)
+    company = dist.is_initialized() and dist.get_world_size() > 1
+    assert company != all(torch.equal(order, everyone) for order in orders)
+    synchronized = nn.SyncBatchNorm(2)
+    assert shuffle_batches(synchronized, inv.gather_rows) is synchronized
+    return {}
+
+
+# ---- everything, on one process and on several ---------------------------------------
+
+
+PROGRAMS = {
+    **{case.id: partial(one_objective, case) for case in OBJECTIVE_CASES},
+    **{
+        f"{objective} against {name}": partial(one_source, name, objective)
+        for name in SOURCES
+        for objective in ("info_nce", "debiased", "binary_nce")
+        if objective != "binary_nce" or name in ("queue", "bank", "drawn")
+    },
+    **{
+        f"{name}, {options}, {crops=}": partial(one_method, name, options, crops)
+        for name, options, crops in METHOD_CASES
+    },
+    "readings": whole_readings,
+    "shuffle": shuffled,
+}
+
+
+def run(shares: tuple[int, ...], rank: int) -> dict[str, Any]:
+    """Every program with the samples of one process."""
+    rows = slice(sum(shares[:rank]), sum(shares[: rank + 1]))
+    return {name: program(rows) for name, program in PROGRAMS.items()}
+
+
+@cache
+def alone() -> dict[str, Any]:
+    """What one process says of all samples, without a group."""
+    return run((N,), 0)
+
+
+def compare(answer: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """What differs, in words."""
+    wrong = [f"{key} is missing or new" for key in answer.keys() ^ expected.keys()]
+    for key in answer.keys() & expected.keys():
+        try:
+            pair = torch.as_tensor(answer[key]), torch.as_tensor(expected[key])
+            torch.testing.assert_close(*pair, **EXACT, equal_nan=True)
+        except AssertionError as difference:
+            wrong.append(f"{key}: {' '.join(str(difference).split())[:200]}")
+    return sorted(wrong)
+
+
+@pytest.mark.parametrize("shares", SHARES, ids=len)
+def test_every_process_says_what_one_says_of_the_whole_batch(
+    shares, tmp_path, our_errors
+):
+    expected = copy.deepcopy(alone())
+    work = partial(run, shares)
+    wrong = [
+        f"{name}, process {rank}: {difference}"
+        for rank, answers in enumerate(on_processes(len(shares), work, tmp_path))
+        for name in PROGRAMS
+        for difference in compare(answers[name], expected[name])
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_left_out():
+    assert {case.name for case in CASES} == {*inv.OBJECTIVES}
+    assert {method for method, _, _ in METHOD_CASES} == {*METHODS}
+    used = {METHODS[name].negatives for name in METHODS} | {*SOURCES}
+    assert {*NEGATIVES} <= used and {*scenes.SOURCES} == {*SOURCES}
