@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._fabric import make_fabric
-    from ._launch import launch, settle_machine
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
     from ._rehearsal import rehearse
     from ._run_plan import Plan, make_plan, make_views, start_weights_from
     from ._schedule import peak_rate, rate_at
+    from ._start_processes import launch, settle_machine
     from ._trackers import TRACKERS
     from ._train import Run, train
 
@@ -74,7 +74,7 @@ HOMES = {
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
     "_fabric": "make_fabric",
-    "_launch": "launch settle_machine",
+    "_start_processes": "launch settle_machine",
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",

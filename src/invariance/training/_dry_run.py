@@ -25,7 +25,6 @@ from ..words import count, show_duration
 from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
 from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
-from ._launch import settle_machine
 from ._loop import steps_between_readings
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Glimpse, Health
@@ -40,6 +39,7 @@ from ._rehearsal import (
 )
 from ._run_plan import Plan, make_plan
 from ._settings import BATCH, Train
+from ._start_processes import settle_machine
 from ._watch import Watch
 
 MB = 2**20

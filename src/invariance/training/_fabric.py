@@ -23,7 +23,6 @@ from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
 from ._feed import DeviceFeed, HostFeed
-from ._launch import choose_environment, settle_machine
 from ._lightning import ClusterEnvironment, Fabric, ModelParallelStrategy
 from ._optimizers import build_optimizer, load_optimizer, save_optimizer
 from ._pace import Pace, choose_pace
@@ -31,6 +30,7 @@ from ._readings import Health
 from ._run_plan import Plan
 from ._settings import Machine
 from ._sharded import gather_state, make_fsdp, share_optimizer, share_weights
+from ._start_processes import choose_environment, settle_machine
 from ._step import TakeStep
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}

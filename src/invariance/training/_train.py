@@ -49,7 +49,6 @@ from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, keep_memory_format, make_fabric, prepare
 from ._finish import Trained, finish
-from ._launch import launch, settle_machine
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
@@ -57,6 +56,7 @@ from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
 from ._settings import Train, check_numbers, require_unfinished
+from ._start_processes import launch, settle_machine
 from ._trackers import TRACKERS
 from ._watch import Watch
 
