@@ -8,6 +8,7 @@
 | `build_head`, `Predictor` | from features to the rows that are trained |
 | `MomentumTwin`, `shuffle_batches` | a slow copy of a network, and MoCo's shuffling |
 | `synchronize_norms` | batch norms with the statistics of all processes |
+| `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
@@ -19,7 +20,7 @@
 torch.Size([4, 128])
 """
 
-from ._by_name import ENCODERS, build_encoder
+from ._by_name import ENCODERS, build_encoder, check_encoder_name
 from ._encoder import Encoder, Standardize, standardize
 from ._encoder_file import (
     describe_encoder,
@@ -29,6 +30,7 @@ from ._encoder_file import (
     stem_of,
     write_encoder,
 )
+from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
@@ -39,6 +41,7 @@ __all__ = [
     "ENCODERS",
     "HEADS",
     "Encoder",
+    "GradCache",
     "Head",
     "MomentumTwin",
     "Predictor",
@@ -46,6 +49,7 @@ __all__ = [
     "Tiny",
     "build_encoder",
     "build_head",
+    "check_encoder_name",
     "describe_encoder",
     "fit_stem",
     "load_encoder",

@@ -14,13 +14,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..encoders import Encoder, Head, MomentumTwin, Predictor
+from ..encoders import Encoder, GradCache, Head, MomentumTwin, Predictor
 from ..errors import DataError, SettingError, ShapeError
 from ..objectives import Objective, Terms
 from ..partition import Share, gather_rows, share_rows
+from ..views import LazyView
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
+View = Tensor | LazyView
 T = TypeVar("T")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -91,6 +93,9 @@ class Learner(nn.Module):
     share: Share | None = None
     """Which samples of the last batch were this process's; None where there is one."""
 
+    micro_batch: int | None = None
+    """Samples that are encoded at once, all of their views; None: the whole batch."""
+
     def __init__(self, encoder: Encoder, head: Head, objective: Objective) -> None:
         super().__init__()
         settings = objective.settings
@@ -110,7 +115,7 @@ class Learner(nn.Module):
 
     def forward(
         self,
-        views: Sequence[Tensor] | Tensor,
+        views: Sequence[View] | Tensor,
         labels: Tensor | None = None,
         ids: Tensor | None = None,
     ) -> Step:
@@ -129,19 +134,43 @@ class Learner(nn.Module):
             )
         samples = torch.empty(len(views[0]), device=views[0].device)
         self.share = share_rows(samples, equal=self.equal_shares)
+        if self.micro_batch is not None and self.share is not None:
+            n_pieces = {-(-n // self.micro_batch) for n in self.share.sizes}
+            if len(n_pieces) > 1:  # in which batch norms exchange their statistics
+                raise SettingError(
+                    f"Processes encode their samples in as many pieces each: shares "
+                    f"of {min(self.share.sizes)} and {max(self.share.sizes)} samples "
+                    f"cannot both be cut by micro_batch {self.micro_batch}."
+                )
         return self.learn(list(views), labels, ids)
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """What ``forward`` does, once the views are checked."""
         raise NotImplementedError
+
+    def encode(self, network: Network, views: Sequence[View]) -> list[Tensor]:
+        """Each view's rows; views of one size go through the network together.
+
+        Together means one set of batch statistics for all of them, as SimCLR has it.
+        In pieces of ``micro_batch`` samples, where that is set, all views of each.
+        """
+        together: nn.Module = Together(network)
+        if self.micro_batch is not None:
+            together = GradCache(together, micro_batch=self.micro_batch)
+        done: dict[int, Tensor] = {}
+        for size in {view.shape[1:]: None for view in views}:
+            which = [k for k, view in enumerate(views) if view.shape[1:] == size]
+            rows = together(*(views[k] for k in which))
+            done |= dict(zip(which, rows, strict=True))
+        return [done[k] for k in range(len(views))]
 
     def gather(self, x: Tensor) -> Tensor:
         """Rows of this batch, of all processes, with the global loss's gradient."""
         return gather_rows(x, share=self.share)
 
-    def project(self, views: Sequence[Tensor]) -> list[Tensor]:
+    def project(self, views: Sequence[View]) -> list[Tensor]:
         """Each view's projections, of all processes."""
-        return [self.gather(z) for z in local_projections(self.online, views)]
+        return [self.gather(z) for z in self.encode(self.online, views)]
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """Call it when the optimizer has moved, with the share of training done."""
@@ -170,7 +199,7 @@ class Learner(nn.Module):
 class JointEmbedding(Learner):
     """One encoder and head for all views; their projections meet in the objective."""
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
         whole, parts = split_views(self.project(views), views)
         u, v = [*whole, *parts][:2]
@@ -219,14 +248,14 @@ class SelfPrediction(Learner):
         if momentum is not None:
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Each view's guess of every other whole view's target."""
-        rows = local_projections(self.online, views)
+        rows = self.encode(self.online, views)
         whole, parts = split_views(range(len(views)), views)
         targets = [rows[k] for k in whole]
         if self.twin is not None:
-            targets = local_projections(self.twin, [views[k] for k in whole])
-        guesses = [self.gather(z) for z in predict(self.predictor, rows)]
+            targets = self.encode(self.twin, [views[k] for k in whole])
+        guesses = [self.gather(z) for z in Together(self.predictor)(*rows)]
         targets = [self.gather(z.detach()) for z in targets]
         # one guess and its target stand for both halves of the pair's loss
         terms = [
@@ -269,7 +298,7 @@ def shares_of(
     return {"ess": [partial(objective.shares, *contrast) for contrast in rows]}
 
 
-def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], list[T]]:
+def split_views(items: Sequence[T], views: Sequence[View]) -> tuple[list[T], list[T]]:
     """What belongs to views of the largest size, and what to smaller ones.
 
     Smaller views are crops of small parts (multi-crop's local ones). They are compared
@@ -284,20 +313,13 @@ def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], l
     return whole, [item for item, size in pairs if size < max(pixels)]
 
 
-def predict(predictor: Network, rows: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Each view's guesses; all views go through the predictor together."""
-    return predictor(torch.cat(list(rows))).chunk(len(rows))
+class Together(nn.Module):
+    """Views of one size through a network in one batch, with one set of statistics."""
 
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
 
-def local_projections(network: Network, views: Sequence[Tensor]) -> list[Tensor]:
-    """Each view's rows; views of one size go through the network together.
-
-    Together means one set of batch statistics for all of them, as SimCLR has it.
-    """
-    sizes = {view.shape[1:]: None for view in views}
-    done: dict[int, Tensor] = {}
-    for size in sizes:
-        which = [k for k, view in enumerate(views) if view.shape[1:] == size]
-        rows = network(torch.cat([views[k] for k in which])).chunk(len(which))
-        done |= dict(zip(which, rows, strict=True))
-    return [done[k] for k in range(len(views))]
+    def forward(self, *views: Tensor) -> tuple[Tensor, ...]:
+        """Each view's rows."""
+        return self.network(torch.cat(views)).chunk(len(views))

@@ -21,9 +21,9 @@ from ._learner import (
     Learner,
     Maybe,
     Step,
-    local_projections,
+    Together,
+    View,
     make_step,
-    predict,
     shares_of,
     split_views,
 )
@@ -45,15 +45,15 @@ class NearestNeighbor(Learner):
         self.support = support
         self.used: list[tuple[Tensor, Tensor]] = []
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Each whole view's neighbor, to be found from every other view."""
         if ids is None:
             raise SettingError(
                 "A neighbor must be another sample: pass ids, the samples' numbers in "
                 "the data set."
             )
-        rows = local_projections(self.online, views)
-        guesses = [self.gather(z) for z in predict(self.predictor, rows)]
+        rows = self.encode(self.online, views)
+        guesses = [self.gather(z) for z in Together(self.predictor)(*rows)]
         whole, parts = split_views(range(len(views)), views)
         neighbors = {
             a: self.gather(nearest(rows[a].detach(), ids, self.support)) for a in whole

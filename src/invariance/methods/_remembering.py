@@ -21,7 +21,7 @@ from ._learner import (
     Learner,
     Maybe,
     Step,
-    local_projections,
+    View,
     make_step,
     split_views,
 )
@@ -71,7 +71,7 @@ class Remembering(Learner):
         self.shares: dict[str, list[Callable[[], Tensor]]] = {}
         self.contrasts: list[Callable[[], tuple[Tensor, Tensor]]] = []
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Views of samples ``ids`` against what is remembered."""
         if ids is None:
             raise SettingError(
@@ -83,7 +83,7 @@ class Remembering(Learner):
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
 
-    def _ask_bank(self, views: list[Tensor], ids: Tensor) -> Step:
+    def _ask_bank(self, views: list[View], ids: Tensor) -> Step:
         rows = self.project(views)
         whole, _ = split_views(rows, views)
         bank: Any = self.negatives.bank or self.negatives
@@ -95,13 +95,13 @@ class Remembering(Learner):
         how = readings, self.shares, self.contrasts
         return make_step(terms, whole[0], positives, *how)
 
-    def _ask_twin(self, twin: MomentumTwin, views: list[Tensor], ids: Tensor) -> Step:
+    def _ask_twin(self, twin: MomentumTwin, views: list[View], ids: Tensor) -> Step:
         whole, parts = split_views(range(len(views)), views)
         answering = whole if self.symmetric or len(whole) == 1 else whole[1:]
         asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
         rows = self.project([views[a] for a in asking])
         shuffled = shuffle_batches(twin, gather_rows)
-        local = local_projections(shuffled, [views[b] for b in answering])
+        local = self.encode(shuffled, [views[b] for b in answering])
         keys = [self.gather(k) for k in local]
         kept = keys if self.symmetric else keys[-1:]
         source = self._source(torch.cat(kept), ids.repeat(len(kept)))

@@ -13,7 +13,7 @@ from tyro import conf
 
 from ..data import require_data
 from ..devices import check_workers
-from ..errors import SettingError, TrainingError, choose
+from ..errors import SettingError, TrainingError, choose, unknown
 from ..folder import CONFIG, ENCODER, flatten
 from ..methods import METHODS
 from ..plain_numbers import check_positive_number
@@ -26,6 +26,7 @@ PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 sam
 # seeds: kNN 68.2 and 68.1 % with all, 66.2 and 66.5 % with matrices); LARS as SimCLR's
 # released code, AdamW as its usual recipes.
 DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
+VIEWS = ("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity")
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
 
@@ -92,7 +93,8 @@ class Machine:
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool | Literal["auto"] = "auto"
     """Compile the encoder with torch.compile; "auto" does on a GPU where the run is
-    long enough to win back the half minute that it takes."""
+    long enough to win back the half minute that it takes. What torch compiled before in
+    the same process is compiled anew when it is next called."""
     capture: bool = True
     """Replay steps from a CUDA graph, where all they need is on one GPU."""
     deterministic: bool = True
@@ -125,6 +127,10 @@ class Train:
     batch_size: int | None = None
     """Samples in one contrast, over all processes. Default: 128, or as many as give a
     small data set two steps per epoch."""
+    micro_batch: int | None = None
+    """Samples that each process encodes at once. A larger batch is encoded in pieces of
+    so many, twice, and needs the memory of one piece; loss and gradient are those of
+    the whole batch, but a batch norm sees a piece at a time. Default: all."""
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
@@ -231,8 +237,10 @@ def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_names(settings: Train) -> None:
-    """Refuse a method that nobody knows and data that are not there."""
+    """Refuse a method or views that nobody knows and data that are not there."""
     choose(METHODS, settings.method, "method")
+    if settings.views not in ("auto", *VIEWS):
+        raise SettingError(unknown("views", settings.views, VIEWS))
     require_data(settings.data)
 
 
@@ -241,6 +249,7 @@ def check_numbers(settings: Train) -> None:
     for name, value, least in (
         ("epochs", settings.epochs, 1),
         ("batch_size", settings.batch_size, 2),
+        ("micro_batch", settings.micro_batch, 1),
         ("machine.devices", settings.machine.devices, 1),
         ("machine.nodes", settings.machine.nodes, 1),
         ("optim.accumulate", settings.optim.accumulate, 1),
@@ -249,6 +258,7 @@ def check_numbers(settings: Train) -> None:
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
         ("knn_every", settings.knn_every, 0),
         ("limit", settings.limit, 1),
+        ("image_size", settings.image_size, 1),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
     ):
         if value is not None and not value >= least:
