@@ -323,7 +323,15 @@ def tabulate(
     lines = _with_details([_line(name, group) for name, group in groups.values()])
     own_data = _find_own(by_data, data, fingerprint)
     order = {name: k for k, name in enumerate(PROTOCOL_NAMES)}
-    lines.sort(key=lambda x: (x.data != own_data, order.get(x.protocol, len(order))))
+    # of several settings, the lines of one measure stand together
+    measures = {key: k for k, key in enumerate(dict.fromkeys(x.key for x in lines))}
+    lines.sort(
+        key=lambda x: (
+            x.data != own_data,
+            order.get(x.protocol, len(order)),
+            measures[x.key],
+        )
+    )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
     features = [name for name in FEATURES if name in seen]
     features += [name for name in seen if name not in FEATURES]

@@ -1,13 +1,14 @@
 """``evaluate``: score runs beside their baselines, and keep the scores with them."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from ..data import ImageSource
-from ..devices import choose_device
 from ..errors import DataError, SettingError
 from ..evaluation import (
     LIMIT,
@@ -28,6 +29,7 @@ from ..folder import (
     write_verdict,
 )
 from ..plain_numbers import check_least
+from ..processes import ALONE, join_processes
 from ..progress import tell
 from ..training import Run
 from ._open import OpenRun, folder_of, load_part, open_run, untrained_encoder
@@ -46,6 +48,7 @@ def evaluate(
     network: nn.Module | None = None,
     data_root: str | None = None,
     device: str = "auto",
+    shared: bool = False,
     quiet: bool = True,
 ) -> Evaluation:
     """Score runs beside their baselines, and add the scores to their folders.
@@ -68,6 +71,8 @@ def evaluate(
         network: The module itself, when a run was trained on one of your own.
         data_root: Where named data sets are kept; None is where the run found them.
         device: "auto", "cpu", "cuda".
+        shared: Every process of torchrun's calls this: each encodes a share of the
+            images and runs some of the protocols, and the first keeps the scores.
         quiet: Say nothing while it works; otherwise a line about each score as it
             comes.
     """
@@ -81,7 +86,8 @@ def evaluate(
     if limit:  # 0 and None are all
         check_least("limit", limit, 2)
     plan = plan_protocols(protocols, settings=settings, preset=preset)
-    place = choose_device(device, auto=("cuda",))
+    processes = join_processes() if shared else ALONE
+    place = processes.choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
     folders = [run.folder for run in opened]
     settled = resolve_settings(
@@ -97,10 +103,10 @@ def evaluate(
         where: dict[str, Any] = {"own": own, "device": place, "data_root": data_root}
         train, remarks = load_part(run, data, "train", **where)
         test, _ = load_part(run, data, "test", **where)
-        task = make_task(train, test, limit=limit, device=place)
+        task = make_task(train, test, limit=limit, device=place, processes=processes)
 
         def report(line: str, run: OpenRun = run) -> None:
-            tell(f"{run.name}: {line}", quiet=quiet)
+            tell(f"{run.name}: {line}", quiet=quiet or not processes.first)
 
         common: dict[str, Any] = {"plan": plan, "seeds": seeds, "say": report}
         which = run.data if data is None else id(data)
@@ -116,16 +122,19 @@ def evaluate(
             before = encoders.get("untrained encoder")
             if before is None:
                 raise SettingError(f"There is no supervised twin to train. {why}")
-            rows += score_supervised_twin(
-                task,
+            score_twin = partial(
+                score_supervised_twin,
+                dataclasses.replace(task, processes=ALONE),  # one trains, others wait
                 before,
                 epochs=run.settings.epochs,
                 batch_size=run.batch_size,
                 seed=run.settings.seed,
                 **common,
             )
+            rows += processes.decide(score_twin)
         try:
-            _keep(run, rows, train if own else None)
+            if processes.first:
+                _keep(run, rows, train if own else None)
         except (DataError, OSError) as cause:  # they took long: shown all the same
             unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": label} if label else {})

@@ -44,7 +44,7 @@ from ._watch import Watch
 MB = 2**20
 BLOCK = 0.25  # seconds that steps are timed together, three times
 MOST_STEPS = 20  # in that time
-PATIENCE = 2.0  # seconds of a step of which one is enough
+PATIENCE = 1.0  # seconds of a step of which one is enough
 
 
 @dataclass(frozen=True)
@@ -334,8 +334,11 @@ def weigh(prepared: Prepared, plan: Plan) -> dict[str, int]:
         "remembered rows": memory(plan.learner),
         "images": images,
     }
-    sizes = {
-        name: sum(x.numel() * x.element_size() for x in tensors)
-        for name, tensors in parts.items()
-    }
+    sizes = {name: sum(map(size_of, tensors)) for name, tensors in parts.items()}
     return {name: size for name, size in sizes.items() if size}
+
+
+def size_of(x: Any) -> int:
+    """Bytes of a tensor, or of the part of it that is here."""
+    x = x.to_local() if hasattr(x, "to_local") else x
+    return x.numel() * x.element_size()

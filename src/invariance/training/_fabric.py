@@ -293,7 +293,9 @@ def compile_encoders(plan: Plan) -> None:
     """Have the encoder, and a momentum twin's, compiled when they first run.
 
     Each run for its own sizes: after a run of another batch, torch would take code for
-    any size, which is slower and adds up in another order than that of a first run.
+    any size, which is slower and adds up in another order than that of a first run, and
+    after eight it would compile no more. So it forgets all that it has compiled in this
+    process, functions of the caller's too: they are compiled again when next called.
     """
     from torch._inductor import config
 
