@@ -56,9 +56,18 @@ def test_help_imports_no_torch(words, python):
 def test_list_names_everything(what, names, command):
     code, said, _ = command("list", what)
     assert code == 0
-    lines = [line.split() for line in said.splitlines()]
+    lines = [line.split() for line in said.splitlines() if not line.startswith(" ")]
     assert [line[0] for line in lines] == list(names)
     assert all(len(line) > 1 for line in lines)
+
+
+@pytest.mark.parametrize("what", ["methods", "objectives", "presets"])
+def test_list_fits_the_terminal(what, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, said, _ = command("list", what)
+    lines = said.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("   ") for line in lines)
 
 
 def test_list_says_what_a_method_can_be_told(command):

@@ -169,7 +169,7 @@ class Evaluate:
         check_least("seeds", self.seeds, 1)
         if self.limit:  # 0 is all
             check_least("limit", self.limit, 2)
-        check_settings(self.chosen_settings())
+        check_settings(self.gather_settings())
 
     def run(self) -> int:
         """Score, print, and say where the scores are."""

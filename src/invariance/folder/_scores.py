@@ -324,14 +324,12 @@ def tabulate(
     own_data = _find_own(by_data, data, fingerprint)
     order = {name: k for k, name in enumerate(PROTOCOL_NAMES)}
     # of several settings, the lines of one measure stand together
-    measures = {
-        key: k for k, key in enumerate(dict.fromkeys(repr(x.key) for x in lines))
-    }
+    measures = {key: k for k, key in enumerate(dict.fromkeys(x.key for x in lines))}
     lines.sort(
         key=lambda x: (
             x.data != own_data,
             order.get(x.protocol, len(order)),
-            measures[repr(x.key)],
+            measures[x.key],
         )
     )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
