@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import data, diagnostics, encoders, estimators, methods, views  # noqa: F401
     from .diagnostics import *  # noqa: F403
+    from .encoders import GradCache  # noqa: F401
     from .errors import InvarianceError  # noqa: F401
     from .estimators import ESTIMATORS, Estimate, estimate_mi  # noqa: F401
     from .methods import *  # noqa: F403
@@ -83,6 +84,7 @@ _HOMES = {
         "Queue",
         "accept_learned",
     ),
+    "encoders": ("GradCache",),
     "methods": ("METHODS", "Learner", "Method", "Step", "build"),
     "training": (
         "DryRun",

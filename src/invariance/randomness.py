@@ -8,7 +8,8 @@ words, so that the same counters give the same bits on a CPU and on a GPU.
 import contextlib
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,10 @@ def random_states() -> dict[str, Any]:
     """Where every random generator stands."""
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     version, numbers, gauss = random.getstate()
+    asks = torch.cuda.is_available() and not is_capturing()  # see Rewinder
     return {
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "cuda": torch.cuda.get_rng_state_all() if asks else [],
         "numpy": [kind, torch.from_numpy(np.array(keys)), position, has_gauss, cached],
         "python": [version, list(numbers), gauss],
     }
@@ -60,6 +62,83 @@ def keep_random_states() -> Iterator[None]:
         yield
     finally:
         set_random_states(states)
+
+
+def is_capturing() -> bool:
+    """Whether a CUDA graph is being captured."""
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+
+
+class Rewinder:
+    """Lets a captured step draw some of its random numbers twice.
+
+    A generator in a CUDA graph only goes forward. So every place to go back to gets a
+    generator of its own, which is put there before each replay: as far ahead of the
+    real one as that was when the same step was called.
+    """
+
+    active: "Rewinder | None" = None
+
+    def __init__(self) -> None:
+        self.generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        self.places: list[int] = []
+        self.clones: list[torch.Generator] = []
+
+    @contextlib.contextmanager
+    def watch(self) -> Iterator[None]:
+        """Take note of places while a step is called, or know them while captured."""
+        self.n_marks = 0
+        if not is_capturing():
+            self.start, self.places = self.generator.get_offset(), []
+        Rewinder.active = self
+        try:
+            yield
+        finally:
+            Rewinder.active = None
+
+    def mark(self) -> Callable[[], contextlib.AbstractContextManager[None]]:
+        """Note the place that a step has come to; gives the way back."""
+        if not is_capturing():
+            self.places.append(self.generator.get_offset() - self.start)
+            return contextlib.nullcontext
+        self.n_marks += 1
+        return partial(self.go_back, self.n_marks - 1)
+
+    @contextlib.contextmanager
+    def go_back(self, k: int) -> Iterator[None]:
+        """Draw from the k-th place on, for a while."""
+        real = self.generator.graphsafe_get_state()
+        self.generator.graphsafe_set_state(self.clones[k])
+        try:
+            yield
+        finally:
+            self.generator.graphsafe_set_state(real)
+
+    def register(self, graph: torch.cuda.CUDAGraph) -> None:
+        """Tell a graph, before it is captured, of the generators it will draw from."""
+        missing = len(self.places) - len(self.clones)
+        self.clones += [self.generator.clone_state() for _ in range(missing)]
+        for clone in self.clones:
+            graph.register_generator_state(clone)
+
+    def before_replay(self) -> None:
+        """Put every generator to its place."""
+        seed, now = self.generator.initial_seed(), self.generator.get_offset()
+        for clone, place in zip(self.clones, self.places, strict=False):
+            clone.manual_seed(seed)
+            clone.set_offset(now + place)
+
+
+def mark_place(
+    device: torch.device,
+) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """Note where random numbers stand in a captured step; gives the way back there.
+
+    Elsewhere ``random_states`` knows it, and the way back does nothing.
+    """
+    if device.type == "cuda" and Rewinder.active is not None:
+        return Rewinder.active.mark()
+    return contextlib.nullcontext
 
 
 def draw_words(seed: int, counter: Int[Tensor, ""], k: int) -> Int[Tensor, " k"]:

@@ -206,7 +206,7 @@ def one_method(
         optimizer.zero_grad()
         step.loss.backward()
         optimizer.step()
-        step = step.with_ess().with_information()
+        step = step.with_ess().with_information().gathered()
         learner.after_step((done + 1) / 2)
         numbers = {"loss": step.loss.detach(), "u": step.u, "v": step.v}
         numbers |= {**step.parts, **step.readings, **gradients(learner)}

@@ -7,6 +7,7 @@
 | `standardize` | an encoder that takes images in [0, 1] and standardizes them itself |
 | `build_head`, `Predictor` | from features to the rows that are trained |
 | `MomentumTwin`, `shuffle_batches` | a slow copy of a network, and MoCo's shuffling |
+| `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
@@ -28,6 +29,7 @@ from ._encoder_file import (
     stem_of,
     write_encoder,
 )
+from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
@@ -37,6 +39,7 @@ __all__ = [
     "ENCODERS",
     "HEADS",
     "Encoder",
+    "GradCache",
     "Head",
     "MomentumTwin",
     "Predictor",

@@ -14,13 +14,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..encoders import Encoder, Head, MomentumTwin, Predictor
+from ..encoders import Encoder, GradCache, Head, MomentumTwin, Predictor
 from ..errors import DataError, SettingError, ShapeError
 from ..objectives import Objective, Terms
 from ..partition import Share, gather_rows, share_rows
+from ..views import LazyView
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
+View = Tensor | LazyView
 T = TypeVar("T")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -30,7 +32,7 @@ class Step(NamedTuple):
 
     loss: Tensor
     u: Float[Tensor, "n d"]
-    """Projections of the first view, of all processes, without gradient."""
+    """Projections of the first view, without gradient; see ``gathered``."""
     v: Float[Tensor, "n d"]
     """Projections of the second view, or the positives a memory holds."""
     parts: Mapping[str, Tensor] = NOTHING
@@ -43,6 +45,13 @@ class Step(NamedTuple):
     contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = ()
     """How to compute the anchors' InfoNCE over a memory's candidates, and the logarithm
     of their number, where the memory's rows are the negatives as they are."""
+    share: Share | None = None
+    """Which samples of all these are, where several processes share a batch."""
+
+    def gathered(self) -> "Step":
+        """The step with the projections of all processes; each of them must ask."""
+        u, v = (gather_rows(x, share=self.share) for x in (self.u, self.v))
+        return self._replace(u=u, v=v, share=None)
 
     def with_ess(self) -> "Step":
         """The step with the effective sample size of its negatives as a reading.
@@ -50,6 +59,7 @@ class Step(NamedTuple):
         "ess" is the mean share of the negatives that carries the weight, of those that
         the loss had, and NaN if no anchor had any. Ask before ``after_step``: then the
         memory takes in others. Without a softmax over negatives there is no such thing.
+        It is that of all processes, and each of them must ask.
         """
         ess = {
             name: torch.cat([share() for share in shares]).nanmean()
@@ -91,13 +101,18 @@ class Learner(nn.Module):
     share: Share | None = None
     """Which samples of the last batch were this process's; None where there is one."""
 
+    micro_batch: int | None = None
+    """Samples that are encoded at once, all of their views; None: the whole batch."""
+
     def __init__(self, encoder: Encoder, head: Head, objective: Objective) -> None:
         super().__init__()
         settings = objective.settings
-        if settings.get("gather") or settings.get("reduction", "mean") != "mean":
+        told = settings.get("gather") in (True, "equal", "ring")
+        if told or settings.get("reduction", "mean") != "mean":
             raise SettingError(
-                "A learner gathers the rows of all processes itself and needs one "
-                "number to train on: leave the objective's gather and reduction alone."
+                "A learner tells its objective itself whose rows there are, and needs "
+                "one number to train on: leave the objective's gather and reduction "
+                "alone."
             )
         self.encoder = encoder
         self.head = head
@@ -110,7 +125,7 @@ class Learner(nn.Module):
 
     def forward(
         self,
-        views: Sequence[Tensor] | Tensor,
+        views: Sequence[View] | Tensor,
         labels: Tensor | None = None,
         ids: Tensor | None = None,
     ) -> Step:
@@ -129,19 +144,33 @@ class Learner(nn.Module):
             )
         samples = torch.empty(len(views[0]), device=views[0].device)
         self.share = share_rows(samples, equal=self.equal_shares)
-        return self.learn(list(views), labels, ids)
+        self.objective.gather = self.share or False
+        step = self.learn(list(views), labels, ids)
+        return step._replace(share=self.share)
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """What ``forward`` does, once the views are checked."""
         raise NotImplementedError
 
-    def gather(self, x: Tensor) -> Tensor:
-        """Rows of this batch, of all processes, with the global loss's gradient."""
-        return gather_rows(x, share=self.share)
+    def encode(self, network: Network, views: Sequence[View]) -> list[Tensor]:
+        """Each view's rows; views of one size go through the network together.
 
-    def project(self, views: Sequence[Tensor]) -> list[Tensor]:
-        """Each view's projections, of all processes."""
-        return [self.gather(z) for z in local_projections(self.online, views)]
+        Together means one set of batch statistics for all of them, as SimCLR has it.
+        In pieces of ``micro_batch`` samples, where that is set, all views of each.
+        """
+        together: nn.Module = Together(network)
+        if self.micro_batch is not None:
+            together = GradCache(together, micro_batch=self.micro_batch)
+        done: dict[int, Tensor] = {}
+        for size in {view.shape[1:]: None for view in views}:
+            which = [k for k, view in enumerate(views) if view.shape[1:] == size]
+            rows = together(*(views[k] for k in which))
+            done |= dict(zip(which, rows, strict=True))
+        return [done[k] for k in range(len(views))]
+
+    def gather(self, x: Tensor) -> Tensor:
+        """Rows of this batch, of all processes, without gradient."""
+        return gather_rows(x.detach(), share=self.share)
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """Call it when the optimizer has moved, with the share of training done."""
@@ -170,9 +199,9 @@ class Learner(nn.Module):
 class JointEmbedding(Learner):
     """One encoder and head for all views; their projections meet in the objective."""
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
-        whole, parts = split_views(self.project(views), views)
+        whole, parts = split_views(self.encode(self.online, views), views)
         u, v = [*whole, *parts][:2]
         contrasts: list[tuple[Tensor, ...]]
         if self.objective.takes == "labels":
@@ -182,8 +211,9 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]
-            labels = self.gather(labels).repeat(len(z))
-            contrasts = [(torch.cat(z), labels)]
+            if self.share is not None:
+                self.objective.gather = self.share.repeat(len(z))
+            contrasts = [(torch.cat(z), labels.repeat(len(z)))]
             terms = [self.objective.terms(*contrasts[0])]
         else:
             contrasts = self.objective.contrasts(whole, parts)
@@ -219,15 +249,14 @@ class SelfPrediction(Learner):
         if momentum is not None:
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Each view's guess of every other whole view's target."""
-        rows = local_projections(self.online, views)
+        rows = self.encode(self.online, views)
         whole, parts = split_views(range(len(views)), views)
         targets = [rows[k] for k in whole]
         if self.twin is not None:
-            targets = local_projections(self.twin, [views[k] for k in whole])
-        guesses = [self.gather(z) for z in predict(self.predictor, rows)]
-        targets = [self.gather(z.detach()) for z in targets]
+            targets = self.encode(self.twin, [views[k] for k in whole])
+        guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
         # one guess and its target stand for both halves of the pair's loss
         terms = [
             self.objective.terms(guess, guess, target, target)
@@ -235,7 +264,7 @@ class SelfPrediction(Learner):
             for b, target in zip(whole, targets, strict=True)
             if a != b
         ]
-        u, v = (self.gather(rows[k].detach()) for k in [*whole, *parts][:2])
+        u, v = (rows[k] for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
@@ -269,7 +298,7 @@ def shares_of(
     return {"ess": [partial(objective.shares, *contrast) for contrast in rows]}
 
 
-def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], list[T]]:
+def split_views(items: Sequence[T], views: Sequence[View]) -> tuple[list[T], list[T]]:
     """What belongs to views of the largest size, and what to smaller ones.
 
     Smaller views are crops of small parts (multi-crop's local ones). They are compared
@@ -284,20 +313,13 @@ def split_views(items: Sequence[T], views: Sequence[Tensor]) -> tuple[list[T], l
     return whole, [item for item, size in pairs if size < max(pixels)]
 
 
-def predict(predictor: Network, rows: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Each view's guesses; all views go through the predictor together."""
-    return predictor(torch.cat(list(rows))).chunk(len(rows))
+class Together(nn.Module):
+    """Views of one size through a network in one batch, with one set of statistics."""
 
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
 
-def local_projections(network: Network, views: Sequence[Tensor]) -> list[Tensor]:
-    """Each view's rows; views of one size go through the network together.
-
-    Together means one set of batch statistics for all of them, as SimCLR has it.
-    """
-    sizes = {view.shape[1:]: None for view in views}
-    done: dict[int, Tensor] = {}
-    for size in sizes:
-        which = [k for k, view in enumerate(views) if view.shape[1:] == size]
-        rows = network(torch.cat([views[k] for k in which])).chunk(len(which))
-        done |= dict(zip(which, rows, strict=True))
-    return [done[k] for k in range(len(views))]
+    def forward(self, *views: Tensor) -> tuple[Tensor, ...]:
+        """Each view's rows."""
+        return self.network(torch.cat(views)).chunk(len(views))

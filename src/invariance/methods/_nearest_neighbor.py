@@ -21,9 +21,8 @@ from ._learner import (
     Learner,
     Maybe,
     Step,
-    local_projections,
+    View,
     make_step,
-    predict,
     shares_of,
     split_views,
 )
@@ -45,19 +44,17 @@ class NearestNeighbor(Learner):
         self.support = support
         self.used: list[tuple[Tensor, Tensor]] = []
 
-    def learn(self, views: list[Tensor], labels: Maybe, ids: Maybe) -> Step:
+    def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Each whole view's neighbor, to be found from every other view."""
         if ids is None:
             raise SettingError(
                 "A neighbor must be another sample: pass ids, the samples' numbers in "
                 "the data set."
             )
-        rows = local_projections(self.online, views)
-        guesses = [self.gather(z) for z in predict(self.predictor, rows)]
+        rows = self.encode(self.online, views)
+        guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
         whole, parts = split_views(range(len(views)), views)
-        neighbors = {
-            a: self.gather(nearest(rows[a].detach(), ids, self.support)) for a in whole
-        }
+        neighbors = {a: nearest(rows[a].detach(), ids, self.support) for a in whole}
         contrasts = [
             (neighbor, guesses[b])
             for a, neighbor in neighbors.items()
@@ -65,9 +62,9 @@ class NearestNeighbor(Learner):
             if a != b
         ]
         terms = [self.objective.terms(*pair) for pair in contrasts]
-        u, v = (self.gather(rows[k].detach()) for k in [*whole, *parts][:2])
+        u, v = (rows[k] for k in [*whole, *parts][:2])
         if self.training:
-            self.used.append((u, self.gather(ids)))
+            self.used.append((self.gather(u), self.gather(ids)))
         return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     @property

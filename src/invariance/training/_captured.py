@@ -13,11 +13,13 @@ it is full, makes another graph.
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 
 from ..methods import Step
+from ..randomness import Rewinder
 from ._out_of_memory import is_out_of_memory
 
 WARM_UP = 2  # calls of a step before it is captured
@@ -27,9 +29,14 @@ class CudaGraph:
     """One call of a function, captured on the current stream and not yet run."""
 
     def __init__(
-        self, function: Callable[[], Step], beside: "CudaGraph | None"
+        self,
+        function: Callable[[], Step],
+        beside: "CudaGraph | None",
+        rewinder: Rewinder | None,
     ) -> None:
-        self.graph = torch.cuda.CUDAGraph()
+        self.graph, self.rewinder = torch.cuda.CUDAGraph(), rewinder
+        if rewinder is not None:
+            rewinder.register(self.graph)
         with torch.cuda.graph(
             self.graph,
             # two graphs that never run at once can share their memory
@@ -41,6 +48,8 @@ class CudaGraph:
 
     def replay(self) -> Step:
         """Run it; the result is in the same memory each time."""
+        if self.rewinder is not None:
+            self.rewinder.before_replay()
         self.graph.replay()
         return self.step
 
@@ -61,6 +70,7 @@ class Captured:
         give_up: Callable[[Exception], None],
     ) -> None:
         self.call, self.state, self.give_up = call, state, give_up
+        self.rewinder = Rewinder() if torch.cuda.is_available() else None
         self.known: Any = None
         self.n_calls = 0
         self.graphs: tuple[CudaGraph, CudaGraph] | None = None
@@ -75,17 +85,25 @@ class Captured:
             self.known, self.n_calls, self.graphs = state, 0, None
         if self.n_calls < WARM_UP:
             self.n_calls += 1
-            return self.call(True)  # with all kernels there are
+            return self.record(True)  # with all kernels there are
         if self.graphs is None and not self.capture():
             return self.call(logs)
         assert self.graphs is not None
         return self.graphs[logs].replay()
 
+    def record(self, logs: bool) -> Step:
+        """A step that is called or captured, and tells where it goes back to."""
+        if self.rewinder is None:
+            return self.call(logs)
+        with self.rewinder.watch():
+            return self.call(logs)
+
     def capture(self) -> bool:
         """Make both graphs; where that fails, steps are called as before."""
         try:
-            plain = CudaGraph(lambda: self.call(False), None)
-            self.graphs = plain, CudaGraph(lambda: self.call(True), plain)
+            plain, logged = (partial(self.record, logs) for logs in (False, True))
+            first = CudaGraph(plain, None, self.rewinder)
+            self.graphs = first, CudaGraph(logged, first, self.rewinder)
         except RuntimeError as error:
             if any(is_out_of_memory(e) for e in chain(error)):
                 raise torch.OutOfMemoryError(str(error)) from error

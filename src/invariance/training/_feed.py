@@ -7,14 +7,15 @@ over, and numbers are Python's.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..data import ResidentImages
-from ..views import DeviceViews
+from ..views import DeviceViews, LazyView, LazyViews
 from ._lightning import Fabric
 from ._run_plan import Plan
 from ._schedule import rate_at
@@ -23,7 +24,7 @@ from ._schedule import rate_at
 class Batch(NamedTuple):
     """The views of some samples, and what is known of them."""
 
-    views: list[Tensor]
+    views: list[Tensor] | list[LazyView]
     labels: Tensor | None
     ids: Tensor
 
@@ -60,9 +61,18 @@ class HostFeed:
             before = time.monotonic()
             images = next(self.images)
             self.waited += time.monotonic() - before
-            seed = plan.settings.seed
-            views = plan.views(images, samples=samples, seed=seed, epoch=self.epoch)
+            make = partial(self.make_views, images, samples)
+            views = see(plan, make, len(samples))
             yield Batch(views, plan.labels(samples, device), samples.to(device))
+
+    def make_views(self, images: Tensor, samples: Tensor, where: slice) -> list[Tensor]:
+        """The views of some samples of a batch."""
+        return self.plan.views(
+            images[where],
+            samples=samples[where],
+            seed=self.plan.settings.seed,
+            epoch=self.epoch,
+        )
 
 
 class DeviceFeed:
@@ -115,7 +125,21 @@ class DeviceFeed:
         """The batches of this step."""
         for rows in self.rows:
             labels = None if self.labels is None else self.labels.index_select(0, rows)
-            yield Batch(self.views(rows, self.keys), labels, rows)
+            make = partial(self.make_views, rows)
+            yield Batch(see(self.plan, make, len(rows)), labels, rows)
+
+    def make_views(self, rows: Tensor, where: slice) -> list[Tensor]:
+        """The views of some rows of a batch."""
+        return self.views(rows[where], self.keys)
+
+
+def see(
+    plan: Plan, make: Callable[[slice], list[Tensor]], n: int
+) -> list[Tensor] | list[LazyView]:
+    """The views of a batch, or of its pieces later, where it is encoded in pieces."""
+    if plan.settings.micro_batch is None or not plan.views.is_built_in:
+        return make(slice(0, n))
+    return list(LazyViews(make, n, like=make(slice(0, 1))))
 
 
 def send(numbers: Tensor, table: Tensor) -> None:

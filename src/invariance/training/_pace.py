@@ -84,7 +84,8 @@ def estimate_saving(plan: Plan) -> float:
     """Seconds that a compiled encoder saves over the run, about."""
     batches = plan.n_steps * plan.settings.optim.accumulate
     n_views = batches * plan.local_batch * len(plan.views)
-    flops = 3 * n_views * count_flops(plan)  # forward, and twice that backward
+    passes = 3 if plan.settings.micro_batch is None else 4  # backward is worth two
+    flops = passes * n_views * count_flops(plan)
     return flops * SAVED_PER_FLOP
 
 

@@ -207,8 +207,11 @@ class Plan:
         )
         if text := describe_strengths(self.settings):
             yield f"views: {text}"
+        micro = self.settings.micro_batch
+        pieces = "" if micro is None else f", encoded {micro} at a time,"
         yield (
-            f"steps: {self.n_steps:,} of {self.batch_size} samples{self.why_batch}, "
+            f"steps: {self.n_steps:,} of {self.batch_size} samples{self.why_batch}"
+            f"{pieces or ','} "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
 
@@ -263,6 +266,12 @@ def make_plan(
         )
     batch_size, why_batch = choose_batch(settings, source, processes)
     settings = dataclasses.replace(settings, batch_size=batch_size)
+    if (settings.micro_batch or 0) >= batch_size and not started:
+        raise SettingError(
+            f"micro_batch {settings.micro_batch} is a piece of a larger batch, and "
+            f"this one has {batch_size} samples: leave it out, or use a larger "
+            "--batch-size."
+        )
     per_step = batch_size * settings.optim.accumulate
     steps_per_epoch = len(source) // per_step
     if len(source) < 2 or not steps_per_epoch:
@@ -298,11 +307,13 @@ def make_plan(
     if len(chosen) < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
     local, shape = batch_size // processes, "x".join(map(str, source.shape))
+    if settings.micro_batch is not None and chosen.is_built_in:
+        local = min(local, settings.micro_batch)
     require_memory(
         f"A batch of {len(chosen)} views of {local} images of {shape}",
         4 * local * len(chosen) * math.prod(source.shape),
         device,
-        "use a smaller --image-size or --batch-size",
+        "use a smaller --image-size, --batch-size or --micro-batch",
     )
     check_memories(four, options, len(source), device)
     seed_all(settings.seed)
@@ -311,6 +322,7 @@ def make_plan(
         network = start_weights_from(settings.start_from, network, encoder)
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     learner.equal_shares = True  # see Plan.steps
+    learner.micro_batch = settings.micro_batch
     controller = None
     if settings.ess.target is not None:
         memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up

@@ -118,6 +118,10 @@ class Train:
     batch_size: int | None = None
     """Samples in one contrast, over all processes. Default: 128, or as many as give a
     small data set two steps per epoch."""
+    micro_batch: int | None = None
+    """Samples that each process encodes at once. A larger batch is encoded in pieces of
+    so many, twice, and needs the memory of one piece; loss and gradient are those of
+    the whole batch, but a batch norm sees a piece at a time. Default: all."""
     temperature: float | Literal["learned"] | None = None
     """Of the objective; "learned" trains it along with the weights. Default: the
     method's."""
@@ -237,6 +241,7 @@ def check_numbers(settings: Train) -> None:
             BATCH if settings.batch_size is None else settings.batch_size,
             2,
         ),
+        ("micro_batch", 1 if settings.micro_batch is None else settings.micro_batch, 1),
         ("machine.devices", settings.machine.devices, 1),
         ("machine.nodes", settings.machine.nodes, 1),
         ("optim.accumulate", settings.optim.accumulate, 1),

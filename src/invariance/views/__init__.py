@@ -5,6 +5,7 @@
 | `transform` | one image in, a list of views out: for a data set or a DataLoader |
 | `ViewSet` | a batch in, one batch per view out: for a loop of your own, on a GPU |
 | `DeviceViews` | rows of images on a GPU in, views out: for a captured step |
+| `LazyViews` | views that are made when asked for, for a batch encoded in pieces |
 | `RECIPES` | by name: `simclr`, `byol`, `weak`, `multi_crop`, `evaluation`, `shapes` |
 | `RandomResizedCrop`, `ColorJitter`, ... | operations, with torchvision's meaning |
 | `Sometimes` | any operation, or your own function, with a probability |
@@ -39,6 +40,7 @@ from ._color_jitter import ColorJitter, Jitter
 from ._crop import RandomResizedCrop, Resize
 from ._device_views import DeviceViews
 from ._draws import Draws
+from ._lazy_view import LazyView, LazyViews
 from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
 from ._recipes import RECIPES, byol, evaluation, multi_crop, simclr, weak
@@ -55,6 +57,8 @@ __all__ = [
     "GaussianBlur",
     "GaussianNoise",
     "Jitter",
+    "LazyView",
+    "LazyViews",
     "Motion",
     "Normalize",
     "Operation",

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from ._draws import Draws
-from ._view_set import ViewSet, epoch_keys, is_built_in, to_unit_interval
+from ._view_set import ViewSet, epoch_keys, to_unit_interval
 
 
 class DeviceViews:
@@ -44,8 +44,8 @@ class DeviceViews:
 
     @property
     def can_be_captured(self) -> bool:
-        """Whether a CUDA graph may hold a call: nobody knows what a function does."""
-        return all(is_built_in(item) for view in self.views.pipelines for item in view)
+        """Whether a CUDA graph may hold a call."""
+        return self.views.is_built_in
 
     def explain(self) -> str:
         """How the views are made, in a line.

@@ -98,6 +98,14 @@ class ViewSet:
             self.plans[key] = plan_views(self.pipelines, images)
         return self.plans[key]
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether all of it is this package's: a view then shows its image alone.
+
+        Nobody knows what a function of one's own does, and it sees the whole batch.
+        """
+        return all(is_built_in(item) for view in self.pipelines for item in view)
+
     def make(self, view: int, images: Images, draws: Draws) -> Tensor:
         """One of the views, operation by operation."""
         n = len(images)
@@ -112,10 +120,8 @@ class ViewSet:
         return images
 
     def _rows(self, images: Tensor) -> int:
-        """How many images at once; a user's function sees the whole batch."""
-        if not images.is_cpu or torch.compiler.is_compiling():
-            return len(images)
-        if not all(is_built_in(item) for view in self.pipelines for item in view):
+        """How many images at once."""
+        if not images.is_cpu or torch.compiler.is_compiling() or not self.is_built_in:
             return len(images)
         return max(1, min(len(images), PIECE_BYTES // (4 * images[0].numel())))
 
