@@ -144,7 +144,7 @@ class Learner(nn.Module):
             )
         samples = torch.empty(len(views[0]), device=views[0].device)
         self.share = share_rows(samples, equal=self.equal_shares)
-        self.objective.gather = self.share or False
+        self.tell_objective(self.share)
         step = self.learn(list(views), labels, ids)
         return step._replace(share=self.share)
 
@@ -167,6 +167,11 @@ class Learner(nn.Module):
             rows = together(*(views[k] for k in which))
             done |= dict(zip(which, rows, strict=True))
         return [done[k] for k in range(len(views))]
+
+    def tell_objective(self, share: Share | None) -> None:
+        """Whose rows it will be given: some of all processes', or all there are."""
+        objective: Any = self.objective
+        objective.gather = False if share is None else share
 
     def gather(self, x: Tensor) -> Tensor:
         """Rows of this batch, of all processes, without gradient."""
@@ -211,8 +216,7 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]
-            if self.share is not None:
-                self.objective.gather = self.share.repeat(len(z))
+            self.tell_objective(self.share and self.share.repeat(len(z)))
             contrasts = [(torch.cat(z), labels.repeat(len(z)))]
             terms = [self.objective.terms(*contrasts[0])]
         else:
