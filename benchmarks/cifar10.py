@@ -369,6 +369,47 @@ def add_line(path: Path, row: Mapping[str, Any]) -> None:
         file.write(json.dumps(row) + "\n")
 
 
+def read_lines(path: Path) -> list[Row]:
+    """What ``add_line`` wrote; nothing where there is no file yet."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line.strip()]
+
+
+def make_parser(doc: str | None, effect: str = "") -> argparse.ArgumentParser:
+    """A parser of a benchmark on these images, whose other flags are those of train.
+
+    Args:
+        doc: Of the benchmark; the first line describes it.
+        effect: What the other flags are for, as the end of a sentence.
+    """
+    parser = argparse.ArgumentParser(
+        description=(doc or "").splitlines()[0],
+        epilog=f"All other flags are those of 'invariance train'{effect}.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
+    return parser
+
+
+def parse_study(
+    parser: argparse.ArgumentParser,
+    words: Sequence[str] | None,
+    *,
+    lines: Path,
+    parallel: int,
+) -> tuple[argparse.Namespace, list[str]]:
+    """The options of a study of many runs, and the flags of its runs."""
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--parallel", type=int, default=parallel, help="runs at once")
+    parser.add_argument("--lines", type=Path, default=lines)
+    options, flags = parser.parse_known_args(words)
+    if options.parallel < 1 or options.minutes <= 0:
+        parser.error("--parallel and --minutes are above 0.")
+    return options, flags
+
+
 def read_flags(words: Sequence[str]) -> inv.Train:
     """Settings by the flags of 'invariance train', with this benchmark's encoder."""
     settings = parse(["train", *DEFAULTS, *words])
@@ -394,12 +435,7 @@ def describe(row: Row) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        epilog="All other flags are those of 'invariance train'.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
+    parser = make_parser(__doc__)
     parser.add_argument("--hold-out", type=float, default=0.1, metavar="SHARE")
     parser.add_argument("--test", action="store_true", help="score on the test set")
     parser.add_argument("--every", type=int, default=10, help="epochs between points")

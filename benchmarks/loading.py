@@ -1,25 +1,23 @@
-"""How long images take from the disk to the first step, and whether training waits.
+"""How long images take from the disk to memory, and whether training waits for them.
 
     python benchmarks/loading.py photos             # a folder of your own
     python benchmarks/loading.py --generate 20000   # noisy JPEGs of 256 to 500 pixels
-    python benchmarks/loading.py photos --image-size 32 --parts start load pack
+    python benchmarks/loading.py photos --image-size 32 --parts load pack
 
 | part | what is measured |
 |---|---|
-| ``start`` | `invariance train` as a command, until its first step is recorded |
 | ``load`` | finding the files, decoding alone, resident images of the whole folder |
-| ``pack`` | writing a packed copy, then ``start`` and ``load`` again |
+| ``pack`` | writing a packed copy, then ``load`` again |
 | ``train`` | steps of a streamed ResNet-50: images/s, share of the time spent waiting |
 
-The table goes to benchmarks/results/loading_<folder>.md, or to --out. A packed copy is
-made in a folder of its own and deleted.
+``start.py`` beside this times the whole command until its first step. The table goes
+to benchmarks/results/loading_<folder>.md, or to --out. A packed copy is made in a
+folder of its own and deleted.
 """
 
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,7 +30,7 @@ from PIL import Image
 
 RESULTS = Path(__file__).parent / "results"
 DISTINCT = 300
-PARTS = ("start", "load", "pack", "train")
+PARTS = ("load", "pack", "train")
 
 
 def generate(folder: Path, n: int) -> None:
@@ -63,39 +61,6 @@ def seconds_of(job: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
     result = job()
     return time.perf_counter() - began, result
-
-
-def first_step(folder: Path, image_size: int | None) -> float:
-    """Seconds from the command to the first line of metrics.jsonl."""
-    with tempfile.TemporaryDirectory() as runs:
-        command = [sys.executable, "-m", "invariance", "train", str(folder)]
-        command += ["--out", runs, "--name", "timed", "--quiet", "--log-every", "1"]
-        command += ["--no-evaluate", "--epochs", "1"]
-        command += ["--image-size", str(image_size)] if image_size else []
-        metrics = Path(runs) / "timed" / "metrics.jsonl"
-        began = time.perf_counter()
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while not (metrics.exists() and metrics.stat().st_size):
-            if run.poll() is not None:
-                raise SystemExit(f"{command} ended with {run.returncode}")
-            time.sleep(0.02)
-        seconds = time.perf_counter() - began
-        run.terminate()
-        run.wait()
-    return seconds
-
-
-def time_start(folder: Path, image_size: int | None) -> dict[str, str]:
-    bare = [sys.executable, "-c", "import torch"]
-    ours = [sys.executable, "-c", "from invariance.training import train"]
-    torch_seconds, _ = seconds_of(lambda: subprocess.run(bare, check=True))
-    our_seconds, _ = seconds_of(lambda: subprocess.run(ours, check=True))
-    step = first_step(folder, image_size)
-    return {
-        "import torch": f"{torch_seconds:.1f} s",
-        "import all that train needs": f"{our_seconds:.1f} s",
-        "command to first step": f"{step:.1f} s",
-    }
 
 
 def time_load(folder: Path, image_size: int | None) -> dict[str, str]:
@@ -134,9 +99,7 @@ def time_pack(folder: Path, image_size: int | None) -> dict[str, str]:
         "write packed copy": f"{seconds:.1f} s, {copy.n_bytes / 2**20:,.0f} MiB",
         "find it up to date": f"{found:.2f} s",
     }
-    again = time_load(folder, image_size) | {
-        "command to first step": f"{first_step(folder, image_size):.1f} s"
-    }
+    again = time_load(folder, image_size)
     delete_packs(folder)
     return rows | {f"packed: {name}": value for name, value in again.items()}
 
@@ -200,7 +163,6 @@ def main() -> None:
             seconds, _ = seconds_of(lambda: generate(folder, given.generate))
             print(f"generated {given.generate:,} files in {seconds:.1f} s", flush=True)
         jobs: dict[str, Callable[[], dict[str, str]]] = {
-            "start": lambda: time_start(folder, given.image_size),
             "load": lambda: time_load(folder, given.image_size),
             "pack": lambda: time_pack(folder, given.image_size),
             "train": lambda: time_train(

@@ -22,7 +22,6 @@ needs no other package for this. solo-learn 1.0.2 pins torch 1.9.1 and pytorch-l
 
 import argparse
 import dataclasses
-import json
 import math
 import os
 import sys
@@ -41,13 +40,16 @@ import invariance as inv
 from cifar10 import (
     RESULTS,
     Parts,
+    Row,
     add_line,
     facts,
     find_folder,
     installed,
     knn_accuracy,
     load_parts,
+    make_parser,
     read_flags,
+    read_lines,
     train_and_score,
 )
 from intervals import show_mean, welch
@@ -56,7 +58,6 @@ from invariance.errors import InvarianceError, SettingError
 from invariance.training import rate_at
 
 FLAGS = ("--method", "simclr", "--optim.name", "sgd", "--optim.lr-scaling", "none")
-Row = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,11 +224,6 @@ def recipe_images(parts: Parts, recipe: Recipe) -> int:
     return len(parts.train) // recipe.batch_size * recipe.batch_size
 
 
-def read_rows(path: Path) -> list[Row]:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return [json.loads(line) for line in lines if line.strip()]
-
-
 def make_table(rows: Sequence[Row]) -> str:
     """Means over seeds, one line per library and recipe, and what follows."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
@@ -279,12 +275,7 @@ def judge(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        epilog="All other flags are those of 'invariance train', for our part.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
+    parser = make_parser(__doc__, ", for our part")
     parser.add_argument(
         "--who",
         nargs="+",
@@ -305,7 +296,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if not given.table:
             compare(given)
-        text = make_table(read_rows(given.lines))
+        text = make_table(read_lines(given.lines))
     except InvarianceError as error:
         print(f"peers_training: {error}", file=sys.stderr)
         return 2
@@ -331,7 +322,7 @@ def compare(given: argparse.Namespace) -> None:
     about |= {"scored_on": "held out" if given.hold_out else "test"}
     done = [
         (row["who"], row["seed"], row["n_train"], row["recipe"], row["device"])
-        for row in read_rows(given.lines)
+        for row in read_lines(given.lines)
     ]
     here = facts(device)
     for seed in given.seeds:

@@ -15,7 +15,6 @@ Every finished run adds a line to ``--lines``, and a second call takes up what i
 """
 
 import argparse
-import json
 import multiprocessing
 import os
 import sys
@@ -40,7 +39,10 @@ from cifar10 import (
     add_line,
     find_folder,
     load_parts,
+    make_parser,
+    parse_study,
     read_flags,
+    read_lines,
     train_and_score,
 )
 from invariance.encoders import build_encoder
@@ -224,12 +226,6 @@ def describe(row: Row) -> str:
     return f"{name}: kNN {scores['knn']:.2f} %, linear {scores['linear']:.2f} %"
 
 
-def read_rows(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
 def make_table(rows: Sequence[Row], flags: Sequence[str]) -> str:
     """Mean and spread over seeds of each change, and how far it is from the base."""
     named = " ".join(flags)
@@ -257,26 +253,16 @@ def make_table(rows: Sequence[Row], flags: Sequence[str]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        epilog="All other flags are those of 'invariance train', and change the base.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
+    parser = make_parser(__doc__, ", and change the base")
     parser.add_argument("--only", nargs="+", help="changes that begin with these words")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--parallel", type=int, default=4, help="runs at once")
-    parser.add_argument("--lines", type=Path, default=LINES)
     parser.add_argument("--table", action="store_true", help="of the lines there are")
-    options, flags = parser.parse_known_args(words)
-    if options.parallel < 1 or options.minutes <= 0:
-        parser.error("--parallel and --minutes are above 0.")
+    options, flags = parse_study(parser, words, lines=LINES, parallel=4)
     asked = tuple(options.only or [""])
     names = [name for name in CHANGES if name.startswith(asked)]
     if not names:
         parser.error(f"No change begins so; there are: {', '.join(CHANGES)}.")
-    done = [row["job"] for row in read_rows(options.lines)]
+    done = [row["job"] for row in read_lines(options.lines)]
     jobs = [Job(name, seed, tuple(flags)) for seed in options.seeds for name in names]
     try:
         read_flags([*BASE, *flags])  # what nobody knows is said before anything starts
@@ -285,7 +271,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except InvarianceError as error:
         print(f"recipe: {error}", file=sys.stderr)
         return 2
-    table = make_table(read_rows(options.lines), flags)
+    table = make_table(read_lines(options.lines), flags)
     options.lines.with_suffix(".md").write_text(table + "\n", encoding="utf-8")
     print(table)
     return 0

@@ -44,7 +44,10 @@ from cifar10 import (
     add_line,
     find_folder,
     load_parts,
+    make_parser,
+    parse_study,
     read_flags,
+    read_lines,
     train_and_score,
 )
 from invariance.errors import InvarianceError
@@ -354,12 +357,10 @@ def read_rows(*paths: Path | None) -> list[Row]:
     """Every line; of a job that was done twice, the first one that did not fail."""
     rows: dict[str, Row] = {}
     for path in paths:
-        if path is not None and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                key = json.dumps(row["job"], sort_keys=True)
-                if key not in rows or "failed" in rows[key]:
-                    rows[key] = row
+        for row in [] if path is None else read_lines(path):
+            key = json.dumps(row["job"], sort_keys=True)
+            if key not in rows or "failed" in rows[key]:
+                rows[key] = row
     return list(rows.values())
 
 
@@ -448,24 +449,14 @@ def make_study(options: argparse.Namespace, rows: Sequence[Row]) -> Study:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").splitlines()[0],
-        epilog="All other flags are those of 'invariance train', for every run.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("data", type=Path, help="the folder, or its .tar.xz")
+    parser = make_parser(__doc__, ", for every run")
     parser.add_argument("--plan", action="store_true", help="say what is left to do")
-    parser.add_argument("--minutes", type=float, default=9.0)
-    parser.add_argument("--parallel", type=int, default=2, help="runs at once")
     parser.add_argument("--tune-epochs", type=int, default=Study.tune_epochs)
     parser.add_argument("--epochs", type=int, default=Study.epochs)
     parser.add_argument("--sweep-epochs", type=int, default=Study.sweep_epochs)
     parser.add_argument("--limit", type=int, help="use at most so many images")
-    parser.add_argument("--lines", type=Path, default=LINES)
     parser.add_argument("--also", type=Path, help="new rows go here, too")
-    options, options.train = parser.parse_known_args(words)
-    if options.parallel < 1 or options.minutes <= 0:
-        parser.error("--parallel and --minutes are above 0.")
+    options, options.train = parse_study(parser, words, lines=LINES, parallel=2)
     try:
         read_flags(options.train)  # what nobody knows is said before anything starts
         show_plan(options) if options.plan else run(options)

@@ -283,7 +283,7 @@ def cuda_jobs(images: Tensor, size: int, batch: int) -> dict[str, Callable]:
     def operations() -> Call:  # floats, which the kernels do not read
         made = DeviceViews(views, floats, dtype=torch.bfloat16, channels_last=True)
         keys = made.keys(0, 0)
-        return lambda i: made.of_batch(floats, ids, keys)
+        return lambda i: made(ids, keys)
 
     def compiled() -> Call:
         key = DeviceViews(views, images).keys(0, 0)[0]

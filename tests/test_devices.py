@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from invariance.devices import choose_device
+from invariance.devices import choose_device, wake_gpu
 from invariance.errors import SettingError
 
 
@@ -54,3 +54,14 @@ def test_a_device_that_is_not_there_is_named_with_a_way_out(machine, name, why):
 
 def test_a_device_object_is_taken_as_it_is():
     assert choose_device(torch.device("cpu")) == torch.device("cpu")
+
+
+def test_a_gpu_is_woken_in_a_thread_where_it_is_meant(machine, monkeypatch):
+    woken = []
+    monkeypatch.setattr(torch, "empty", lambda *_, device: woken.append(device))
+    machine()
+    assert wake_gpu("auto") is None
+    machine("cuda")
+    assert wake_gpu("cpu") is None
+    wake_gpu("auto").join()
+    assert woken == ["cuda"]

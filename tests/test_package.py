@@ -26,7 +26,7 @@ README = ROOT / "README.md"
 # what needs torch is not for the rooms that go without. "invariance" is the package
 # itself, whose __init__ finds every public name: only what nothing imports may use it.
 PLAIN = {"errors", "late_imports", "plain_numbers", "readings", "thresholds", "words"}
-BESIDE = PLAIN | {"checked_rows", "devices", "progress", "randomness"}
+BESIDE = PLAIN | {"checked_rows", "devices", "processes", "progress", "randomness"}
 WITHOUT_TORCH = {"folder", "report"}
 LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
 LEARNING |= {"views", "encoders", "data"}
@@ -60,6 +60,7 @@ ARROWS = {
 } | {module: {"errors"} - {module} for module in BESIDE}
 ARROWS["checked_rows"] |= {"plain_numbers", "randomness"}
 ARROWS["devices"] |= {"plain_numbers"}
+ARROWS["processes"] |= {"devices"}
 
 
 def test_importing_and_listing_the_package_loads_no_torch():

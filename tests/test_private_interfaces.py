@@ -76,6 +76,7 @@ ONE = [torch.tensor([1.0])]
 INTERFACES = {
     "_C": functorch_level,
     "_functorch": functorch_level,
+    "_foreach_copy_": foreach("_foreach_copy_", 3.0, [torch.tensor([3.0])]),
     "_foreach_add": foreach("_foreach_add", 5.0, ONE, alpha=3),
     "_foreach_add_": foreach("_foreach_add_", 5.0, ONE, alpha=3),
     "_foreach_lerp_": foreach("_foreach_lerp_", 1.75, ONE, 0.25),

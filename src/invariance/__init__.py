@@ -110,6 +110,7 @@ _HOMES = {
         "embed",
         "evaluate",
         "export",
+        "merge_embeddings",
         "read_embeddings",
         "search",
         "write_embeddings",

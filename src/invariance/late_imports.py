@@ -4,8 +4,11 @@ What needs no torch, such as help or a sentence about a wrong setting, then need
 wait for it.
 """
 
+import contextlib
+import gc
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
@@ -24,3 +27,22 @@ def import_late(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
 
     return find
+
+
+@contextlib.contextmanager
+def import_much() -> Iterator[None]:
+    """Within this nobody looks for garbage, as modules are none and stay for good.
+
+    Python would go through all that is loaded again and again, a fifth of the time that
+    torch takes. It is for a command whose process is its own: where torch is loaded
+    already, nothing changes.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

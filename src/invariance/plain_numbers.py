@@ -42,6 +42,18 @@ def check_positive_number(name: str, value: Any) -> None:
         raise SettingError(f"{name} must be a positive number: got {value}.")
 
 
+def check_share(name: str, value: Any) -> None:
+    """Raise unless the setting is a part of a whole.
+
+    >>> check_share("max_bad_fraction", 2)
+    Traceback (most recent call last):
+    invariance.errors.SettingError: max_bad_fraction is a share from 0 to 1: got 2.
+    """
+    check_number(name, value)
+    if not 0 <= value <= 1:
+        raise SettingError(f"{name} is a share from 0 to 1: got {value}.")
+
+
 def check_least(name: str, value: float | int | None, least: int) -> None:
     """Raise if the setting is given and too small.
 

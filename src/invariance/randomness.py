@@ -31,13 +31,14 @@ def seed_all(seed: int) -> None:
 
 
 def random_states() -> dict[str, Any]:
-    """Where every random generator stands."""
+    """Where every random generator stands; a captured step has a ``Rewinder``."""
+    if is_capturing():
+        return {}
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     version, numbers, gauss = random.getstate()
-    asks = torch.cuda.is_available() and not is_capturing()  # see Rewinder
     return {
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if asks else [],
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         "numpy": [kind, torch.from_numpy(np.array(keys)), position, has_gauss, cached],
         "python": [version, list(numbers), gauss],
     }
@@ -45,6 +46,8 @@ def random_states() -> dict[str, Any]:
 
 def set_random_states(states: dict[str, Any]) -> None:
     """Put every random generator back."""
+    if not states:
+        return
     torch.set_rng_state(states["torch"].cpu())
     if states["cuda"] and len(states["cuda"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([s.cpu() for s in states["cuda"]])

@@ -4,7 +4,10 @@ import dataclasses
 import json
 
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+import invariance as inv
 from invariance.bench import (
     LIMITS,
     Ceilings,
@@ -38,6 +41,16 @@ def test_everything_is_timed_and_has_a_limit(command):
     for work in here.work:
         assert work.limit in LIMITS and work.share > 0, work.name
     assert here.ceilings.flops > 1e8 and here.ceilings.bytes > 1e8
+    limit = here.work[0].limits["arithmetic"] * here.ceilings.flops
+    assert limit == pytest.approx(count_operations(512), rel=0.05)
+
+
+def count_operations(pairs):
+    """What the loss multiplies: its limit may not ask for more than that."""
+    u, v = (torch.randn(pairs, 128).requires_grad_() for _ in range(2))
+    with FlopCounterMode(display=False) as counter:
+        torch.autograd.grad(inv.nt_xent(u, v), (u, v))
+    return counter.get_total_flops()
 
 
 def test_a_table_beside_the_reference():
@@ -70,6 +83,7 @@ def test_the_reference_keeps_one_report_per_kind(tmp_path):
 def test_the_package_s_reference_can_be_read(kind):
     reference = read_reference(kind)
     assert reference is None or (reference.kind == kind and reference.work)
+    assert reference is None or all(work.share <= 1 for work in reference.work)
 
 
 def test_quick_figures_are_not_written(command, tmp_path):

@@ -188,6 +188,23 @@ def test_rows_without_a_common_name_are_refused(tmp_path):
 GAUSSIAN = ("x.npy", "y.npy", "--estimators", "gaussian")
 
 
+@pytest.mark.parametrize(
+    ("flags", "answer"),
+    [
+        (("--figure", "a.xyz"), "The figure 'a.xyz'"),
+        (("--max-rows", "3"), "--max-rows must be at least 4"),
+        (("--estimators", "info_nec"), "Did you mean 'info_nce'?"),
+        (("--alpha", "0.3"), "--alpha would do nothing here"),
+        (("--batch-size", "2"), "batch_size >= 4"),
+        (("--device", "abacus"), "abacus"),
+    ],
+)
+def test_flags_are_checked_before_files_are_read(flags, answer, command, tmp_path):
+    (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 not an archive")
+    code, said, complained = command("estimate", "broken.npz", "broken.npz", *flags)
+    assert (code, said) == (2, "") and answer in complained
+
+
 @pytest.mark.parametrize("name", ["a.xyz", "folder"])
 def test_a_figure_that_cannot_be_drawn_is_refused_at_once(name, command, arrays):
     code, said, complained = command("estimate", *GAUSSIAN, "--figure", name)

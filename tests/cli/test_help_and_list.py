@@ -5,11 +5,14 @@ import json
 import pytest
 
 import invariance as inv
+from invariance.cli import parse
 from invariance.data import DATA_SETS
+from invariance.errors import SettingError
 from invariance.estimators import ESTIMATORS
 from invariance.evaluation import PRESETS
 from invariance.methods import METHODS
 from invariance.objectives import OBJECTIVES
+from invariance.training import Train, check_names
 from invariance.views import RECIPES
 
 COMMANDS = ("train", "evaluate", "diagnose", "embed", "export", "list", "report")
@@ -53,9 +56,18 @@ def test_help_imports_no_torch(words, python):
 def test_list_names_everything(what, names, command):
     code, said, _ = command("list", what)
     assert code == 0
-    lines = [line.split() for line in said.splitlines()]
+    lines = [line.split() for line in said.splitlines() if not line.startswith(" ")]
     assert [line[0] for line in lines] == list(names)
     assert all(len(line) > 1 for line in lines)
+
+
+@pytest.mark.parametrize("what", ["methods", "objectives", "presets"])
+def test_list_fits_the_terminal(what, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, said, _ = command("list", what)
+    lines = said.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("   ") for line in lines)
 
 
 def test_list_says_what_a_method_can_be_told(command):
@@ -220,6 +232,21 @@ def test_choices_come_in_their_order(command):
     assert code == 2 and "('none', 'linear', 'mlp2', 'mlp3', 'unset'" in words
 
 
+def test_a_switch_with_three_answers_takes_any_spelling(command):
+    for word, value in (("true", True), ("False", False), ("AUTO", "auto")):
+        assert parse(["train", "--machine.compile", word]).machine.compile == value
+    code, _, complained = command("train", "--machine.compile", "nope")
+    assert code == 2 and "expected one of auto, true, false" in complained
+
+
+def test_views_are_known_by_name_without_torch():
+    for name in RECIPES:
+        check_names(Train(views=name))
+    with pytest.raises(SettingError) as error:
+        check_names(Train(views="none of them"))
+    assert str(error.value).endswith(f"Known: {', '.join(sorted(RECIPES))}.")
+
+
 def test_only_flags_of_the_command_are_suggested(command):
     code, _, complained = command("report", "runs/a", "--epochs", "3")
     assert code == 2 and "invariance report --help" in complained
@@ -236,6 +263,8 @@ def test_only_flags_of_the_command_are_suggested(command):
         (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
         (["train", "--temperature", "0"], "temperature must be a positive number"),
         (["train", "--method", "simclrr"], "Did you mean 'simclr'?"),
+        (["train", "--views", "simclrr"], "Unknown views 'simclrr'. Did you mean"),
+        (["train", "--image-size", "0"], "image_size must be at least 1: got 0."),
         (["train", "--workers", "5000"], "workers is at most"),
         (["train", "nope"], "There is no folder 'nope' either."),
         (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),

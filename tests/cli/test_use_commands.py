@@ -122,6 +122,12 @@ def test_embed_twice_is_refused_unless_asked_for(run, command, tmp_path):
             "limit is 1 or more: got 0.",
         ),
         (("embed", "runs/mime", "shapes", "-o", "a.npz"), "mean 'runs/mine'?"),
+        (("embed", "-o", "a.npz"), "embed needs a run and data"),
+        (
+            ("embed", "runs/mine", "--merge", "a.npz", "-o", "b.npz"),
+            "--merge goes with parts and a file alone",
+        ),
+        (("embed", "--merge", "a.npz", "-o", "b.npz"), "no file of embeddings"),
         (("evaluate", "runs/mime"), "Did you mean 'runs/mine'?"),
         (("diagnose", "runs"), "There are runs inside: did you mean 'runs/mine'?"),
         (("search", "runs/mine", "shapes", "-q", "x.jpg"), "There is no query image"),
@@ -132,6 +138,34 @@ def test_embed_twice_is_refused_unless_asked_for(run, command, tmp_path):
     ],
 )
 def test_mistakes_end_in_one_sentence(words, message, run, command):
+    code, said, complained = command(*words)
+    assert code == 2 and said == ""
+    assert message in complained and complained.count("\n") == 1
+
+
+EMBED = ("embed", "runs/mine", "shapes", "-o")
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ((*EMBED, "a.txt"), "'a.txt' has the ending '.txt'"),
+        ((*EMBED, "a.npz", "--max-bad-fraction", "2"), "a share from 0 to 1: got 2.0"),
+        ((*EMBED, "a.npz", "--shard", "0/4"), "Shards are counted from 1"),
+        ((*EMBED, "a.npz", "--shard", "1"), "such as 2/8: got '1'"),
+        ((*EMBED, "a.csv", "--shard", "1/2"), "A .csv file cannot say which shard"),
+        ((*EMBED, "a.npz", "--devices", "9999"), "devices is one process per GPU"),
+        (("evaluate", "runs/mine", "--devices", "0"), "devices is 1 or more: got 0"),
+        (("evaluate", "runs/mine", "--seeds", "0"), "seeds is 1 or more: got 0"),
+        (("evaluate", "runs/mine", "--limit", "1"), "limit is 2 or more: got 1"),
+        (("evaluate", "runs/mine", "--linear.l2", "-1"), "linear.l2 is 0 or more"),
+    ],
+)
+def test_mistakes_are_met_before_torch_is_loaded(
+    words, message, run, command, monkeypatch
+):
+    """A command that gets as far as loading it would say so."""
+    monkeypatch.setattr("invariance.progress.tell_loading", None)
     code, said, complained = command(*words)
     assert code == 2 and said == ""
     assert message in complained and complained.count("\n") == 1

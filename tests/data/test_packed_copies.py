@@ -36,7 +36,7 @@ def test_a_packed_copy_is_the_folder(fill, split, storage):
     before = load(root, **how)
     expected = pixels(before)
     copy = pack(root, image_size=16)
-    assert copy.new and (copy.n, copy.shape) == (24, (3, 16, 16))
+    assert copy.new and (copy.n, copy.shape) == (23, (3, 16, 16))
     assert list(copy.unreadable) == ["cats/003.png"]
     assert copy.n_bytes > 24 * 3 * 16 * 16
     for path in root.rglob("*.png"):  # as before, but for the pixels
@@ -171,6 +171,23 @@ def test_what_cannot_be_packed(tmp_path, fill):
         path.write_bytes(b"no image")
     with pytest.raises(DataError, match="3 of the 4 images"):
         pack(root)
+    for _ in ("written", "found"):
+        copy = pack(root, max_bad_fraction=0.75)
+        assert copy.n == 1 and len(copy.unreadable) == 3
+    with pytest.raises(DataError, match="3 of the 4 images"):
+        pack(root, max_bad_fraction=0.5)
+    with pytest.raises(SettingError, match="a share of the images, 0 to 1: got 2"):
+        pack(root, max_bad_fraction=2)
+
+
+def test_images_that_break_off_are_not_counted(fill):
+    root = fill(n=30)
+    path = root / "003.png"
+    path.write_bytes(path.read_bytes()[:400])  # its header is whole
+    first, again = pack(root), pack(root)
+    assert first.new and not again.new
+    assert first.n == again.n == 29
+    assert list(first.unreadable) == list(again.unreadable) == ["003.png"]
 
 
 def test_slow_folders_are_told_of_packs(fill, monkeypatch):

@@ -2,6 +2,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from torch import Tensor
 
 from invariance.errors import SettingError
 from invariance.evaluation import linear_probe
@@ -89,6 +90,25 @@ def test_labels_and_scales_do_not_matter():
         train_h * 1e3 + 5, 11 * train_y - 40, test_h * 1e3 + 5, 11 * test_y - 40
     )
     assert renamed.accuracy == pytest.approx(plain.accuracy, abs=0.004)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_extreme_scales_do_not_matter(scale):
+    train_h, train_y, test_h, test_y = embeddings(n=300, m=300)
+    train_h, test_h = train_h.double(), test_h.double()
+    plain = linear_probe(train_h, train_y, test_h, test_y, l2=0.01)
+    scaled = linear_probe(scale * train_h, train_y, scale * test_h, test_y, l2=0.01)
+    assert scaled.accuracy == plain.accuracy
+
+
+def test_float32_without_a_penalty(monkeypatch):
+    """As on devices without float64: features that repeat have no curvature left."""
+    monkeypatch.setattr(Tensor, "double", Tensor.float)
+    train_h, train_y, test_h, test_y = embeddings(n=300, m=300)
+    twice = [torch.cat([h, h, h[:, :3] + h[:, 3:6]], 1) for h in (train_h, test_h)]
+    plain = linear_probe(train_h, train_y, test_h, test_y, l2=1e-4)
+    score = linear_probe(twice[0], train_y, twice[1], test_y, l2=0.0)
+    assert score.accuracy == pytest.approx(plain.accuracy, abs=0.1)
 
 
 def test_constant_features_are_harmless():

@@ -192,26 +192,26 @@ def test_what_would_have_no_effect_is_refused(asked, message):
 @pytest.mark.parametrize(
     "protocol, settings, message",
     [
-        ("knn", {"knn": {"k": 0}}, "at least 1: got 0"),
-        ("knn", {"knn": {"temperature": 0.0}}, "temperature must be .*above 0"),
-        ("linear", {"linear": {"l2": -1.0}}, "l2 must be 0 or more"),
-        ("fine_tune", {"fine_tune": {"lr": 0.0}}, "lr must be .*above 0"),
+        ("knn", {"knn": {"k": 0}}, "knn.k is 1 or more: got 0"),
+        ("knn", {"knn": {"temperature": 0.0}}, "must be a positive number"),
+        ("linear", {"linear": {"l2": -1.0}}, "linear.l2 is 0 or more"),
+        ("fine_tune", {"fine_tune": {"lr": 0.0}}, "lr must be a positive number"),
         (
             "fine_tune",
             {"fine_tune": {"momentum": 1.0}},
-            "momentum lies between 0 and 1",
+            "momentum is 0 or more and below 1",
         ),
         (
             "fine_tune",
             {"fine_tune": {"weight_decay": -1.0}},
             "weight_decay is 0 or more",
         ),
-        ("fine_tune", {"fine_tune": {"min_steps": -1}}, "min_steps needs to be 0"),
+        ("fine_tune", {"fine_tune": {"min_steps": -1}}, "min_steps is 0 or more"),
         ("fine_tune", {"fine_tune": {"optimizer": "adamv"}}, "Did you mean 'adam"),
         ("linear_sgd", {"linear_sgd": {"schedule": "cos"}}, "Did you mean 'cosine'"),
-        ("few_labels_linear", {"few_labels": {"shares": ()}}, "at least one share"),
-        ("few_labels_linear", {"few_labels": {"shares": 2.0}}, "part of the labels"),
-        ("few_labels_linear", {"few_labels": {"draws": 0}}, "one draw"),
+        ("few_labels_linear", {"few_labels": {"shares": ()}}, "at least one: got"),
+        ("few_labels_linear", {"few_labels": {"shares": 2.0}}, "parts of the labels"),
+        ("few_labels_linear", {"few_labels": {"draws": 0}}, "draws is 1 or more"),
     ],
 )
 def test_values_that_cannot_work_are_refused(

@@ -53,6 +53,21 @@ def test_shares_of_labels_and_data_sets_are_lines_of_their_own():
     assert found == [("knn", "shapes"), few, few, ("linear", "cifar10")]
 
 
+def test_the_settings_of_one_measure_stand_together():
+    rows = [
+        score("trained encoder", 0.5, "knn", metric=metric, setting=s, run=s)
+        for s in ("lr 0.1", "lr 0.2")
+        for metric in ("accuracy", "top5")
+    ]
+    lines = [(line.metric, line.setting) for line in tabulate(rows).lines]
+    assert lines == [
+        ("accuracy", "lr 0.1"),
+        ("accuracy", "lr 0.2"),
+        ("top5", "lr 0.1"),
+        ("top5", "lr 0.2"),
+    ]
+
+
 def test_features_stand_in_one_order():
     rows = [score("best epoch", 0.7), *scores(), score("my own", 0.1, "knn")]
     found = tabulate(rows)

@@ -137,11 +137,10 @@ def test_any_seed_and_id():
     """Ids far apart, below zero, and seeds at the ends of their range."""
     view_set, images = ViewSet(simclr(12)), photos(n=4)
     samples = torch.tensor([0, 1, -7, 1, 2**40, 1, 2**62, 1])[::2]  # with gaps
-    views = DeviceViews(view_set, images.to(DEVICE))
+    placed = images.to(DEVICE)
+    views, plan = DeviceViews(view_set, placed), view_set.plan(placed)
     for seed, epoch in ((-1, 0), (2**63, 10**6)):
-        made = views.of_batch(
-            images.to(DEVICE), samples.to(DEVICE), views.keys(seed, epoch)
-        )
+        made = plan.make(placed, samples.to(DEVICE), views.keys(seed, epoch))
         want = view_set(images, samples=samples, seed=seed, epoch=epoch)
         for a, b in zip(made, want, strict=True):
             torch.testing.assert_close(a.cpu(), b, rtol=0, atol=CLOSE)
@@ -224,6 +223,6 @@ class TestOnCuda:
         views = DeviceViews(view_set, images.cuda())
         for samples in (ids, ids.cuda()):
             made = view_set(images.cuda(), samples=samples, seed=1, epoch=2)
-            same = views.of_batch(images.cuda(), ids.cuda(), views.keys(1, 2))
+            same = views(ids.cuda(), views.keys(1, 2))
             for a, b in zip(made, same, strict=True):
                 assert torch.equal(a, b)

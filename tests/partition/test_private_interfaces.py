@@ -8,6 +8,7 @@ import inspect
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 triton = pytest.importorskip("triton")
 
@@ -23,6 +24,13 @@ def dynamo_marked_constant():
 
     torch.compiler.assume_constant_result(constant)
     return constant._dynamo_marked_constant is True
+
+
+def dispatch_stack():
+    """``_threads.share_out``: whether a mode watches the operations of this thread."""
+    with FlopCounterMode(display=False):
+        inside = torch._C._len_torch_dispatch_stack()
+    return inside == 1 and torch._C._len_torch_dispatch_stack() == 0
 
 
 def custom_op_schema():
@@ -69,6 +77,7 @@ def constexpr_value():
 
 CHECKS = {
     "torch: _dynamo_marked_constant": dynamo_marked_constant,
+    "torch._C._len_torch_dispatch_stack": dispatch_stack,
     "torch.library.custom_op(schema=)": custom_op_schema,
     "torch.addmm(out_dtype=), torch.mm(out_dtype=)": addmm_out_dtype,
     "triton: kernel.arg_names": kernel_arg_names,

@@ -1,11 +1,17 @@
 """Sums over the rows of all processes are those of one process with the whole batch."""
 
 import itertools
+import warnings
+from unittest import mock
 
 import pytest
 import torch
+import torch.distributed as dist
+from tests.contracts.cases import CASES as OBJECTIVE_CASES
 from torch.autograd import grad
+from torch.utils.flop_counter import FlopCounterMode
 
+import invariance as inv
 from invariance.partition import (
     log_partitions,
     row_sums,
@@ -73,7 +79,7 @@ CASES = {
 }
 
 
-def check_group(rank, sizes):
+def check_sums(rank, sizes):
     """All cases, on one matrix of rows and on one of rows and columns."""
     found, n = {}, sum(sizes)
     start = sum(sizes[:rank])
@@ -127,12 +133,195 @@ def compare(whole, shared, own, n_processes) -> str:
     return ""
 
 
+# ---------------------------------------------------------------- objectives
+
+
+def objective_loss(case, inputs, **settings):
+    """Value, gradients of rows, gradients of what is no row."""
+    inputs = [x.clone().requires_grad_(x.is_floating_point()) for x in inputs]
+    learned = []
+    if case.softmax:
+        learned = [torch.tensor(0.4, dtype=torch.float64, requires_grad=True)]
+        settings["temperature"] = learned[0]
+    if case.name == "sig_lip":
+        bias = torch.tensor(-1.0, dtype=torch.float64, requires_grad=True)
+        learned, settings["bias"] = [bias], bias
+    value = case.function()(*inputs, **settings)
+    leaves = [x for x in inputs if x.requires_grad]
+    gradients = grad(value, [*leaves, *learned])
+    n_rows = len(leaves) - case.prototypes
+    return value.detach(), gradients[:n_rows], gradients[n_rows:]
+
+
+def check_objectives(rank, sizes):
+    """Every objective: rows gathered, in a ring, and in a share that is known."""
+    found, n = {}, sum(sizes)
+    own = torch.arange(sum(sizes[:rank]), sum(sizes[: rank + 1]))
+    for case in OBJECTIVE_CASES:
+        inputs = case.inputs(n, 4)
+        whole = objective_loss(case, inputs, gather=False)
+        views = [x.transpose(0, 1) if case.stack else x for x in whole[1]]
+        part = case.permuted(inputs, own)
+        share = share_rows(own)
+        for gather in (True, "ring", share):
+            value, rows, parameters = objective_loss(case, part, gather=gather)
+            rows = [x.transpose(0, 1) if case.stack else x for x in rows]
+            answer = compare(
+                *((whole[0], views, whole[2]), (value, rows, parameters)),
+                *(own, len(sizes)),
+            )
+            found[f"{sizes} {case.id}, {str(gather)[:5]}"] = answer
+    return found
+
+
+def check_others(rank, sizes):
+    """Warnings, explanations, work, and what else is said of processes."""
+    return {
+        f"{sizes} {check.__name__}": check(rank, sizes)
+        for check in (
+            warn_once,
+            explain_shares,
+            share_work,
+            circulate_what_is_large,
+            compute_while_rows_travel,
+        )
+    }
+
+
+def warn_once(rank, sizes) -> str:
+    u, v = rows(6, 0), rows(6, 1)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        inv.nt_xent(u, v, gather=False)
+        inv.NTXent(gather=True)(u, v)
+        silent = len(told)
+        inv.InfoNCE()(u, v)
+        inv.vicreg(u, v)
+    messages = [str(w.message) for w in told if w.category is UserWarning]
+    once = [] if warn_once in _done else ["pass gather=True"]
+    _done.add(warn_once)
+    right = silent == 0 and len(messages) == len(once)
+    right = right and all(
+        word in message for word, message in zip(once, messages, strict=True)
+    )
+    return "" if right else f"{silent} {messages}"
+
+
+_done: set = set()  # a process says it once, whatever groups it joins
+
+
+def explain_shares(rank, sizes) -> str:
+    n = sizes[rank]
+    u, v = rows(n, 0), rows(n, 1)
+    (plan,) = inv.explain(inv.nt_xent, u, v, gather=True)
+    (ring,) = inv.explain(inv.nt_xent, u, v, gather="ring")
+    said = f"process {rank} computes its {2 * n} of {2 * sum(sizes)} rows"
+    right = said in str(plan) and "gathered once" in str(plan)
+    right = right and plan.shape[:2] == (2 * n, 2 * sum(sizes))
+    return "" if right and "circulate" in str(ring) else str(plan)
+
+
+def share_work(rank, sizes) -> str:
+    """Counted in multiplications; one process has 1, P at best 1/P each."""
+    pairs, n_processes = 1024, len(sizes)  # enough that one process keeps no scores
+    u, v = rows(pairs, 0), rows(pairs, 1)
+    n = pairs // n_processes
+    own = slice(rank * n, (rank + 1) * n)
+    problems = []
+    for loss in (inv.nt_xent, inv.info_nce, inv.sig_lip, inv.dhel):
+        counts = []
+        for x, y, gather in ((u, v, False), (u[own], v[own], "equal")):
+            with FlopCounterMode(display=False) as counter:
+                x = x.clone().requires_grad_()
+                grad(loss(x, y.clone().requires_grad_(), gather=gather), x)
+            counts.append(counter.get_total_flops())
+        if counts[1] > 1.4 / n_processes * counts[0]:
+            problems.append(f"{loss.__name__} {counts}")
+    return "; ".join(problems)
+
+
+def circulate_what_is_large(rank, sizes) -> str:
+    x = rows(sizes[rank], 0)
+    share = share_rows(x)
+    where = "invariance.partition._processes"
+    ids = torch.arange(len(x)) + share.own.start
+    kinds = {"scale": 1.0, "row_ids": ids, "column_ids": ids, "share": share}
+    plans = []
+    for free in (1, 2**40):  # of the first process alone: all decide alike
+        free = free if rank == 0 else 2**40
+        with (
+            mock.patch(f"{where}.free_bytes", return_value=free),
+            mock.patch(f"{where}.GATHERED_FREELY", 0),
+        ):
+            plans += inv.explain(inv.log_partition, x, x, **kinds)
+    rings = [plan.share.ring for plan in plans]
+    return "" if rings == [True, False] else str(plans)
+
+
+def compute_while_rows_travel(rank, sizes) -> str:
+    """A ring sends a block, computes one, and so on: it never holds all of them."""
+    events, send, x = [], dist.batch_isend_irecv, rows(sizes[rank], 0)
+    operation = "invariance.partition._operations.log_partitions.run"
+
+    def note_send(*args):
+        events.append("send")
+        return send(*args)
+
+    def note_sum(z, *args):
+        events.append("sum")
+        return torch.zeros(1, len(z), dtype=z.dtype), None
+
+    how = {"scale": 1.0, "share": share_rows(x, ring=True)}
+    with (
+        mock.patch("torch.distributed.batch_isend_irecv", note_send),
+        mock.patch(operation, note_sum),
+    ):
+        inv.log_partition(x, rows(sizes[rank], 1), **how)
+    n = len(sizes)
+    right = ["send", "sum"] + ["send", "sum"] * (n - 2) + ["sum"]
+    return "" if events == right else str(events)
+
+
+def check_group(rank, sizes):
+    """All of it."""
+    found = check_sums(rank, sizes)
+    found |= check_objectives(rank, sizes)
+    if 0 not in sizes:
+        found |= check_others(rank, sizes)
+    return found
+
+
 @pytest.fixture(scope="module")
 def answers():
     return run_in_company(check_group, GROUPS)
 
 
-def test_every_sum_is_that_of_the_whole_batch(answers):
+def test_every_loss_and_sum_is_that_of_the_whole_batch(answers):
     wrong = {name: said for name, said in answers.items() if any(said)}
     assert not wrong, next(iter(wrong.items()))
-    assert len(answers) > 100
+    assert len(answers) > 500
+
+
+def test_rows_that_are_too_few_are_refused_by_all():
+    answers = run_in_company(refuse, [(1, 0)])
+    assert answers == {"refused": ["", ""]}
+
+
+def refuse(rank, sizes):
+    u = rows(sizes[rank], 0)
+    try:
+        inv.nt_xent(u, u, gather=True)
+    except inv.InvarianceError as error:
+        return {"refused": "" if "at least 2 rows among them" in str(error) else "no"}
+    return {"refused": "not refused"}
+
+
+def test_what_gather_may_be():
+    u = rows(4, 0)
+    with pytest.raises(inv.InvarianceError, match="Did you mean 'ring'"):
+        inv.nt_xent(u, u, gather="rings")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        alone = inv.nt_xent(u, u)  # there is nobody else
+    for gather in (True, False, "equal", "ring"):
+        assert inv.nt_xent(u, u, gather=gather) == alone

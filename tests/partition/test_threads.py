@@ -2,10 +2,12 @@
 
 import multiprocessing
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch.autograd import grad
+from torch.utils.flop_counter import FlopCounterMode
 
 # private: _plan's budgets, so that a small matrix has several tiles and threads
 from invariance.partition import (
@@ -101,11 +103,44 @@ def test_a_thread_computes_alone_and_others_keep_their_number(monkeypatch):
     torch.set_num_threads(3)
     row_sums(X, Y, "softplus")
     assert numbers == {1}
-    later = []
-    thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+    assert torch.get_num_threads() == number_of_a_new_thread() == 3
+
+
+def number_of_a_new_thread():
+    numbers = []
+    thread = threading.Thread(target=lambda: numbers.append(torch.get_num_threads()))
     thread.start()
     thread.join()
-    assert [torch.get_num_threads(), *later] == [3, 3]
+    return numbers[0]
+
+
+def test_an_interrupt_while_threads_are_started_leaves_none_behind(monkeypatch):
+    torch.set_num_threads(7)  # as many as no other test has
+    before = threading.active_count()
+    submit, calls = ThreadPoolExecutor.submit, iter(range(100))
+
+    def interrupt(pool, *task):
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return submit(pool, *task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ThreadPoolExecutor, "submit", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            row_sums(X, Y, "softplus")
+    assert threading.active_count() == before
+    assert torch.get_num_threads() == number_of_a_new_thread() == 7
+    assert row_sums(X, Y, "softplus").isfinite().all()
+
+
+def test_a_counter_of_operations_sees_every_tile():
+    counts = []
+    for n_threads in (1, 2):
+        torch.set_num_threads(n_threads)
+        with FlopCounterMode(display=False) as counter:
+            value_and_gradients(CALLS["rows"])
+        counts.append(counter.get_total_flops())
+    assert counts[0] == counts[1] == 4 * (2 * 75 * 60 * 4)
 
 
 def test_an_error_in_a_tile_reaches_the_caller(monkeypatch):

@@ -138,6 +138,25 @@ def test_runs_that_differ_in_their_seed_have_a_mean(compared):
     assert "same seed" not in read.text
 
 
+def test_seeds_of_an_older_version_count_as_seeds(made):
+    new = CONFIG | {
+        "seed": 1,
+        "hold_out": "auto",
+        "optim": {"lr": None, "decay": "auto"},
+    }
+    env = {"format": 4, "used": {"optim.lr": 0.004, "optim.decay": "matrices"}}
+    folders = [
+        made(name="old", config=CONFIG, env={"format": 2}),
+        made(name="new", config=new, env=env | {"images": {"n_held_out": 100}}),
+    ]
+    read = Reader(write_comparison(folders, defaults=new).read_text(encoding="utf-8"))
+    assert "mean over seeds" in read.words and "old and new" in read.words
+    assert "hold_out" not in read.words and "optim.decay" not in read.words
+    folders[1] = made(name="all", config=new, env=env | {"images": {"n_held_out": 0}})
+    read = Reader(write_comparison(folders, defaults=new).read_text(encoding="utf-8"))
+    assert "mean over seeds" not in read.words and "hold_out" in read.words
+
+
 def seeds(**runs):
     """Runs of one setting: of each its seed and what its trained encoder scored."""
     return {

@@ -253,5 +253,5 @@ def test_a_foreign_thing_in_the_way_is_left_alone(run, pixels, tmp_path):
 def test_what_a_job_says_of_itself(interrupted, run, pixels, tmp_path):
     interrupted(1, run, pixels, tmp_path / "out.npz")
     said = json.loads((tmp_path / "out.npz.part" / "job.json").read_text())
-    assert set(said) == {"encoder", "data", "split", "limit", "overwrite"}
+    assert set(said) == {"encoder", "data", "split", "limit", "shard", "overwrite"}
     assert set(said) - {"overwrite"} <= set(_embed_job.DIFFERENCES)

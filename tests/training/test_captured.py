@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import invariance as inv
+from invariance.encoders import Standardize
 from invariance.errors import TrainingError
 from invariance.methods import METHODS
 from invariance.training import Ess, Machine, Optim, Train, make_plan, train
@@ -73,10 +74,17 @@ def fill_memories(plan):
 
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - HOST))
-def test_a_step_asks_the_host_for_nothing(name, pictures, without_values):
+@pytest.mark.parametrize("micro_batch", [None, 5])
+def test_a_step_asks_the_host_for_nothing(
+    name, micro_batch, pictures, without_values, monkeypatch
+):
+    # while a graph is captured, the two passes of a piece are not compared
+    for user in ("encoders._grad_cache", "randomness"):
+        monkeypatch.setattr(f"invariance.{user}.is_capturing", lambda: True)
     moves = METHODS[name].objective in ("nt_xent", "info_nce", "dcl")
     ess = Ess(target=0.3, end=0.2) if moves else Ess()
-    plan = make_plan(settings_of(name, ess=ess), data=pictures)
+    settings = settings_of(name, ess=ess, micro_batch=micro_batch)
+    plan = make_plan(settings, data=pictures)
     learner, controller = plan.learner, plan.controller
     assert learner.why_not_captured == ""
     fill_memories(plan)
@@ -108,7 +116,7 @@ class Rehearsed:
 
     made: ClassVar[list] = []
 
-    def __init__(self, function, beside):
+    def __init__(self, function, beside, rewinder):
         self.function, self.n_replays = function, 0
         Rehearsed.made.append(self)
 
@@ -134,6 +142,7 @@ RUNS = {
     "moco": {"method": "moco", "options": {"size": 40}},
     "pcl": {"method": "pcl", "options": {"size": 32, "n_clusters": 4, "warmup": 0.5}},
     "supcon": {"method": "supcon"},
+    "pieces": {"method": "moco", "options": {"size": 40}, "micro_batch": 5},
     "ess": {"ess": Ess(target=0.3, end=0.2, rate=0.05)},
     "learned": {"method": "info_nce", "temperature": "learned"},
     "crops": {
@@ -161,19 +170,43 @@ def test_tables_and_graphs_change_nothing(
             assert ours[key] == pytest.approx(theirs[key], rel=2e-2, abs=1e-3)
 
 
+def test_views_are_standardized_before_they_are_rounded(
+    small, pictures, on_the_cpu, monkeypatch
+):
+    enters, standardize = set(), Standardize.forward
+
+    def watch(layer, images):
+        if layer.training:
+            enters.add(images.dtype)
+        return standardize(layer, images)
+
+    monkeypatch.setattr(Standardize, "forward", watch)
+    machine = Machine(device="cpu", precision="bf16")
+    train(small(epochs=1, machine=machine), data=pictures)
+    assert enters == {torch.float32}
+
+
 def test_a_step_that_cannot_be_captured_is_called(
     small, pictures, readings, on_the_cpu, monkeypatch, capsys
 ):
     settings = small(method="moco", options={"size": 32}, quiet=False)
     called = train(settings, data=pictures).folder
 
-    def refuse(self, function, beside):
+    def refuse(self, function, beside, rewinder):
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     monkeypatch.setattr(Rehearsed, "__init__", refuse)
     broken = train(settings, data=pictures).folder
     assert "capturing failed: operation not permitted" in capsys.readouterr().out
     assert len(readings(broken)) == len(readings(called))
+
+
+def test_without_a_gpu_it_says_that_nothing_would_be_captured(small, pictures, capsys):
+    for capture in (False, True):
+        machine = Machine(device="cpu", capture=capture)
+        train(small(machine=machine, dry_run=True, quiet=False), data=pictures)
+        words = "no CUDA device: --machine.no-capture changes nothing"
+        assert (words in capsys.readouterr().out) == (not capture)
 
 
 def test_the_old_switch_of_the_compiler_is_read(tmp_path):
@@ -259,7 +292,24 @@ GPU_RUNS = {
     "ess": {"name": "dcl", "ess": Ess(target=0.3, end=0.2, rate=0.05)},
     "learned": {"name": "info_nce", "temperature": "learned"},
     "float32": {"name": "moco", "machine": {"precision": "32"}},
+    "pieces": {"name": "simclr", "micro_batch": 5},
+    # which leaves out layers at random
+    "drops": {
+        "name": "simclr",
+        "encoder": "torchvision/efficientnet_b0",
+        "micro_batch": 5,
+    },
 }
+
+
+@ON_GPU
+@pytest.mark.parametrize("name", ["pieces", "drops"])
+def test_captured_pieces_are_called_ones_to_the_bit(name, small, images, readings):
+    runs = [
+        train(on_gpu(small, **GPU_RUNS[name], machine={"capture": how}), data=images)
+        for how in (True, False)
+    ]
+    assert_same(*runs, readings)
 
 
 @ON_GPU

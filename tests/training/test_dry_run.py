@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 
 from invariance.errors import DataError, SettingError, TrainingError
 from invariance.folder import read_yaml
@@ -128,7 +129,51 @@ def test_of_a_run_to_resume(small, pictures, stopped_after, tmp_path, capsys):
         said = capsys.readouterr().out
         assert f"would resume {folder} after step 3 of 8: 5 are left" in said
         assert "batch_size = 16  (default 128)" in said
-        assert (found.done, found.n_steps, found.n_batches) == (3, 8, 5)
+        assert (found.done, found.n_steps) == (3, 8)
+        assert found.seconds == pytest.approx(5 / 4 * found.seconds_per_epoch)
     assert before == sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
     with pytest.raises(TrainingError, match="goes alone: another epochs was asked for"):
         train(Train(resume=str(folder), dry_run=True, epochs=7), data=pictures)
+
+
+def test_it_plays_one_of_many_processes(small, pictures, capsys):
+    """More than this machine has: what one holds, computes and would receive."""
+    machine = Machine(device="cpu", devices=4, nodes=2)
+    changes = {"dry_run": True, "method": "moco", "options": {"size": 32}}
+    alone = train(small(**changes), data=pictures)
+    one = train(small(**changes, machine=machine), data=pictures)
+    said = capsys.readouterr().out
+    assert "processes: 8, each with 2 of 16 samples; one was tried" in said
+    assert "images (2, 3, 16, 16) uint8" in said
+    assert one.image_shape[0] == 2 and alone.image_shape[0] == 16
+    assert one.held == alone.held  # the same weights and the same memory on each
+    assert one.held["remembered rows"] >= 32 * 8 * 4
+    assert one.loss is None and alone.loss is not None
+    trained = one.held["gradients"]
+    assert one.traffic.n_bytes["all-reduce"] >= trained * 2 * 7 // 8
+    assert one.traffic.n_bytes["all-gather"] >= 7 * 2 * 8 * 4  # the others' keys
+    assert one.exchange_seconds == one.link.seconds(one.traffic) > 0
+    assert not alone.traffic.n_calls and alone.exchange_seconds == 0
+    assert not torch.distributed.is_initialized()
+
+
+def test_optimizer_and_images_are_what_they_are(small, pictures):
+    held = {
+        name: train(small(dry_run=True, optim=Optim(name=name)), data=pictures).held
+        for name in ("sgd", "adamw")
+    }
+    weights = held["sgd"]["weights"]
+    assert held["sgd"]["optimizer"] == weights  # one momentum per weight
+    assert held["adamw"]["optimizer"] == pytest.approx(2 * weights, rel=0.01)
+    assert held["sgd"]["images"] == 66 * 3 * 16 * 16
+
+
+def test_a_running_process_group_is_refused(small, pictures):
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        with pytest.raises(SettingError, match="a process group is running already"):
+            settings = small(dry_run=True, machine=Machine(devices=2, device="cpu"))
+            train(settings, data=pictures)
+    finally:
+        torch.distributed.destroy_process_group()

@@ -15,6 +15,7 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "encoder": {"encoder": "resnet10t"},
     "epochs": {"epochs": 1},
     "batch_size": {"batch_size": 8},
+    "micro_batch": {"micro_batch": 8},  # as batch norms see it
     "temperature": {"temperature": 0.2},
     "options": {"options": {"normalize": "false"}},
     "views": {"views": "weak"},

@@ -46,6 +46,7 @@ RUNS = {
     },
     "nearest neighbours": {"method": "nnclr", "options": {"size": 40.0}},
     "accumulate": {"optim": Optim(accumulate=2), "batch_size": 8},
+    "pieces": {"micro_batch": 5},
     "clipped": {"optim": Optim(name="sgd", clip_norm=0.1)},
     "lars": {"optim": Optim(name="lars")},
     "streamed": {"storage": "streamed", "workers": 0},

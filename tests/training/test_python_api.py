@@ -108,6 +108,18 @@ def test_a_module_of_ones_own(small, pictures, stopped_after):
     assert outputs(inv.load(folder, network=Own())).shape == (2, 6)
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_module_of_ones_own_keeps_its_memory_format(dry_run, small, pictures):
+    plain = nn.Conv2d(3, 6, 3)
+    last = nn.Conv2d(6, 6, 3).to(memory_format=torch.channels_last)
+    before = [plain.weight.clone(), last.weight.clone()]
+    settings = small(epochs=1, dry_run=dry_run)
+    inv.train(settings, data=pictures, encoder=nn.Sequential(plain, last))
+    for layer, weight in zip((plain, last), before, strict=True):
+        assert layer.weight.stride() == weight.stride()
+        assert torch.equal(layer.weight, weight) == dry_run
+
+
 def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(DataError, match=r"no run or encoder file at .*list runs"):
         inv.load(tmp_path / "nowhere")

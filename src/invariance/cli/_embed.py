@@ -4,21 +4,44 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from tyro import conf
 
+from ..errors import SettingError
+from ..plain_numbers import check_share
+from ._processes import speaks
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Embed:
     """Write the features of every image to a file; killed, it goes on where it was."""
 
-    run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
+    again: ClassVar[str] = "the same command goes on where it stopped"
+
+    run_folder: Annotated[
+        str,
+        conf.Positional,
+        conf.arg(metavar="RUN", help_behavior_hint="(required, but to merge)"),
+    ] = ""
     """A run folder, or an encoder.safetensors file."""
-    data: Annotated[str, conf.Positional, conf.arg(metavar="DATA")]
+    data: Annotated[
+        str,
+        conf.Positional,
+        conf.arg(metavar="DATA", help_behavior_hint="(required, but to merge)"),
+    ] = ""
     """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
     out: Annotated[str, conf.arg(aliases=["-o"])]
     """File to write: .parquet, .npz or .csv."""
+    shard: Annotated[str | None, conf.arg(metavar="I/N")] = None
+    """Encode the I-th of N shares of the images, counted from 1, on this machine; the
+    file is a part, .parquet or .npz."""
+    merge: Annotated[
+        tuple[str, ...], conf.arg(metavar="PART ...", help_behavior_hint="")
+    ] = ()
+    """Instead of encoding, make one file of the parts of all shards."""
+    devices: int = 1
+    """Share the work out to so many processes of this machine: GPUs, or cores."""
     split: Literal["all", "train", "test"] = "all"
     """Part of the data."""
     limit: int | None = None
@@ -31,50 +54,82 @@ class Embed:
     """Decoding processes. Default: as many as cores for image files."""
     data_root: str | None = None
     """Where named sets are kept."""
-    max_bad_fraction: float = 0.2
-    """More unreadable images than this share are an error."""
+    max_bad_fraction: float | None = None
+    """More unreadable images than this share of all are an error. Default: 0.2."""
     overwrite: bool = False
     """Replace the file, or drop unfinished work of another job."""
     quiet: bool = False
     """Print the result only."""
 
-    def run(self) -> int:
-        """Embed, then say where the file is and what came of it."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from ..progress import tell_loading
+    def check(self) -> None:
+        """Refuse what cannot work before torch is loaded."""
         from ..runs import check_request
 
+        if self.merge and (self.run_folder or self.shard or self.devices != 1):
+            raise SettingError(
+                "--merge goes with parts and a file alone: 'invariance embed --merge "
+                "PART ... -o FILE'."
+            )
+        if self.merge:
+            check_share("max_bad_fraction", self.bad_fraction)
+            return
+        if not self.data:
+            raise SettingError(
+                "embed needs a run and data: 'invariance embed RUN DATA -o FILE'. "
+                "Finished parts are merged by 'invariance embed --merge PART ... -o "
+                "FILE'."
+            )
         check_request(
             self.run_folder,
             self.data,
             batch_size=self.batch_size,
             limit=self.limit,
             workers=self.workers,
+            max_bad_fraction=self.bad_fraction,
+            out=self.out,
+            shard=self.shard,
         )
-        tell_loading(quiet=self.quiet)
+
+    @property
+    def bad_fraction(self) -> float:
+        """What is allowed where nothing was said."""
+        return 0.2 if self.max_bad_fraction is None else self.max_bad_fraction
+
+    def run(self) -> int:
+        """Embed, then say where the file is and what came of it."""
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        from ..progress import tell_loading
+
+        self.check()
+        if self.merge:
+            return self.merge_parts()
+        tell_loading(quiet=self.quiet or not speaks())
         from ..data import describe_unreadable
         from ..runs import write_embeddings
         from ..words import count
 
-        again = "the same command goes on where it stopped"
         try:
             done = write_embeddings(
                 self.run_folder,
                 self.data,
                 self.out,
                 overwrite=self.overwrite,
+                shard=self.shard,
+                shared=True,
                 split=self.split,
                 limit=self.limit,
                 batch_size=self.batch_size,
                 device=self.device,
                 workers=self.workers,
                 data_root=self.data_root,
-                max_bad_fraction=self.max_bad_fraction,
+                max_bad_fraction=self.bad_fraction,
                 quiet=self.quiet,
             )
         except KeyboardInterrupt:
-            print(f"invariance: interrupted; {again}.", file=sys.stderr)
+            print(f"invariance: interrupted; {self.again}.", file=sys.stderr)
             return 130
+        if not speaks():
+            return 0
         for line in describe_unreadable(done.unreadable, "left out"):
             print(line, file=sys.stderr)
         rate = done.n_new / max(done.seconds, 1e-9)
@@ -83,8 +138,30 @@ class Embed:
             f"({count(done.n_new, 'image')} in {done.seconds:.1f} s, {rate:,.0f}/s, "
             f"peak memory {peak_mebibytes():,.0f} MiB)"
         )
+        if self.shard:
+            print("merge them: invariance embed --merge PART ... -o FILE")
+            return 0
         words = ["invariance", "search", self.run_folder, str(done.path)]
         print(f"search it:  {shlex.join(words)} --query IMAGE")
+        return 0
+
+    def merge_parts(self) -> int:
+        """Make one file of all parts."""
+        from ..runs import merge_embeddings
+        from ..words import count
+
+        done = merge_embeddings(
+            self.merge,
+            self.out,
+            overwrite=self.overwrite,
+            max_bad_fraction=self.max_bad_fraction,
+        )
+        print(
+            f"embeddings: {done.path}, {count(done.n, 'row')} of {done.width} features "
+            f"({count(len(self.merge), 'part')} merged in {done.seconds:.1f} s)"
+        )
+        words = ["invariance", "search", "RUN", str(done.path), "--query", "IMAGE"]
+        print(f"search it:  {shlex.join(words)}")
         return 0
 
 

@@ -70,28 +70,15 @@ class EstimateCommand:
     def run(self) -> int:
         """Estimate, print the table, draw the figure."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from ..errors import DataError, SettingError
+        from ..errors import DataError
+        from ..estimators import locate_variable
         from ..progress import tell_loading
 
-        x, y, notes = self._read_variables()
+        for which in (self.x, self.y):
+            locate_variable(which)  # before PyTorch is loaded, which takes seconds
         tell_loading(quiet=self.quiet or self.json)
-        from ..estimators import ESTIMATORS, find_estimator
-
-        names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators
-        if not names:
-            raise SettingError("Name an estimator, or leave the usual ones.")
-        settings = {s for name in names for s in find_estimator(name).settings}
-        if unused := [name for name in self._get_settings() if name not in settings]:
-            takers = [n for n, e in ESTIMATORS.items() if unused[0] in e.settings]
-            raise SettingError(
-                f"--{unused[0].replace('_', '-')} would do nothing here: it is for "
-                f"{', '.join(takers)}. Name one with --estimators, or leave it out."
-            )
-        if self.figure and Path(self.figure).suffix.lower() not in FIGURES:
-            raise SettingError(
-                f"The figure {self.figure!r} has no ending that can be drawn: use "
-                f"{', '.join(FIGURES)}, or '' for no figure."
-            )
+        names = self._check_flags()
+        x, y, notes = self._read_variables()
         columns = [z.shape[1] if z.ndim > 1 else 1 for z in (x, y)]
         if not self.json:
             widths = " and ".join(count(n, "column") for n in columns)
@@ -127,6 +114,36 @@ class EstimateCommand:
             raise problem
         return 0
 
+    def _check_flags(self) -> tuple[str, ...]:
+        """The names of the estimators; flags that cannot work are refused."""
+        from ..devices import choose_device
+        from ..errors import SettingError
+        from ..estimators import ESTIMATORS, find_estimator, read_training
+
+        if self.figure and Path(self.figure).suffix.lower() not in FIGURES:
+            raise SettingError(
+                f"The figure {self.figure!r} has no ending that can be drawn: use "
+                f"{', '.join(FIGURES)}, or '' for no figure."
+            )
+        if self.max_rows is not None and self.max_rows < 4:
+            raise SettingError(f"--max-rows must be at least 4, got {self.max_rows}.")
+        names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators
+        if not names:
+            raise SettingError("Name an estimator, or leave the usual ones.")
+        takes = {name: find_estimator(name).settings for name in names}
+        given = self._get_settings()
+        known = {setting for settings in takes.values() for setting in settings}
+        if unused := [name for name in given if name not in known]:
+            takers = [n for n, e in ESTIMATORS.items() if unused[0] in e.settings]
+            raise SettingError(
+                f"--{unused[0].replace('_', '-')} would do nothing here: it is for "
+                f"{', '.join(takers)}. Name one with --estimators, or leave it out."
+            )
+        for name, settings in takes.items():
+            read_training(name, {s: v for s, v in given.items() if s in settings})
+        choose_device(self.device)
+        return names
+
     def _get_settings(self) -> dict[str, Any]:
         """What was set of the training, by the names of ``estimate_mi``."""
         from ..estimators import ESTIMATORS
@@ -140,7 +157,7 @@ class EstimateCommand:
         """Both variables, and notes on how their rows were matched or drawn."""
         import numpy as np
 
-        from ..errors import DataError, SettingError
+        from ..errors import DataError
         from ..estimators import pair_rows, read_variable
 
         x, y, note = pair_rows(read_variable(self.x), read_variable(self.y))
@@ -151,8 +168,6 @@ class EstimateCommand:
                 "must belong to row i of the other. Leave out what has no partner."
             )
         most = len(x) if self.max_rows is None else self.max_rows
-        if self.max_rows is not None and most < 4:
-            raise SettingError(f"--max-rows must be at least 4, got {most}.")
         if most < len(x):
             rows = np.sort(np.random.default_rng(self.seed).permutation(len(x))[:most])
             notes.append(f"{most:,} of {len(x):,} rows drawn at random")

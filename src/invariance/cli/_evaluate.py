@@ -5,9 +5,12 @@ import os
 import shlex
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from tyro import conf
+
+from ..plain_numbers import check_least
+from ._processes import speaks
 
 Protocol = Literal[
     "knn",
@@ -103,6 +106,8 @@ class FewLabels:
 class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
 
+    again: ClassVar[str] = "scores of whole runs are kept, so give the rest again"
+
     runs: Annotated[
         tuple[str, ...],
         conf.Positional,
@@ -132,10 +137,12 @@ class Evaluate:
     """Where named sets are kept. Default: where the run found them."""
     device: str = "auto"
     """auto, cpu or cuda."""
+    devices: int = 1
+    """Share the work out to so many processes of this machine: GPUs, or cores."""
     json: bool = False
     """Print every score as a line of JSON."""
 
-    def chosen_settings(self) -> dict[str, dict[str, Any]]:
+    def gather_settings(self) -> dict[str, dict[str, Any]]:
         """The settings of protocols that were given, by group."""
         groups: dict[str, Any] = {
             "knn": self.knn,
@@ -149,31 +156,47 @@ class Evaluate:
             for group, values in groups.items()
         }
 
+    def check(self) -> None:
+        """Refuse what cannot work before torch is loaded."""
+        from ..data import require_data
+        from ..evaluation import check_settings
+        from ..folder import require_run
+
+        for folder in self.runs:
+            require_run(Path(folder).expanduser())
+        if self.data is not None:
+            require_data(self.data)
+        check_least("seeds", self.seeds, 1)
+        if self.limit:  # 0 is all
+            check_least("limit", self.limit, 2)
+        check_settings(self.gather_settings())
+
     def run(self) -> int:
         """Score, print, and say where the scores are."""
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..errors import DataError
-        from ..folder import require_run
         from ..progress import tell_loading
 
-        for folder in self.runs:
-            require_run(Path(folder).expanduser())
-        tell_loading(quiet=self.json)
+        self.check()
+        tell_loading(quiet=self.json or not speaks())
         from ..runs import evaluate
 
         evaluation = evaluate(
             self.runs,
             data=self.data,
             protocols=self.protocols,
-            settings=self.chosen_settings(),
+            settings=self.gather_settings(),
             preset=self.preset,
             seeds=self.seeds,
             supervised=self.supervised,
             limit=self.limit,
             data_root=self.data_root,
             device=self.device,
+            shared=True,
             quiet=self.json,
         )
+        if not speaks():
+            return 0
         if self.json:
             for row in evaluation.rows:
                 print(json.dumps(row, ensure_ascii=False))

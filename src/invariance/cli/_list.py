@@ -1,7 +1,9 @@
 """``invariance list``: what there is, by name."""
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -66,9 +68,17 @@ class List:
             none = f"no runs in {self.out}: 'invariance train' makes one, --out names"
             none += " another folder"
             print(none if self.where is None else has, file=sys.stderr)
-        width = max((len(name) for name, _ in rows), default=0)
+        first = max((len(name) for name, _ in rows), default=0) + 2
+        columns = max(shutil.get_terminal_size().columns, first + 20)
         for name, about in rows:
-            print(f"{name:<{width}}  {about}".rstrip())
+            lines = textwrap.wrap(
+                about,
+                columns - first,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for k, line in enumerate(lines or [""]):
+                print(f"{'' if k else name:<{first}}{line}".rstrip())
         return 0
 
 

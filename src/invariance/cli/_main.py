@@ -20,8 +20,7 @@ import tyro
 
 from .. import __version__
 from ..errors import InvarianceError, SettingError, unknown
-from ..progress import tell_loading
-from ..training import Train, check_names, check_numbers, require_unfinished
+from ..training import Train
 from ._bench import Bench
 from ._config_file import split_config_file
 from ._diagnose import Diagnose
@@ -31,8 +30,10 @@ from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
 from ._pack import Pack
+from ._processes import run_processes, starts_processes
 from ._report import Report
 from ._search import Search
+from ._train_command import train
 
 COMMANDS: dict[str, Any] = {
     "train": Train,
@@ -77,6 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(textwrap.fill(line, 80, subsequent_indent=" " * 12))
             return 0
         command = parse(check_command(given))
+        devices = getattr(command, "devices", 1)
+        if starts_processes(devices):
+            command.check()
+            return run_processes(given, devices, command.again)
         code = train(command) if isinstance(command, Train) else command.run()
         sys.stdout.flush()  # or a full disk would be met when nobody can tell any more
         return code
@@ -161,6 +166,29 @@ def join_help(
 
 
 @FLAGS.primitive_rule
+def parse_switch(
+    kind: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    """On, off or left to us: true, false or auto, however they are written."""
+    if typing.get_args(kind.type) != (bool, typing.Literal["auto"]):
+        return None
+    words: dict[str, bool | str] = {"auto": "auto", "true": True, "false": False}
+
+    def read(given: list[str]) -> Any:
+        if given[0].lower() not in words:
+            raise ValueError(f"expected one of {', '.join(words)}: got {given[0]!r}")
+        return words[given[0].lower()]
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{" + ",".join(words) + "}",
+        instance_from_str=read,
+        is_instance=lambda value: value in words.values(),
+        str_from_instance=lambda value: [str(value).lower()],
+    )
+
+
+@FLAGS.primitive_rule
 def parse_optional(
     kind: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
@@ -193,24 +221,3 @@ def parse_optional(
         is_instance=lambda value: value is None or spec.is_instance(value),
         choices=None if spec.choices is None else (*spec.choices, *UNSET),
     )
-
-
-def train(settings: Train) -> int:
-    """Train; torch is imported only when the settings have passed what needs none."""
-    if settings.resume:
-        require_unfinished(Path(settings.resume))
-    else:
-        check_numbers(settings)
-        check_names(settings)
-    tell_loading(quiet=settings.quiet or settings.json)
-    # Threads that spin while they wait slow each other down severalfold as soon as
-    # anything else runs on the machine; asleep they cost next to nothing.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from ..training import Stopped
-    from ..training import train as start
-
-    try:
-        start(settings)
-    except Stopped:
-        return 130
-    return 0

@@ -21,6 +21,8 @@ class Pack:
     """Side of the images in pixels. Default: as 'invariance train' chooses it."""
     channels: Literal[1, 3] = 3
     """1 is gray, 3 is color."""
+    max_bad_fraction: float = 0.2
+    """More unreadable images than this share are an error."""
     delete: bool = False
     """Delete the copies of this folder, of every size."""
     quiet: bool = False
@@ -46,6 +48,7 @@ class Pack:
             self.folder,
             image_size=self.image_size,
             channels=self.channels,
+            max_bad_fraction=self.max_bad_fraction,
             quiet=self.quiet,
         )
         for line in describe_unreadable(copy.unreadable, "left out"):

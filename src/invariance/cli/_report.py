@@ -49,6 +49,6 @@ class Report:
         for folder in folders:
             print(f"report: {write_report(folder, defaults)}", flush=True)
         if len(folders) > 1:
-            page = write_comparison(folders, self.out or "")
+            page = write_comparison(folders, self.out or "", defaults)
             print(f"comparison: {page}", flush=True)
         return 0

@@ -8,6 +8,7 @@
 | `Note` | what was left out and why, what was chosen, where the images are kept |
 | `shapes` | ten generated shapes with labels, without any file |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
+| `read_ahead` | a folder read by other processes, for a `load` that follows |
 | `one_pass` | every image once and in order, the broken ones left out |
 | `open_image`, `crop_square` | one file as an upright image, one image as pixels |
 
@@ -28,16 +29,10 @@ from ._names import DATA_SETS, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
     from ._decode import crop_square, open_image
-    from ._folder import pack
+    from ._file_items import pack
+    from ._head_start import read_ahead
     from ._load import default_shape, fingerprint, load, same_images
-    from ._one_pass import Batch, one_pass, row_names
-    from ._pack import Packed, delete_packs
-    from ._resident import ResidentImages
-    from ._shapes import SHAPE_CLASSES, shapes
-    from ._sources import (
-        NO_LABEL,
-        ImageSource,
-        Items,
+    from ._load_request import (
         Note,
         Origin,
         check_unreadable,
@@ -45,6 +40,11 @@ if TYPE_CHECKING:
         explain_unreadable,
         show_path,
     )
+    from ._one_pass import Batch, one_pass, row_names
+    from ._pack import Packed, delete_packs
+    from ._resident import ResidentImages
+    from ._shapes import SHAPE_CLASSES, shapes
+    from ._sources import NO_LABEL, ImageSource, Items
     from ._streamed import StreamedImages
 
 __all__ = [
@@ -72,6 +72,7 @@ __all__ = [
     "one_pass",
     "open_image",
     "pack",
+    "read_ahead",
     "require_data",
     "row_names",
     "same_images",
@@ -81,14 +82,16 @@ __all__ = [
 
 HOMES = {
     "_decode": "crop_square open_image",
-    "_folder": "pack",
+    "_file_items": "pack",
+    "_head_start": "read_ahead",
     "_load": "default_shape fingerprint load same_images",
+    "_load_request": "Note Origin check_unreadable describe_unreadable "
+    "explain_unreadable show_path",
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "ResidentImages",
     "_shapes": "SHAPE_CLASSES shapes",
-    "_sources": "ImageSource Items NO_LABEL Note Origin "
-    "check_unreadable describe_unreadable explain_unreadable show_path",
+    "_sources": "ImageSource Items NO_LABEL",
     "_streamed": "StreamedImages",
 }
 __getattr__ = import_late(__name__, HOMES)

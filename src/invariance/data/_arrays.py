@@ -24,8 +24,10 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
-from ._sources import Items, Origin, Read, Request
-from ._subset import join, split_items, spread
+from ._load_request import Origin, Request
+from ._sources import Items, Read
+from ._split import spread
+from ._subset import join, split_items
 
 IMAGE_KEYS = ("images", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "targets", "arr_1")

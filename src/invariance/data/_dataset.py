@@ -17,8 +17,10 @@ from torch.utils.data import IterableDataset
 from ..errors import DataError
 from ._arrays import Pixels, set_labels
 from ._decode import crop_square, to_pillow
-from ._sources import NO_LABEL, Items, Origin, Read, Request
-from ._subset import split_items, spread
+from ._load_request import Origin, Request
+from ._sources import NO_LABEL, Items, Read
+from ._split import spread
+from ._subset import split_items
 
 IMAGE_KEYS = ("image", "img", "pixel_values")
 LABEL_KEYS = ("label", "labels", "target")

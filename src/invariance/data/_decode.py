@@ -8,12 +8,14 @@
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
-from torch import Tensor
+
+if TYPE_CHECKING:
+    import torch
 
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
@@ -39,8 +41,17 @@ def open_image(path: Path, size: int | None = None) -> Image.Image:
         return image
 
 
-def crop_square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "c h w"]:
+def crop_square(image: Image.Image, size: int, channels: int) -> "torch.Tensor":
     """The center of an image, ``size`` on each side, gray (1) or RGB (3)."""
+    import torch  # not by those who only decode
+
+    return torch.from_numpy(crop_pixels(image, size, channels))
+
+
+def crop_pixels(
+    image: Image.Image, size: int, channels: int
+) -> UInt8[np.ndarray, "c h w"]:
+    """The same as an array."""
     image = to_8_bits(image)
     if image.mode in TRANSPARENT or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -54,7 +65,7 @@ def crop_square(image: Image.Image, size: int, channels: int) -> UInt8[Tensor, "
     if side != size:
         image = image.resize((size, size), Image.Resampling.BILINEAR)
     pixels = np.array(image).reshape(size, size, channels)
-    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
 def to_8_bits(image: Image.Image) -> Image.Image:

@@ -9,39 +9,29 @@
 * A ``labels.csv`` with a column of files and one per class says instead which classes
   each image shows.
 * The same names and sizes are the same data, wherever the folder lies.
+
+No torch is needed: folders are found and read while it is still being imported.
 """
 
 import hashlib
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median_low
 
-import torch
+import numpy as np
 from jaxtyping import UInt8
-from torch import Tensor
 
-from ..errors import DataError, SettingError
-from ..plain_numbers import check_least
-from ..progress import Progress
-from ._decode import crop_square, open_image, shorter_side
+from ..errors import DataError
+from ._decode import crop_pixels, open_image, shorter_side
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
-from ._one_pass import Batch, share_out
-from ._pack import Pack, Packed, find_pack, hold_pack, write_pack
-from ._sources import (
-    Items,
-    Note,
-    Origin,
-    Read,
-    Request,
-    check_unreadable,
-    explain_unreadable,
-)
-from ._subset import split_names
+from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._pack import Pack, find_pack
+from ._split import split_names
 
 TEST_NAMES = ("test", "val", "valid", "validation")
 LARGEST_AUTOMATIC_SIZE = 128
@@ -53,34 +43,42 @@ SUFFIXES = {
 MOST_HEADERS = 2_000
 
 
-class Files(Items):
-    """Image files, decoded when they are read."""
+@dataclass(frozen=True)
+class ImageFiles:
+    """Image files that are to be read, and what is known of them before."""
 
-    def __init__(
-        self,
-        root: Path,
-        paths: list[str],
-        labels: list[int] | None,
-        class_names: tuple[str, ...],
-        shape: tuple[int, int, int],
-    ):
-        self.root, self.shape, self.class_names = root, shape, class_names
-        self.paths = self._paths = tuple(paths)
-        self.pack: Pack | None = None
-        if labels is not None:
-            self.labels = torch.tensor(labels, dtype=torch.long)
+    root: Path
+    paths: tuple[str, ...]
+    shape: tuple[int, int, int]
+    labels: list[int] | None = None
+    class_names: tuple[str, ...] = ()
+    tags: list[tuple[int, ...]] | None = None
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Files that were left out, with the reason."""
+    notes: tuple[Note, ...] = ()
+    origin: Origin = field(default_factory=Origin)
+    pack: Pack | None = None
 
-    def __len__(self) -> int:
-        return len(self._paths)
-
-    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
+    def read(self, i: int) -> UInt8[np.ndarray, "c h w"]:
         """Image i of the packed copy where there is one, otherwise decode file i."""
         packed = None if self.pack is None else self.pack.read(i)
         if packed is not None:
-            return packed, self.label(i)
+            return packed
         channels, size, _ = self.shape
-        image = open_image(self.root / self._paths[i], size)
-        return crop_square(image, size, channels), self.label(i)
+        image = open_image(self.root / self.paths[i], size)
+        return crop_pixels(image, size, channels)
+
+    def read_into(
+        self, images: UInt8[np.ndarray, "n c h w"], rows: Iterable[int]
+    ) -> dict[int, str]:
+        """Put these images in their places; gives why some cannot be read."""
+        unreadable = {}
+        for i in rows:
+            try:
+                images[i] = self.read(i)
+            except Exception as error:
+                unreadable[i] = explain_unreadable(error)
+        return unreadable
 
 
 @dataclass
@@ -94,7 +92,7 @@ class Walk:
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
-def read_folder(root: Path, request: Request) -> Read:
+def find_images(root: Path, request: Request) -> ImageFiles:
     """The images of one part; image_size None takes the median shorter side."""
     walk = walk_folder(root)
     notes = [note_others(walk.others)] if walk.others else []
@@ -120,18 +118,22 @@ def read_folder(root: Path, request: Request) -> Read:
             walk.files, request, what, labeled=bool(class_names)
         )
         keep = [walk.files[i] for i in rows]
-    labels = [label_of[f] for f in keep] if class_names and not tag_of else None
-    files = Files(root, keep, labels, class_names, shape)
     pack, pack_notes = find_pack(root, mark_copy(walk), len(walk.sizes), shape)
-    notes += pack_notes
     if pack is not None:
         row = {path: k for k, path in enumerate(walk.sizes)}
-        files.pack = pack.choose([row[path] for path in keep])
-    if tag_of:
-        files.tags = torch.tensor([tag_of[f] for f in keep], dtype=torch.int8)
-    place = root.resolve()
-    origin = Origin(mark, place.parent.name, n_held_out, bool(parts))
-    return Read(place.name, files, walk.unreadable, tuple(notes), origin=origin)
+        pack = pack.choose([row[path] for path in keep])
+    return ImageFiles(
+        root,
+        tuple(keep),
+        shape,
+        labels=[label_of[f] for f in keep] if class_names and not tag_of else None,
+        class_names=class_names,
+        tags=[tag_of[f] for f in keep] if tag_of else None,
+        unreadable=walk.unreadable,
+        notes=(*notes, *pack_notes),
+        origin=Origin(mark, root.resolve().parent.name, n_held_out, bool(parts)),
+        pack=pack,
+    )
 
 
 def choose_shape(
@@ -151,60 +153,6 @@ def choose_shape(
         )
         notes.append(Note("size", text))
     return (request.channels or 3, size, size), notes
-
-
-def pack(
-    folder: str | Path,
-    *,
-    image_size: int | None = None,
-    channels: int | None = None,
-    quiet: bool = True,
-) -> Packed:
-    """Keep a decoded copy of a folder, which ``load`` uses until the folder changes.
-
-    Args:
-        folder: Of images.
-        image_size: As of ``load``; other sizes are other copies.
-        channels: 1 or 3; None is 3.
-        quiet: Show no progress.
-    """
-    if image_size is not None:
-        check_least("image_size", image_size, 1)
-    if channels not in (None, 1, 3):
-        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
-    root = Path(folder).expanduser()
-    if not str(folder) or not root.is_dir():
-        raise DataError(f"There is no folder {str(folder)!r}: pack a folder of images.")
-    walk = walk_folder(root)
-    request = Request(image_size=image_size, channels=channels)
-    shape, _ = choose_shape(root, walk, request)
-    with hold_pack(root, shape):
-        return write_or_find(root, walk, shape, quiet)
-
-
-def write_or_find(
-    root: Path, walk: Walk, shape: tuple[int, int, int], quiet: bool
-) -> Packed:
-    """The packed copy that is there, if whole and of these files; or a new one."""
-    names, mark = list(walk.sizes), mark_copy(walk)
-    unreadable = walk.unreadable
-    there, _ = find_pack(root, mark, len(names), shape)
-    if there is not None and there.is_intact():
-        n_bytes = there.path.stat().st_size
-        return Packed(there.path, len(names), shape, n_bytes, unreadable, new=False)
-    with Progress(len(names), unit="images", quiet=quiet) as progress:
-
-        def batches() -> Iterator[Batch]:
-            for batch in share_out(Files(root, names, None, (), shape)):
-                yield batch
-                progress.advance(batch.stop - batch.start)
-                bad = batch.unreadable.items()
-                unreadable.update({names[i]: why for i, why in bad})
-            check_unreadable(repr(str(root)), unreadable, len(names), 0.2)
-
-        path = write_pack(root, mark, len(names), shape, batches())
-    n_bytes = path.stat().st_size
-    return Packed(path, len(names), shape, n_bytes, unreadable, new=True)
 
 
 def mark_copy(walk: Walk) -> str:

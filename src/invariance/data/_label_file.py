@@ -13,7 +13,7 @@ import csv
 from pathlib import Path
 
 from ..errors import DataError
-from ._sources import show_path
+from ._load_request import show_path
 
 LABEL_FILE = "labels.csv"
 

@@ -17,14 +17,16 @@ from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._dataset import read_dataset
-from ._folder import Files, read_folder
+from ._file_items import Files, read_folder
+from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
-from ._sources import ImageSource, Note, Read, Request
+from ._sources import ImageSource, Read
+from ._split import check_split, spread
 from ._streamed import StreamedImages
-from ._subset import Subset, Unlabeled, check_split, spread
+from ._subset import Subset, Unlabeled
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
 
@@ -96,6 +98,7 @@ def load(
         labels=labels,
         hold_out=hold_out,
     )
+    began = time.monotonic()
     parts = read(data, request)
     items = parts.items if labels else Unlabeled(parts.items)
     if n is not None and n < len(items):
@@ -112,7 +115,6 @@ def load(
     }
     source: ImageSource
     if resident:
-        began = time.monotonic()
         source = read_all(items, device=device, parallel=parts.parallel, **about)
         seconds = time.monotonic() - began
         decoded = isinstance(parts.items, Files) and parts.items.pack is None

@@ -6,7 +6,7 @@ holds the images that could be read, their numbers, and why the others could not
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -36,16 +36,24 @@ class Batch:
 
 
 def one_pass(
-    items: Items, *, start: int = 0, batch_size: int = 256, workers: int = 0
+    items: Items,
+    *,
+    start: int = 0,
+    batch_size: int = 256,
+    workers: int = 0,
+    spans: Iterable[tuple[int, int]] | None = None,
 ) -> Iterator[Batch]:
     """The images from ``start`` on, ``batch_size`` numbers at a time.
+
+    ``spans`` says instead which numbers make up each batch, from one up to another.
 
     >>> from invariance.data import load
     >>> source = load("shapes", n=5, storage="streamed")
     >>> [(b.start, b.rows.tolist()) for b in one_pass(source.items, batch_size=3)]
     [(0, [0, 1, 2]), (3, [3, 4])]
     """
-    spans = cut(start, len(items), batch_size)
+    if spans is None:
+        spans = cut(start, len(items), batch_size)
     for piece in read_pieces(Spans(items), spans, workers=workers):
         yield to_batch(*piece)
 

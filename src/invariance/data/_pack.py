@@ -25,19 +25,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import filelock
 import numpy as np
-import torch
 from jaxtyping import UInt8
-from torch import Tensor
 
 from ..devices import format_bytes
 from ..errors import DataError
 from ..folder import write_whole
-from ._one_pass import Batch
-from ._sources import Note, find_data_root
+from ._load_request import Note, find_data_root
+
+if TYPE_CHECKING:
+    from ._one_pass import Batch
 
 log = logging.getLogger("invariance.data")
 
@@ -67,14 +67,14 @@ class Pack:
         """The images of these rows of the file, in this order."""
         return Pack(self.path, self.about, rows)
 
-    def read(self, i: int) -> UInt8[Tensor, "c h w"] | None:
+    def read(self, i: int) -> UInt8[np.ndarray, "c h w"] | None:
         """Image i; None where it could not be read, or is not what was written."""
         row = self.rows[i]
         if row in self.unreadable:
             return None
         image = np.array(self._images[row])
         if zlib.crc32(image.data) == self._checks[row]:
-            return torch.from_numpy(image)
+            return image
         if not self._warned:
             self._warned = True
             log.warning(
@@ -100,6 +100,7 @@ class Packed:
 
     path: Path
     n: int
+    """Images that could be read."""
     shape: tuple[int, int, int]
     n_bytes: int
     unreadable: dict[str, str]
@@ -162,7 +163,7 @@ def write_pack(
     mark: str,
     n: int,
     shape: tuple[int, int, int],
-    batches: Iterable[Batch],
+    batches: "Iterable[Batch]",
 ) -> Path:
     """Write the images of all batches, which come in order, whole or not at all."""
     path, size = pack_path(root, shape), n * (prod(shape) + CHECK.itemsize)
@@ -176,11 +177,10 @@ def write_pack(
     def write(file: Any) -> None:
         checks, unreadable = np.zeros(n, CHECK), []
         for batch in batches:
-            images = torch.zeros((batch.stop - batch.start, *shape), dtype=torch.uint8)
-            images[batch.rows - batch.start] = batch.images
-            pixels = images.numpy()
+            pixels = np.zeros((batch.stop - batch.start, *shape), np.uint8)
+            pixels[batch.rows.numpy() - batch.start] = batch.images.numpy()
             file.write(pixels.data)
-            checks[batch.start : batch.stop] = [zlib.crc32(image) for image in pixels]
+            checks[batch.start : batch.stop] = [zlib.crc32(p.data) for p in pixels]
             unreadable += list(batch.unreadable)
         file.write(checks.data)
         about = {

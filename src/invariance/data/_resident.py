@@ -14,18 +14,10 @@ from torch import Tensor
 
 from ..devices import format_bytes, free_bytes
 from ..errors import DataError, SettingError, unknown
+from ._load_request import MOST_RESIDENT, Note, check_unreadable, note_unreadable
 from ._one_pass import one_pass, share_out
-from ._sources import (
-    NO_LABEL,
-    ImageSource,
-    Items,
-    Note,
-    check_unreadable,
-    name_image,
-    note_unreadable,
-)
+from ._sources import NO_LABEL, ImageSource, Items, name_image
 
-MOST_RESIDENT = 16 << 30
 STORAGES = ("auto", "resident", "streamed")
 
 
@@ -98,12 +90,14 @@ def read_all(
 ) -> ResidentImages:
     """Decode every item into one tensor; those that cannot be decoded are left out."""
     n = len(items)
-    images = torch.empty((n, *items.shape), dtype=torch.uint8)
     read_labels = torch.full((n,), NO_LABEL)
-    bad: dict[int, str] = {}
-    for batch in share_out(items) if parallel else one_pass(items):
-        images[batch.rows], read_labels[batch.rows] = batch.images, batch.labels
-        bad |= batch.unreadable
+    if items.ready is not None:
+        images, bad = items.ready
+    else:
+        images, bad = torch.empty((n, *items.shape), dtype=torch.uint8), {}
+        for batch in share_out(items) if parallel else one_pass(items):
+            images[batch.rows], read_labels[batch.rows] = batch.images, batch.labels
+            bad |= batch.unreadable
     broken = {name_image(items, i): bad[i] for i in sorted(bad)}
     check_unreadable(name, broken, n, max_bad_fraction)
     good = torch.tensor([i for i in range(n) if i not in bad], dtype=torch.long)

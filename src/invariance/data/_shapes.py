@@ -15,7 +15,8 @@ from torch import Tensor
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
 from ._drawing import SILHOUETTES, draw
-from ._sources import Items, Read, Request
+from ._load_request import Request
+from ._sources import Items, Read
 
 SHAPE_CLASSES = tuple(SILHOUETTES)
 DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}

@@ -22,16 +22,14 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ..errors import DataError
-from ._sources import (
-    ImageSource,
-    Items,
+from ._load_request import (
     Note,
     check_unreadable,
     explain_unreadable,
-    name_image,
     note_unreadable,
     show_path,
 )
+from ._sources import ImageSource, Items, name_image
 from ._workers import (
     choose_workers,
     free_shared_bytes,

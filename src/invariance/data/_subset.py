@@ -1,15 +1,5 @@
-"""Some of the items: one part of a split, evenly spread ones, or several sets joined.
+"""Some of the items: one part of a split, evenly spread ones, or sets joined."""
 
-Labeled data without a test part of their own hold out a tenth: an image is held out
-when the hash of its name (a file's path below the folder, an array's row number) falls
-in the lowest tenth. So the parts never overlap, are the same on every machine, and an
-image keeps its part when others are added. With two images or more, each part has at
-least one. Without labels there is nothing to score, and all images are for training.
-"""
-
-import hashlib
-import os
-import unicodedata
 from bisect import bisect
 from itertools import accumulate
 
@@ -17,12 +7,9 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from ..errors import DataError, SettingError, unknown
-from ._sources import NO_LABEL, Items, Request
-
-SPLITS = ("train", "test", "all")
-HOLD_OUT = ("auto", "tenth", "nothing")
-HELD_OUT = 0.1
+from ._load_request import Request
+from ._sources import NO_LABEL, Items
+from ._split import split_names
 
 
 class Subset(Items):
@@ -60,6 +47,7 @@ class Unlabeled(Items):
 
     def __init__(self, items: Items):
         self.items, self.shape, self.paths = items, items.shape, items.paths
+        self.ready = items.ready
 
     def __len__(self) -> int:
         return len(self.items)
@@ -108,64 +96,3 @@ def split_items(items: Items, request: Request, what: str) -> tuple[Items, int]:
     names = [str(i) for i in range(len(items))]
     rows, n_held_out = split_names(names, request, what, labeled=items.labeled)
     return (Subset(items, rows) if len(rows) < len(items) else items), n_held_out
-
-
-def split_names(
-    names: list[str], request: Request, what: str, *, labeled: bool
-) -> tuple[list[int], int]:
-    """Positions of the names that belong to a part, and how many are held out in all.
-
-    >>> names = [str(i) for i in range(1000)]
-    >>> test, n = split_names(names, Request("test"), "an array", labeled=True)
-    >>> train, _ = split_names(names, Request("train"), "an array", labeled=True)
-    >>> len(test), n, sorted(test + train) == list(range(1000))
-    (104, 104, True)
-    >>> len(split_names(names, Request("train"), "an array", labeled=False)[0])
-    1000
-    """
-    if request.split == "all":
-        return list(range(len(names))), 0
-    if len(names) < 2:
-        raise DataError(
-            f"{what} has {len(names) or 'no'} readable image, and contrasting images "
-            "needs at least 2: add more, or read it with split='all'."
-        )
-    asked_for = {"tenth": True, "nothing": False}
-    if not asked_for.get(request.hold_out, labeled and request.labels):
-        if request.split == "train":
-            return list(range(len(names))), 0
-        why = "has no labels to score by" if request.labels else "goes without labels"
-        why = why if request.hold_out == "auto" else "holds nothing out, as asked"
-        raise DataError(
-            f"{what} {why}, so all of it is for training and there is no test part: "
-            "read it with split='train' or 'all', or with hold_out='tenth'."
-        )
-    places = [hash_name(name) for name in names]
-    test = {i for i, place in enumerate(places) if place < HELD_OUT}
-    order = sorted(range(len(names)), key=places.__getitem__)
-    test = (test or {order[0]}) - ({order[-1]} if len(test) == len(names) else set())
-    is_test = request.split == "test"
-    return [i for i in range(len(names)) if (i in test) == is_test], len(test)
-
-
-def hash_name(name: str) -> float:
-    """A name as a number in [0, 1); composed and decomposed accents are one name."""
-    raw = os.fsencode(unicodedata.normalize("NFC", name))
-    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") / 2**64
-
-
-def check_split(split: str, hold_out: str) -> None:
-    """Refuse a part, or a way of holding images out, that nobody knows."""
-    if split not in SPLITS:
-        raise SettingError(unknown("split", split, SPLITS))
-    if hold_out not in HOLD_OUT:
-        raise SettingError(unknown("hold_out", hold_out, HOLD_OUT))
-
-
-def spread(n: int, most: int) -> list[int]:
-    """``most`` numbers below n, evenly spread.
-
-    >>> spread(10, 3)
-    [0, 3, 6]
-    """
-    return [k * n // most for k in range(most)] if most < n else list(range(n))

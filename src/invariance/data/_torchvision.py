@@ -27,10 +27,13 @@ from torch import Tensor
 
 from ..errors import DataError
 from ._arrays import Pixels
-from ._folder import LARGEST_AUTOMATIC_SIZE, Files
+from ._file_items import Files
+from ._folder import LARGEST_AUTOMATIC_SIZE, ImageFiles
+from ._load_request import Note, Origin, Request, find_data_root
 from ._names import SETS
-from ._sources import Items, Note, Origin, Read, Request, find_data_root
-from ._subset import Subset, join, split_names
+from ._sources import Items, Read
+from ._split import split_names
+from ._subset import Subset, join
 
 # The others make a folder of their own.
 OWN_FOLDER = {"imagenet": "imagenet", "imagenet100": "imagenet", "svhn": "svhn"}
@@ -115,8 +118,9 @@ def to_files(
 ) -> Files:
     """Files that torchvision has listed, as a folder's."""
     size = request.image_size or LARGEST_AUTOMATIC_SIZE
-    below = [Path(path).relative_to(root).as_posix() for path in paths]
-    return Files(Path(root), below, labels, names, (request.channels or 3, size, size))
+    below = tuple(Path(path).relative_to(root).as_posix() for path in paths)
+    shape = (request.channels or 3, size, size)
+    return Files(ImageFiles(Path(root), below, shape, labels, names))
 
 
 def choose_classes(dataset: Any, names: tuple[str, ...], request: Request) -> Items:

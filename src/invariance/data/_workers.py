@@ -14,9 +14,6 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-import torch
-from torch.utils.data import DataLoader, Dataset
-
 from ..devices import format_bytes, free_bytes, usable_cores
 from ..errors import DataError
 from ..words import count
@@ -71,7 +68,7 @@ def may_fork() -> bool:
 
 
 def read_pieces(
-    dataset: Dataset[Any],
+    dataset: Any,
     sampler: Any,
     *,
     workers: int,
@@ -87,8 +84,10 @@ def read_pieces(
         ahead: Pieces that each process may have finished or begun.
         pin_memory: Whether the pieces are on their way to a GPU.
     """
+    import torch  # late: processes are also counted where torch is not loaded
+
     pieces = iter(
-        DataLoader(
+        torch.utils.data.DataLoader(
             dataset,
             sampler=sampler,
             batch_size=None,  # the data set answers with whole pieces

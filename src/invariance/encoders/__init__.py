@@ -19,7 +19,7 @@
 torch.Size([4, 128])
 """
 
-from ._by_name import ENCODERS, build_encoder
+from ._by_name import ENCODERS, build_encoder, check_encoder_name
 from ._encoder import Encoder, Standardize, standardize
 from ._encoder_file import (
     describe_encoder,
@@ -47,6 +47,7 @@ __all__ = [
     "Tiny",
     "build_encoder",
     "build_head",
+    "check_encoder_name",
     "describe_encoder",
     "fit_stem",
     "load_encoder",

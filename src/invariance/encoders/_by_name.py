@@ -79,10 +79,30 @@ def build_encoder(
     return Encoder(network, name=label, input_shape=shape)
 
 
+def check_encoder_name(name: str) -> None:
+    """Raise a sentence, with names that are near, unless there is such an encoder."""
+    if name in ENCODERS:
+        return
+    if name.startswith("torchvision/"):
+        from torchvision import models
+
+        known = [f"torchvision/{k}" for k in models.list_models(module=models)]
+        found = name in known
+    else:
+        import timm  # slow to import: only those who need it pay
+
+        name = name.removeprefix("timm/")
+        found = timm.is_model(name)
+        known = [] if found else [*ENCODERS, *timm.list_models()]
+    if not found:
+        raise SettingError(describe_unknown(name, known))
+
+
 def find_network(
     name: str, channels: int, image_size: int, pretrained: bool
 ) -> nn.Module:
     """The network with this name, without its classifier."""
+    check_encoder_name(name)
     if name in ENCODERS:
         if pretrained:
             raise SettingError(
@@ -98,10 +118,8 @@ def find_network(
 
 def from_timm(name: str, channels: int, image_size: int, pretrained: bool) -> nn.Module:
     """The network of timm; those with a fixed image size get ours."""
-    import timm  # slow to import: only those who need it pay
+    import timm
 
-    if not timm.is_model(name):
-        raise SettingError(describe_unknown(name, [*ENCODERS, *timm.list_models()]))
     try:
         settings = timm.get_pretrained_cfg(name)
         fixed: dict[str, Any] = {}
@@ -124,11 +142,6 @@ def from_torchvision(
     """The classifier of torchvision with its last part taken off."""
     from torchvision import models
 
-    known = models.list_models(module=models)
-    if name not in known:
-        raise SettingError(
-            describe_unknown(f"torchvision/{name}", [f"torchvision/{k}" for k in known])
-        )
     if pretrained and channels != 3:
         raise SettingError(
             f"torchvision's weights are for 3 channels: got {channels}. timm's names "

@@ -84,7 +84,7 @@ class Encoder(nn.Module):
         dtype = first.dtype if first.dtype.is_floating_point else torch.float32
         blank = torch.zeros(1, *self.input_shape, dtype=dtype, device=first.device)
         try:
-            with undisturbed(self.network), torch.no_grad():
+            with leave_undisturbed(self.network), torch.no_grad():
                 return self(blank).shape[1]
         except ShapeError:
             raise
@@ -175,7 +175,7 @@ def standardize(encoder: Encoder, mean: list[float], std: list[float]) -> Encode
 
 
 @contextmanager
-def undisturbed(network: nn.Module) -> Iterator[None]:
+def leave_undisturbed(network: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while; modes, buffers and random state come back."""
     modes = {module: module.training for module in network.modules()}
     buffers = [(b, b.clone()) for b in network.buffers() if not is_lazy(b)]

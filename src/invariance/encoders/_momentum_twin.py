@@ -104,11 +104,12 @@ def _run_shuffled(
     network: nn.Module, x: Tensor, gather: Callable[[Tensor], Tensor]
 ) -> Tensor:
     rank, everyone = dist.get_rank(), gather(x)
-    mine = gather(torch.full((len(x),), rank, device=x.device)) == rank
+    start = int(gather(torch.tensor([len(x)], device=x.device))[:rank].sum())
+    own = slice(start, start + len(x))
     # all processes draw, so that their generators stay alike; the first one decides
     order = torch.randperm(len(everyone), device=x.device)
     dist.broadcast(order, src=0)
-    shuffled = gather(network(everyone[order[mine]]))
+    shuffled = gather(network(everyone[order[own]]))
     out = torch.empty_like(shuffled)
     out[order] = shuffled
-    return out[mine]
+    return out[own]

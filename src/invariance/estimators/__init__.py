@@ -17,13 +17,19 @@ information is known exactly. ``read_variable`` reads a variable from a file.
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._variables import Variable, pair_rows, read_variable
+from ._variables import Variable, locate_variable, pair_rows, read_variable
 
 if TYPE_CHECKING:
     from ._bounds import BOUNDS, Bound
     from ._classical import canonical_correlations, gaussian_information, ksg, plug_in
     from ._estimate import Checkpoint, Estimate, heed_bounds
-    from ._estimate_mi import ESTIMATORS, Estimator, estimate_mi, find_estimator
+    from ._estimate_mi import (
+        ESTIMATORS,
+        Estimator,
+        estimate_mi,
+        find_estimator,
+        read_training,
+    )
     from ._invertible_maps import IMAGES, Invertible, image, power, spiral, swiss_roll
     from ._models import CriticModel, barber_agakov
     from ._normal_scores import NormalScores, fit_normal_scores
@@ -103,6 +109,7 @@ __all__ = [
     "jensen_shannon",
     "ksg",
     "leave_one_out",
+    "locate_variable",
     "mine_loss",
     "noisy_copy",
     "nwj",
@@ -110,6 +117,7 @@ __all__ = [
     "pair_rows",
     "plug_in",
     "power",
+    "read_training",
     "read_variable",
     "rho_of",
     "smile",
@@ -127,7 +135,7 @@ HOMES = {
     "_bounds": "BOUNDS Bound",
     "_classical": "canonical_correlations gaussian_information ksg plug_in",
     "_estimate": "Checkpoint Estimate heed_bounds",
-    "_estimate_mi": "ESTIMATORS Estimator estimate_mi find_estimator",
+    "_estimate_mi": "ESTIMATORS Estimator estimate_mi find_estimator read_training",
     "_invertible_maps": "IMAGES Invertible image power spiral swiss_roll",
     "_models": "CriticModel barber_agakov",
     "_normal_scores": "NormalScores fit_normal_scores",

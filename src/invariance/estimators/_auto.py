@@ -215,7 +215,7 @@ class _Critic:
     expected: float
     """The same for Gaussian rows with the copula's information."""
 
-    def found_more_than(self, nats: float) -> bool:
+    def finds_more_than(self, nats: float) -> bool:
         """Whether it gains surely, and shows more where it was trained, at least.
 
         Few rows of many columns spoil the start, and undoing that is a gain, too.
@@ -247,7 +247,7 @@ def _estimate_continuous(request: Request) -> Estimate:
         looks["critic"] = _look_of(critic)
         reasons.append(looks["critic"].words)
     reasons += [f"{q.words} {q.nats:.3f}" for k, q in looks.items() if k != "critic"]
-    beyond = critic is not None and critic.found_more_than(copula.nats)
+    beyond = critic is not None and critic.finds_more_than(copula.nats)
     for name, look in looks.items():
         clear = CLEAR * math.hypot(look.error, copula.std_error) + BEYOND_COPULA
         clear += look.slack * max(0.0, copula.nats)

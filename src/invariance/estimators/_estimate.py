@@ -275,8 +275,7 @@ def _sentence(e: Estimate) -> str:
         return f"x and y may well be independent: {e.estimator} gives {size}, {within}."
     if low <= 0:
         unseen = "" if e.conclusive else ", which does not show that there is none"
-        found = f"{e.estimator} finds no certain dependence{unseen}"
-        return f"{found}: {size}, {within}."
+        return f"{e.estimator} finds no certain dependence{unseen}: {size}, {within}."
     return f"x and y share about {size} ({e.estimator}, an estimate; {within})."
 
 

@@ -141,8 +141,7 @@ def estimate_mi(
     method = find_estimator(estimator)
     training = {name: plain_number(value) for name, value in training.items()}
     given = {**training, **({} if critic is None else {"critic": critic})}
-    check_settings(estimator, given)
-    options = Training(**training)
+    options = read_training(estimator, given)
     place = choose_device(device)
     samples = read_samples(x, y, drop_missing=drop_missing)
     if estimate := find_exact(samples, estimator):
@@ -165,8 +164,8 @@ def find_estimator(name: str) -> Estimator:
     return choose(ESTIMATORS, OLD_NAMES.get(name, name), "estimator")
 
 
-def check_settings(estimator: str, given: Mapping[str, Any]) -> None:
-    """Refuse settings of ``estimate_mi`` that this estimator would ignore."""
+def read_training(estimator: str, given: Mapping[str, Any]) -> Training:
+    """The training that settings of ``estimate_mi`` ask for; none may be ignored."""
     method = find_estimator(estimator)
     if "critic" in given:
         choose(CRITICS, given["critic"], "critic")
@@ -184,6 +183,7 @@ def check_settings(estimator: str, given: Mapping[str, Any]) -> None:
         raise SettingError(
             "penalty_weight weighs nothing without gradient_penalty='wgan' or 'zero'."
         )
+    return Training(**{name: given[name] for name in given if name != "critic"})
 
 
 def find_exact(samples: Samples, name: str) -> Estimate | None:

@@ -97,8 +97,8 @@ def train_critic(name: str, request: Request) -> tuple[Estimate, CriticModel, Pa
     """The same, with the trained model and the parts of the data."""
     options = request.training
     bound = BOUNDS[name]
-    own = {key: getattr(options, key) for key in bound.settings}
-    bound = bound.set(**{key: v for key, v in own.items() if v is not None})
+    given = {key: getattr(options, key) for key in bound.settings}
+    bound = bound.set(**{key: v for key, v in given.items() if v is not None})
     parts = split_rows(name, request)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(request.seed)

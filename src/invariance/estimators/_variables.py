@@ -32,16 +32,22 @@ class Variable:
     names: np.ndarray | None = None
 
 
-def read_variable(which: str) -> Variable:
-    """The variable that ``FILE`` or ``FILE:COLUMN,...`` names."""
+def locate_variable(which: str) -> tuple[Path, list[str]]:
+    """The file and the columns that ``FILE`` or ``FILE:COLUMN,...`` names."""
     path, columns = _split_columns(which)
     if not path.exists():
         raise DataError(f"There is no file {str(path)!r}.")
-    kind = path.suffix.lower()
-    if kind not in READERS:
+    if path.suffix.lower() not in READERS:
         raise DataError(
             f"{str(path)!r} cannot be read: expected .npy, .npz, .csv or .parquet."
         )
+    return path, columns
+
+
+def read_variable(which: str) -> Variable:
+    """The variable that ``FILE`` or ``FILE:COLUMN,...`` names."""
+    path, columns = locate_variable(which)
+    kind = path.suffix.lower()
     try:
         table = READERS[kind](path)
     except DataError:

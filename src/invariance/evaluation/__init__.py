@@ -19,37 +19,42 @@ should know. Labels are one class per sample; ``knn``, ``linear_probe``, ``linea
 and ``fine_tune`` also take a matrix of 0 and 1, a column per class.
 """
 
-from ._clustering import clustering
-from ._encode import encode_batch, encode_images, encode_views
-from ._evaluator import (
-    Evaluation,
-    evaluate_encoders,
-    make_row,
-    score_supervised_twin,
-)
-from ._few_labels import few_labels, few_labels_linear
-from ._fine_tune import Classifier, fine_tune, fit_classifier
-from ._images import Augment, Images
-from ._knn import knn
-from ._linear_probe import linear_probe
-from ._linear_sgd import linear_sgd
-from ._optimization import OPTIMIZERS, SCHEDULES
-from ._predictions import average_precisions
-from ._protocols import (
-    GROUPS,
-    LIMIT,
-    PRESETS,
-    PROTOCOLS,
-    QUICK,
-    Preset,
-    ProtocolPlan,
-    choose_protocols,
-    plan_protocols,
-)
-from ._raw_pixels import raw_pixels
-from ._retrieval import retrieval
-from ._score import Score, wilson_interval
-from ._task import Task, make_task, spread_rows
+from typing import TYPE_CHECKING
+
+from ..late_imports import import_late
+from ._groups import GROUPS, check_settings
+
+if TYPE_CHECKING:
+    from ._clustering import clustering
+    from ._encode import encode_batch, encode_images, encode_views
+    from ._evaluator import (
+        Evaluation,
+        evaluate_encoders,
+        make_row,
+        score_supervised_twin,
+    )
+    from ._few_labels import few_labels, few_labels_linear
+    from ._fine_tune import Classifier, fine_tune, fit_classifier
+    from ._images import Augment, Images
+    from ._knn import knn
+    from ._linear_probe import linear_probe
+    from ._linear_sgd import linear_sgd
+    from ._optimization import OPTIMIZERS, SCHEDULES
+    from ._predictions import average_precisions
+    from ._protocols import (
+        LIMIT,
+        PRESETS,
+        PROTOCOLS,
+        QUICK,
+        Preset,
+        ProtocolPlan,
+        choose_protocols,
+        plan_protocols,
+    )
+    from ._raw_pixels import raw_pixels
+    from ._retrieval import retrieval
+    from ._score import Score, wilson_interval
+    from ._task import Task, make_task, spread_rows
 
 __all__ = [
     "GROUPS",
@@ -68,6 +73,7 @@ __all__ = [
     "Score",
     "Task",
     "average_precisions",
+    "check_settings",
     "choose_protocols",
     "clustering",
     "encode_batch",
@@ -90,3 +96,28 @@ __all__ = [
     "spread_rows",
     "wilson_interval",
 ]
+
+HOMES = {
+    "_clustering": "clustering",
+    "_encode": "encode_batch encode_images encode_views",
+    "_evaluator": "Evaluation evaluate_encoders make_row score_supervised_twin",
+    "_few_labels": "few_labels few_labels_linear",
+    "_fine_tune": "Classifier fine_tune fit_classifier",
+    "_images": "Augment Images",
+    "_knn": "knn",
+    "_linear_probe": "linear_probe",
+    "_linear_sgd": "linear_sgd",
+    "_optimization": "OPTIMIZERS SCHEDULES",
+    "_predictions": "average_precisions",
+    "_protocols": "LIMIT PRESETS PROTOCOLS QUICK "
+    "Preset ProtocolPlan choose_protocols plan_protocols",
+    "_raw_pixels": "raw_pixels",
+    "_retrieval": "retrieval",
+    "_score": "Score wilson_interval",
+    "_task": "Task make_task spread_rows",
+}
+__getattr__ = import_late(__name__, HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -55,11 +55,11 @@ def clustering(
             f"1: got {k} and {starts}."
         )
     means = KMeans(k, n_init=starts, random_state=seed).fit(rows.double().numpy())
-    found, y = means.labels_, truth.numpy()
+    clusters, y = means.labels_, truth.numpy()
     settings: dict[str, Setting] = {"k": k, "starts": starts, "seed": seed}
     values = {
-        "nmi": float(normalized_mutual_info_score(y, found)),
-        "ari": float(adjusted_rand_score(y, found)),
+        "nmi": float(normalized_mutual_info_score(y, clusters)),
+        "ari": float(adjusted_rand_score(y, clusters)),
     }
     why = "all rows are of one class" if k == 1 else "every row is its own cluster"
     notes = (f"NMI and ARI tell nothing: {why}.",) * (k in (1, len(rows)))

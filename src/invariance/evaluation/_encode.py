@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from ..processes import ALONE, Processes
 from ..views import ViewSet
 from ._images import Images, as_images
 
@@ -58,6 +59,7 @@ def encode_images(
     batch_size: int = BATCH,
     device: torch.device | str = "cpu",
     progress: Callable[[int], object] | None = None,
+    processes: Processes = ALONE,
 ) -> Float[Tensor, "n e"]:
     """Features of these rows, in their order.
 
@@ -70,6 +72,8 @@ def encode_images(
         batch_size: images at once.
         device: where the encoder is.
         progress: called after each batch with the number of images done so far.
+        processes: those that call this together, each of which encodes a share of the
+            batches; all of them get all rows.
 
     >>> images = torch.zeros(3, 1, 4, 4, dtype=torch.uint8)
     >>> encode_images(nn.Flatten(), images, torch.tensor([2, 0])).shape
@@ -77,14 +81,17 @@ def encode_images(
     """
     source = as_images(images)
     rows = torch.arange(len(source)) if rows is None else rows.cpu()
+    batches = rows.split(batch_size)
     blocks: list[Tensor] = []
     done = 0
-    for batch in source.batches(rows.split(batch_size), device=device):
+    mine = batches[processes.share(len(batches))]
+    for batch in source.batches(mine, device=device):
         blocks.append(encode_batch(encoder, batch))
         done += len(batch)
         if progress is not None:
             progress(done)
-    return torch.cat(blocks)
+    sizes = [sum(map(len, batches[s])) for s in processes.shares(len(batches))]
+    return processes.collect_rows(torch.cat(blocks) if blocks else None, sizes)
 
 
 @torch.no_grad()

@@ -184,23 +184,45 @@ def make_row(
 def _score_subject(
     subject: Subject, plan: ProtocolPlan, seeds: int, say: Say
 ) -> Iterator[Row]:
-    """Every protocol that suits these features, at every seed it depends on."""
-    for name in plan.suit(subject.task):
-        protocol = PROTOCOLS[name]
-        if protocol.needs_encoder and subject.encoder is None:
-            continue
-        for seed in range(seeds if protocol.seeded else 1):
-            for score in protocol.run(subject, seed, plan.settings):
-                say(f"{subject.name}: {_in_short(score)}")
-                for part in score.split():
-                    row = make_row(
-                        _with_limit(part, subject.task),
+    """Every protocol that suits these features, at every seed it depends on.
+
+    Of several processes each encodes a share of the images and then runs some of the
+    protocols; all of them give all rows.
+    """
+    task = subject.task
+    jobs = [
+        (name, seed)
+        for name in plan.suit(task)
+        if subject.encoder is not None or not PROTOCOLS[name].needs_encoder
+        for seed in range(seeds if PROTOCOLS[name].seeded else 1)
+    ]
+    if not all(PROTOCOLS[name].needs_encoder for name, _ in jobs):
+        _ = subject.features  # before any is alone with its protocol
+
+    def score(job: tuple[str, int]) -> list[tuple[str, list[Row]]]:
+        name, seed = job
+        return [
+            (
+                f"{subject.name}: {_in_short(score)}",
+                [
+                    make_row(
+                        _with_limit(part, task),
                         features=subject.name,
-                        **subject.task.about,
+                        **task.about,
                         seed=seed,
                         epoch=subject.epoch,
                     )
-                    yield row | plan.mark(name)
+                    | plan.mark(name)
+                    for part in score.split()
+                ],
+            )
+            for score in PROTOCOLS[name].run(subject, seed, plan.settings)
+        ]
+
+    for scores in task.processes.deal(score, jobs):
+        for line, rows in scores:
+            say(line)
+            yield from rows
 
 
 def _with_limit(score: Score, task: Task) -> Score:

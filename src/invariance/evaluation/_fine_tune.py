@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..errors import SettingError
 from ._encode import encode_images
-from ._images import Augment, Images, as_images, unit
+from ._images import Augment, Images, as_images, draw_batches
 from ._labeled import as_targets, number_classes
 from ._optimization import (
     check_training,
@@ -154,9 +154,8 @@ def fit_classifier(
     y = torch.zeros_like(labels)
     y[rows], _, n_classes, _ = number_classes(labels[rows], labels[:0])
     size = min(batch_size, len(rows))
-    per_epoch = max(len(rows) // size, 1)  # a short last batch is left for next time
+    per_epoch = len(rows) // size
     epochs = max(epochs, math.ceil(min_steps / per_epoch))
-    generator = torch.Generator().manual_seed(seed)
     # what the network itself draws (dropout) is keyed as well, and leaves no trace
     with torch.random.fork_rng(), torch.enable_grad():
         torch.manual_seed(seed)
@@ -173,17 +172,13 @@ def fit_classifier(
             steps=epochs * per_epoch,
             schedule=schedule,
         )
-        for epoch in range(epochs):
-            order = rows[torch.randperm(len(rows), generator=generator)]
-            parts = order[: per_epoch * size].split(size)
-            batches = images.batches(parts, device=device)
-            for part, batch in zip(parts, batches, strict=True):
-                views = unit(batch) if augment is None else augment(batch, part, epoch)
-                loss = prediction_loss(layer(network(views)), y[part].to(device))
-                mover.zero_grad()
-                loss.backward()
-                mover.step()
-                rate.step()
+        how: Any = {"seed": seed, "augment": augment, "device": device}
+        for part, views in draw_batches(images, rows, size=size, epochs=epochs, **how):
+            loss = prediction_loss(layer(network(views)), y[part].to(device))
+            mover.zero_grad()
+            loss.backward()
+            mover.step()
+            rate.step()
     return Classifier(network.eval(), layer)
 
 

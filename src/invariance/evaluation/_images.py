@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
+
+from ..views import to_unit_interval
 
 Augment = Callable[[Tensor, Tensor, int], Tensor]
 """(images, their numbers, epoch) to images in [0, 1]; the numbers key the draws."""
@@ -46,6 +48,28 @@ def as_images(images: Images | Tensor) -> Images:
     return InMemory(images) if isinstance(images, Tensor) else images
 
 
-def unit(images: Tensor) -> Float[Tensor, "n c h w"]:
-    """Floats in [0, 1]; bytes are divided by 255."""
-    return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+def draw_batches(
+    images: Images,
+    rows: Int[Tensor, " n"],
+    *,
+    size: int,
+    epochs: int,
+    seed: int,
+    augment: Augment | None,
+    device: torch.device | str,
+) -> Iterator[tuple[Int[Tensor, " k"], Float[Tensor, "k c h w"]]]:
+    """Numbers and floats in [0, 1] of batches to train on, each epoch in a new order.
+
+    Rows that do not fill a batch are left for the next epoch.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for epoch in range(epochs):
+        order = rows[torch.randperm(len(rows), generator=generator)]
+        parts = order[: len(rows) // size * size].split(size)
+        for part, batch in zip(
+            parts, images.batches(parts, device=device), strict=True
+        ):
+            if augment is None:
+                yield part, to_unit_interval(batch)
+            else:
+                yield part, augment(batch, part, epoch)

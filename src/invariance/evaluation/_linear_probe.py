@@ -114,9 +114,12 @@ class Scaler:
     @classmethod
     def of(cls, h: Float[Tensor, "n e"]) -> "Scaler":
         h = _precise(h)
-        deviation, mean = torch.std_mean(h, 0, correction=0)
-        constant = deviation <= 1e-7 * mean.abs().clamp_min(1e-30)
-        return cls(mean, deviation.masked_fill(constant, 1.0))
+        # squares of any scale stay finite, and dividing by a power of 2 rounds nothing
+        largest = h.abs().amax(0)
+        unit = largest.log2().floor().exp2().where(largest > 0, 1.0)
+        deviation, mean = torch.std_mean(h / unit, 0, correction=0)
+        constant = deviation <= 1e-7 * mean.abs()
+        return cls(mean * unit, (deviation * unit).masked_fill(constant, 1.0))
 
     def __call__(self, h: Float[Tensor, "k e"]) -> Float[Tensor, "k e"]:
         return (_precise(h) - self.mean) / self.deviation

@@ -10,13 +10,15 @@ standardized by the training images as they are unless said; the last step is sc
 Where an image may show several classes the softmax is a sigmoid per class.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Integer, Shaped
 from torch import Tensor, nn
 
 from ._encode import encode_images
 from ._fine_tune import zero_layer
-from ._images import Augment, Images, as_images, unit
+from ._images import Augment, Images, as_images, draw_batches
 from ._labeled import as_targets, number_classes
 from ._linear_probe import Scaler
 from ._optimization import check_training, make_optimizer, other_than_usual
@@ -84,8 +86,6 @@ def linear_sgd(
     plain = encode_images(encoder, images, rows, device=device)
     scale = Scaler.of(plain) if standardize else Tensor.double
     size = min(batch_size, len(rows))
-    per_epoch = max(len(rows) // size, 1)
-    generator = torch.Generator().manual_seed(seed)
     layer = zero_layer(plain.shape[1], n_classes).double()
     optimizer, rate = make_optimizer(
         "sgd",
@@ -93,23 +93,19 @@ def linear_sgd(
         lr=lr * size / 256,
         momentum=momentum,
         weight_decay=weight_decay,
-        steps=epochs * per_epoch,
+        steps=epochs * (len(rows) // size),
         schedule=schedule,
     )
-    for epoch in range(epochs):
-        order = rows[torch.randperm(len(rows), generator=generator)]
-        parts = order[: per_epoch * size].split(size)
-        batches = images.batches(parts, device=device)
-        for part, batch in zip(parts, batches, strict=True):
-            with torch.no_grad():
-                views = unit(batch) if augment is None else augment(batch, part, epoch)
-                x = scale(encoder(views).float().cpu()).double()
-            with torch.enable_grad():
-                loss = prediction_loss(layer(x), y[part])
-                optimizer.zero_grad()
-                loss.backward()
-            optimizer.step()
-            rate.step()
+    how: Any = {"seed": seed, "augment": augment, "device": device}
+    for part, views in draw_batches(images, rows, size=size, epochs=epochs, **how):
+        with torch.no_grad():
+            x = scale(encoder(views).float().cpu()).double()
+        with torch.enable_grad():
+            loss = prediction_loss(layer(x), y[part])
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+        rate.step()
     h = encode_images(encoder, tests, device=device)
     with torch.no_grad():
         guesses = layer(scale(h).double())

@@ -114,8 +114,8 @@ class Logistic:
     def losses(self, logits: Rows) -> Float[Tensor, " k"]:
         """The mean loss of a row at each strength."""
         if self.known is None:
-            own = (logits * self.truth).sum(2)
-            return (logits.logsumexp(2) - own).mean(0)
+            correct = (logits * self.truth).sum(2)
+            return (logits.logsumexp(2) - correct).mean(0)
         each = (softplus(logits) - logits * self.truth) * self.known
         return each.sum(2).mean(0)
 
@@ -142,8 +142,10 @@ class Search:
         size = (len(gram), len(strengths))
         self.penalty = gram.new_tensor(strengths).expand(size).clone()
         self.penalty[-1] = 0  # the bias is free
-        # without a penalty directions that no row has must not stop the square root
-        least = 1e-9 * gram.diagonal().mean()
+        # without a penalty directions that no row has must not stop the square root,
+        # nor must what rounding makes of them
+        rounding = 10 * len(gram) * torch.finfo(gram.dtype).eps
+        least = max(1e-9, rounding) * gram.diagonal().mean()
         ridge = torch.diag_embed(torch.maximum(self.penalty.T, least))
         self.lower = torch.linalg.cholesky(gram + ridge)
         self.penalty = self.penalty[:, :, None]

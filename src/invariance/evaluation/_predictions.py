@@ -79,11 +79,11 @@ def rank_truth(
     """
     n_classes = guesses.shape[1]
     truth = truth.to(guesses.device)
-    own = guesses.gather(1, truth.clamp_min(0)[:, None])
+    score = guesses.gather(1, truth.clamp_min(0)[:, None])
     later = torch.arange(n_classes, device=guesses.device) >= truth[:, None]
     # "not less" instead of "more": a NaN elsewhere never helps
-    before = ~(guesses < own) & ~((guesses == own) & later)
-    guessed = (own[:, 0] > -torch.inf) & (truth >= 0)
+    before = ~(guesses < score) & ~((guesses == score) & later)
+    guessed = (score[:, 0] > -torch.inf) & (truth >= 0)
     return before.sum(1).masked_fill(~guessed, n_classes)
 
 
@@ -150,13 +150,13 @@ def _precisions(
     rows = []
     for part in counts.split(max(1, CHUNK_ELEMENTS // len(hits))):
         weights = part.to(hits.device).double()[:, order]
-        found = (weights * hits[order]).cumsum(1)[:, last]
-        precision = found / weights.cumsum(1)[:, last].clamp_min(1)
-        total = found[:, -1:]
-        gained = found.diff(dim=1, prepend=torch.zeros_like(total))
+        n_hits = (weights * hits[order]).cumsum(1)[:, last]
+        precision = n_hits / weights.cumsum(1)[:, last].clamp_min(1)
+        total = n_hits[:, -1:]
+        gained = n_hits.diff(dim=1, prepend=torch.zeros_like(total))
         whole = (gained * precision).sum(1) / total[:, 0]
         levels = [
-            torch.where(10 * found >= k * total, precision, 0.0).amax(1)
+            torch.where(10 * n_hits >= k * total, precision, 0.0).amax(1)
             for k in range(11)
         ]
         eleven = torch.stack(levels).mean(0).where(total[:, 0] > 0, torch.nan)

@@ -11,34 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import DataError, SettingError, choose, unknown
+from ..errors import DataError, SettingError, choose
 from ._clustering import clustering
 from ._few_labels import DRAWS, SHARES, few_labels, few_labels_linear, mark_draw
 from ._fine_tune import fine_tune
+from ._groups import GROUPS, Settings, check_settings
 from ._knn import knn
 from ._linear_probe import linear_probe
 from ._linear_sgd import linear_sgd
 from ._retrieval import retrieval
 from ._score import Score
 from ._task import Subject, Task
-
-Settings = Mapping[str, Mapping[str, Any]]
-"""By group, such as {"fine_tune": {"epochs": 100}}."""
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "knn": ("k", "temperature"),
-    "linear": ("l2",),
-    "linear_sgd": (
-        *("epochs", "batch_size", "lr", "momentum", "weight_decay"),
-        *("schedule", "standardize", "augment"),
-    ),
-    "fine_tune": (
-        *("epochs", "min_steps", "batch_size", "lr", "weight_decay"),
-        *("optimizer", "momentum", "schedule", "augment"),
-    ),
-    "few_labels": ("shares", "draws"),
-}
-"""What can be set of what."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +78,7 @@ def _few_labels_fine_tune(
 def _shares_and_draws(
     shares: float | Sequence[float] = SHARES, draws: int = DRAWS
 ) -> tuple[list[float], int]:
-    several = [shares] if isinstance(shares, (int, float)) else list(shares)
-    if not several or draws < 1:
-        raise SettingError(
-            f"few_labels needs at least one share and one draw: got {several} and "
-            f"{draws}."
-        )
-    return several, draws
+    return [shares] if isinstance(shares, (int, float)) else list(shares), draws
 
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -295,11 +272,8 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
     if not names:
         raise SettingError(f"Name a protocol: {', '.join(PROTOCOLS)}.")
     heeded = {group for name in names for group in PROTOCOLS[name].takes}
+    check_settings(given)
     for group, values in given.items():
-        known = choose(GROUPS, group, "group of settings")
-        for key in values:
-            if key not in known:
-                raise SettingError(unknown(f"setting of {group}", key, known))
         if values and group not in heeded:
             able = [name for name, p in PROTOCOLS.items() if group in p.takes]
             raise SettingError(

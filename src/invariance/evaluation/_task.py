@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..devices import free_bytes
 from ..errors import DataError
+from ..processes import ALONE, Processes
 from ..views import ViewSet, weak
 from ._encode import encode_images
 from ._images import Augment, Images
@@ -42,6 +43,8 @@ class Task:
     """What tells the data from others of the same name."""
     parent: str = ""
     """What the folder around the data is called."""
+    processes: Processes = ALONE
+    """Those that share the work out among them; each of them has this task."""
 
     @property
     def about(self) -> dict[str, Any]:
@@ -69,7 +72,14 @@ class Task:
         return apply
 
 
-def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
+def make_task(
+    train: Any,
+    test: Any,
+    *,
+    limit: int | None,
+    device: Any,
+    processes: Processes = ALONE,
+) -> Task:
     """The task of two image sources, or a sentence that says why there is none.
 
     A limit of 0 or None, or one that is no smaller than the training part, is none.
@@ -101,6 +111,7 @@ def make_task(train: Any, test: Any, *, limit: int | None, device: Any) -> Task:
         device=device,
         fingerprint=train.origin.fingerprint,
         parent=train.origin.parent,
+        processes=processes,
     )
 
 
@@ -135,8 +146,9 @@ class Subject:
         On a GPU they are where the protocols are quick, if there is room for them.
         """
         task = self.task
-        train = encode_images(self.encoder, task.train, task.rows, device=task.device)
-        test = encode_images(self.encoder, task.test, device=task.device)
+        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
+        train = encode_images(self.encoder, task.train, task.rows, **how)
+        test = encode_images(self.encoder, task.test, **how)
         n_bytes = 8 * (train.numel() + test.numel())  # in float64, as the probe has it
         on_gpu = torch.device(task.device).type == "cuda"
         if on_gpu and COPIES * n_bytes < free_bytes(task.device):

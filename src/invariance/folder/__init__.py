@@ -73,7 +73,13 @@ from ._scores import (
     split_by_data,
     tabulate,
 )
-from ._seeds import describe_settings, group_seeds, note_same_seeds
+from ._seeds import (
+    OPEN,
+    describe_settings,
+    group_seeds,
+    note_same_seeds,
+    resolve_settings,
+)
 from ._verdict import (
     Finding,
     describe_limit,
@@ -95,6 +101,7 @@ __all__ = [
     "GALLERY",
     "LOG",
     "METRICS",
+    "OPEN",
     "PROTOCOL_NAMES",
     "REPORT",
     "SCORES",
@@ -141,6 +148,7 @@ __all__ = [
     "remember_images",
     "require_encoder",
     "require_run",
+    "resolve_settings",
     "resume_command",
     "settings_from",
     "show_value",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, TrainingError, near_path
+from ..errors import DataError, InvarianceError, TrainingError, near_path
 
 CONFIG = "config.yaml"
 ENVIRONMENT = "env.json"
@@ -132,7 +132,7 @@ def write_json(path: Path, value: Any, *, advice: str = "") -> None:
 def disk_failure(cause: BaseException) -> OSError | None:
     """The disk's own error; libraries hide it behind one of their own."""
     error: BaseException | None = cause
-    while error is not None:
+    while error is not None and not isinstance(error, InvarianceError):
         if isinstance(error, OSError):
             return error
         error = error.__context__

@@ -55,7 +55,7 @@ def keep_rows(
     rows: Sequence[Row],
     *,
     step: int | None = None,
-    own: bool = False,
+    own_data: bool = False,
     advice: str = "",
 ) -> None:
     """Add rows to the scores of a run, one process after the other.
@@ -65,11 +65,11 @@ def keep_rows(
         rows: Each replaces the row that asks the same question, if there is one.
         step: After which the trained encoder was scored; those of other steps are not
             averaged with it.
-        own: Whether they are about the run's own data. Then rows of the same name that
-            an older version wrote, without a fingerprint, are about the same.
+        own_data: Whether they are about the data of the run itself. Then rows of the
+            same name that an older version wrote, without a fingerprint, are as well.
         advice: What to do when the disk fails; unless given, go on with the run.
     """
-    marks = {row.get("data"): row.get("fingerprint") for row in rows if own}
+    marks = {row.get("data"): row.get("fingerprint") for row in rows if own_data}
     about = {} if step is None else {"step": step}
     rows = [row | about if row.get("features") == TRAINED else row for row in rows]
     with hold_files(folder):
@@ -144,14 +144,14 @@ def _encoder_of(row: Mapping[str, Any]) -> tuple[Any, Any]:
 
 def identity(row: Mapping[str, Any]) -> str:
     """What was asked; two rows of one identity answer the same question."""
-    repeats = {key: _asked(row).get(key) for key in REPEATS}
+    repeats = {key: _read_question(row).get(key) for key in REPEATS}
     return json.dumps([_question(row), row.get("seed"), repeats], default=str)
 
 
 def _question(row: Mapping[str, Any]) -> str:
     """What was asked, whatever the seed or draw."""
     keys = ("run", "features", "protocol", "metric")
-    asked = {key: v for key, v in _asked(row).items() if key not in REPEATS}
+    asked = {key: v for key, v in _read_question(row).items() if key not in REPEATS}
     whole = [*(row.get(key) for key in keys), _data_of(row), asked]
     return json.dumps(whole, sort_keys=True, default=str)
 
@@ -197,7 +197,7 @@ def _data_of(row: Mapping[str, Any]) -> str:
     return f"mark:{mark}" if mark and mark != name else f"name:{name}"
 
 
-def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
+def _read_question(row: Mapping[str, Any]) -> dict[str, Any]:
     settings = row.get("settings")
     given = settings if isinstance(settings, dict) else {}
     return {key: value for key, value in given.items() if key not in RESULTS}
@@ -314,20 +314,28 @@ def tabulate(
     groups: dict[str, tuple[str, list[Row]]] = {}
     for name, about in by_data.items():
         for row in about:
-            asked = {k: v for k, v in _asked(row).items() if k not in REPEATS}
+            asked = {k: v for k, v in _read_question(row).items() if k not in REPEATS}
             what = [_word(row, "protocol"), _word(row, "metric"), name]
             key = json.dumps(
                 [*what, row.get("setting"), asked], sort_keys=True, default=str
             )
             groups.setdefault(key, (name, []))[1].append(row)
     lines = _with_details([_line(name, group) for name, group in groups.values()])
-    own = _find_own(by_data, data, fingerprint)
+    own_data = _find_own(by_data, data, fingerprint)
     order = {name: k for k, name in enumerate(PROTOCOL_NAMES)}
-    lines.sort(key=lambda x: (x.data != own, order.get(x.protocol, len(order))))
+    # of several settings, the lines of one measure stand together
+    measures = {key: k for k, key in enumerate(dict.fromkeys(x.key for x in lines))}
+    lines.sort(
+        key=lambda x: (
+            x.data != own_data,
+            order.get(x.protocol, len(order)),
+            measures[x.key],
+        )
+    )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
     features = [name for name in FEATURES if name in seen]
     features += [name for name in seen if name not in FEATURES]
-    counts = [row.get("n_test") for row in by_data.get(own, [])]
+    counts = [row.get("n_test") for row in by_data.get(own_data, [])]
     known = [int(count) for count in map(finite_number, counts) if count]
     notes = [
         str(note)
@@ -336,7 +344,7 @@ def tabulate(
         for note in row["notes"]
     ]
     n_test = max(known, default=None)
-    return Scores(features, lines, own, n_test, list(dict.fromkeys(notes)))
+    return Scores(features, lines, own_data, n_test, list(dict.fromkeys(notes)))
 
 
 def _find_own(
@@ -359,7 +367,7 @@ def _find_own(
 
 def _line(data: str, rows: list[Row]) -> Line:
     first = rows[0]
-    asked = {k: v for k, v in _asked(first).items() if k not in REPEATS}
+    asked = {k: v for k, v in _read_question(first).items() if k not in REPEATS}
     by_features: dict[str, list[Row]] = {}
     for row in rows:
         by_features.setdefault(_word(row, "features"), []).append(row)

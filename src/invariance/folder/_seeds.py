@@ -15,7 +15,49 @@ MAY_DIFFER = {
     *("machine.device", "machine.devices", "machine.nodes", "machine.strategy"),
     *("machine.compile", "machine.capture"),
 }
+OPEN = (None, "auto")  # settings that leave the choice to the run
 LONGEST = 48  # characters of a label
+
+
+def resolve_settings(
+    configs: Sequence[Mapping[str, Any]],
+    environments: Sequence[Mapping[str, Any]],
+    defaults: Mapping[str, Any] | None = None,
+) -> list[dict[str, Any]]:
+    """The settings of runs by dotted names, so that equal ones mean the same.
+
+    What a run leaves open is what it came to, where all runs say what that is: the
+    folders of earlier versions say less. Where a version had no such setting yet, it
+    is the default.
+
+    >>> new = {"format": 4, "used": {"optim.decay": "matrices", "encoder": "tiny"}}
+    >>> auto = {"encoder": "auto", "hold_out": "auto", "optim": {"decay": "auto"}}
+    >>> ours, theirs = resolve_settings([auto, {"encoder": "auto"}], [new, {}], auto)
+    >>> ours == theirs, ours
+    (True, {'encoder': 'auto', 'hold_out': 'tenth', 'optim.decay': 'matrices'})
+    """
+    usual = flatten(defaults or {})
+    used = [find_used(environment) for environment in environments]
+    known = set.intersection(*(set(one) for one in used)) if used else set()
+    return [
+        {
+            key: one[key] if value in OPEN and key in known else value
+            for key, value in (usual | flatten(config) if config else {}).items()
+        }
+        for config, one in zip(configs, used, strict=True)
+    ]
+
+
+def find_used(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """What open settings of a run came to, as its env.json and its version tell."""
+    used, images = (
+        part if isinstance(part := environment.get(key), Mapping) else {}
+        for key in ("used", "images")
+    )
+    known = {"hold_out": "nothing" if images.get("n_held_out") == 0 else "tenth"}
+    if environment.get("format", 1) in (1, 2, 3):  # see ``keep_meaning``
+        known["optim.decay"] = "matrices"
+    return known | dict(used)
 
 
 def group_seeds(configs: Sequence[Mapping[Any, Any]]) -> list[list[int]]:

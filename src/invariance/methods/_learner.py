@@ -144,6 +144,14 @@ class Learner(nn.Module):
             )
         samples = torch.empty(len(views[0]), device=views[0].device)
         self.share = share_rows(samples, equal=self.equal_shares)
+        if self.micro_batch is not None and self.share is not None:
+            n_pieces = {-(-n // self.micro_batch) for n in self.share.sizes}
+            if len(n_pieces) > 1:  # in which batch norms exchange their statistics
+                raise SettingError(
+                    f"Processes encode their samples in as many pieces each: shares "
+                    f"of {min(self.share.sizes)} and {max(self.share.sizes)} samples "
+                    f"cannot both be cut by micro_batch {self.micro_batch}."
+                )
         self.tell_objective(self.share)
         step = self.learn(list(views), labels, ids)
         return step._replace(share=self.share)
@@ -260,7 +268,7 @@ class SelfPrediction(Learner):
         targets = [rows[k] for k in whole]
         if self.twin is not None:
             targets = self.encode(self.twin, [views[k] for k in whole])
-        guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
+        guesses = Together(self.predictor)(*rows)
         # one guess and its target stand for both halves of the pair's loss
         terms = [
             self.objective.terms(guess, guess, target, target)

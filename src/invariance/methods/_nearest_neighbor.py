@@ -21,6 +21,7 @@ from ._learner import (
     Learner,
     Maybe,
     Step,
+    Together,
     View,
     make_step,
     shares_of,
@@ -52,7 +53,7 @@ class NearestNeighbor(Learner):
                 "the data set."
             )
         rows = self.encode(self.online, views)
-        guesses = self.predictor(torch.cat(rows)).chunk(len(rows))
+        guesses = Together(self.predictor)(*rows)
         whole, parts = split_views(range(len(views)), views)
         neighbors = {a: nearest(rows[a].detach(), ids, self.support) for a in whole}
         contrasts = [

@@ -105,21 +105,21 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
     if remembers:
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
     if twin:
-        own = {"momentum": method.momentum, "rising": method.rising}
-        options |= read_declaration("twin", MomentumTwin, own)
+        defaults = {"momentum": method.momentum, "rising": method.rising}
+        options |= read_declaration("twin", MomentumTwin, defaults)
     if twin and remembers:
         options["symmetric"] = read_declaration("learner", Remembering)["symmetric"]
     for kind in parts_of_source(method):
-        found = read_declaration("negatives", kind, method.source_settings)
+        declared = read_declaration("negatives", kind, method.source_settings)
         if kind is Bank:
-            found["bank_momentum"] = replace(
-                found.pop("momentum"),
+            declared["bank_momentum"] = replace(
+                declared.pop("momentum"),
                 name="bank_momentum",
                 default=method.source_settings.get("bank_momentum", 0.5),
             )
             if method.negatives != "bank":
-                found = {"bank_momentum": found["bank_momentum"]}
-        options |= found
+                declared = {"bank_momentum": declared["bank_momentum"]}
+        options |= declared
     return options if recipe is None else options | recipe_options(recipe)
 
 

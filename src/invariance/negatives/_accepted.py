@@ -192,11 +192,11 @@ class Accepted(NegativeSource):
         """Log-partitions over what each anchor keeps; scale 0 adds up the weights."""
         proposals = self.candidates(u, ids)
         scores = u @ proposals.z.to(u).T
-        own = ids[:, None] == proposals.ids
-        others = scores.detach().masked_fill(own, -torch.inf)
+        same = ids[:, None] == proposals.ids
+        others = scores.detach().masked_fill(same, -torch.inf)
         probability = self.acceptance(others, u.detach(), proposals.z.to(u))
-        thrown = self.throw(probability.detach()) & ~own
-        kept = thrown | spare(probability.detach(), thrown, own)
+        thrown = self.throw(probability.detach()) & ~same
+        kept = thrown | spare(probability.detach(), thrown, same)
         # one that is kept anyway has no weight: a sum of 0 is right now and then
         used = thrown if self.weighted else kept
         weights = log_weights(probability.detach(), used, weighted=self.weighted)
@@ -208,7 +208,7 @@ class Accepted(NegativeSource):
         learn: Any = getattr(self.acceptance, "lesson", None)
         if learn is not None:
             logits = (scales[0] * scores).detach()
-            self.lesson = learn(logits, probability, kept, thrown, ~own)
+            self.lesson = learn(logits, probability, kept, thrown, ~same)
         return torch.stack([sum_kept(a * scores + weights) for a in scales])
 
     def throw(self, probability: Float[Tensor, "n m"]) -> Bool[Tensor, "n m"]:
@@ -232,12 +232,12 @@ class Accepted(NegativeSource):
 def spare(
     probability: Float[Tensor, "n m"],
     thrown: Bool[Tensor, "n m"],
-    own: Bool[Tensor, "n m"],
+    same: Bool[Tensor, "n m"],
 ) -> Bool[Tensor, "n m"]:
     """For an anchor that would keep nothing: the likeliest it may keep, if any."""
-    likeliest = probability.masked_fill(own, -1.0).argmax(1, keepdim=True)
+    likeliest = probability.masked_fill(same, -1.0).argmax(1, keepdim=True)
     nothing = ~thrown.any(1, keepdim=True)
-    allowed = ~own & (probability > 0)
+    allowed = ~same & (probability > 0)
     return torch.zeros_like(thrown).scatter(1, likeliest, True) & nothing & allowed
 
 

@@ -38,7 +38,7 @@ from ._source import (
 )
 
 ROWS_PER_CLUSTER = 20
-ROUNDING = 1000  # units of it: less of a ball than this is what subtracting leaves
+ROUNDING = 1000  # rounding errors; a smaller rest of a subtraction is noise
 
 
 class Neighbors(NegativeSource):
@@ -107,11 +107,11 @@ class Neighbors(NegativeSource):
 
     @property
     def why_not_captured(self) -> str:
-        """A graph has fixed sizes, and clusters have not."""
-        return "the close rows of a batch are never equally many"
+        """A CUDA graph needs fixed sizes, and clusters differ in theirs."""
+        return "the number of close rows differs from batch to batch"
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
-        """The background: the ball, close set and all."""
+        """The background: the ball with the close set in it."""
         if not self.clustered:
             return self.bank.candidates(u, ids)
         self.bank.check(u, ids)
@@ -131,7 +131,7 @@ class Neighbors(NegativeSource):
         score = (u[anchor] * ball.z[row]).sum(1)
         inside = score.detach() >= ball.low[anchor]
         anchor, row, score = anchor[inside], row[inside], score[inside]
-        own = self.bank.positive(u, v, ids, scale=scale)
+        positive = self.bank.positive(u, v, ids, scale=scale)
         close = segment_logsumexp(scale * score, anchor, len(u))
         rest = [
             log_difference(whole, segment_logsumexp(a * score, anchor, len(u)))
@@ -140,7 +140,7 @@ class Neighbors(NegativeSource):
         self.shares = partial(
             shares_of_rest, ball, u.detach(), ids, anchor, row, scales[0]
         )
-        return torch.logaddexp(own, close), torch.stack(rest)
+        return torch.logaddexp(positive, close), torch.stack(rest)
 
     def close_pairs(self, ids: Ids) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:
         """(anchor, row) for every other row that shares a cluster with an anchor."""
@@ -150,12 +150,12 @@ class Neighbors(NegativeSource):
             order = labels.argsort(stable=True)
             sizes = torch.bincount(labels, minlength=self.n_clusters)
             starts = sizes.cumsum(0) - sizes
-            own = labels[ids]
+            cluster = labels[ids]
             anchor = torch.arange(len(ids), device=ids.device)
-            anchor = anchor.repeat_interleave(sizes[own])
-            before = sizes[own].cumsum(0) - sizes[own]
+            anchor = anchor.repeat_interleave(sizes[cluster])
+            before = sizes[cluster].cumsum(0) - sizes[cluster]
             place = torch.arange(len(anchor), device=ids.device) - before[anchor]
-            pairs_of.append(anchor * n + order[starts[own][anchor] + place])
+            pairs_of.append(anchor * n + order[starts[cluster][anchor] + place])
         pairs = torch.cat(pairs_of).unique()
         anchor, row = pairs // n, pairs % n
         others = row != ids[anchor]
@@ -182,7 +182,7 @@ def segment_logsumexp(
     empty: Bool[Tensor, " n"] = top == -torch.inf
     top = top.masked_fill(empty, 0.0)
     sums = x.new_zeros(n).index_add(0, segment, (x - top[segment]).exp())
-    # where nothing is summed log is not asked, so no gradient is 0 times infinity
+    # log never sees an empty sum, so that no gradient is 0 times infinity
     return (top + sums.masked_fill(empty, 1.0).log()).masked_fill(empty, -torch.inf)
 
 

@@ -173,8 +173,9 @@ class NegativeSource(nn.Module):
         """
         if self.bank is not None:
             return self.bank.readings()
-        told = self.n_refused.device.type == "cpu"
-        return {} if told else {"rows_refused": self.n_refused}
+        if self.n_refused.device.type == "cpu":  # where they are refused at once
+            return {}
+        return {"rows_refused": self.n_refused}
 
     def _load_from_state_dict(self, state: Any, prefix: str, *how: Any) -> None:
         for name, _ in self.named_buffers(recurse=False):

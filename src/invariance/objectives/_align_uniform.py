@@ -68,8 +68,9 @@ def _terms(
 ) -> Terms:
     precision = tile_precision(u, v)
     u, v, share = paired_rows(u, v, normalize=normalize, gather=gather)
-    n, how = count_rows(u, share), {"unit": normalize, "precision": precision}
-    sums = log_gaussian_sums((u, v), t, **how, share=share)
+    n = count_rows(u, share)
+    how: Any = {"unit": normalize, "precision": precision, "share": share}
+    sums = log_gaussian_sums((u, v), t, **how)
     parts = {
         "alignment": gather_last(_distances(u, v, alpha), share).mean(),
         "uniformity": sums.logsumexp(1).mean() - math.log(n * (n - 1)),

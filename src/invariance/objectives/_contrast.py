@@ -194,8 +194,8 @@ def batch_logits(
     if negatives == "all" and both:
         z, ids = torch.cat([u, v]), torch.cat([ids, ids])
         how |= {"row_ids": ids, "column_ids": ids}
-        each = None if share is None else share.repeat(2)
-        negative = log_partitions(z, z, scales=scales, share=each, **how)
+        how["share"] = None if share is None else share.repeat(2)
+        negative = log_partitions(z, z, scales=scales, **how)
         return Contrast(positive.expand(2, n), split_views(negative, 2, share), count)
     how |= {"row_ids": ids, "column_ids": ids, "share": share}
     if not both:

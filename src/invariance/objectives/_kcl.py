@@ -151,7 +151,7 @@ def kernel_sums(
     no distance matrix is held. Divided by n - 1, the mean is a U-statistic, unbiased
     for any n.
     """
-    how = {"unit": unit, "precision": precision, "share": share}
+    how: Any = {"unit": unit, "precision": precision, "share": share}
     if kernel == "gaussian":
         return log_gaussian_sums(views, parameter, **how).exp()
     how = _how(views[0], **how) | {"offset": 1.0 if unit else 0.0}

@@ -16,7 +16,13 @@ from torch import Tensor, nn
 
 from ..diagnostics import mutual_information_bound
 from ..errors import SettingError
-from ..partition import gather_last, gather_rows, shares_in_batch, take_whole_gradient
+from ..partition import (
+    Share,
+    gather_last,
+    gather_rows,
+    shares_in_batch,
+    take_whole_gradient,
+)
 from ._arguments import (
     LearnedTemperature,
     anchor_rows,
@@ -308,7 +314,7 @@ class Objective(nn.Module):
             name: value
             for name, value in self.settings.items()
             if name not in ("gather", "reduction") or value != self.defaults[name]
-            if name not in without
+            if name not in without and not isinstance(value, Share)
         }
         inner = ", ".join(f"{name}={in_words(v)}" for name, v in shown.items())
         return f"{type(self).__name__}({inner})"

@@ -59,7 +59,7 @@ def _tell_unless_alone() -> None:
     if torch.compiler.is_compiling() or _told or not has_company():
         return
     _told = True
-    warnings.warn(ALL_OR_ONE, stacklevel=6)
+    warnings.warn(ALL_OR_ONE, stacklevel=7)  # who called the loss
 
 
 def count_rows(x: Tensor, share: Share | None) -> int:

@@ -192,7 +192,7 @@ def row_sums(
     compute = _operations.row_sums if share is None else _operations.shared_row_sums
     return compute(
         *(pairs.x, None if symmetric else pairs.y, row_ids, column_ids),
-        *(function, parameter, offset, *_share_inputs(share)),
+        *(function, parameter, offset, *_share_inputs(plan.share)),
         *(plan.backend, plan.precision == "exact"),
     )[0]
 
@@ -227,8 +227,12 @@ def _gather_pairs(pairs: Pairs, share: Share | None) -> Pairs:
     """The pairs of all processes: a matrix that is held whole is not shared out."""
     if share is None:
         return pairs
-    gathered = [x if x is None else gather_rows(x, share=share) for x in pairs[:6]]
-    return Pairs(*gathered, *pairs[6:])
+    x, y, *rest = (
+        None if x is None else gather_rows(x, share=share) for x in pairs[:6]
+    )
+    assert x is not None and y is not None
+    row_ids, column_ids, low, high = rest
+    return Pairs(x, y, row_ids, column_ids, low, high, longest=pairs.longest)
 
 
 def _known_scale(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | None:

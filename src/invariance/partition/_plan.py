@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..checked_rows import is_transforming
 from ..errors import SettingError, choose, unknown
-from ._processes import Share
+from ._processes import Share, let_fit
 
 BACKENDS = {
     "dense": "the whole score matrix at once: the readable reference",
@@ -168,7 +168,7 @@ def plan_pairs(
         precision,
         steep,
     )
-    return plan if share is None else plan._replace(share=share)
+    return plan if share is None else plan._replace(share=let_fit(share, x))
 
 
 def _plan_pairs(

@@ -19,7 +19,13 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
+from ..devices import free_bytes
 from ..errors import ShapeError
+
+# Rows that take less are gathered without asking every process for its free memory;
+# more of them circulate where that is less than so many copies of them.
+GATHERED_FREELY = 2**30
+COPIES = 4
 
 
 class Share(NamedTuple):
@@ -84,6 +90,18 @@ def share_rows(
     n_processes = dist.get_world_size()
     sizes = [len(x)] * n_processes if equal else _exchange_sizes(x, n_processes)
     return Share(tuple(sizes), dist.get_rank(), ring)
+
+
+def let_fit(share: Share, x: Tensor) -> Share:
+    """The share with rows that circulate, where all of them would not fit."""
+    n_bytes = share.total * math.prod(x.shape[1:]) * x.element_size()
+    if share.ring or n_bytes < GATHERED_FREELY:
+        return share
+    room = free_bytes(x.device)
+    room = room // share.n_processes if x.device.type == "cpu" else room
+    least = torch.tensor(room, device=x.device)
+    dist.all_reduce(least, dist.ReduceOp.MIN)  # all must come to one decision
+    return share._replace(ring=COPIES * n_bytes > int(least))
 
 
 def has_company() -> bool:
@@ -233,53 +251,55 @@ def log_sum_over_processes(x: Tensor) -> Tensor:
     return sum_over_processes((x - top).exp_()).log_().add_(top)
 
 
-def circulate(
-    tensors: Sequence[Tensor | None], share: Share, n_hops: int
-) -> Iterator[tuple[int, list[Tensor | None]]]:
-    """The tensors of the processes before this one, the nearest first.
-
-    Every process sends what it has to the next one and takes from the one before it,
-    and computes while that goes on. Two blocks are in memory at any time.
-    """
-    rank, world = share.rank, share.n_processes
-    held, sent = list(tensors), (rank + 1) % world
-    coming = _pass_on(held, share, 1, sent) if n_hops else None
-    for hop in range(1, n_hops + 1):
-        assert coming is not None
-        held = coming.take()
-        coming = _pass_on(held, share, hop + 1, sent) if hop < n_hops else None
-        yield (rank - hop) % world, held
-
-
-class _Coming(NamedTuple):
+class Coming(NamedTuple):
     """Tensors on their way from the process before this one."""
 
     tensors: list[Tensor | None]
-    under_way: list[Any]
+    requests: list[Any]
     leaving: list[Tensor | None]  # held until they have left
 
-    def take(self) -> list[Tensor | None]:
-        for request in self.under_way:
+    def receive(self) -> list[Tensor | None]:
+        """Wait for them."""
+        for request in self.requests:
             request.wait()
         return self.tensors
 
 
-def _pass_on(
-    tensors: Sequence[Tensor | None], share: Share, hop: int, sent: int
-) -> _Coming:
-    """Send on what arrived at the last hop, and receive what arrives at this one."""
+def pass_on(tensors: Sequence[Tensor | None], share: Share, hop: int) -> Coming:
+    """Send what arrived at the last hop to the next process, and receive in its place.
+
+    Args:
+        tensors: At the first hop this process's own.
+        share: How many rows each process has.
+        hop: How far away those are whose tensors are coming.
+    """
     rank, world = share.rank, share.n_processes
-    before, n = (rank - 1) % world, share.sizes[(rank - hop) % world]
+    n = share.sizes[(rank - hop) % world]
     leaving = [None if x is None else x.contiguous() for x in tensors]
     coming = [None if x is None else x.new_empty(n, *x.shape[1:]) for x in tensors]
     operations = []
     for out, into in zip(leaving, coming, strict=True):
         if out is not None and len(out):
-            operations.append(dist.P2POp(dist.isend, out, sent))
+            operations.append(dist.P2POp(dist.isend, out, (rank + 1) % world))
         if into is not None and len(into):
-            operations.append(dist.P2POp(dist.irecv, into, before))
+            operations.append(dist.P2POp(dist.irecv, into, (rank - 1) % world))
     requests = dist.batch_isend_irecv(operations) if operations else []
-    return _Coming(coming, requests, leaving)
+    return Coming(coming, requests, leaving)
+
+
+def circulate(
+    coming: Coming, share: Share, n_hops: int
+) -> Iterator[tuple[int, list[Tensor | None]]]:
+    """The tensors of the processes before this one, the nearest first, and whose.
+
+    Every process passes on what it was sent and computes while that goes on: two blocks
+    are in memory at any time.
+    """
+    for hop in range(1, n_hops + 1):
+        held = coming.receive()
+        if hop < n_hops:
+            coming = pass_on(held, share, hop + 1)
+        yield (share.rank - hop) % share.n_processes, held
 
 
 def from_first_process(x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:

@@ -20,6 +20,7 @@ Blocks are computed as any matrix is, by the operations of ``_operations``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -31,6 +32,7 @@ from ._processes import (
     circulate,
     exchange,
     log_sum_over_processes,
+    pass_on,
     sum_over_processes,
 )
 
@@ -47,7 +49,8 @@ class Rows(NamedTuple):
 
     def part(self, some: slice) -> "Rows":
         """Some of them."""
-        return Rows(*[None if x is None else x[some] for x in self])
+        z, *rest = self
+        return Rows(z[some], *[None if x is None else x[some] for x in rest])
 
 
 class Block(NamedTuple):
@@ -143,29 +146,46 @@ class Others:
         share: How rows are shared out.
         own: This process's rows.
         kept: The others', where an earlier pass has gathered them.
+        halves: Whether they travel in 16 bits.
     """
 
-    def __init__(self, share: Share, own: Rows, kept: Rows | None = None) -> None:
-        self.share, self.own, self.gathered = share, own, kept
-        if kept is None and not share.ring:
+    def __init__(
+        self,
+        share: Share,
+        own: Rows,
+        kept: Rows | None = None,
+        halves: bool = False,
+    ) -> None:
+        self.share, self.dtype, self.gathered = share, own.z.dtype, kept
+        self.own = own = own._replace(z=own.z.half()) if halves else own
+        if share.ring:
+            self.coming = pass_on(own, share, 1)  # on its way from now on
+        elif kept is None:
             whose = self._whose(range(1, share.n_processes))
-            parts = [None if x is None else exchange(x, share) for x in own]
+            each = own._asdict().items()
+            parts = {k: exchange(x, share) for k, x in each if x is not None}
             self.gathered = Rows(
-                *[p if p is None else torch.cat([p[r] for r in whose]) for p in parts]
+                **{k: torch.cat([x[r] for r in whose]) for k, x in parts.items()}
             )
 
     def visit(self, *groups: range) -> Iterator[tuple[list[int], Rows]]:
         """Whose, and these: those so many processes away, or in a ring one by one."""
         groups = tuple(hops for hops in groups if hops)
         if self.gathered is None:
-            last = groups[-1][-1] if groups else 0
-            for rank, tensors in circulate(self.own, self.share, last):
-                yield [rank], Rows(*tensors)
+            last = groups[-1][-1]
+            for rank, tensors in circulate(self.coming, self.share, last):
+                z, *rest = tensors
+                assert z is not None
+                yield [rank], self._restore(Rows(z, *rest))
             return
         for hops in groups:
             whose = self._whose(hops)
             start = self._count(range(1, hops.start))
-            yield whose, self.gathered.part(slice(start, start + self._count(hops)))
+            some = slice(start, start + self._count(hops))
+            yield whose, self._restore(self.gathered.part(some))
+
+    def _restore(self, rows: Rows) -> Rows:
+        return rows._replace(z=rows.z.to(self.dtype))
 
     def _whose(self, hops: range) -> list[int]:
         return [(self.share.rank - hop) % self.share.n_processes for hop in hops]
@@ -180,12 +200,14 @@ class Others:
 def log_partitions(inputs: Any) -> tuple[Maybe, ...]:
     """Log-partitions of all rows (k, n), of all columns if asked, and others' rows."""
     matrix = Matrix(inputs, inputs.low, inputs.high)
-    columns = Others(matrix.share, matrix.columns)
+    columns = Others(
+        matrix.share, matrix.columns, halves=_operations.travels_in_halves(inputs)
+    )
     k = 1 if inputs.scales is None else len(inputs.scales)
     by_row = inputs.x.new_full((k, matrix.share.total), -torch.inf)
     by_column = torch.full_like(by_row, -torch.inf) if inputs.with_columns else None
     blocks = matrix.nearest if matrix.symmetric else matrix.across
-    for block in (matrix.own_block(), *blocks(columns)):
+    for block in chain([matrix.own_block()], blocks(columns)):
         if block.is_empty:
             continue
         mirrored = matrix.symmetric and block.columns is not None
@@ -238,7 +260,8 @@ def log_partition_gradients(
             wanted,
         )
 
-    dx, dy, d_scales = _add_up_gradients(matrix, saved, differentiate, wanted)
+    halves = _operations.travels_in_halves(saved)
+    dx, dy, d_scales = _add_up_gradients(matrix, saved, differentiate, wanted, halves)
     if wanted[2]:  # by no row, so every process gets all of it
         d_scales = torch.zeros_like(saved.scales) if d_scales is None else d_scales
         d_scales = sum_over_processes(d_scales)
@@ -250,7 +273,11 @@ def _or_zeros(gradient: Maybe, like: Tensor) -> Tensor:
 
 
 def _add_up_gradients(
-    matrix: Matrix, saved: Any, differentiate: Callable[..., tuple], wanted: Any
+    matrix: Matrix,
+    saved: Any,
+    differentiate: Callable[..., tuple],
+    wanted: Any,
+    halves: bool = False,
 ) -> tuple[Maybe, ...]:
     """Gradients of own rows and columns from all blocks, P times, and of own scales."""
     want_x, want_y, *by_scale = wanted
@@ -274,17 +301,22 @@ def _add_up_gradients(
                 part = part if factor == 1 else part * factor
                 total[i] = part if total[i] is None else total[i] + part
 
+    # a symmetric matrix has every other pair twice: own rows, and own columns
+    each = 0.5 if matrix.symmetric else 1.0
+    columns = None
+    if want_x or any(by_scale):  # first: they are on their way while others compute
+        columns = Others(matrix.share, matrix.columns, kept, halves)
     add(matrix.own_block(), want_x, want_y, 1.0)
-    if want_x or any(by_scale):
-        # a symmetric matrix has every other pair twice: own rows, and own columns
-        each = 0.5 if matrix.symmetric else 1.0
-        for block in matrix.across(Others(matrix.share, matrix.columns, kept)):
+    if columns is not None:
+        for block in matrix.across(columns):
             add(block, want_x, False, each)
     if want_y:
-        for block in matrix.down(Others(matrix.share, matrix.rows)):
+        rows = Others(matrix.share, matrix.rows, halves=halves)
+        for block in matrix.down(rows):
             add(block, False, True, 0.0)
-    for i in (0, 1):
-        total[i] = None if total[i] is None else total[i] * matrix.share.n_processes
+    for gradient in total[:2]:
+        if gradient is not None:
+            gradient *= matrix.share.n_processes
     return tuple(total)
 
 
@@ -296,7 +328,7 @@ def row_sums(inputs: Any) -> tuple[Maybe, ...]:
     matrix = Matrix(inputs)
     columns = Others(matrix.share, matrix.columns)
     own = inputs.x.new_zeros(len(inputs.x))
-    for block in (matrix.own_block(), *matrix.across(columns)):
+    for block in chain([matrix.own_block()], matrix.across(columns)):
         if not block.is_empty:
             own += _operations.row_sums.run(*block.inputs(), *_how(inputs))[0]
     kept = columns.gathered or (None, None)
@@ -308,14 +340,16 @@ def row_sum_gradients(
 ) -> tuple[Maybe, ...]:
     """Gradients of own rows and columns, P times, where wanted."""
     matrix, (gradient,) = Matrix(saved), gradients
+    assert gradient is not None
 
     def differentiate(block: Block, wanted: Sequence[bool]) -> tuple:
         mirrored = matrix.symmetric and block.columns is not None
-        by_column = gradient[block.column_places] if mirrored else None
+        by_row = gradient.index_select(0, block.row_places)
+        by_column = gradient.index_select(0, block.column_places)
         return _operations.row_sums.run_gradient(
             (*block.inputs(), *_how(saved)),
             (None, None, None, None),
-            (gradient[block.row_places], by_column),
+            (by_row, by_column if mirrored else None),
             wanted,
         )
 

@@ -33,9 +33,10 @@ def share_out(
         tasks: Each with the numbers of the sums that it adds to, in this order.
         start: Called once by every thread, so that it has memory of its own; returns
             what does a task.
-        n_threads: With one, the caller does all of it.
+        n_threads: With one, the caller does all of it, as it does where a mode such as
+            ``FlopCounterMode`` watches operations: modes see their own thread alone.
     """
-    if n_threads == 1:
+    if n_threads == 1 or torch._C._len_torch_dispatch_stack():
         work = start()
         for task, _ in tasks:
             work(*task)
@@ -47,11 +48,11 @@ def share_out(
         # grad mode is a thread's own, and tensors of the caller's may be either kind
         with torch.inference_mode(), turns:
             work = start()
-            for task, own in queue:  # a list's iterator gives every task once
-                if not turns.wait_for(own):
+            for task, turn in queue:  # a list's iterator gives every task once
+                if not turns.wait_for(turn):
                     return
                 work(*task)
-                turns.finish(own)
+                turns.finish(turn)
 
     running: list[Future[None]] = []
     try:
@@ -125,9 +126,15 @@ def _open_pool(n_threads: int, process: int) -> ThreadPoolExecutor:
 
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(n_threads, thread_name_prefix="invariance")
-    for _ in range(n_threads):
-        pool.submit(set_up)
-    started.wait()
-    # a thread that starts later takes the number that was set last, by any thread
-    torch.set_num_threads(before)
+    try:
+        for _ in range(n_threads):
+            pool.submit(set_up)
+        started.wait()
+    except BaseException:  # an interrupt: those that wait here would keep Python open
+        started.abort()
+        pool.shutdown(cancel_futures=True)
+        raise
+    finally:
+        # a thread that starts later takes the number that was set last, by any thread
+        torch.set_num_threads(before)
     return pool

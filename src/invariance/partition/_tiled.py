@@ -63,14 +63,19 @@ def _add_up_gradients(
     def add(tile: Tile) -> None:
         weight = weigh(tile)
         if dx is not None:
-            dx[tile.rows].addmm_(weight, tile.pairs.y)
+            _add_product(dx[tile.rows], weight, tile.pairs.y)
             if pairs.symmetric and not tile.on_diagonal:
-                dx[tile.columns].addmm_(weight.T, tile.pairs.x)
+                _add_product(dx[tile.columns], weight.T, tile.pairs.x)
         if dy is not None:
-            dy[tile.columns].addmm_(weight.T, tile.pairs.x)
+            _add_product(dy[tile.columns], weight.T, tile.pairs.x)
 
     visit_tiles(pairs, add, columns=want_y)
     return dx, dy
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add a @ b to a sum; ``FlopCounterMode`` would not count ``addmm_``."""
+    torch.addmm(total, a, b, out=total)
 
 
 # ---------------------------------------------------------------- log-partitions

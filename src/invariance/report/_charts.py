@@ -110,19 +110,19 @@ def apart(places: list[float], top: float, bottom: float) -> list[float]:
     order = sorted(range(len(places)), key=lambda k: places[k])
     blocks: list[tuple[float, list[int]]] = []  # the middle of each, and its labels
     for k in order:
-        middle, own = fit(places[k], 1), [k]
+        middle, members = fit(places[k], 1), [k]
         while blocks:
             above, others = blocks[-1]
-            if middle - above >= LABEL * (len(own) + len(others)) / 2:
+            if middle - above >= LABEL * (len(members) + len(others)) / 2:
                 break
             blocks.pop()
-            own = others + own
-            middle = fit(sum(places[i] for i in own) / len(own), len(own))
-        blocks.append((middle, own))
+            members = others + members
+            middle = fit(sum(places[i] for i in members) / len(members), len(members))
+        blocks.append((middle, members))
     moved = list(places)
-    for middle, own in blocks:
-        for i, k in enumerate(own):
-            moved[k] = middle + LABEL * (i - (len(own) - 1) / 2)
+    for middle, members in blocks:
+        for i, k in enumerate(members):
+            moved[k] = middle + LABEL * (i - (len(members) - 1) / 2)
     return moved
 
 
@@ -196,14 +196,14 @@ def line_chart(chart: Chart) -> Html:
         shown = "dot" if len(spots) > 12 else "dot seen"  # few points are marked
         both = list(zip(series.points, spots, strict=True))
         for (x, value), (cx, cy) in both[::-1][:: max(step, 1)]:
-            said = f"{series.name}, {chart.x_label} {x:.4g}: "
-            about = tag("title", said + show_number(value, chart.percent))
+            words = f"{series.name}, {chart.x_label} {x:.4g}: "
+            about = tag("title", words + show_number(value, chart.percent))
             parts.append(
                 tag("circle", about, class_=f"{shown} s{k}", cx=cx, cy=cy, r=3)
             )
     parts += label_ends(drawn, chart.percent, x_of, lambda y: y_of(height(y)))
     box = f"0 0 {WIDTH} {HEIGHT}"
-    return tag("svg", *parts, viewBox=box, role="img", aria_label=described(chart))
+    return tag("svg", *parts, viewBox=box, role="img", aria_label=describe_chart(chart))
 
 
 def label_ends(
@@ -234,19 +234,19 @@ def legend(names: list[str]) -> Html:
     return tag("p", *keys, class_="keys")
 
 
-def described(chart: Chart) -> str:
+def describe_chart(chart: Chart) -> str:
     """What a line chart shows, for those who do not see it."""
     by = chart.x_label
-    said = [f"{chart.title} by {by}."]
+    sentences = [f"{chart.title} by {by}."]
     for series in filter(lambda series: series.points, chart.series):
         (start, first), (end, last) = series.points[0], series.points[-1]
         values = [value for _, value in series.points]
         shown = (first, last, min(values), max(values))
         a, b, low, high = (show_number(value, chart.percent) for value in shown)
-        said.append(
+        sentences.append(
             f"{series.name}: {a} at {by} {start:.3g}, {b} at {by} {end:.3g}, "
             f"lowest {low}, highest {high}."
         )
     if chart.ceiling:
-        said.append(f"Dashed: {chart.ceiling[0]}.")
-    return " ".join(said)
+        sentences.append(f"Dashed: {chart.ceiling[0]}.")
+    return " ".join(sentences)

@@ -22,12 +22,13 @@ from ..folder import (
     note_same_seeds,
     read_record,
     read_verdict,
+    resolve_settings,
     show_value,
 )
 from ..words import count, join_words
 from ._curves import overlay_curves
 from ._html import Html, lines, table, tag
-from ._origin import OPEN, TOLD, summarize
+from ._origin import TOLD, summarize
 from ._page import page, section
 from ._report import write_page
 from ._score_table import score_table, why_no_scores
@@ -35,12 +36,18 @@ from ._score_table import score_table, why_no_scores
 LONGEST = 80
 
 
-def write_comparison(folders: Sequence[str | Path], path: str | Path = "") -> Path:
+def write_comparison(
+    folders: Sequence[str | Path],
+    path: str | Path = "",
+    defaults: Mapping[str, Any] | None = None,
+) -> Path:
     """Write one page about several runs and return its path.
 
     Args:
         folders: Of two runs or more.
         path: Of the page. Default: beside the first run, named after all of them.
+        defaults: What the settings are when nobody sets them, nested as in config.yaml:
+            they stand in for settings that the version of a run did not have.
     """
     if len({Path(folder).resolve() for folder in folders}) < 2:
         raise InvarianceError(
@@ -53,7 +60,7 @@ def write_comparison(folders: Sequence[str | Path], path: str | Path = "") -> Pa
         first if first.name and ".." not in first.parts else first.resolve()
     ).parent
     where = Path(path) if path else beside / f"{page_name(names)}.html"
-    return write_page(where, comparison(runs, names))
+    return write_page(where, comparison(runs, names, defaults))
 
 
 def page_name(names: Sequence[str]) -> str:
@@ -79,13 +86,24 @@ def distinct(runs: Sequence[Record]) -> list[str]:
     return names
 
 
-def comparison(runs: Sequence[Record], names: list[str]) -> Html:
+def comparison(
+    runs: Sequence[Record], names: list[str], defaults: Mapping[str, Any] | None = None
+) -> Html:
     """The document."""
+    configs, environments = [run.config for run in runs], [run.env for run in runs]
+    settings = resolve_settings(configs, environments, defaults)
     parts = {
         "verdict": ("Verdict", _verdicts(runs, names)),
-        "scores": ("Scores", _scores(runs, names)),
+        "scores": ("Scores", _scores(runs, names, settings)),
         "curves": ("Curves", overlay_curves(runs, names)),
-        "settings": ("Settings that differ", _settings(runs, names)),
+        "settings": (
+            "Settings that differ",
+            _side_by_side(
+                settings,
+                names,
+                ("setting", "Settings that differ", "All settings are the same."),
+            ),
+        ),
         "environment": ("Environment", _environments(runs, names)),
     }
     return page(
@@ -155,13 +173,13 @@ def ahead(runs: Sequence[Record], names: Sequence[str]) -> str:
     return "Fewer than two of them have scores to compare."
 
 
-def _scores(runs: Sequence[Record], names: list[str]) -> Html:
+def _scores(
+    runs: Sequence[Record], names: list[str], settings: Sequence[Mapping[str, Any]]
+) -> Html:
     """The trained encoder of each run, beside the mean of those that are alike."""
     tables = tables_of(runs)
     columns = {name: [k] for k, name in enumerate(names)}
-    means = [
-        same for same in group_seeds([run.config for run in runs]) if len(same) > 1
-    ]
+    means = [same for same in group_seeds(settings) if len(same) > 1]
     columns |= {f"mean {k}": same for k, same in enumerate(means)}
     merged: dict[tuple[Any, ...], Line] = {}
     for scores in tables:
@@ -170,11 +188,11 @@ def _scores(runs: Sequence[Record], names: list[str]) -> Html:
     for key, line in merged.items():
         for column, members in columns.items():
             cells = [
-                own.cells[TRAINED]
+                one.cells[TRAINED]
                 for m in members
-                for own in tables[m].lines
-                if own.key == key
-                if TRAINED in own.cells
+                for one in tables[m].lines
+                if one.key == key
+                if TRAINED in one.cells
             ]
             if len(members) > 1 and len(cells) > 1:  # of one value there is no mean
                 each = tuple(cell.mean for cell in cells)
@@ -199,10 +217,10 @@ def _scores(runs: Sequence[Record], names: list[str]) -> Html:
             below = join_words([names[m] for m in members])
             title = tag("span", "mean over seeds")
             heads[column] = Html(f"{title}{tag('small', below)}")
-            configs = [runs[m].config for m in members]
-            notes += note_same_seeds([names[m] for m in members], configs)
-    own = next(scores.data for scores in tables if scores.lines)
-    whole = Scores(list(heads), kept, own, None, [])
+            alike = [settings[m] for m in members]
+            notes += note_same_seeds([names[m] for m in members], alike)
+    data = next(scores.data for scores in tables if scores.lines)
+    whole = Scores(list(heads), kept, data, None, [])
     about = (
         "Each run's trained encoder. Below a value is its 95 % interval; ± is the "
         "standard deviation over seeds or draws."
@@ -211,26 +229,12 @@ def _scores(runs: Sequence[Record], names: list[str]) -> Html:
     return lines(score_table(whole, heads), note, *silent)
 
 
-def _settings(runs: Sequence[Record], names: list[str]) -> Html:
-    return _side_by_side(
-        [
-            {
-                key: run.used.get(key, value) if value in OPEN else value
-                for key, value in flatten(run.config).items()
-            }
-            for run in runs
-        ],
-        names,
-        ("setting", "Settings that differ", "All settings are the same."),
-    )
-
-
 def _environments(runs: Sequence[Record], names: list[str]) -> Html:
     known = [
         flatten({k: v for k, v in run.env.items() if k not in TOLD}) for run in runs
     ]
     return _side_by_side(
-        [{k.removeprefix("packages."): v for k, v in own.items()} for own in known],
+        [{k.removeprefix("packages."): v for k, v in one.items()} for one in known],
         names,
         ("what", "Environments that differ", "They ran in the same environment."),
     )
@@ -241,10 +245,10 @@ def _side_by_side(
 ) -> Html:
     """Rows in which not all columns say the same."""
     first, label, same = words
-    keys = list(dict.fromkeys(key for own in values for key in own))
+    keys = list(dict.fromkeys(key for one in values for key in one))
     rows: list[list[object]] = []
     for key in keys:
-        cells = [show_value(own[key]) if key in own else "?" for own in values]
+        cells = [show_value(one[key]) if key in one else "?" for one in values]
         if len(set(cells)) > 1:
             rows.append([key, *cells])
     return table([first, *names], rows, label=label) if rows else tag("p", same)

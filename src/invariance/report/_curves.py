@@ -102,7 +102,7 @@ def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
     for curve in CURVES:
         for key in curve.keys:
             both = zip(names, runs, strict=True)
-            series = [_series(own, run, key) for own, run in both]
+            series = [_series(name, run, key) for name, run in both]
             if not any(one.points for one in series):
                 continue
             title, about = ALONE.get(key, (curve.title, curve.about))

@@ -23,7 +23,7 @@ LEAST = 1e-6  # of a singular value beside the largest; what is below is roundin
 def show_diagnostics(run: Record) -> Html:
     """All that ``diagnostics.json`` holds, or how to get it."""
     figures = [part for part in (_spectrum(run), _similarities(run)) if part]
-    readings = checked_readings(run)
+    readings = read_readings(run)
     if not figures and not readings:
         where = shlex.quote(str(run.folder))
         return Missing(f"No diagnostics: 'invariance diagnose {where}' writes them.")
@@ -31,7 +31,7 @@ def show_diagnostics(run: Record) -> Html:
     return lines(*charts, *([_show_readings(readings)] if readings else []))
 
 
-def checked_readings(run: Record) -> list[Reading]:
+def read_readings(run: Record) -> list[Reading]:
     """The readings of ``diagnostics.json``, which may hold a list of anything."""
     values, readings = inside(run.diagnostics, "readings"), []
     for value in values if isinstance(values, list) else []:

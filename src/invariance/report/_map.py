@@ -32,10 +32,10 @@ def embedding_map(run: Record) -> Html:
     if gallery is None:
         return Missing(f"No map and no neighbors: {why_no_pictures(run)}.")
     places = fit_places(gallery.places)
-    own = gallery.clusters if gallery.labels is None else gallery.labels
+    numbers = gallery.clusters if gallery.labels is None else gallery.labels
     points = [
         tag("circle", class_=f"c{k % COLORS}", cx=x, cy=y, r=5)
-        for (x, y), k in zip(places, own, strict=True)
+        for (x, y), k in zip(places, numbers, strict=True)
     ]
     kinds = [("cluster", gallery.clusters, cluster_names(gallery))]
     if gallery.labels is not None:
@@ -126,13 +126,13 @@ def cluster_names(gallery: Gallery) -> dict[int, str]:
     for k in sorted(set(gallery.clusters)):
         names[k] = f"cluster {k + 1}"
         if gallery.labels is not None:
-            own = [
+            labels = [
                 label
                 for label, c in zip(gallery.labels, gallery.clusters, strict=True)
                 if c == k
             ]
-            label, count = Counter(own).most_common(1)[0]
-            share = f"{100 * count / len(own):.0f} %"
+            label, count = Counter(labels).most_common(1)[0]
+            share = f"{100 * count / len(labels):.0f} %"
             names[k] += f": {share} {gallery.class_name(label)}"
     return names
 
@@ -148,10 +148,10 @@ def _write_legend(
     taken: list[tuple[float, float]] = []
     words = []
     for k in names if len(names) <= MOST_NAMES else ():
-        own = [place for place, c in zip(places, numbers, strict=True) if c == k]
+        members = [place for place, c in zip(places, numbers, strict=True) if c == k]
         near = {
-            (x, y): sum(abs(x - a) + abs(y - b) < REACH for a, b in own)
-            for x, y in dict.fromkeys(own[:: max(1, len(own) // 200)])
+            (x, y): sum(abs(x - a) + abs(y - b) < REACH for a, b in members)
+            for x, y in dict.fromkeys(members[:: max(1, len(members) // 200)])
         }
         for x, y in sorted(near, key=lambda place: -near[place]):
             if all(abs(x - a) > 120 or abs(y - b) > 28 for a, b in taken):
@@ -178,8 +178,8 @@ def _tools(kinds: list[str], *, pictures: bool) -> Html:
     ]
     parts = [tag("fieldset", tag("legend", "Color by"), *choices, class_="choice")]
     if pictures:
-        own = _choice("checkbox", "pictures", "pictures")
-        parts.append(tag("div", own, class_="choice"))
+        choice = _choice("checkbox", "pictures", "pictures")
+        parts.append(tag("div", choice, class_="choice"))
     zoom = [
         tag("button", sign, type="button", data_zoom=value, aria_label=name)
         for sign, value, name in (

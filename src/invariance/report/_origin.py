@@ -4,16 +4,13 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ..folder import CONFIG, Record, finite_number, flatten, show_value
+from ..folder import CONFIG, OPEN, Record, finite_number, flatten, show_value
 from ..words import count, show_duration
 from ._html import Html, lines, table, tag
 from ._numbers import inside, show_number
 
 # Of env.json, what the page tells elsewhere.
 TOLD = ("command", "images", "parameters", "peak_rate", "started", "used")
-
-
-OPEN = (None, "auto")  # settings that leave the choice to the run
 
 
 def summarize(run: Record) -> str:
@@ -67,13 +64,15 @@ def show_commands(run: Record) -> Html:
 
 def show_settings(run: Record, defaults: Mapping[str, Any] | None) -> Html:
     """What differs from the defaults, then everything, folded."""
-    own = flatten(run.config)
-    if not own:
+    settings = flatten(run.config)
+    if not settings:
         return tag("p", "The settings are not known.")
     usual = flatten(defaults or {})
-    changed = {k for k, v in own.items() if defaults and usual.get(k) != v and v != {}}
+    changed = {
+        k for k, v in settings.items() if defaults and usual.get(k) != v and v != {}
+    }
     rows: list[list[object]] = [
-        [k, show_value(own[k]), show_value(usual.get(k))] for k in own
+        [k, show_value(settings[k]), show_value(usual.get(k))] for k in settings
     ]
     rows = [row for row in rows if row[0] in changed]
     parts = []
@@ -93,7 +92,7 @@ def show_settings(run: Record, defaults: Mapping[str, Any] | None) -> Html:
                 + (tag("mark", "changed") * (k in changed))
             ),
         ]
-        for k, v in own.items()
+        for k, v in settings.items()
     ]
     every = table(["setting", "value"], rows, label="All settings")
     return lines(*parts, tag("details", tag("summary", "All settings"), every))

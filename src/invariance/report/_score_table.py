@@ -12,7 +12,7 @@ from ..folder import (
     finite_number,
 )
 from ..words import count
-from ._diagnostics import checked_readings
+from ._diagnostics import read_readings
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
 
@@ -34,7 +34,7 @@ def figures(run: Record) -> Html:
             before = "" if was is None else f"untrained {show_number(was.mean, True)}"
             items.append((name, show_number(cell.mean, True), before))
     # of images that were not trained on, where they were read, as the table below says
-    read = {(r.name, r.of): r for r in checked_readings(run) if not r.settings}
+    read = {(r.name, r.of): r for r in read_readings(run) if not r.settings}
     information, rank = (
         read.get((name, "z")) for name in ("mutual information", "effective rank")
     )
@@ -100,7 +100,7 @@ def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:
         [
             title(line, with_data=line.data != scores.data),
             *(
-                show_cell(line.cells[name], line.share, own=name == TRAINED)
+                show_cell(line.cells[name], line.share, trained=name == TRAINED)
                 if name in line.cells
                 else tag("span", "–", class_="none", aria_label="not measured")
                 for name in heads
@@ -119,7 +119,7 @@ def title(line: Line, *, with_data: bool) -> Html:
     return Html(tag("span", name) + tag("small", detail))
 
 
-def show_cell(cell: Cell, share: bool, own: bool = False) -> Html:
+def show_cell(cell: Cell, share: bool, trained: bool = False) -> Html:
     """A value, how sure it is, and a bar as long as it."""
     value, below = show_score(cell.mean, share), ""
     if cell.spread is not None:
@@ -130,7 +130,7 @@ def show_cell(cell: Cell, share: bool, own: bool = False) -> Html:
         below = f"{low} to {high}"
     unit = " %" if share else ""
     parts = (tag("span", value + unit, class_="value"), bar(cell), tag("small", below))
-    return tag("div", *parts, class_="own" if own else None)
+    return tag("div", *parts, class_="own" if trained else None)
 
 
 def show_score(value: float, share: bool) -> str:

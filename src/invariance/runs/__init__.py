@@ -7,8 +7,10 @@ from ..late_imports import import_late
 if TYPE_CHECKING:
     from ._diagnose import diagnose, keep_readings
     from ._diagnosis_table import render_diagnosis
-    from ._embed import EmbeddingFile, embed, write_embeddings
+    from ._embed import embed, write_embeddings
+    from ._embed_parts import merge_embeddings
     from ._embed_request import check_request
+    from ._embedding_files import EmbeddingFile
     from ._embeddings import Embeddings, read_embeddings
     from ._evaluate import evaluate
     from ._export import ExportedFile, export
@@ -29,6 +31,7 @@ __all__ = [
     "evaluate",
     "export",
     "keep_readings",
+    "merge_embeddings",
     "open_run",
     "read_embeddings",
     "render_diagnosis",
@@ -40,7 +43,9 @@ __all__ = [
 HOMES = {
     "_diagnose": "diagnose keep_readings",
     "_diagnosis_table": "render_diagnosis",
-    "_embed": "EmbeddingFile embed write_embeddings",
+    "_embed": "embed write_embeddings",
+    "_embed_parts": "merge_embeddings",
+    "_embedding_files": "EmbeddingFile",
     "_embeddings": "Embeddings read_embeddings",
     "_evaluate": "evaluate",
     "_export": "ExportedFile export",

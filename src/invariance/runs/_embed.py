@@ -7,8 +7,8 @@ at a time however large the data are, and goes on where it was after being kille
 """
 
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,38 +17,28 @@ import torch
 from ..data import NO_LABEL, check_unreadable, describe_unreadable, one_pass
 from ..devices import choose_device
 from ..encoders import Encoder
-from ..errors import SettingError
+from ..errors import DataError, SettingError
 from ..evaluation import encode_batch
+from ..processes import ALONE, join_processes, share_cores
 from ..progress import Progress, tell
 from ._embed_job import Job, Stretch
+from ._embed_parts import Shard
 from ._embed_request import check_request
-from ._embedding_files import About, choose_writer
+from ._embedding_files import About, EmbeddingFile, Part, choose_writer
 from ._embeddings import Embeddings
-from ._inputs import NamedImages, mark_encoder, mark_images, open_encoder, open_images
+from ._inputs import (
+    NamedImages,
+    mark_encoder,
+    mark_images,
+    mark_source,
+    open_encoder,
+    open_images,
+)
 
 STRETCH_BYTES = 8 << 20  # features held back at most
 STRETCH_SECONDS = 2.0  # work lost at most, or one batch if that takes longer
-
-
-@dataclass(frozen=True)
-class EmbeddingFile:
-    """A finished file of embeddings.
-
-    Attributes:
-        path: of the file.
-        n: how many rows it has.
-        width: features per row.
-        seconds: how long it took.
-        n_new: images encoded this time; the others were done before.
-        unreadable: images that have no row, with the reason.
-    """
-
-    path: Path
-    n: int
-    width: int
-    seconds: float
-    n_new: int
-    unreadable: dict[str, str] = field(default_factory=dict)
+WAIT_SECONDS = 0.2  # between two looks at what other processes have done
+FEW = 20  # images of which it is not worth a word that none can be read
 
 
 def embed(
@@ -85,12 +75,14 @@ def embed(
     >>> embeddings.names[:2], embeddings.class_names[embeddings.labels[0]]
     (('0', '1'), 'circle')
     """
-    sizes: dict[str, Any] = {
-        "batch_size": batch_size,
-        "limit": limit,
-        "workers": workers,
-    }
-    check_request(run_or_encoder, data, **sizes)
+    check_request(
+        run_or_encoder,
+        data,
+        batch_size=batch_size,
+        limit=limit,
+        workers=workers,
+        max_bad_fraction=max_bad_fraction,
+    )
     where = choose_device(device)
     encoder, images = open_inputs(
         run_or_encoder,
@@ -131,6 +123,8 @@ def write_embeddings(
     file: str | Path,
     *,
     overwrite: bool = False,
+    shard: str | None = None,
+    shared: bool = False,
     split: str = "all",
     limit: int | None = None,
     batch_size: int = 256,
@@ -144,41 +138,68 @@ def write_embeddings(
 
     Killed at any moment and called again it goes on where it was, and the file is the
     one an uninterrupted call writes. The ending of ``file`` says in which format;
-    ``overwrite`` replaces a file, or drops unfinished work of another job. All other
-    arguments are those of ``embed``.
+    ``overwrite`` replaces a file, or drops unfinished work of another job.
+
+    With ``shard="2/8"`` the second of eight shares is encoded, counted from 1, and the
+    file is a part: ``merge_embeddings`` makes one file of all parts. With ``shared``,
+    every process of torchrun's calls this and encodes a share; they see one disk, and
+    the first puts the file together. All other arguments are those of ``embed``.
     """
     began = time.monotonic()
-    sizes: dict[str, Any] = {
-        "batch_size": batch_size,
-        "limit": limit,
-        "workers": workers,
-    }
-    check_request(run_or_encoder, data, **sizes)
-    where = choose_device(device)
+    check_request(
+        run_or_encoder,
+        data,
+        batch_size=batch_size,
+        limit=limit,
+        workers=workers,
+        max_bad_fraction=max_bad_fraction,
+        out=file,
+        shard=shard,
+    )
+    processes = join_processes() if shared else ALONE
+    where = processes.choose_device(device)
     path, write = choose_writer(file)
     encoder, images = open_inputs(
         run_or_encoder,
         data,
-        quiet=quiet,
+        quiet=quiet or not processes.first,
         split=split,
         limit=limit,
         workers=workers,
         data_root=data_root,
         max_bad_fraction=max_bad_fraction,
     )
-    mark, part = mark_encoder(encoder), {"split": split, "limit": limit}
-    job = Job(path, {"encoder": mark, **part, "data": mark_images(images)})
-    try:
-        done = job.start(overwrite=overwrite)
-        if done:
-            tell(f"going on after {done:,} of {len(images):,} images", quiet=quiet)
-        with Progress(len(images), done=done, quiet=quiet) as progress:
-            stretches = encode_all(
-                encoder, images, start=done, batch_size=batch_size, device=where
-            )
-            keep_all(job, stretches, progress)
+    if workers is None and processes.count > 1:  # all decode at once
+        most = min(images.workers, share_cores(processes.count))
+        images = replace(images, workers=most)
+    part = None if shard is None else make_part(shard, images, batch_size)
+    span = (part.start, part.stop) if part else (0, len(images))
+    mark = mark_encoder(encoder)
+    identity = {
+        "encoder": mark,
+        "split": split,
+        "limit": limit,
+        "data": mark_images(images),
+        "shard": None if part is None else asdict(part),
+    }
+    job = Job(path, identity, span)
+    n_images = span[1] - span[0]
+
+    def begin() -> list[tuple[int, int]]:
+        job.start(overwrite=overwrite)
+        return job.missing(batch_size)
+
+    def finish() -> EmbeddingFile:
         n, has_labels, missed = job.summarize()
         bad = name_unreadable(images, missed)
+        if part is None:
+            n_all = len(images) + len(images.unreadable)
+            check_unreadable(images.title, bad, n_all, images.max_bad_fraction)
+        elif n == 0 and n_images >= FEW:
+            raise DataError(
+                f"None of the {n_images:,} images of shard {shard} can be read: check "
+                "that this machine has the files, and that they were copied whole."
+            )
         about = About(
             n,
             encoder.width,
@@ -190,12 +211,58 @@ def write_embeddings(
             split=split,
             limit=limit,
             unreadable=bad,
+            part=part,
         )
         job.finish(lambda file: write(file, about, lambda: job.blocks(images.names)))
+        seconds = time.monotonic() - began
+        return EmbeddingFile(path, n, encoder.width, seconds, n_new, bad)
+
+    try:
+        batches = processes.decide(begin)
+        if not job.folder.is_dir():
+            raise DataError(
+                f"Process {processes.rank + 1} does not see {str(job.folder)!r}, which "
+                "the first has made: write to a disk that all machines share, or give "
+                "each machine a --shard."
+            )
+        n_new = sum(stop - start for start, stop in batches)
+        done = n_images - n_new
+        whole = processes.count == 1 and n_new == len(images)
+        silent = quiet or not processes.first
+        if done:
+            tell(f"going on after {done:,} of {n_images:,} images", quiet=silent)
+        with Progress(n_images, done=done, quiet=silent) as progress:
+            stretches = encode_all(
+                encoder,
+                images,
+                spans=None if whole else batches[processes.share(len(batches))],
+                batch_size=batch_size,
+                device=where,
+            )
+            keep_all(job, stretches, progress)
+            while processes.first and progress.done < n_images:  # others are at work
+                time.sleep(WAIT_SECONDS)
+                progress.reach(job.n_done())
+        return processes.decide(finish)
     finally:
         job.close()
-    seconds = time.monotonic() - began
-    return EmbeddingFile(path, n, encoder.width, seconds, len(images) - done, bad)
+
+
+def make_part(shard: str, images: NamedImages, batch_size: int) -> Part:
+    """What the file of a shard says about itself."""
+    which = Shard.parse(shard)
+    start, stop = which.span(len(images), batch_size)
+    return Part(
+        which.number,
+        which.of,
+        start,
+        stop,
+        n_images=len(images),
+        n_known_bad=len(images.unreadable),
+        batch_size=batch_size,
+        source=mark_source(images),
+        max_bad_fraction=images.max_bad_fraction,
+    )
 
 
 def open_inputs(
@@ -213,23 +280,25 @@ def encode_all(
     encoder: Encoder,
     images: NamedImages,
     *,
-    start: int = 0,
+    spans: Sequence[tuple[int, int]] | None = None,
     batch_size: int,
     device: torch.device,
 ) -> Iterator[Stretch]:
-    """Features by the batch, in order, from image ``start`` on.
+    """Features by the batch, in order, of all images or of those in ``spans``.
 
     Images that cannot be read are named and left out; too many of them are an error,
-    so that a disk that fails half-way does not look like a finished job.
+    so that a disk that fails half-way does not look like a finished job. Of a share of
+    the images, the unreadable ones may be as many as all images allow.
     """
     encoder = encoder.to(device)
     bad = dict(images.unreadable)
-    n_known = len(bad)
+    n_seen = len(bad) if spans is None else len(bad) + len(images)
     for batch in one_pass(
-        images.items, start=start, batch_size=batch_size, workers=images.workers
+        images.items, spans=spans, batch_size=batch_size, workers=images.workers
     ):
         bad |= {images.names[i]: why for i, why in batch.unreadable.items()}
-        n_seen = n_known + batch.stop - start
+        if spans is None:
+            n_seen += batch.stop - batch.start
         check_unreadable(images.title, bad, n_seen, images.max_bad_fraction)
         features = torch.empty(0, encoder.width)
         try:
@@ -259,17 +328,26 @@ def name_unreadable(images: NamedImages, *missed: dict[int, str]) -> dict[str, s
 def keep_all(job: Job, stretches: Iterable[Stretch], progress: Progress) -> None:
     """Put features aside, every few seconds or every few megabytes."""
     waiting: list[Stretch] = []
-    size, since = 0, time.monotonic()
-    try:
-        for part in stretches:
-            waiting.append(part)
-            size += part.features.numel() * 4
-            late = time.monotonic() - since >= STRETCH_SECONDS
-            if size >= STRETCH_BYTES or late or part.stop == progress.total:
-                job.add(waiting)
-                waiting, size, since = [], 0, time.monotonic()
-            progress.reach(part.stop)
-    except KeyboardInterrupt:  # asked politely, there is time to keep the rest
+    since = time.monotonic()
+
+    def keep() -> None:
+        nonlocal since
         if waiting:
             job.add(waiting)
+            waiting.clear()
+        since = time.monotonic()
+
+    try:
+        for part in stretches:
+            if waiting and part.start != waiting[-1].stop:  # others did what is between
+                keep()
+            waiting.append(part)
+            progress.advance(part.stop - part.start)
+            size = sum(4 * each.features.numel() for each in waiting)
+            if size >= STRETCH_BYTES or time.monotonic() - since >= STRETCH_SECONDS:
+                keep()
+                progress.reach(job.n_done())  # with what other processes have done
+        keep()
+    except KeyboardInterrupt:  # asked politely, there is time to keep the rest
+        keep()
         raise

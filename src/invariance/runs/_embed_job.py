@@ -6,9 +6,9 @@
                  done                            how large it is
 
 A stretch appears under its name only when it is whole, and its name says which images
-it covers; so what is on the disk is always the beginning of the result, with no image
-missing or twice. When all are there, the file is put together and moved to its place,
-and the folder goes.
+it covers. So several processes may add stretches at once, and whoever goes on sees what
+is missing. When all are there, the file is put together and moved to its place, and the
+folder goes.
 """
 
 import contextlib
@@ -34,11 +34,13 @@ ADVICE = (
     "What was written before is intact: make room or mend the disk, then give the same "
     "command again to go on."
 )
+STRETCHES = "rows-*-????????????"
 DIFFERENCES = {
     "encoder": "another encoder",
     "data": "other data, or the data have changed",
     "split": "another split",
     "limit": "another limit",
+    "shard": "another shard",
 }
 
 
@@ -57,14 +59,17 @@ class Stretch:
 class Job:
     """The folder of an unfinished file, locked against a second process."""
 
-    def __init__(self, target: Path, identity: dict[str, Any]) -> None:
+    def __init__(
+        self, target: Path, identity: dict[str, Any], span: tuple[int, int]
+    ) -> None:
         self.target, self.identity = target, identity
+        self.start_at, self.stop_at = span
         self.folder = target.with_name(target.name + ".part")
         self.whole = self.folder / target.name
         self._lock = filelock.FileLock(self.folder / "lock", timeout=0)
 
-    def start(self, *, overwrite: bool = False) -> int:
-        """Begin or go on; gives how many images are done already.
+    def start(self, *, overwrite: bool = False) -> None:
+        """Begin or go on, alone.
 
         A file that exists is refused, unless it may be overwritten; so is unfinished
         work of another job, if any of it is done.
@@ -79,7 +84,7 @@ class Job:
                 "--overwrite (overwrite=True) to replace it."
             )
         if difference:
-            if not overwrite and self._stretch_files():
+            if not overwrite and any(self.folder.glob(STRETCHES)):
                 raise DataError(
                     f"{str(self.folder)!r} holds an unfinished job with {difference}: "
                     "finish that one, choose another name, or use --overwrite "
@@ -98,8 +103,21 @@ class Job:
         if begun is None:
             identity = json.dumps(self.identity | {"overwrite": allowed}, indent=2)
             self._write("job.json", identity.encode())
+
+    def missing(self, batch_size: int) -> list[tuple[int, int]]:
+        """Batches that nobody has done yet, each from one number up to another."""
         files = self._stretch_files()
-        return files[-1][0] if files else 0
+        starts = [self.start_at, *(stop for _, stop, _ in files)]
+        stops = [*(start for start, _, _ in files), self.stop_at]
+        return [
+            (k, min(k + batch_size, stop))
+            for start, stop in zip(starts, stops, strict=True)
+            for k in range(start, stop, batch_size)
+        ]
+
+    def n_done(self) -> int:
+        """How many images are done, by whichever process."""
+        return sum(stop - start for start, stop, _ in self._stretch_files())
 
     def add(self, parts: Sequence[Stretch]) -> None:
         """Keep a stretch, forced to the disk before this returns."""
@@ -114,7 +132,7 @@ class Job:
 
     def blocks(self, names: Sequence[str]) -> Iterator[Rows]:
         """All rows that are done, one stretch at a time."""
-        for _, path in self._stretch_files():
+        for *_, path in self._stretch_files():
             with open_stretch(path) as file:
                 numbers = file.get_tensor("rows").tolist()
                 labels, features = (
@@ -126,7 +144,7 @@ class Job:
         """How many rows there are, whether any has a label, and what was left out."""
         n, has_labels = 0, False
         bad: dict[int, str] = {}
-        for _, path in self._stretch_files():
+        for *_, path in self._stretch_files():
             with open_stretch(path) as file:
                 labels = file.get_tensor("labels").numpy()
                 reasons = json.loads(file.metadata()["unreadable"])
@@ -157,13 +175,15 @@ class Job:
         """Let others at the folder."""
         self._lock.release(force=True)
 
-    def _stretch_files(self) -> list[tuple[int, Path]]:
-        """Where each finished stretch ends, and its file, as far as there is no gap."""
-        files: list[tuple[int, Path]] = []
-        for path in sorted(self.folder.glob("rows-*-????????????")):
+    def _stretch_files(self) -> list[tuple[int, int, Path]]:
+        """Where each finished stretch starts and ends, and its file, in their order."""
+        files: list[tuple[int, int, Path]] = []
+        end = self.start_at
+        for path in sorted(self.folder.glob(STRETCHES)):
             start, stop = (int(word) for word in path.name.split("-")[1:])
-            if start == (files[-1][0] if files else 0):
-                files.append((stop, path))
+            if end <= start < stop <= self.stop_at:  # and not done twice
+                files.append((start, stop, path))
+                end = stop
         return files
 
     def _is_placed(self) -> bool:

@@ -8,11 +8,13 @@
 
 Label and class are there only where there are labels. Files are written and read in
 blocks of rows, so they may be larger than the memory. Parquet and npz files also hold
-an ``About``; a CSV file cannot say which encoder made it.
+an ``About``; a CSV file cannot say which encoder made it. The same rows give the same
+file to the bit, whatever blocks they come in.
 """
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -43,6 +45,42 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class EmbeddingFile:
+    """A finished file of embeddings.
+
+    Attributes:
+        path: of the file.
+        n: how many rows it has.
+        width: features per row.
+        seconds: how long it took.
+        n_new: images encoded this time; the others were done before.
+        unreadable: images that have no row, with the reason.
+    """
+
+    path: Path
+    n: int
+    width: int
+    seconds: float
+    n_new: int
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which part of a whole a file holds: the images from ``start`` up to ``stop``."""
+
+    number: int  # of the shard, from 1
+    of: int
+    start: int
+    stop: int
+    n_images: int  # of the whole
+    n_known_bad: int  # found unreadable before any was encoded, so they have no number
+    batch_size: int
+    source: str  # a mark of the data, the same wherever they lie
+    max_bad_fraction: float
+
+
+@dataclass(frozen=True)
 class About:
     """What a file of embeddings says about itself."""
 
@@ -56,10 +94,14 @@ class About:
     split: str = "all"
     limit: int | None = None
     unreadable: dict[str, str] = field(default_factory=dict)
+    part: Part | None = None  # the file of a shard
 
     def to_json(self) -> str:
         """As kept in the file."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        values = asdict(self)
+        if self.part is None:
+            del values["part"]
+        return json.dumps(values, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "About":
@@ -68,8 +110,10 @@ class About:
             values = {
                 k: v for k, v in json.loads(text).items() if k in cls.__annotations__
             }
-            names = tuple(values.get("class_names", ()))
-            return cls(**values | {"class_names": names})
+            values["class_names"] = tuple(values.get("class_names", ()))
+            if "part" in values:
+                values["part"] = Part(**values["part"])
+            return cls(**values)
         except (ValueError, TypeError, AttributeError) as cause:
             raise DataError(
                 f"The file does not say what it holds ({cause}): was it written by "
@@ -87,16 +131,48 @@ Opened = tuple[About, Blocks]
 Writer = Callable[[IO[bytes], About, Blocks], None]
 
 
+def even_out(blocks: Blocks) -> Iterator[Rows]:
+    """The same rows in blocks of one size, the last perhaps smaller."""
+    names: list[str] = []
+    labels: list[np.ndarray] = []
+    features: list[np.ndarray] = []
+
+    def take(n: int) -> Rows:
+        joined, wide = np.concatenate(labels), np.concatenate(features)
+        rows = Rows(names[:n], joined[:n], wide[:n])
+        names[:], labels[:], features[:] = names[n:], [joined[n:]], [wide[n:]]
+        return rows
+
+    for rows in blocks():
+        names += rows.names
+        labels.append(rows.labels)
+        features.append(rows.features)
+        while len(names) >= BLOCK:
+            yield take(BLOCK)
+    if names:
+        yield take(BLOCK)
+
+
+def damaged(path: Path, cause: Exception) -> DataError:
+    """A file that began well."""
+    why = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+    return DataError(
+        f"{str(path)!r} is damaged or was not copied whole ({why}): copy it again, or "
+        "embed the images again."
+    )
+
+
 # ---------------------------------------------------------------- Parquet
 
 
 def write_parquet(file: IO[bytes], about: About, blocks: Blocks) -> None:
     """A row group per block."""
+    how: Any = {"write_page_checksum": True}  # so that damage is noticed
     column = ("features", pyarrow.list_(pyarrow.float32(), about.width))
     metadata = {KEY: about.to_json().encode()}
     schema = make_schema(about, [column]).with_metadata(metadata)
-    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-        for rows in blocks():
+    with pyarrow.parquet.ParquetWriter(file, schema, **how) as writer:
+        for rows in even_out(blocks):
             flat = pyarrow.array(np.ascontiguousarray(rows.features).reshape(-1))
             features = pyarrow.FixedSizeListArray.from_arrays(flat, about.width)
             writer.write_batch(make_batch(about, rows, [features], schema))
@@ -112,15 +188,20 @@ def read_parquet(path: Path) -> Opened:
     about = About.from_json(metadata.get(KEY, b"").decode("utf-8", "replace"))
 
     def blocks() -> Iterator[Rows]:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):  # all at once, it would read ahead
-                for batch in file.iter_batches(BLOCK, row_groups=[group]):
-                    flat = batch.column("features").flatten().to_numpy()
-                    yield Rows(
-                        batch.column("name").to_pylist(),
-                        read_labels(batch, about.labelled),
-                        flat.reshape(len(batch), about.width),
-                    )
+        try:
+            with pyarrow.parquet.ParquetFile(
+                path, page_checksum_verification=True
+            ) as file:
+                for group in range(file.num_row_groups):  # else it would read ahead
+                    for batch in file.iter_batches(BLOCK, row_groups=[group]):
+                        flat = batch.column("features").flatten().to_numpy()
+                        yield Rows(
+                            batch.column("name").to_pylist(),
+                            read_labels(batch, about.labelled),
+                            flat.reshape(len(batch), about.width),
+                        )
+        except (OSError, pyarrow.ArrowException) as cause:
+            raise damaged(path, cause) from None
 
     return about, blocks
 
@@ -263,13 +344,16 @@ def read_npz(path: Path) -> Opened:
         ) from None
 
     def blocks() -> Iterator[Rows]:
-        with zipfile.ZipFile(path) as archive:
-            names = read_array(archive, "names")
-            labels = read_array(archive, "labels") if about.labelled else None
-            for features in read_array(archive, "features"):
-                n = len(features)
-                block = np.full(n, NO_LABEL) if labels is None else next(labels)
-                yield Rows(next(names).tolist(), block, features)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = read_array(archive, "names")
+                labels = read_array(archive, "labels") if about.labelled else None
+                for features in read_array(archive, "features"):
+                    n = len(features)
+                    block = np.full(n, NO_LABEL) if labels is None else next(labels)
+                    yield Rows(next(names).tolist(), block, features)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as cause:
+            raise damaged(path, cause) from None
 
     return about, blocks
 

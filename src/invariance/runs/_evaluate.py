@@ -1,13 +1,14 @@
 """``evaluate``: score runs beside their baselines, and keep the scores with them."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from ..data import ImageSource
-from ..devices import choose_device
 from ..errors import DataError, SettingError
 from ..evaluation import (
     LIMIT,
@@ -21,11 +22,14 @@ from ..folder import (
     Row,
     describe_settings,
     keep_rows,
+    read_environment,
     remember_images,
+    resolve_settings,
     to_dict,
     write_verdict,
 )
 from ..plain_numbers import check_least
+from ..processes import ALONE, join_processes
 from ..progress import tell
 from ..training import Run
 from ._open import OpenRun, folder_of, load_part, open_run, untrained_encoder
@@ -44,6 +48,7 @@ def evaluate(
     network: nn.Module | None = None,
     data_root: str | None = None,
     device: str = "auto",
+    shared: bool = False,
     quiet: bool = True,
 ) -> Evaluation:
     """Score runs beside their baselines, and add the scores to their folders.
@@ -66,6 +71,8 @@ def evaluate(
         network: The module itself, when a run was trained on one of your own.
         data_root: Where named data sets are kept; None is where the run found them.
         device: "auto", "cpu", "cuda".
+        shared: Every process of torchrun's calls this: each encodes a share of the
+            images and runs some of the protocols, and the first keeps the scores.
         quiet: Say nothing while it works; otherwise a line about each score as it
             comes.
     """
@@ -79,12 +86,15 @@ def evaluate(
     if limit:  # 0 and None are all
         check_least("limit", limit, 2)
     plan = plan_protocols(protocols, settings=settings, preset=preset)
-    place = choose_device(device, auto=("cuda",))
+    processes = join_processes() if shared else ALONE
+    place = processes.choose_device(device, auto=("cuda",))
     opened = [open_run(run, network=network) for run in several]
     folders = [run.folder for run in opened]
-    labels, notes = describe_settings(
-        folders, [to_dict(run.settings) for run in opened]
+    settled = resolve_settings(
+        [to_dict(run.settings) for run in opened],
+        [read_environment(folder) for folder in folders],
     )
+    labels, notes = describe_settings(folders, settled)
     all_rows: list[Row] = []
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
@@ -93,10 +103,10 @@ def evaluate(
         where: dict[str, Any] = {"own": own, "device": place, "data_root": data_root}
         train, remarks = load_part(run, data, "train", **where)
         test, _ = load_part(run, data, "test", **where)
-        task = make_task(train, test, limit=limit, device=place)
+        task = make_task(train, test, limit=limit, device=place, processes=processes)
 
         def report(line: str, run: OpenRun = run) -> None:
-            tell(f"{run.name}: {line}", quiet=quiet)
+            tell(f"{run.name}: {line}", quiet=quiet or not processes.first)
 
         common: dict[str, Any] = {"plan": plan, "seeds": seeds, "say": report}
         which = run.data if data is None else id(data)
@@ -112,16 +122,19 @@ def evaluate(
             before = encoders.get("untrained encoder")
             if before is None:
                 raise SettingError(f"There is no supervised twin to train. {why}")
-            rows += score_supervised_twin(
-                task,
+            score_twin = partial(
+                score_supervised_twin,
+                dataclasses.replace(task, processes=ALONE),  # one trains, others wait
                 before,
                 epochs=run.settings.epochs,
                 batch_size=run.batch_size,
                 seed=run.settings.seed,
                 **common,
             )
+            rows += processes.decide(score_twin)
         try:
-            _keep(run, rows, train if own else None)
+            if processes.first:
+                _keep(run, rows, train if own else None)
         except (DataError, OSError) as cause:  # they took long: shown all the same
             unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": label} if label else {})
@@ -148,18 +161,20 @@ def _encoders(
     return encoders, {"best epoch": epoch}, why
 
 
-def _keep(run: OpenRun, rows: Sequence[Row], own: ImageSource | None) -> None:
+def _keep(run: OpenRun, rows: Sequence[Row], images: ImageSource | None) -> None:
     """Add rows to the run's scores, and judge it anew.
 
     Args:
         run: Whose scores they are.
         rows: Of the scores.
-        own: The images it was trained on, if these were scored: the folder of an older
+        images: What it was trained on, if these were scored: the folder of an older
             version does not say which they are, and is told now.
     """
     advice = f"The scores of {run.name} are not kept in its folder."
-    keep_rows(run.folder, rows, step=run.step, own=own is not None, advice=advice)
-    if own is not None and not run.images:
-        about = {"name": own.name, "fingerprint": own.origin.fingerprint}
+    keep_rows(
+        run.folder, rows, step=run.step, own_data=images is not None, advice=advice
+    )
+    if images is not None and not run.images:
+        about = {"name": images.name, "fingerprint": images.origin.fingerprint}
         remember_images(run.folder, about)
     write_verdict(run.folder)

@@ -76,6 +76,7 @@ class NamedImages:
         data: what the data can be opened by again; None for an object in memory.
         folder: where the names are paths in, if they are paths.
         unreadable: images already known to be broken, which have no number.
+        fingerprint: tells the data from others, the same wherever they lie.
         notes: how many there are, what becomes of them, and what was left out.
     """
 
@@ -89,6 +90,7 @@ class NamedImages:
     max_bad_fraction: float = 0.2
     unreadable: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    fingerprint: str = ""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -142,6 +144,7 @@ def open_images(
             f"{source.name} has {count(len(items), 'image')}, {fit}",
             *(str(note) for note in source.notes if note.kind == "left out"),
         ),
+        fingerprint=source.origin.fingerprint,
     )
 
 
@@ -185,6 +188,16 @@ def mark_images(images: NamedImages) -> str:
             mark.update(images.items.read(i)[0].numpy().tobytes())
         except Exception:  # a data set of one's own may raise anything
             mark.update(b"unreadable")
+    return mark.hexdigest()
+
+
+def mark_source(images: NamedImages) -> str:
+    """The same for the same images on every machine; dates of files do not count."""
+    mark = hashlib.blake2b(digest_size=16)
+    what = (images.fingerprint, len(images), images.items.shape, images.class_names)
+    mark.update(repr(what).encode())
+    if images.items.labels is not None:
+        mark.update(images.items.labels.numpy().tobytes())
     return mark.hexdigest()
 
 

@@ -352,6 +352,11 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
         notes.append(
             f"{title} does not say which encoder made it: make sure it was this one."
         )
+    if about.part is not None:
+        notes.append(
+            f"{title} is shard {about.part.number}/{about.part.of}: the other parts "
+            "are not searched."
+        )
     folder = Path(about.data) if about.data and Path(about.data).is_dir() else None
 
     @cache

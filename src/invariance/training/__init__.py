@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
-    from ._run_plan import Plan, make_plan, make_views, start_weights_from
+    from ._rehearsal import rehearse
+    from ._run_encoder import start_weights_from
+    from ._run_plan import Plan, make_plan
+    from ._run_views import make_views
     from ._schedule import peak_rate, rate_at
     from ._trackers import TRACKERS
     from ._train import Run, train
@@ -55,6 +58,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "rehearse",
     "require_unfinished",
     "start_weights_from",
     "temperature_of",
@@ -69,7 +73,10 @@ HOMES = {
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",
-    "_run_plan": "Plan make_plan make_views start_weights_from",
+    "_rehearsal": "rehearse",
+    "_run_encoder": "start_weights_from",
+    "_run_plan": "Plan make_plan",
+    "_run_views": "make_views",
     "_schedule": "peak_rate rate_at",
     "_trackers": "TRACKERS",
     "_train": "Run train",

@@ -85,7 +85,7 @@ class Captured:
             self.known, self.n_calls, self.graphs = state, 0, None
         if self.n_calls < WARM_UP:
             self.n_calls += 1
-            return self.record(True)  # with all kernels there are
+            return self.record(True)  # logged, so that every kernel is compiled
         if self.graphs is None and not self.capture():
             return self.call(logs)
         assert self.graphs is not None

@@ -1,55 +1,89 @@
-"""Say what would happen, try one batch, write nothing."""
+"""Say what would happen, try a few steps, write nothing.
 
+The steps are those of the run itself: views, both passes, optimizer, memories, captured
+where the run would capture them. With several processes this one plays one of them
+(``_rehearsal``). So what a process holds and how long it computes are measured; how
+long processes exchange is computed, from the bytes that they would have exchanged.
+"""
+
+import copy
 import dataclasses
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ..data import ResidentImages
+from ..devices import peak_bytes, reset_peak
 from ..errors import TrainingError
 from ..folder import differing_settings
-from ..words import show_duration
+from ..words import count, show_duration
+from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
-from ._fabric import make_fabric, memory, prepare
+from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
+from ._loop import steps_between_readings
 from ._out_of_memory import explain_overflow, refuse_overflow
-from ._readings import Health
+from ._readings import Glimpse, Health
+from ._rehearsal import (
+    FirstOf,
+    Link,
+    Traffic,
+    choose_link,
+    missing_devices,
+    rehearse,
+    share_cores,
+)
 from ._run_plan import Plan, make_plan
 from ._settings import BATCH, Train
 from ._watch import Watch
 
 MB = 2**20
+BLOCK = 0.25  # seconds that steps are timed together, three times
+MOST_STEPS = 20  # in that time
+PATIENCE = 1.0  # seconds of a step of which one is enough
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a run would be, as far as one batch can tell."""
+    """What a run would be, as far as a few steps can tell."""
 
     changed: dict[str, tuple[Any, Any]]
     """Settings that differ from their defaults: (value, default) by dotted name."""
     facts: tuple[str, ...]
     """What was decided about data, encoder, method and steps, in sentences."""
+    processes: int
+    batch_size: int
+    """Samples in one contrast, over all processes."""
     image_shape: tuple[int, ...]
-    """Of a batch of images."""
+    """Of a batch of images, on one process."""
     view_shapes: tuple[tuple[int, ...], ...]
     feature_width: int
     projection_shape: tuple[int, ...]
-    loss: float
-    """Of one batch."""
+    loss: float | None
+    """Of one batch; None with several processes, where only one's rows are real."""
     chance: float | None
     """The loss of a learner that cannot tell samples apart, where that is known."""
-    weight_bytes: int
-    """Of weights, gradients and the optimizer's state."""
-    memory_bytes: int
-    """Of rows that a queue or bank remembers."""
-    peak_bytes: int | None
-    """Of the GPU at the peak of a step; None on a CPU."""
-    seconds_per_batch: float
-    n_batches: int
-    """That are left."""
+    held: dict[str, int]
+    """What a process holds between steps, in bytes by name."""
+    peak_bytes: int
+    """Of a GPU's memory at most in a step; on a CPU, of the whole process."""
+    on_gpu: bool
+    computing_seconds: float
+    """A process's part of a step, measured here."""
+    reading_seconds: float
+    """What a step takes longer when it is logged, measured here."""
+    epoch_seconds: float
+    """What a method does before each epoch, measured here."""
+    traffic: Traffic
+    """What a process receives in a step."""
+    link: Link
+    """What processes are taken to be connected by."""
+    steps_per_epoch: int
+    readings_per_epoch: int
     n_steps: int
     """Of the optimizer, in all."""
     resumes: str | None = None
@@ -58,9 +92,29 @@ class DryRun:
     """Steps that it has done."""
 
     @property
+    def exchange_seconds(self) -> float:
+        """Of a step, computed; the run hides a part of it behind computing."""
+        return self.link.seconds(self.traffic)
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Of a step that is not logged."""
+        return self.computing_seconds + self.exchange_seconds
+
+    @property
+    def seconds_per_epoch(self) -> float:
+        """Its steps, its readings, and what the method does before it."""
+        steps = self.steps_per_epoch * self.seconds_per_step
+        return (
+            self.epoch_seconds + steps + self.readings_per_epoch * self.reading_seconds
+        )
+
+    @property
     def seconds(self) -> float:
         """What the training that is left would take."""
-        return self.seconds_per_batch * self.n_batches
+        return (
+            (self.n_steps - self.done) / self.steps_per_epoch * self.seconds_per_epoch
+        )
 
     def lines(self) -> Iterator[str]:
         """What to print, line by line."""
@@ -77,23 +131,67 @@ class DryRun:
         for name, (value, default) in self.changed.items():
             yield f"  {name} = {value!r}  (default {default!r})"
         yield from self.facts
+        if self.processes > 1:
+            share = f"{self.image_shape[0]} of {self.batch_size} samples"
+            yield f"processes: {self.processes}, each with {share}; one was tried"
         yield f"images {self.image_shape} uint8 -> views {list(self.view_shapes)}"
         features = (self.image_shape[0], self.feature_width)
         yield f"-> features {features} per view -> projections {self.projection_shape}"
-        chance = "" if self.chance is None else f"; chance is {self.chance:.3f}"
-        yield f"loss of one batch: {self.loss:.3f}{chance}"
-        weights = f"{self.weight_bytes / MB:.0f} MB"
-        yield f"memory: {weights} of weights, gradients and optimizer"
-        if self.memory_bytes:
-            yield f"memory: {self.memory_bytes / MB:.0f} MB of remembered rows"
-        if self.peak_bytes is not None:
-            yield f"memory: {self.peak_bytes / MB:.0f} MB of the GPU at most in a step"
-        each = f"{1000 * self.seconds_per_batch:.0f} ms per batch"
-        yield f"time: about {show_duration(self.seconds)} ({each})"
+        if self.loss is not None:
+            chance = "" if self.chance is None else f"; chance is {self.chance:.3f}"
+            yield f"loss of one batch: {self.loss:.3f}{chance}"
+        yield from self.memory_lines()
+        yield from self.time_lines()
         yield "Nothing was written. Drop --dry-run to start."
+
+    def memory_lines(self) -> Iterator[str]:
+        """What a process holds, and what it holds at most."""
+        held = (f"{name} {size / MB:,.0f} MB" for name, size in self.held.items())
+        each = " of a process" if self.processes > 1 else ""
+        yield f"memory{each}: {', '.join(held)}"
+        what = "of the GPU" if self.on_gpu else "with Python and its libraries"
+        yield (
+            f"memory{each}: {self.peak_bytes / MB:,.0f} MB {what} at most in a step "
+            "(measured)"
+        )
+
+    def time_lines(self) -> Iterator[str]:
+        """How long a step, an epoch and the rest of the run take."""
+        steps = f"{self.steps_per_epoch:,} steps of {show_short(self.seconds_per_step)}"
+        if self.processes > 1:
+            sizes = self.traffic.n_bytes.items()
+            parts = ", ".join(f"{kind} {size / MB:,.1f} MB" for kind, size in sizes)
+            calls = count(sum(self.traffic.n_calls.values()), "call")
+            speed = f"{self.link.bytes_per_second / 1e9:,.0f} GB/s"
+            each = show_short(self.link.seconds_per_call)
+            yield (
+                f"time of a step: {show_short(self.computing_seconds)} of computing "
+                "(measured: one process's share) + "
+                f"{show_short(self.exchange_seconds)} of exchange (computed: a process "
+                f"receives {parts} in {calls}, over {self.link.name} with {speed} and "
+                f"{each} per call)"
+            )
+        yield (
+            f"time: about {show_short(self.seconds_per_epoch)} per epoch ({steps}), "
+            f"{show_short(self.seconds)} in all, beside the start and evaluation"
+        )
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+
+def show_short(seconds: float) -> str:
+    """A time of which the first digits matter, however short it is.
+
+    >>> show_short(0.0023), show_short(0.25), show_short(3.2), show_short(320.0)
+    ('2.30 ms', '250 ms', '3.2 s', '5 min 20 s')
+    """
+    if seconds >= 60:
+        return show_duration(seconds)
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    digits = 0 if seconds >= 0.1 else 1 if seconds >= 0.01 else 2
+    return f"{1000 * seconds:.{digits}f} ms"
 
 
 def dry_run(
@@ -103,65 +201,144 @@ def dry_run(
 
     A run folder is one to go on with: then it is about the steps that are left.
     """
-    fabric = make_fabric(settings.machine)
-    fabric.launch()
-    watch.silent = not fabric.is_global_zero
+    machine, say = settings.machine, watch.say
+    processes = machine.devices * machine.nodes
     asked = dataclasses.replace(settings, batch_size=settings.batch_size or BATCH)
     changed = differing_settings(asked, Train(batch_size=BATCH))
     changed.pop("dry_run", None)
-    with refuse_overflow():
-        plan = make_plan(
-            settings, processes=fabric.world_size, device=fabric.device, **objects
-        )
-    module = prepare(fabric, plan)
-    done = 0
-    if folder is not None:
-        state = find_state(folder, plan.source, watch.say)
-        if state is not None:
-            done = state["step"]
-            module.load(state, plan, Health())
-    with explain_overflow(fabric, plan, module.wrapped):
-        batch = try_batch(fabric, plan, module.wrapped)
-    if not math.isfinite(batch["loss"]):
-        raise TrainingError("The loss of the first batch is not finite.")
-    parameters = sum(p.numel() * p.element_size() for p in plan.learner.parameters())
-    on_gpu = fabric.device.type == "cuda"
+    # its weights move when steps are tried
+    objects["encoder"] = copy.deepcopy(objects.get("encoder"))
+    with (
+        arithmetic(machine, say),
+        share_cores(machine.devices),
+        rehearse(processes) as traffic,
+    ):
+        played = dataclasses.replace(machine, devices=1, nodes=processes)
+        fabric = make_fabric(played, FirstOf(processes) if processes > 1 else None)
+        fabric.launch()
+        with refuse_overflow():
+            plan = make_plan(
+                settings, processes=processes, device=fabric.device, **objects
+            )
+        prepared = prepare(fabric, plan)
+        done = 0
+        if folder is not None:
+            state = find_state(folder, plan.source, say)
+            if state is not None:
+                done = state["step"]
+                prepared.load(state, plan, Health())
+        with (
+            explain_overflow(fabric, plan, prepared.wrapped),
+            own_stream(fabric.device),
+        ):
+            trial = try_steps(prepared, plan, say, traffic)
+        if not math.isfinite(trial["loss"]) and processes == 1:
+            raise TrainingError("The loss of the first batch is not finite.")
+        trial["loss"] = trial["loss"] if processes == 1 else None
+        held = weigh(prepared, plan)
+    lacking = missing_devices(machine, fabric.device)
+    every = steps_between_readings(plan)
     result = DryRun(
         changed=changed,
-        facts=(*plan.facts(), *module.facts(), *plan.warnings()),
+        facts=(
+            *plan.facts(),
+            *prepared.facts(),
+            *plan.warnings(),
+            *([lacking] if lacking else []),
+        ),
+        processes=processes,
+        batch_size=plan.batch_size,
         feature_width=plan.learner.encoder.width,
         chance=plan.learner.chance(plan.batch_size, len(plan.views)),
-        weight_bytes=4 * parameters,  # weights, gradients and two numbers of AdamW
-        memory_bytes=sum(b.numel() * b.element_size() for b in memory(plan.learner)),
-        peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else None,
-        n_batches=(plan.n_steps - done) * settings.optim.accumulate,
+        held=held,
+        on_gpu=fabric.device.type == "cuda",
+        link=choose_link(machine, fabric.device),
+        steps_per_epoch=plan.steps_per_epoch,
+        readings_per_epoch=math.ceil(plan.steps_per_epoch / every),
         resumes=None if folder is None else str(folder),
         done=done,
         n_steps=plan.n_steps,
-        **batch,
+        **trial,
     )
     for line in result.lines():
         watch.say(line, important=True)  # the result, which quiet shows too
     return result
 
 
-def try_batch(fabric: Any, plan: Plan, module: Any) -> dict[str, Any]:
-    """Forward and backward twice; the second time is what a step takes."""
-    samples = plan.steps(0, fabric.global_rank)[0, 0]
-    for _ in range(2):
+def try_steps(
+    prepared: Prepared, plan: Plan, say: Callable[[str], None], traffic: Traffic
+) -> dict[str, Any]:
+    """Take steps as the run would, first to warm up and then by the clock."""
+    device, feed = prepared.fabric.device, prepared.feed
+    feed.begin(0, 0)
+    feed.advance(prepared.optimizer)
+    views = next(iter(feed.batches())).views
+    take_step, n_taken = prepared.take_step(plan, say), 0
+
+    def go(logs: bool = False) -> Any:
+        nonlocal n_taken
+        if n_taken % plan.steps_per_epoch == 0:
+            feed.begin(0, 0)
+        n_taken += 1
+        return take_step(logs)
+
+    def measure(act: Callable[[], Any]) -> float:
         start = time.perf_counter()
-        (images,) = plan.source.batches([samples], device=fabric.device)
-        views = plan.views(images, samples=samples, seed=0, epoch=0)
-        ids = samples.to(fabric.device)
-        step = module(views, plan.labels(samples, fabric.device), ids)
-        fabric.backward(step.loss)
-        module.zero_grad(set_to_none=True)
-        loss = float(step.loss.detach())
-        seconds = time.perf_counter() - start
+        act()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter() - start
+
+    reset_peak(device)
+    epoch = measure(lambda: plan.learner.before_epoch(0.0))
+    step = go(logs=True)
+    loss, projections = float(step.loss.detach()), tuple(step.u.shape)
+    for _ in range(WARM_UP if prepared.pace.captures else 0):
+        go(logs=True)
+    traffic.clear()
+    before = n_taken
+    seconds = measure(go)
+    if seconds < PATIENCE:
+        n = min(max(int(BLOCK / seconds), 1), MOST_STEPS)
+        blocks = [measure(lambda: [go() for _ in range(n)]) / n for _ in range(3)]
+        seconds = sorted(blocks)[1]
+    received = traffic.per(n_taken - before)
+    logged = measure(lambda: Glimpse(go(logs=True), plan.learner.objective).read())
     return {
-        "image_shape": tuple(images.shape),
+        "image_shape": (plan.local_batch, *plan.source.shape),
         "view_shapes": tuple(tuple(view.shape) for view in views),
-        "projection_shape": tuple(step.u.shape),
+        "projection_shape": projections,
         "loss": loss,
-        "seconds_per_batch": seconds,
+        "computing_seconds": seconds,
+        "reading_seconds": max(logged - seconds, 0.0),
+        "epoch_seconds": epoch,
+        "traffic": received,
+        "peak_bytes": peak_bytes(device),
     }
+
+
+def weigh(prepared: Prepared, plan: Plan) -> dict[str, int]:
+    """What a process holds between steps, in bytes by name.
+
+    With fsdp its weights, gradients and optimizer are a share of the whole.
+    """
+    parameters = [*prepared.wrapped.parameters()]
+    states = prepared.optimizer.optimizer.state.values()
+    kept = [x for state in states for x in state.values() if torch.is_tensor(x)]
+    source = plan.source
+    images = [source.images] if isinstance(source, ResidentImages) else []
+    parts = {
+        "weights": parameters,
+        "gradients": [p for p in parameters if p.requires_grad],
+        "optimizer": kept,
+        "remembered rows": memory(plan.learner),
+        "images": images,
+    }
+    sizes = {name: sum(map(size_of, tensors)) for name, tensors in parts.items()}
+    return {name: size for name, size in sizes.items() if size}
+
+
+def size_of(x: Any) -> int:
+    """Bytes of a tensor, or of the part of it that is here."""
+    x = x.to_local() if hasattr(x, "to_local") else x
+    return x.numel() * x.element_size()

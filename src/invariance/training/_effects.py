@@ -11,7 +11,7 @@ from ..data import DATA_SETS, data_exists
 from ..encoders import HEADS
 from ..errors import SettingError
 from ..methods import Method
-from ._settings import Ess, Optim, Train
+from ._settings import BATCH, Ess, Optim, Train
 
 
 def refuse_idle_settings(settings: Train, method: Method, **objects: Any) -> None:
@@ -45,6 +45,12 @@ def find_idle_settings(
         yield (
             "optim.decay says what weight decay acts on, and there is none: leave it "
             "out, or give --optim.weight-decay."
+        )
+    batch = settings.batch_size or BATCH
+    if settings.micro_batch is not None and settings.micro_batch >= batch:
+        yield (
+            f"micro_batch {settings.micro_batch} is a piece of a larger batch, and "
+            f"this one has {batch} samples: leave it out, or use a larger --batch-size."
         )
     if ess.target is None and (ess.end, ess.rate) != (Ess.end, Ess.rate):
         yield (
@@ -80,8 +86,8 @@ def find_idle_settings(
             "leave workers out, or the storage."
         )
     named = settings.data in DATA_SETS and settings.data != "shapes"
-    there = data is not None or (not named and data_exists(settings.data))
-    if settings.data_root is not None and there:
+    unnamed = data is not None or (not named and data_exists(settings.data))
+    if settings.data_root is not None and unnamed:
         yield (
             "data_root is where named sets, such as cifar10, are kept, and these data "
             "are none: leave it out, or write the whole path as the data."

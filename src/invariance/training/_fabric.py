@@ -18,6 +18,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.fsdp import MixedPrecision
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parameter import is_lazy
 
 from ..devices import choose_device, usable_cores
 from ..encoders import Encoder, describe_encoder
@@ -27,7 +28,7 @@ from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
 from ._feed import DeviceFeed, HostFeed
-from ._lightning import Fabric, FSDPStrategy
+from ._lightning import ClusterEnvironment, Fabric, FSDPStrategy
 from ._optimizers import build_optimizer, load_optimizer, save_optimizer
 from ._pace import Pace, choose_pace
 from ._readings import Health
@@ -38,8 +39,15 @@ from ._step import TakeStep
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
-def make_fabric(machine: Machine) -> Fabric:
-    """The machine asked for, or a sentence that says why not."""
+def make_fabric(
+    machine: Machine, environment: ClusterEnvironment | None = None
+) -> Fabric:
+    """The machine asked for, or a sentence that says why not.
+
+    Args:
+        machine: What the settings ask for.
+        environment: Who starts the processes, where Fabric is not to find out.
+    """
     device = choose_device(machine.device, auto=("cuda",)).type
     check_processes(machine, device)
     precision = machine.precision
@@ -49,7 +57,7 @@ def make_fabric(machine: Machine) -> Fabric:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Fabric(
+            fabric = Fabric(
                 accelerator=device,
                 devices=machine.devices,
                 num_nodes=machine.nodes,
@@ -57,9 +65,14 @@ def make_fabric(machine: Machine) -> Fabric:
                 if machine.strategy == "fsdp"
                 else machine.strategy,
                 precision=PRECISIONS[precision],  # type: ignore[arg-type]
+                plugins=environment,
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
+    # Fabric would round the views; the encoder standardizes them first, which divides
+    # by a deviation far below 1, and autocast rounds what comes out of that
+    fabric._precision.convert_input = lambda data: data  # type: ignore[method-assign]
+    return fabric
 
 
 def check_processes(machine: Machine, device: str) -> None:
@@ -118,7 +131,7 @@ def arithmetic(machine: Machine, say: Callable[[str], None]) -> Iterator[None]:
 @contextlib.contextmanager
 def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
     """Say once, in a sentence of ours, what torch warns of at every such operation."""
-    told: set[str] = set()
+    names: set[str] = set()
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -128,8 +141,8 @@ def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
                 show(message, *details, **more)
                 return
             name = text.split()[0]
-            if name not in told:
-                told.add(name)
+            if name not in names:
+                names.add(name)
                 say(
                     f"{name}, which this network uses, has no deterministic form: "
                     "another run of the same seed may differ in its last bits."
@@ -158,8 +171,8 @@ class Prepared:
     pace: Pace
 
     def facts(self) -> Iterator[str]:
-        """How steps are run, on a GPU."""
-        if self.fabric.device.type == "cuda":
+        """How steps are run, on a GPU or where one was counted on."""
+        if self.fabric.device.type == "cuda" or self.pace.idle:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
             yield self.feed.views.explain()
@@ -280,7 +293,9 @@ def compile_encoders(plan: Plan) -> None:
     """Have the encoder, and a momentum twin's, compiled when they first run.
 
     Each run for its own sizes: after a run of another batch, torch would take code for
-    any size, which is slower and adds up in another order than that of a first run.
+    any size, which is slower and adds up in another order than that of a first run, and
+    after eight it would compile no more. So it forgets all that it has compiled in this
+    process, functions of the caller's too: they are compiled again when next called.
     """
     from torch._inductor import config
 
@@ -291,6 +306,19 @@ def compile_encoders(plan: Plan) -> None:
     for module in plan.learner.modules():
         if isinstance(module, Encoder):
             module.network.compile(dynamic=False, options=options)
+
+
+@contextlib.contextmanager
+def keep_memory_format(network: nn.Module | None) -> Iterator[None]:
+    """Give a user's network back as it was stored, after steps in channels last."""
+    weights = [] if network is None else [*network.parameters(), *network.buffers()]
+    plain = [weight for weight in weights if is_lazy(weight) or weight.is_contiguous()]
+    try:
+        yield
+    finally:
+        for weight in plain:
+            if not weight.is_contiguous():
+                weight.data = weight.data.contiguous()
 
 
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
@@ -316,9 +344,7 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     lr: float | torch.Tensor = plan.peak
     if pace.stays:
         lr = torch.tensor(plan.peak, device=fabric.device)
-        halves = fabric._precision.precision == PRECISIONS["bf16"]
-        dtype = torch.bfloat16 if halves else torch.float32
-        feed = DeviceFeed(plan, lr, dtype=dtype)
+        feed = DeviceFeed(plan, lr)
         if plan.controller is not None:
             plan.controller.move_to(fabric.device)
     optimizer = build_optimizer(learner, plan.settings.optim, lr)

@@ -83,14 +83,10 @@ class DeviceFeed:
 
     waited = 0.0
 
-    def __init__(
-        self, plan: Plan, lr: Tensor, *, dtype: torch.dtype = torch.float32
-    ) -> None:
+    def __init__(self, plan: Plan, lr: Tensor) -> None:
         assert isinstance(plan.source, ResidentImages)
         self.plan, self.lr, device = plan, lr, lr.device
-        self.views = DeviceViews(
-            plan.views, plan.source.images, dtype=dtype, channels_last=True
-        )
+        self.views = DeviceViews(plan.views, plan.source.images, channels_last=True)
         self.labels = None
         if plan.method.labeled and plan.source.labels is not None:
             self.labels = plan.source.labels.to(device)

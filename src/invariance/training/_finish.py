@@ -1,5 +1,6 @@
 """The end of a run: scores, readings, pictures, the encoder, a verdict and a report."""
 
+import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from ..errors import DataError, InvarianceError
 from ..evaluation import (
     LIMIT,
     Evaluation,
+    Task,
     encode_views,
     evaluate_encoders,
     make_task,
@@ -26,6 +28,7 @@ from ..folder import (
     write_json,
     write_verdict,
 )
+from ..processes import ALONE, Processes
 from ..report import write_report
 from ..words import join_words
 from ._gallery_writer import write_gallery
@@ -48,6 +51,8 @@ class Trained:
     monitor: Monitor
     folder: Path
     device: Any
+    processes: Processes = ALONE
+    """All of training's; each of them has the same."""
 
 
 def finish(trained: Trained, watch: Watch) -> Evaluation | None:
@@ -88,52 +93,80 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
 
 def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     """The scores that ``invariance evaluate`` gives, added to the run folder."""
-    plan, monitor = trained.plan, trained.monitor
-    if plan.test_problem:
-        problem = f"The test part cannot be read: {plan.test_problem}"
-        watch.say(f"{problem} So nothing is scored.", important=True)
+    task, why = find_task(trained)
+    if task is None:
+        watch.say(why, important=True)
         return None
-    if plan.test is None:
-        watch.say(
-            "no labels in these data, so nothing to score: the readings above "
-            "(matched, nats, rank) say whether it learned.",
-            important=True,
-        )
-        return None
-    try:
-        task = make_task(plan.source, plan.test, limit=LIMIT, device=trained.device)
-    except DataError:
-        watch.say(
-            "a single class in these data, so nothing to score: the readings above "
-            "(matched, nats, rank) say whether it learned.",
-            important=True,
-        )
-        return None
-    encoders: dict[str, nn.Module | None] = {
-        "raw pixels": None,
-        "untrained encoder": plan.untrained.to(trained.device),
-        "trained encoder": trained.encoder,
-    }
-    best, epochs = monitor.encoder(), {}
-    if best is not None:
-        encoder, epoch = best
-        last = epoch == plan.settings.epochs  # then there is nothing new to score
-        encoders["best epoch"] = trained.encoder if last else encoder.to(trained.device)
-        epochs["best epoch"] = epoch
+    encoders, epochs = find_encoders(trained)
     watch.say(f"scoring {join_words(list(encoders))} ...")
     rows = evaluate_encoders(task, encoders, epochs=epochs)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
-    keep_rows(trained.folder, rows, step=plan.n_steps)
+    keep_rows(trained.folder, rows, step=trained.plan.n_steps)
     for line in str(evaluation).splitlines():
         watch.say(line, important=True)
-    if best is not None:
+    if epochs:
         watch.say(
             f"Best epoch: {epochs['best epoch']}, by kNN on training images, the test "
             "part untouched.",
             important=True,
         )
     return evaluation
+
+
+def help_score(trained: Trained) -> None:
+    """What the other processes do while the first evaluates: their share of it."""
+    if not trained.plan.settings.evaluate:
+        return
+    task, _ = find_task(trained)
+    if task is not None:
+        encoders, epochs = find_encoders(trained)
+        evaluate_encoders(task, encoders, epochs=epochs)
+
+
+def find_task(trained: Trained) -> tuple[Task | None, str]:
+    """What to score on, by all processes; or why there is nothing."""
+    plan = trained.plan
+
+    def explain() -> str:
+        learned = "the readings above (matched, nats, rank) say whether it learned."
+        if plan.test_problem:
+            problem = f"The test part cannot be read: {plan.test_problem}"
+            return f"{problem} So nothing is scored."
+        if plan.test is None:
+            return f"no labels in these data, so nothing to score: {learned}"
+        try:
+            make_task(plan.source, plan.test, limit=LIMIT, device=trained.device)
+        except DataError:
+            return f"a single class in these data, so nothing to score: {learned}"
+        return ""
+
+    why = next(filter(None, trained.processes.collect(explain())), "")
+    if why:
+        return None, why
+    how: dict[str, Any] = {"device": trained.device, "processes": trained.processes}
+    return make_task(plan.source, plan.test, limit=LIMIT, **how), ""
+
+
+def find_encoders(
+    trained: Trained,
+) -> tuple[dict[str, nn.Module | None], dict[str, int]]:
+    """What is scored by its name, and the epoch of the best; the first's, in all."""
+    plan, processes = trained.plan, trained.processes
+    encoders: dict[str, nn.Module | None] = {
+        "raw pixels": None,
+        "untrained encoder": plan.untrained.to(trained.device),
+        "trained encoder": trained.encoder,
+    }
+    best = trained.monitor.encoder() if processes.first else None
+    epoch = processes.collect(None if best is None else best[1])[0]
+    if epoch is not None:
+        encoder = copy.deepcopy(plan.untrained) if best is None else best[0]
+        last = epoch == plan.settings.epochs  # then there is nothing new to score
+        encoders["best epoch"] = trained.encoder if last else encoder.to(trained.device)
+    for network in encoders.values():
+        processes.copy_first(network)
+    return encoders, {} if epoch is None else {"best epoch": epoch}
 
 
 def diagnose_trained(trained: Trained) -> Diagnosis:

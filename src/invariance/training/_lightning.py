@@ -41,6 +41,7 @@ def only_version(package: str) -> Iterator[None]:
 
 with only_version("torchmetrics"):
     from lightning_fabric import Fabric
+    from lightning_fabric.plugins.environments import ClusterEnvironment
     from lightning_fabric.strategies import FSDPStrategy
 
-__all__ = ["FSDPStrategy", "Fabric"]
+__all__ = ["ClusterEnvironment", "FSDPStrategy", "Fabric"]

@@ -68,9 +68,8 @@ class Loop:
 
     def logs_at(self, done: int) -> bool:
         """Whether a reading is due after so many steps."""
-        steps_per_epoch = self.plan.steps_per_epoch
-        every = self.plan.settings.log_every or max(steps_per_epoch // 10, 1)
-        return done % every == 0 or done % steps_per_epoch == 0
+        plan, every = self.plan, steps_between_readings(self.plan)
+        return done % every == 0 or done % plan.steps_per_epoch == 0
 
     def look(self, step: Step, epoch: int, done: int) -> None:
         """After a step: read it, save it, stop if asked, each where it is due."""
@@ -164,6 +163,11 @@ class Loop:
         votes = torch.tensor(mine, dtype=torch.float32, device=self.fabric.device)
         torch.distributed.all_reduce(votes)
         return [bool(votes_for > 0) for votes_for in votes]
+
+
+def steps_between_readings(plan: Plan) -> int:
+    """How often a reading is due; the last step of an epoch has one too."""
+    return plan.settings.log_every or max(plan.steps_per_epoch // 10, 1)
 
 
 def check_finite(loss: float, step: int) -> None:

@@ -43,7 +43,8 @@ def build_optimizer(
     return adamw
 
 
-HOW = ("lr", "fused", "foreach", "capturable")  # of a group: how it runs, not what
+# settings of a group that belong to this machine: a resumed run keeps its own
+OF_MACHINE = ("lr", "fused", "foreach", "capturable")
 
 
 def save_optimizer(optimizer: Any) -> dict[str, Any]:
@@ -57,20 +58,20 @@ def save_optimizer(optimizer: Any) -> dict[str, Any]:
 
 
 def load_optimizer(optimizer: Any, state: dict[str, Any]) -> None:
-    """Take over what an optimizer was, but go on in the way this one was built for."""
-    kept = [{k: g[k] for k in HOW if k in g} for g in optimizer.param_groups]
+    """Take over a saved state, but run steps the way this optimizer was built for."""
+    kept = [{k: g[k] for k in OF_MACHINE if k in g} for g in optimizer.param_groups]
     saved = state["param_groups"]
     if len(saved) == len(kept):  # else torch says what does not fit
-        saved = [group | how for group, how in zip(saved, kept, strict=True)]
+        saved = [group | ours for group, ours in zip(saved, kept, strict=True)]
     optimizer.load_state_dict({**state, "param_groups": saved})
-    for group, how in zip(optimizer.param_groups, kept, strict=True):
-        group.update(how)  # the very tensor of the learning rate, not a copy
+    for group, ours in zip(optimizer.param_groups, kept, strict=True):
+        group.update(ours)  # the very tensor of the learning rate, not a copy
 
 
 def group_parameters(module: nn.Module, optim: Optim) -> list[dict[str, Any]]:
     """Parameters that move alike, matrices first, as in older checkpoints.
 
-    A scalar, such as a learned temperature, never decays: 0 is no place for it to be.
+    A scalar, such as a learned temperature, never decays: it must not shrink to 0.
     """
     learning = [p for p in module.parameters() if p.requires_grad]
     kinds = [((2,), True), ((0, 1), False)]  # dimensions, and whether they decay

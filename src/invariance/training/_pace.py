@@ -35,6 +35,8 @@ class Pace:
     """Whether the encoder is compiled."""
     why_compiles: str = ""
     """The reason, where it was not asked for."""
+    idle: bool = False
+    """Whether capturing was switched off where nothing can be captured."""
 
     @property
     def stays(self) -> bool:
@@ -43,7 +45,8 @@ class Pace:
 
     def __str__(self) -> str:
         how = "replayed from a CUDA graph" if self.captures else "launched one by one"
-        why = "" if self.captures else f" ({self.why_on_host or 'as asked'})"
+        also = ": --machine.no-capture changes nothing" * self.idle
+        why = "" if self.captures else f" ({self.why_on_host or 'as asked'}{also})"
         compiled = "compiled" if self.compiles else "not compiled"
         return f"pace: steps are {how}{why}; encoder {compiled}{self.why_compiles}"
 
@@ -58,7 +61,8 @@ def choose_pace(fabric: Fabric, plan: Plan) -> Pace:
         why_compiles = (
             f" (it takes about {COMPILING:.0f} s and saves about {saved:.0f})"
         )
-    return Pace(why, machine.capture and not why, compiles, why_compiles)
+    idle = bool(why) and not machine.capture
+    return Pace(why, machine.capture and not why, compiles, why_compiles, idle)
 
 
 def find_obstacle(fabric: Fabric, plan: Plan) -> str:

@@ -70,15 +70,15 @@ def read(step: Step, objective: Any, temperature: float) -> dict[str, float]:
     nothing. Where a loss is constant, as FlatNCE's is, InfoNCE is given instead.
     """
     u, v = step.u.float(), step.v.float()
-    own = read_step(step)
-    if "mi_ceiling" not in own:
+    numbers = read_step(step)
+    if "mi_ceiling" not in numbers:
         bound = mutual_information_bound(u, v, temperature=temperature)
-        own |= {"mi_nats": bound.nats, "mi_ceiling": bound.ceiling}
-        own["info_nce"] = bound.ceiling - bound.nats
-    n_candidates = math.exp(own["mi_ceiling"])
+        numbers |= {"mi_nats": bound.nats, "mi_ceiling": bound.ceiling}
+        numbers["info_nce"] = bound.ceiling - bound.nats
+    n_candidates = math.exp(numbers["mi_ceiling"])
     constant = objective.value_is_constant
     return {
-        "loss": own["info_nce"] if constant else float(step.loss.detach()),
+        "loss": numbers["info_nce"] if constant else float(step.loss.detach()),
         "mi_reachable": reachable_information(n_candidates, temperature),
         "accuracy": contrastive_accuracy(u, v),
         "accuracy_chance": 1 / len(u),
@@ -88,7 +88,7 @@ def read(step: Step, objective: Any, temperature: float) -> dict[str, float]:
         "spread": collapse(u).ratio,
         "temperature": temperature,
         **{f"loss/{name}": float(part) for name, part in step.parts.items()},
-        **own,
+        **numbers,
     }
 
 

@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import inspect
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +15,8 @@ from torch import Tensor, nn
 
 from ..data import ImageSource, find_place, load
 from ..devices import require_memory
-from ..encoders import Encoder, build_encoder, standardize, stem_of
+from ..encoders import Encoder
 from ..errors import DataError, SettingError, choose
-from ..evaluation import spread_rows
 from ..methods import (
     METHODS,
     Learner,
@@ -26,20 +24,22 @@ from ..methods import (
     build,
     customize,
     options_of,
-    read_options,
 )
 from ..negatives import NEGATIVES, check_room
 from ..randomness import seed_all
-from ..views import RECIPES, ViewSet, weaken
+from ..views import ViewSet
 from ..words import count
-from ._checkpoint import load as load_run_encoder
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
+from ._run_encoder import make_encoder, start_weights_from
+from ._run_views import (
+    choose_options,
+    choose_recipe,
+    describe_strengths,
+    make_views,
+)
 from ._schedule import peak_rate
 from ._settings import BATCH, PEAKS, Train, resolve_decay
-
-MOST_VALUES = 1 << 28  # of images that stand for the colors of all
-IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,10 @@ class Plan:
         if text := describe_strengths(self.settings):
             yield f"views: {text}"
         micro = self.settings.micro_batch
-        pieces = "" if micro is None else f", encoded {micro} at a time,"
+        pieces = "" if micro is None else f" encoded {micro} at a time,"
         yield (
-            f"steps: {self.n_steps:,} of {self.batch_size} samples{self.why_batch}"
-            f"{pieces or ','} "
+            f"steps: {self.n_steps:,} of {self.batch_size} samples{self.why_batch},"
+            f"{pieces} "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
 
@@ -266,12 +266,6 @@ def make_plan(
         )
     batch_size, why_batch = choose_batch(settings, source, processes)
     settings = dataclasses.replace(settings, batch_size=batch_size)
-    if (settings.micro_batch or 0) >= batch_size and not started:
-        raise SettingError(
-            f"micro_batch {settings.micro_batch} is a piece of a larger batch, and "
-            f"this one has {batch_size} samples: leave it out, or use a larger "
-            "--batch-size."
-        )
     per_step = batch_size * settings.optim.accumulate
     steps_per_epoch = len(source) // per_step
     if len(source) < 2 or not steps_per_epoch:
@@ -409,103 +403,3 @@ def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
         classes = count(len(source.labels.unique()), "class", "classes")
         parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
     return ", ".join(parts)
-
-
-def make_encoder(
-    settings: Train, source: ImageSource, own: nn.Module | None
-) -> Encoder:
-    """The encoder asked for, standardizing its images itself."""
-    channels, size, _ = source.shape
-    name = settings.encoder
-    if name == "auto":
-        name = "tiny" if size <= 64 else "resnet18"
-    encoder = build_encoder(
-        own if own is not None else name,
-        channels=channels,
-        image_size=size,
-        pretrained=settings.pretrained,
-    )
-    if settings.pretrained and channels == 3:
-        return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
-    most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
-    some = source.batches([spread_rows(len(source), most)])
-    pixels = next(iter(some)).double() / 255
-    mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
-    return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
-
-
-def start_weights_from(run: str, network: Encoder, own: nn.Module | None) -> Encoder:
-    """The encoder with the weights of another run's."""
-    start = load_run_encoder(run, network=copy.deepcopy(own))
-    if (
-        own is None
-        and start.name == network.name
-        and stem_of(start) != stem_of(network)
-    ):
-        return start.train()
-    try:
-        network.load_state_dict(start.state_dict())
-    except RuntimeError:
-        raise SettingError(
-            f"The encoder of {run} is {start.name!r} and this run's is "
-            f"{network.name!r}: --start-from needs the same one, for images with the "
-            "same number of channels."
-        ) from None
-    return network
-
-
-def choose_recipe(settings: Train, method: Method, data: Any) -> str:
-    """The recipe asked for, or the one that suits the data."""
-    name = settings.views if settings.views != "auto" else method.views
-    if name != "auto":
-        return name
-    return "shapes" if isinstance(data, str) and data == "shapes" else "simclr"
-
-
-def choose_options(
-    settings: Train, method: Method, recipe: str | None
-) -> dict[str, Any]:
-    """What the learner is told; what the views are told is left to ``make_views``."""
-    given = dict(settings.options)
-    if settings.temperature is not None:
-        given["temperature"] = settings.temperature
-    accepted = options_of(method, recipe)
-    options = read_options(accepted, given)
-    return {k: v for k, v in options.items() if accepted[k].part != "views"}
-
-
-def make_views(
-    settings: Train, method: Method, data: Any, shape: tuple[int, int, int]
-) -> ViewSet:
-    """The views that the settings name, of images of a shape."""
-    name, (channels, size, _) = choose_recipe(settings, method, data), shape
-    recipe = choose(RECIPES, name, "views")
-    accepted = options_of(method, name)
-    options = read_options(accepted, settings.options)
-    how = {k: v for k, v in options.items() if accepted[k].part == "views"}
-    if "n_views" in inspect.signature(recipe).parameters:
-        how["n_views"] = method.n_views
-    return ViewSet(weaken(recipe(size, channels, **how), strengths_of(settings)))
-
-
-def strengths_of(settings: Train) -> dict[str, float]:
-    """The strength of each operation of the views that was weakened or left out."""
-    twice = [name for name in settings.views_drop if name in settings.views_strength]
-    if twice:
-        raise SettingError(
-            f"{twice[0]} is to be left out and to have a strength of "
-            f"{settings.views_strength[twice[0]]}: leave one of them out."
-        )
-    return dict.fromkeys(settings.views_drop, 0.0) | settings.views_strength
-
-
-def describe_strengths(settings: Train) -> str:
-    """How the views were weakened, in words; empty if they were not.
-
-    >>> describe_strengths(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
-    'without blur, crop at 0.5 of its strength'
-    """
-    strengths = strengths_of(settings)
-    parts = [f"without {name}" for name, s in strengths.items() if s == 0]
-    weaker = [f"{n} at {s:g} of its strength" for n, s in strengths.items() if s]
-    return ", ".join([*parts, *weaker])

@@ -13,7 +13,7 @@ from tyro import conf
 
 from ..data import require_data
 from ..devices import check_workers
-from ..errors import SettingError, TrainingError, choose
+from ..errors import SettingError, TrainingError, choose, unknown
 from ..folder import CONFIG, ENCODER, flatten
 from ..methods import METHODS
 from ..plain_numbers import check_positive_number
@@ -26,6 +26,7 @@ PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 sam
 # seeds: kNN 68.2 and 68.1 % with all, 66.2 and 66.5 % with matrices); LARS as SimCLR's
 # released code, AdamW as its usual recipes.
 DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
+VIEWS = ("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity")
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
 
@@ -90,7 +91,8 @@ class Machine:
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool | Literal["auto"] = "auto"
     """Compile the encoder with torch.compile; "auto" does on a GPU where the run is
-    long enough to win back the half minute that it takes."""
+    long enough to win back the half minute that it takes. What torch compiled before in
+    the same process is compiled anew when it is next called."""
     capture: bool = True
     """Replay steps from a CUDA graph, where all they need is on one GPU."""
     deterministic: bool = True
@@ -227,8 +229,10 @@ def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_names(settings: Train) -> None:
-    """Refuse a method that nobody knows and data that are not there."""
+    """Refuse a method or views that nobody knows and data that are not there."""
     choose(METHODS, settings.method, "method")
+    if settings.views not in ("auto", *VIEWS):
+        raise SettingError(unknown("views", settings.views, VIEWS))
     require_data(settings.data)
 
 
@@ -250,6 +254,7 @@ def check_numbers(settings: Train) -> None:
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
         ("knn_every", settings.knn_every, 0),
         ("limit", 1 if settings.limit is None else settings.limit, 1),
+        ("image_size", 1 if settings.image_size is None else settings.image_size, 1),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
     ):
         if not value >= least:

@@ -20,7 +20,7 @@ def tensorboard(folder: Path, config: dict[str, Any], done: int) -> Tracker:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise missing("tensorboard") from None
+        raise explain_missing("tensorboard") from None
     writer = SummaryWriter(
         str(folder / "tensorboard"), purge_step=done + 1 if done else None
     )
@@ -41,7 +41,7 @@ def wandb(folder: Path, config: dict[str, Any], done: int) -> Tracker:
     try:
         import wandb as client
     except ImportError:
-        raise missing("wandb") from None
+        raise explain_missing("wandb") from None
     run = client.init(
         project="invariance",
         name=folder.name,
@@ -63,10 +63,10 @@ def check_installed(names: Iterable[str]) -> None:
     """Raise before anything is written if one of them is not there."""
     for name in names:
         if find_spec(name) is None:
-            raise missing(name)
+            raise explain_missing(name)
 
 
-def missing(name: str) -> SettingError:
+def explain_missing(name: str) -> SettingError:
     """The sentence for an extra that is not installed."""
     return SettingError(
         f"{name} is not installed: pip install 'invariance[{name}]', or leave it out "

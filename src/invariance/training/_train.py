@@ -14,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from ..data import data_exists
+from ..encoders import check_encoder_name
 from ..errors import SettingError, TrainingError
 from ..evaluation import Evaluation
 from ..folder import (
@@ -43,12 +44,13 @@ from ..folder import (
     write_whole,
 )
 from ..methods import Learner, Method
+from ..processes import join_processes
 from ..views import ViewSet
 from . import _checkpoint
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
-from ._fabric import arithmetic, make_fabric, prepare
-from ._finish import Trained, finish
+from ._fabric import arithmetic, keep_memory_format, make_fabric, prepare
+from ._finish import Trained, finish, help_score
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
 from ._monitor import Monitor
@@ -133,10 +135,14 @@ def train(
         settings = settings_to_resume(settings, find_place=data is None)
         objects["started"] = True
     check_numbers(settings)
+    if encoder is None and settings.encoder != "auto":
+        check_encoder_name(settings.encoder)  # before any image is read
     if settings.dry_run:
-        return dry_run(settings, watch, folder, **objects)
+        with keep_memory_format(encoder):
+            return dry_run(settings, watch, folder, **objects)
     say = functools.partial(watch.say, important=True)
     with arithmetic(settings.machine, say), contextlib.ExitStack() as held:
+        held.enter_context(keep_memory_format(encoder))
         if folder is not None and is_first_process():
             held.enter_context(hold_run(folder, say))
         fabric = make_fabric(settings.machine)
@@ -263,18 +269,23 @@ def execute(
     encoder = module.encoder(plan)
     head = None if module.sharded else getattr(plan.learner, "head", None)
     evaluation = None
-    if first:
-        trained = Trained(plan, encoder, head, monitor, folder, fabric.device)
-        try:
-            with handle_signals(interrupt), module.uncompiled():
+    trained = Trained(
+        plan, encoder, head, monitor, folder, fabric.device, join_processes()
+    )
+    try:
+        with handle_signals(interrupt), module.uncompiled():
+            if first:
                 evaluation = finish(trained, watch)
-        except KeyboardInterrupt:
-            words = (
-                "Stopped while scoring; the training is complete and saved. Score it "
-                f"with: {resume_command(folder)}"
-            )
+            else:
+                help_score(trained)
+    except KeyboardInterrupt:
+        words = (
+            "Stopped while scoring; the training is complete and saved. Score it "
+            f"with: {resume_command(folder)}"
+        )
+        if first:
             watch.say(words, important=True)
-            raise Stopped(words) from None
+        raise Stopped(words) from None
     fabric.barrier()
     return Run(folder, evaluation)
 

@@ -47,7 +47,7 @@ from ._recipes import RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
 from ._transform import Transform, transform
-from ._view_set import ViewSet
+from ._view_set import ViewSet, to_unit_interval
 
 __all__ = [
     "RECIPES",
@@ -78,6 +78,7 @@ __all__ = [
     "multi_crop",
     "name_operation",
     "simclr",
+    "to_unit_interval",
     "transform",
     "weak",
     "weaken",

@@ -18,7 +18,7 @@ class DeviceViews:
 
     Args:
         views: What is done to the images.
-        images: All images of a set, or one batch like those that will be streamed.
+        images: All images of a set.
         dtype: Of the views; all arithmetic is float32.
         channels_last: Whether a view's channels are stored beside each other.
 
@@ -68,30 +68,15 @@ class DeviceViews:
         self, rows: Int[Tensor, " n"], keys: Int[Tensor, "1"]
     ) -> list[Float[Tensor, "n _ _ _"]]:
         """The views of these rows of the images; a row is its sample's id too."""
-        return self._make(self.images, rows, keys, rows)
-
-    def of_batch(
-        self,
-        images: UInt8[Tensor, "n c h w"],
-        samples: Int[Tensor, " n"],
-        keys: Int[Tensor, "1"],
-    ) -> list[Float[Tensor, "n _ _ _"]]:
-        """The views of a batch that is on the device already."""
-        return self._make(images, samples, keys, None)
-
-    def _make(
-        self, images: Tensor, samples: Tensor, keys: Tensor, rows: Tensor | None
-    ) -> list[Tensor]:
-        plan = self.views.plan(images)
+        plan = self.views.plan(self.images)
         if plan.groups:
             form = (self.dtype, self.channels_last)
-            return plan.make(images, samples, keys, rows, *form)
-        batch = images if rows is None else images.index_select(0, rows)
-        pixels = to_unit_interval(batch)
+            return plan.make(self.images, rows, keys, rows, *form)
+        pixels = to_unit_interval(self.images.index_select(0, rows))
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
         views = []
         for view in range(len(self.views)):
-            draws = Draws.from_key(keys[0], samples, view)
+            draws = Draws.from_key(keys[0], rows, view)
             made = self.views.make(view, pixels, draws)
             views.append(made.to(self.dtype, memory_format=layout))
         return views

@@ -157,16 +157,16 @@ def draw_stages(
         to = table + (row * N_STAGES + i) * N_COLUMNS
         settings = numbers + i * N_NUMBERS
         outer = fold(view_key, tl.load(streams + i * N_STREAMS).to(tl.uint64))
-        own = fold(view_key, tl.load(streams + i * N_STREAMS + 1).to(tl.uint64))
+        inner = fold(view_key, tl.load(streams + i * N_STREAMS + 1).to(tl.uint64))
         often = tl.load(settings).to(tl.float32)
         acts = draw_uniform(hashed, fold(outer, COIN), 0) < often
         chance = tl.load(settings + 1).to(tl.float32)
-        acts = acts & (draw_uniform(hashed, fold(own, COIN), 0) < chance)
+        acts = acts & (draw_uniform(hashed, fold(inner, COIN), 0) < chance)
         tl.store(to, acts.to(tl.float32), mask=valid)
         settings += 2
         if ((KINDS >> 4 * i) & 15) == RANDOM_BOX:
             top, left, height, width = draw_box(
-                hashed, fold(own, UNIFORM), settings, H, W
+                hashed, fold(inner, UNIFORM), settings, H, W
             )
             tl.store(to + 1, top.to(tl.float32), mask=valid)
             tl.store(to + 2, left.to(tl.float32), mask=valid)
@@ -177,17 +177,17 @@ def draw_stages(
                 side = tl.load(settings + j).to(tl.float32) + 0.0 * image
                 tl.store(to + 1 + j, side, mask=valid)
         if ((KINDS >> 4 * i) & 15) == JITTER:
-            order = draw_order(hashed, fold(own, PERMUTATION))
+            order = draw_order(hashed, fold(inner, PERMUTATION))
             tl.store(to + 1, order.to(tl.float32), mask=valid)
-            key = fold(own, UNIFORM)
+            key = fold(inner, UNIFORM)
             for j in tl.static_range(4):
                 factor = draw_between(hashed, key, j, settings + 2 * j)
                 tl.store(to + 2 + j, factor, mask=valid)
         if ((KINDS >> 4 * i) & 15) == BLUR:
-            sigma = draw_between(hashed, fold(own, UNIFORM), 0, settings)
+            sigma = draw_between(hashed, fold(inner, UNIFORM), 0, settings)
             tl.store(to + 1, sigma, mask=valid)
         if ((KINDS >> 4 * i) & 15) == TURN:
-            degrees = draw_between(hashed, fold(own, UNIFORM), 0, settings)
+            degrees = draw_between(hashed, fold(inner, UNIFORM), 0, settings)
             angle = -degrees * 0.017453292519943295
             tl.store(to + 1, tl.cos(angle), mask=valid)
             tl.store(to + 2, tl.sin(angle), mask=valid)

@@ -90,8 +90,8 @@ def change_colors(red, green, blue, drawn, first, last, mean, C: tl.constexpr):
             factor = tl.where(kind == BRIGHTNESS, brightness, factor)
             rest = 1.0 - factor
             level = tl.where(kind == CONTRAST, mean * rest, 0.0)
-            own = tl.where(kind == SATURATION, rest, 0.0)
-            target = find_luma(red, green, blue, C) * own + level
+            grayness = tl.where(kind == SATURATION, rest, 0.0)
+            target = find_luma(red, green, blue, C) * grayness + level
             red = clamp(red * factor + target)
             green = clamp(green * factor + target)
             blue = clamp(blue * factor + target)

@@ -157,10 +157,10 @@ def _read_view(operations: Sequence[Any], shape: tuple[int, int, int]) -> Group:
 
 
 def _read_stage(i: int, item: Any, shape: tuple[int, int, int]) -> Stage:
-    own = outer = child_stream(0, i)
+    inner = outer = child_stream(0, i)
     often, operation = ALWAYS, item
     if isinstance(item, Sometimes):
-        often, operation, own = float(item.p), item.operation, child_stream(outer, 0)
+        often, operation, inner = float(item.p), item.operation, child_stream(outer, 0)
     kind = KINDS.get(type(operation))
     if kind is None:
         name = getattr(operation, "__name__", type(operation).__name__)
@@ -169,7 +169,7 @@ def _read_stage(i: int, item: Any, shape: tuple[int, int, int]) -> Stage:
         raise NoKernelError("a crop that happens sometimes has no kernel")
     chance = float(getattr(operation, "p", ALWAYS))
     numbers = _read_numbers(operation, shape)
-    return Stage(kind, (outer, own), (often, chance), numbers)
+    return Stage(kind, (outer, inner), (often, chance), numbers)
 
 
 def _read_numbers(operation: Any, shape: tuple[int, int, int]) -> tuple[float, ...]:

@@ -226,8 +226,10 @@ def leave(
     if LEARNED:
         scale = tl.load(learned)
         # the pull along the positive is in both views' gradients
-        own = tl.sum(a * a_sum + b * b_sum + 2.0 * (pull * scale)[:, None] * a * b, 1)
-        tl.store(along + tl.program_id(0), tl.sum(own, 0))
+        slopes = tl.sum(
+            a * a_sum + b * b_sum + 2.0 * (pull * scale)[:, None] * a * b, 1
+        )
+        tl.store(along + tl.program_id(0), tl.sum(slopes, 0))
     if EXTRA:
         a_sum += tl.load(extra + at, mask=inside, other=0.0)
         b_sum += tl.load(extra + v_at + at, mask=inside, other=0.0)

@@ -252,8 +252,8 @@ def slope_weights(
         "riesz": RIESZ_SLOPE,
     }[name]
     sides = [by_row.contiguous()]
-    own = by_column is None or by_column is by_row
-    sides.append(sides[0] if own else by_column.contiguous())
+    other = None if by_column is by_row else by_column
+    sides.append(sides[0] if other is None else other.contiguous())
     rows, columns = (Side(x, x, x) for x in sides)
     kind = Kind(
         columns=by_column is not None,

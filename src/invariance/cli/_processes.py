@@ -1,0 +1,148 @@
+"""``--devices N``: the same command N times, each time with its number.
+
+The processes share the work out among themselves, as those of torchrun do. This one
+starts them and waits: the first speaks for all, and what another has to say is shown
+only where it fails. An interrupt is passed on, once; where one process ends badly the
+others are stopped.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import IO
+
+from ..devices import usable_cores
+from ..errors import SettingError
+from ..plain_numbers import check_least
+from ..words import count
+
+GRACE_SECONDS = 5.0  # for the others to end by themselves after one has failed
+LOOK_SECONDS = 0.1
+
+
+def starts_processes(devices: int) -> bool:
+    """Whether this process is to start others; those and torchrun's are not."""
+    check_least("devices", devices, 1)
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if started > 1 and devices not in (1, started):
+        raise SettingError(
+            f"{started} processes were started already, and --devices asks for "
+            f"{devices}: leave it out."
+        )
+    if devices > usable_cores():  # there are no fewer of them than of GPUs
+        raise SettingError(
+            "devices is one process per GPU, or per core where there is none, and this "
+            f"machine has {count(usable_cores(), 'core')}: got {devices}."
+        )
+    return devices > 1 and started == 1
+
+
+def speaks() -> bool:
+    """Whether this is the process that prints, of however many there are."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
+    """Run a command n times and give the exit code of all of them.
+
+    Args:
+        arguments: of the command, as it was given.
+        n: how many processes.
+        again: what a person may do after one was killed.
+    """
+    threads = max(usable_cores() // n, 1)
+    shared = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}
+    shared |= {"MASTER_PORT": str(free_port())}
+    shared |= {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
+    processes: list[subprocess.Popen[bytes]] = []
+    said: list[IO[bytes]] = []
+    received: list[int] = []
+
+    def receive(number: int, frame: object) -> None:
+        stop(processes, signal.SIGKILL if number in received else number)
+        received.append(number)
+
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, receive) for number in kinds}
+    with contextlib.ExitStack() as files:
+        try:
+            for rank in range(n):
+                said.append(files.enter_context(tempfile.TemporaryFile()))
+                processes.append(
+                    subprocess.Popen(
+                        [sys.executable, "-m", "invariance", *arguments],
+                        env=os.environ | shared | {"RANK": str(rank)},
+                        stdout=said[rank] if rank else None,
+                        stderr=said[rank] if rank else None,
+                        start_new_session=True,  # an interrupt comes from here alone
+                    )
+                )
+            failed = wait(processes)
+        finally:
+            stop(processes, signal.SIGKILL)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        codes = [process.returncode for process in processes]
+        if received:
+            return codes[0] if codes[0] > 0 else 128 + received[0]
+        if failed is None:
+            return 0
+        return explain_failure(codes, failed, said[failed], again)
+
+
+def wait(processes: Sequence["subprocess.Popen[bytes]"]) -> int | None:
+    """Which process failed first; the others do not outlive it for long.
+
+    Several may fail of one cause, and have a few seconds to say so.
+    """
+    failed, since = None, 0.0
+    while any(process.poll() is None for process in processes):
+        time.sleep(LOOK_SECONDS)
+        codes = [process.poll() for process in processes]
+        if failed is None and any(codes):
+            failed, since = next(k for k, code in enumerate(codes) if code), time.time()
+        if failed is not None and (
+            (codes[failed] or 0) < 0 or time.time() - since > GRACE_SECONDS
+        ):
+            stop(processes, signal.SIGKILL)
+    codes = [process.wait() for process in processes]
+    if failed is None and any(codes):
+        failed = next(k for k, code in enumerate(codes) if code)
+    return failed
+
+
+def stop(processes: Sequence["subprocess.Popen[bytes]"], number: int) -> None:
+    """Send a signal to those that are still at work."""
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(number)
+
+
+def explain_failure(
+    codes: Sequence[int], rank: int, said: IO[bytes], again: str
+) -> int:
+    """Show what the one that failed has said, unless the first has spoken for all."""
+    if codes[rank] < 0:
+        print(
+            f"invariance: process {rank + 1} of {len(codes)} was killed (signal "
+            f"{-codes[rank]}); {again}.",
+            file=sys.stderr,
+        )
+        return 128 - codes[rank]
+    if codes[0] <= 0:
+        said.seek(0)
+        sys.stderr.write(said.read().decode("utf-8", "replace"))
+    return codes[rank]
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

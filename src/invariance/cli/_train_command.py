@@ -1,0 +1,62 @@
+"""``invariance train``: much is done at once before the first step.
+
+Importing torch takes seconds and one core. Meanwhile other processes read the folder,
+and as soon as torch is there a thread wakes the GPU.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+from ..devices import wake_gpu
+from ..late_imports import import_much
+from ..progress import tell_loading
+from ..training import Train, check_names, check_numbers, require_unfinished
+
+
+def train(settings: Train) -> int:
+    """Train; torch is imported only when the settings have passed what needs none."""
+    if settings.resume:
+        require_unfinished(Path(settings.resume))
+    else:
+        check_numbers(settings)
+        check_names(settings)
+    tell_loading(quiet=settings.quiet or settings.json)
+    # Threads that spin while they wait slow each other down severalfold as soon as
+    # anything else runs on the machine; asleep they cost next to nothing.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    with read_meanwhile(settings):
+        with import_much():
+            import torch  # noqa: F401
+
+            if is_alone(settings):
+                wake_gpu(settings.machine.device)
+            from ..training import Stopped
+            from ..training import train as start
+        try:
+            start(settings)
+        except Stopped:
+            return 130
+    return 0
+
+
+def read_meanwhile(settings: Train) -> contextlib.AbstractContextManager[None]:
+    """Have other processes read the folder, if all of it is about to be read."""
+    some = settings.limit is not None or settings.storage == "streamed"
+    if some or settings.resume or not is_alone(settings):
+        return contextlib.nullcontext()
+    from ..data import read_ahead
+
+    return read_ahead(
+        settings.data,
+        image_size=settings.image_size,
+        labels=settings.labels,
+        hold_out=settings.hold_out,
+    )
+
+
+def is_alone(settings: Train) -> bool:
+    """Whether the run has one process, as far as settings and environment tell."""
+    ranks = ("WORLD_SIZE", "SLURM_PROCID", "LOCAL_RANK")
+    several = settings.machine.devices * settings.machine.nodes > 1
+    return not several and not any(rank in os.environ for rank in ranks)

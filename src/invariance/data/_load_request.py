@@ -1,0 +1,135 @@
+"""What ``load`` is asked for, and what it says about the data. No torch is needed.
+
+Images that cannot be read are counted and named, and too many of them are an error.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..errors import DataError
+
+MOST_NAMED = 20
+MOST_RESIDENT = 16 << 30  # bytes of images that are ever kept in memory
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know about the data; ``str(note)`` is the sentence for a log.
+
+    >>> note = Note("size", "image_size=32 was chosen.")
+    >>> note.kind, str(note)
+    ('size', 'image_size=32 was chosen.')
+    """
+
+    kind: Literal["left out", "unreadable", "size", "storage"]
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which data some images are a part of."""
+
+    fingerprint: str = ""
+    """The same for the same data wherever they lie, a plus sign before what depends on
+    the labels alone; empty where nobody knows."""
+    parent: str = ""
+    """What the folder around them is called."""
+    n_held_out: int | None = None
+    """Images left out of the training part to score on; None where the data have a test
+    part of their own that nobody has counted."""
+    own_test: bool = True
+    """Whether the data come with a test part."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``load`` is asked for, for the reader of each kind of data."""
+
+    split: str = "train"
+    image_size: int | None = None
+    channels: int | None = None
+    n: int | None = None
+    data_root: str | Path | None = None
+    seed: int = 0
+    max_bad_fraction: float = 0.2
+    labels: bool = True
+    hold_out: str = "auto"
+
+
+def find_data_root(asked: str | Path | None = None) -> Path:
+    """Where named sets and packed copies are kept."""
+    root = asked or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance")
+    return Path(root).expanduser()
+
+
+def explain_unreadable(error: BaseException) -> str:
+    """One line for why an image could not be read."""
+    from PIL import UnidentifiedImageError  # not by those who open no image
+
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
+    text = error.strerror if isinstance(error, OSError) else None
+    text = " ".join(str(text or error).split()) or type(error).__name__
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def show_path(path: str) -> str:
+    """A path that any terminal can print, whatever bytes the file system holds."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def describe_unreadable(unreadable: dict[str, str], fate: str) -> tuple[str, ...]:
+    """Nothing, or one sentence that counts and names the images.
+
+    >>> describe_unreadable({"a.png": "empty file"}, "left out")
+    ('1 unreadable image was left out: a.png (empty file).',)
+    """
+    if not unreadable:
+        return ()
+    n = len(unreadable)
+    first = list(unreadable.items())[:MOST_NAMED]
+    names = ", ".join(f"{show_path(path)} ({why})" for path, why in first)
+    more = f" and {n - MOST_NAMED} more" if n > MOST_NAMED else ""
+    were = "image was" if n == 1 else "images were"
+    return (f"{n} unreadable {were} {fate}: {names}{more}.",)
+
+
+def note_unreadable(unreadable: dict[str, str], fate: str) -> tuple[Note, ...]:
+    """The same as a note."""
+    return tuple(Note("unreadable", s) for s in describe_unreadable(unreadable, fate))
+
+
+def check_unreadable(
+    name: str,
+    unreadable: dict[str, str],
+    n: int,
+    max_bad_fraction: float,
+    *,
+    at_least: int = 20,
+) -> None:
+    """Raise when too many of n images cannot be read.
+
+    Of fewer than ``at_least`` images a share says little: then only a set without any
+    readable image is an error.
+    """
+    n_bad = len(unreadable)
+    tolerable = n_bad <= max_bad_fraction * n or (n_bad < n < at_least)
+    if not n_bad or tolerable:
+        return
+    path, why = next(iter(unreadable.items()))
+    first = f"the first is {show_path(path)} ({why})"
+    if n_bad >= n:
+        raise DataError(
+            f"None of the {n} images of {name} can be read; {first}: "
+            "check that the files were copied whole."
+        )
+    raise DataError(
+        f"{n_bad} of the {n} images of {name} cannot be read, more than "
+        f"max_bad_fraction={max_bad_fraction:g} allows; {first}: "
+        "mend or remove them, or allow more."
+    )

@@ -1,0 +1,66 @@
+"""The views of a run: which recipe, with what options, and how strong they are."""
+
+import inspect
+from typing import Any
+
+from ..errors import SettingError, choose
+from ..methods import Method, options_of, read_options
+from ..views import RECIPES, ViewSet, weaken
+from ._settings import Train
+
+
+def choose_recipe(settings: Train, method: Method, data: Any) -> str:
+    """The recipe asked for, or the one that suits the data."""
+    name = settings.views if settings.views != "auto" else method.views
+    if name != "auto":
+        return name
+    return "shapes" if isinstance(data, str) and data == "shapes" else "simclr"
+
+
+def choose_options(
+    settings: Train, method: Method, recipe: str | None
+) -> dict[str, Any]:
+    """What the learner is told; what the views are told is left to ``make_views``."""
+    given = dict(settings.options)
+    if settings.temperature is not None:
+        given["temperature"] = settings.temperature
+    accepted = options_of(method, recipe)
+    options = read_options(accepted, given)
+    return {k: v for k, v in options.items() if accepted[k].part != "views"}
+
+
+def make_views(
+    settings: Train, method: Method, data: Any, shape: tuple[int, int, int]
+) -> ViewSet:
+    """The views that the settings name, of images of a shape."""
+    name, (channels, size, _) = choose_recipe(settings, method, data), shape
+    recipe = choose(RECIPES, name, "views")
+    accepted = options_of(method, name)
+    options = read_options(accepted, settings.options)
+    how = {k: v for k, v in options.items() if accepted[k].part == "views"}
+    if "n_views" in inspect.signature(recipe).parameters:
+        how["n_views"] = method.n_views
+    return ViewSet(weaken(recipe(size, channels, **how), strengths_of(settings)))
+
+
+def strengths_of(settings: Train) -> dict[str, float]:
+    """The strength of each operation of the views that was weakened or left out."""
+    twice = [name for name in settings.views_drop if name in settings.views_strength]
+    if twice:
+        raise SettingError(
+            f"{twice[0]} is to be left out and to have a strength of "
+            f"{settings.views_strength[twice[0]]}: leave one of them out."
+        )
+    return dict.fromkeys(settings.views_drop, 0.0) | settings.views_strength
+
+
+def describe_strengths(settings: Train) -> str:
+    """How the views were weakened, in words; empty if they were not.
+
+    >>> describe_strengths(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
+    'without blur, crop at 0.5 of its strength'
+    """
+    strengths = strengths_of(settings)
+    parts = [f"without {name}" for name, s in strengths.items() if s == 0]
+    weaker = [f"{n} at {s:g} of its strength" for n, s in strengths.items() if s]
+    return ", ".join([*parts, *weaker])

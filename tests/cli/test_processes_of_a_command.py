@@ -1,0 +1,68 @@
+"""``--devices 2``: a command in two processes, one of them killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import invariance as inv
+from invariance.devices import usable_cores
+from invariance.encoders import build_encoder, standardize, write_encoder
+
+WORDS = ["embed", "encoder.safetensors", "a.npy", "-o", "two.npz"]
+WORDS += ["--batch-size", "128", "--devices", "2"]
+
+
+@pytest.mark.skipif(
+    usable_cores() < 2 or not Path("/proc").exists(), reason="needs two cores and Linux"
+)
+def test_one_is_killed_and_the_same_command_goes_on(tmp_path):
+    dice = np.random.default_rng(0)
+    images = dice.integers(0, 255, (30_000, 12, 12, 3), dtype=np.uint8)
+    np.save(tmp_path / "a.npy", images)
+    torch.manual_seed(0)
+    encoder = standardize(build_encoder("tiny", image_size=12), [0.5] * 3, [0.3] * 3)
+    write_encoder(encoder, tmp_path / "encoder.safetensors")
+    here = {"PYTHONPATH": str(Path(inv.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    how = {"cwd": tmp_path, "env": os.environ | here, "text": True}
+    command = [sys.executable, "-m", "invariance", *WORDS]
+
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
+    ) as started:
+        while started.poll() is None and not list(tmp_path.glob("*.part/rows-*")):
+            time.sleep(0.02)
+        listed = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text()
+        first, second = map(int, listed.split())
+        os.kill(second, signal.SIGKILL)
+        _, complained = started.communicate(timeout=60)
+    assert started.returncode == 128 + signal.SIGKILL
+    assert complained.splitlines()[-1] == (
+        "invariance: process 2 of 2 was killed (signal 9); the same command goes on "
+        "where it stopped."
+    )
+    assert "Traceback" not in complained
+    assert not Path(f"/proc/{first}").exists() and not Path(f"/proc/{second}").exists()
+
+    done = subprocess.run(command, capture_output=True, **how)
+    assert done.returncode == 0, done.stderr
+    assert "going on after" in done.stderr
+    assert done.stdout.count("embeddings: two.npz, 30,000 rows of 256 features") == 1
+    torch.set_num_threads(1)
+    alone = inv.write_embeddings(
+        tmp_path / "encoder.safetensors",
+        tmp_path / "a.npy",
+        tmp_path / "one.npz",
+        batch_size=128,
+    )
+    assert (tmp_path / "two.npz").read_bytes() == alone.path.read_bytes()
+
+    again = subprocess.run(command, capture_output=True, **how)
+    assert again.returncode == 2
+    assert again.stderr.count("'two.npz' exists already") == 1
