@@ -125,15 +125,17 @@ with read_ahead(sys.argv[1]):
     assert done.stdout.split() == ["7"]
 
 
-def test_its_processes_end_with_the_one_that_began_it(tmp_path, picture):
-    picture(0, 600).save(tmp_path / "0.png")
-    for k in range(1, 5000):  # half a minute's work
-        (tmp_path / f"{k}.png").symlink_to("0.png")
+@pytest.mark.parametrize("n, side", [(5000, 600), (3000, 8)], ids=["reading", "done"])
+def test_its_processes_end_with_the_one_that_began_it(tmp_path, picture, n, side):
+    """Half a minute's work; and an answer too long for a pipe, which waits there."""
+    picture(0, side).save(tmp_path / "0.png")
+    for k in range(1, n):
+        (tmp_path / f"{k}, with a name that is rather long.png").symlink_to("0.png")
     program = """
 import multiprocessing, sys, time
 from invariance.data import read_ahead
 with read_ahead(sys.argv[1], image_size=32):
-    time.sleep(1)  # by now others help
+    time.sleep(2)  # by now others help, or all is done
     print(multiprocessing.active_children()[0].pid, flush=True)
     time.sleep(60)
 """

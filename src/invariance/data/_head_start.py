@@ -82,9 +82,9 @@ class HeadStart:
         context = multiprocessing.get_context("fork")
         self.memory = os.memfd_create("invariance")
         self.answer, answer = context.Pipe(duplex=False)
+        pipe = self.answer, answer
         self.process = context.Process(
-            target=find_and_read,
-            args=(root, request, self.memory, answer, os.getpid()),
+            target=find_and_read, args=(root, request, self.memory, pipe, os.getpid())
         )
         self.process.start()
         answer.close()  # so that the other end knows when it is gone
@@ -108,13 +108,19 @@ class HeadStart:
 
 
 def find_and_read(
-    root: Path, request: Request, memory: int, answer: Connection, parent: int
+    root: Path,
+    request: Request,
+    memory: int,
+    pipe: tuple[Connection, Connection],
+    parent: int,
 ) -> None:
     """What the process does: answer with the files, and why some cannot be read.
 
     It ends by itself when its parent is gone.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that waits is interrupted
+    theirs, answer = pipe
+    theirs.close()
     from ._folder import find_images  # and with it numpy and Pillow, beside torch
 
     with contextlib.suppress(Exception):  # load meets it again, and says it
@@ -125,8 +131,7 @@ def find_and_read(
             os.ftruncate(memory, size)
             images = share_array(memory, files)
             unreadable = read_all_files(files, images, parent)
-        if os.getppid() == parent:  # or nobody would ever take it
-            answer.send((files, unreadable))
+        answer.send((files, unreadable))  # raises if nobody is left to take it
 
 
 def share_array(memory: int, files: "ImageFiles") -> Any:
