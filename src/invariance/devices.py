@@ -212,3 +212,32 @@ def format_bytes(n_bytes: int) -> str:
     if n_bytes >= 1 << 30:
         return f"{n_bytes / (1 << 30):.1f} GiB"
     return f"{n_bytes / (1 << 20):.1f} MiB"
+
+
+def started_outside() -> tuple[str, int, int] | None:
+    """Who has started the processes, how many per machine, and on how many machines."""
+    known = os.environ
+    if "TORCHELASTIC_RUN_ID" in known:
+        nodes = int(known.get("GROUP_WORLD_SIZE", 1))
+        return "torchrun", int(known["WORLD_SIZE"]) // nodes, nodes
+    if "SLURM_STEP_ID" in known:  # within srun; a batch script alone is one process
+        nodes = int(known.get("SLURM_NNODES", 1))
+        tasks = int(known.get("SLURM_NTASKS", 1))
+        if tasks > 1:
+            return "srun", tasks // nodes, nodes
+    return None
+
+
+def local_rank() -> int:
+    """Which process of this machine this is, as far as its environment tells."""
+    outside = started_outside()
+    srun = outside is not None and outside[0] == "srun"
+    return int(os.environ.get("SLURM_LOCALID" if srun else "LOCAL_RANK", 0))
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes, as far as its environment tells."""
+    outside = started_outside()
+    names = {None: "NODE_RANK", "torchrun": "RANK", "srun": "SLURM_PROCID"}
+    other = names[outside[0] if outside else None]
+    return local_rank() == 0 and os.environ.get(other, "0") == "0"
