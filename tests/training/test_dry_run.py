@@ -143,7 +143,7 @@ def test_it_plays_one_of_many_processes(small, pictures, capsys):
     alone = train(small(**changes), data=pictures)
     one = train(small(**changes, machine=machine), data=pictures)
     said = capsys.readouterr().out
-    assert "processes: 8, each with 2 of 16 samples; one was tried" in said
+    assert "a process has 2 of 16 samples; one of the 8 was tried" in said
     assert "images (2, 3, 16, 16) uint8" in said
     assert one.image_shape[0] == 2 and alone.image_shape[0] == 16
     assert one.held == alone.held  # the same weights and the same memory on each
