@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from ..data import ResidentImages
-from ..devices import peak_bytes, reset_peak
-from ..errors import TrainingError
+from ..devices import peak_bytes, reset_peak, started_outside
+from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
 from ..words import count, show_duration
 from ._captured import WARM_UP, own_stream
@@ -202,6 +202,12 @@ def dry_run(
 
     A run folder is one to go on with: then it is about the steps that are left.
     """
+    if (outside := started_outside()) is not None:
+        who, devices, nodes = outside
+        raise SettingError(
+            f"A dry run plays one of the processes by itself: start it without {who}, "
+            f"with --machine.devices {devices} --machine.nodes {nodes}."
+        )
     machine, say = settle_machine(settings.machine), watch.say
     processes = machine.n_processes
     asked = dataclasses.replace(settings, batch_size=settings.batch_size or BATCH)
