@@ -64,31 +64,17 @@ OBJECTIVE_CASES = [
 ]
 
 
-class Model(nn.Module):
-    """A network and an objective that gathers, as somebody's own loop may have them."""
-
-    def __init__(self, case: Case) -> None:
-        super().__init__()
-        torch.manual_seed(3)
-        self.network = nn.Linear(4, 5)
-        self.objective = case.module(5, gather=True)
-        self.double()
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        return self.objective(*self.rows(*inputs))
-
-    def rows(self, *inputs: Tensor) -> list[Tensor]:
-        return [self.network(x) if x.is_floating_point() else x for x in inputs]
-
-
 def one_objective(case: Case, rows: slice) -> dict[str, Any]:
+    """An objective that gathers beside a network, which alone is data-parallel."""
     inputs = case.permuted(case.inputs(N, 4), torch.arange(N)[rows])
-    inputs = inputs[:2] if case.prototypes else inputs
-    model = Model(case)
-    module = averaged(model)  # held until its hooks have run
-    loss = module(*inputs)
+    torch.manual_seed(3)
+    network, objective = nn.Linear(4, 5).double(), case.module(5, gather=True).double()
+    module = averaged(network)  # held until its hooks have run
+    z = [module(x) if x.is_floating_point() else x for x in inputs[:2]]
+    loss = objective(*z)
     loss.backward()
-    readings = model.objective.readings(*model.rows(*inputs))
+    model = nn.ModuleDict({"network": network, "objective": objective})
+    readings = objective.readings(*z)
     return {"loss": loss.detach(), **gradients(model), **state(model), **readings}
 
 
@@ -111,30 +97,20 @@ SOURCES = {
 }
 
 
-class Anchors(nn.Module):
-    """Anchors of a network against a source."""
-
-    def __init__(self, objective: str, source: nn.Module) -> None:
-        super().__init__()
-        torch.manual_seed(3)
-        self.network = nn.Linear(3, 3)
-        self.objective = inv.OBJECTIVES[objective](temperature=0.5, gather=True)
-        self.double()
-        self.source = source
-
-    def forward(self, u: Tensor, v: Tensor | None, ids: Tensor) -> Tensor:
-        return self.objective.against(self.network(u), v, self.source, ids)
-
-
 def one_source(name: str, objective: str, rows: slice) -> dict[str, Any]:
+    """Anchors of a network against a source, which remembers those of all processes."""
     scene = scenes.SOURCES[name](n=N, n_samples=N_SAMPLES, **SOURCES[name])
-    model = Anchors(objective, scene.source)
-    v = None if scene.v is None else scene.v[rows]
-    module = averaged(model)
-    loss = module(scene.u[rows], v, scene.ids[rows])
+    source, ids = scene.source, scene.ids[rows]
+    torch.manual_seed(3)
+    network = nn.Linear(3, 3).double()
+    module = averaged(network)
+    u, v = module(scene.u[rows]), None if scene.v is None else scene.v[rows]
+    loss_of = inv.OBJECTIVES[objective](temperature="learned", gather=True).double()
+    loss = loss_of.against(u, v, source, ids)
     loss.backward()
-    u, ids = inv.gather_rows(scene.u[rows]), inv.gather_rows(scene.ids[rows])
-    scene.source.remember(u, ids)
+    source.remember(inv.gather_rows(u.detach()), inv.gather_rows(ids))
+    parts = {"network": network, "objective": loss_of, "source": source}
+    model = nn.ModuleDict(parts)
     return {"loss": loss.detach(), **gradients(model), **state(model)}
 
 
@@ -206,7 +182,7 @@ def one_method(
         optimizer.zero_grad()
         step.loss.backward()
         optimizer.step()
-        step = step.with_ess().with_information()
+        step = step.with_ess().with_information().gathered()
         learner.after_step((done + 1) / 2)
         numbers = {"loss": step.loss.detach(), "u": step.u, "v": step.v}
         numbers |= {**step.parts, **step.readings, **gradients(learner)}

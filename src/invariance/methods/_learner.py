@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
     loss: Tensor
     u: Float[Tensor, "n d"]
-    """Projections of the first view, of all processes, without gradient."""
+    """Projections of the first view, without gradient; see ``gathered``."""
     v: Float[Tensor, "n d"]
     """Projections of the second view, or the positives a memory holds."""
     parts: Mapping[str, Tensor] = NOTHING
@@ -45,6 +45,13 @@ class Step(NamedTuple):
     contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = ()
     """How to compute the anchors' InfoNCE over a memory's candidates, and the logarithm
     of their number, where the memory's rows are the negatives as they are."""
+    share: Share | None = None
+    """Which samples of all these are, where several processes share a batch."""
+
+    def gathered(self) -> "Step":
+        """The step with the projections of all processes; each of them must ask."""
+        u, v = (gather_rows(x, share=self.share) for x in (self.u, self.v))
+        return self._replace(u=u, v=v, share=None)
 
     def with_ess(self) -> "Step":
         """The step with the effective sample size of its negatives as a reading.
@@ -52,6 +59,7 @@ class Step(NamedTuple):
         "ess" is the mean share of the negatives that carries the weight, of those that
         the loss had, and NaN if no anchor had any. Ask before ``after_step``: then the
         memory takes in others. Without a softmax over negatives there is no such thing.
+        It is that of all processes, and each of them must ask.
         """
         ess = {
             name: torch.cat([share() for share in shares]).nanmean()
@@ -99,10 +107,12 @@ class Learner(nn.Module):
     def __init__(self, encoder: Encoder, head: Head, objective: Objective) -> None:
         super().__init__()
         settings = objective.settings
-        if settings.get("gather") or settings.get("reduction", "mean") != "mean":
+        told = settings.get("gather") in (True, "equal", "ring")
+        if told or settings.get("reduction", "mean") != "mean":
             raise SettingError(
-                "A learner gathers the rows of all processes itself and needs one "
-                "number to train on: leave the objective's gather and reduction alone."
+                "A learner tells its objective itself whose rows there are, and needs "
+                "one number to train on: leave the objective's gather and reduction "
+                "alone."
             )
         self.encoder = encoder
         self.head = head
@@ -142,7 +152,9 @@ class Learner(nn.Module):
                     f"of {min(self.share.sizes)} and {max(self.share.sizes)} samples "
                     f"cannot both be cut by micro_batch {self.micro_batch}."
                 )
-        return self.learn(list(views), labels, ids)
+        self.tell_objective(self.share)
+        step = self.learn(list(views), labels, ids)
+        return step._replace(share=self.share)
 
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """What ``forward`` does, once the views are checked."""
@@ -164,13 +176,14 @@ class Learner(nn.Module):
             done |= dict(zip(which, rows, strict=True))
         return [done[k] for k in range(len(views))]
 
-    def gather(self, x: Tensor) -> Tensor:
-        """Rows of this batch, of all processes, with the global loss's gradient."""
-        return gather_rows(x, share=self.share)
+    def tell_objective(self, share: Share | None) -> None:
+        """Whose rows it will be given: some of all processes', or all there are."""
+        objective: Any = self.objective
+        objective.gather = False if share is None else share
 
-    def project(self, views: Sequence[View]) -> list[Tensor]:
-        """Each view's projections, of all processes."""
-        return [self.gather(z) for z in self.encode(self.online, views)]
+    def gather(self, x: Tensor) -> Tensor:
+        """Rows of this batch, of all processes, without gradient."""
+        return gather_rows(x.detach(), share=self.share)
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """Call it when the optimizer has moved, with the share of training done."""
@@ -201,7 +214,7 @@ class JointEmbedding(Learner):
 
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
-        whole, parts = split_views(self.project(views), views)
+        whole, parts = split_views(self.encode(self.online, views), views)
         u, v = [*whole, *parts][:2]
         contrasts: list[tuple[Tensor, ...]]
         if self.objective.takes == "labels":
@@ -211,8 +224,8 @@ class JointEmbedding(Learner):
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]
-            labels = self.gather(labels).repeat(len(z))
-            contrasts = [(torch.cat(z), labels)]
+            self.tell_objective(self.share and self.share.repeat(len(z)))
+            contrasts = [(torch.cat(z), labels.repeat(len(z)))]
             terms = [self.objective.terms(*contrasts[0])]
         else:
             contrasts = self.objective.contrasts(whole, parts)
@@ -255,8 +268,7 @@ class SelfPrediction(Learner):
         targets = [rows[k] for k in whole]
         if self.twin is not None:
             targets = self.encode(self.twin, [views[k] for k in whole])
-        guesses = [self.gather(z) for z in Together(self.predictor)(*rows)]
-        targets = [self.gather(z.detach()) for z in targets]
+        guesses = Together(self.predictor)(*rows)
         # one guess and its target stand for both halves of the pair's loss
         terms = [
             self.objective.terms(guess, guess, target, target)
@@ -264,7 +276,7 @@ class SelfPrediction(Learner):
             for b, target in zip(whole, targets, strict=True)
             if a != b
         ]
-        u, v = (self.gather(rows[k].detach()) for k in [*whole, *parts][:2])
+        u, v = (rows[k] for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:

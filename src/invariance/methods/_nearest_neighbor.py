@@ -53,11 +53,9 @@ class NearestNeighbor(Learner):
                 "the data set."
             )
         rows = self.encode(self.online, views)
-        guesses = [self.gather(z) for z in Together(self.predictor)(*rows)]
+        guesses = Together(self.predictor)(*rows)
         whole, parts = split_views(range(len(views)), views)
-        neighbors = {
-            a: self.gather(nearest(rows[a].detach(), ids, self.support)) for a in whole
-        }
+        neighbors = {a: nearest(rows[a].detach(), ids, self.support) for a in whole}
         contrasts = [
             (neighbor, guesses[b])
             for a, neighbor in neighbors.items()
@@ -65,9 +63,9 @@ class NearestNeighbor(Learner):
             if a != b
         ]
         terms = [self.objective.terms(*pair) for pair in contrasts]
-        u, v = (self.gather(rows[k].detach()) for k in [*whole, *parts][:2])
+        u, v = (rows[k] for k in [*whole, *parts][:2])
         if self.training:
-            self.used.append((u, self.gather(ids)))
+            self.used.append((self.gather(u), self.gather(ids)))
         return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
 
     @property

@@ -7,6 +7,7 @@ the rows it was computed with, and no key may be its own negative.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from ..encoders import Encoder, Head, MomentumTwin, shuffle_batches
 from ..errors import SettingError
 from ..negatives import Bank, NegativeSource, Prototypes, Queue
 from ..objectives import Objective, Terms
-from ..partition import gather_rows
+from ..partition import Share, gather_last, gather_rows
 from ._learner import (
     Learner,
     Maybe,
@@ -78,19 +79,19 @@ class Remembering(Learner):
                 "Negatives that outlive the batch need to know whose they are: pass "
                 "ids, the samples' numbers in the data set."
             )
-        ids, self.shares, self.contrasts = self.gather(ids), {}, []
+        self.shares, self.contrasts = {}, []
         if self.twin is None:
             return self._ask_bank(views, ids)
         return self._ask_twin(self.twin, views, ids)
 
     def _ask_bank(self, views: list[View], ids: Tensor) -> Step:
-        rows = self.project(views)
+        rows = self.encode(self.online, views)
         whole, _ = split_views(rows, views)
         bank: Any = self.negatives.bank or self.negatives
         bank.check(rows[0], ids)
         positives = bank.z[ids].clone()
         terms = [self._terms(u, None, ids, self.negatives) for u in rows]
-        self._keep(whole[-1], ids)
+        self._keep(self.gather(whole[-1]), self.gather(ids))
         readings = self.negatives.readings()
         how = readings, self.shares, self.contrasts
         return make_step(terms, whole[0], positives, *how)
@@ -99,12 +100,12 @@ class Remembering(Learner):
         whole, parts = split_views(range(len(views)), views)
         answering = whole if self.symmetric or len(whole) == 1 else whole[1:]
         asking = [*whole, *parts] if self.symmetric else [*whole[:1], *parts]
-        rows = self.project([views[a] for a in asking])
+        rows = self.encode(self.online, [views[a] for a in asking])
         shuffled = shuffle_batches(twin, gather_rows)
-        local = self.encode(shuffled, [views[b] for b in answering])
-        keys = [self.gather(k) for k in local]
-        kept = keys if self.symmetric else keys[-1:]
-        source = self._source(torch.cat(kept), ids.repeat(len(kept)))
+        keys = self.encode(shuffled, [views[b] for b in answering])
+        kept = [self.gather(key) for key in (keys if self.symmetric else keys[-1:])]
+        everyone = self.gather(ids)
+        source = self._source(torch.cat(kept), everyone.repeat(len(kept)))
         terms = [
             self._terms(u, key, ids, source)
             for a, u in zip(asking, rows, strict=True)
@@ -112,7 +113,7 @@ class Remembering(Learner):
             if a != b
         ]
         for key in kept:
-            self._keep(key, ids)
+            self._keep(key, everyone)
         readings = self.negatives.readings()
         how = readings, self.shares, self.contrasts
         return make_step(terms, rows[0], keys[-1], *how)
@@ -144,15 +145,18 @@ class Remembering(Learner):
         """The loss against a source; how to read its ESS is kept under this name."""
         source.shares = source.contrast = None
         loss = self.objective.against(u, v, source, ids)
+        # a source that is asked about own anchors speaks of those
+        share = self.share if source.row_by_row else None
         if source.shares is not None:  # there is a softmax
-            self.shares.setdefault(ess, []).append(source.shares)
+            read = partial(read_all, source.shares, share)
+            self.shares.setdefault(ess, []).append(read)
         if source.contrast is not None:
-            self.contrasts.append(source.contrast)
+            self.contrasts.append(partial(read_all, source.contrast, share))
         return loss
 
     def _keep(self, z: Tensor, ids: Tensor) -> None:
         if self.training:
-            self.used.append((z.detach(), ids))
+            self.used.append((z, ids))
 
     @property
     def host_state(self) -> tuple[Any, ...]:
@@ -183,6 +187,14 @@ class Remembering(Learner):
         """Cluster anew, where clusters are used."""
         for source in (self.negatives, *self.prototypes):
             source.refresh(progress)
+
+
+def read_all(read: Callable[[], Any], share: Share | None) -> Any:
+    """What a reading of own anchors, one number each or several, says of all."""
+    answer = read()
+    if isinstance(answer, tuple):
+        return tuple(gather_last(x, share) for x in answer)
+    return gather_last(answer, share)
 
 
 def make_prototypes(

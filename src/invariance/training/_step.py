@@ -44,7 +44,7 @@ class TakeStep:
         if plan.controller is not None or logs:
             step = step.with_ess()  # before the memory takes in others
         if logs:
-            step = step.with_information()
+            step = step.with_information().gathered()
         plan.learner.after_step(progress)
         if plan.controller is not None:
             plan.controller.update(step.readings["ess"], progress)
