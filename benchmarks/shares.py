@@ -109,7 +109,7 @@ def measure_shares(pairs: int, n_processes: int, device: str, dtype: torch.dtype
     together = torch.cat(gradients, 1).float()
     del gradients
     loss_alone, alone = take_step(views, False)
-    assert abs(float(loss - loss_alone)) < 1e-3, (loss, loss_alone)
+    assert abs(float(loss - loss_alone)) < 5e-3, (loss, loss_alone)
     error = (together - alone.float()).norm() / alone.float().norm()
     return times, float(error)
 
