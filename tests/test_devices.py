@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from invariance.devices import choose_device, wake_gpu
+from invariance.devices import choose_device, run_beside, wake_gpu
 from invariance.errors import SettingError
 
 
@@ -56,12 +56,28 @@ def test_a_device_object_is_taken_as_it_is():
     assert choose_device(torch.device("cpu")) == torch.device("cpu")
 
 
-def test_a_gpu_is_woken_in_a_thread_where_it_is_meant(machine, monkeypatch):
+def test_a_gpu_is_woken_where_it_is_meant(machine, monkeypatch):
     woken = []
-    monkeypatch.setattr(torch, "empty", lambda *_, device: woken.append(device))
+    monkeypatch.setattr(torch, "zeros", lambda *_, device, **__: woken.append(device))
+    monkeypatch.setattr(torch, "conv2d", lambda *_: None)
     machine()
-    assert wake_gpu("auto") is None
+    wake_gpu("auto")()
     machine("cuda")
-    assert wake_gpu("cpu") is None
-    wake_gpu("auto").join()
+    wake_gpu("cpu")()
+    assert woken == []
+    wake_gpu("auto")()
     assert woken == ["cuda"]
+
+
+def test_a_gpu_that_cannot_be_woken_is_left_to_whoever_needs_it(machine, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("busy")
+
+    monkeypatch.setattr(torch, "zeros", fail)
+    machine("cuda")
+    assert wake_gpu("auto")() is None
+
+
+def test_an_error_beside_is_raised_where_the_result_is_wanted():
+    with pytest.raises(ZeroDivisionError):
+        run_beside(lambda: 1 / 0)()

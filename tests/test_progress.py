@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from invariance import progress
-from invariance.progress import Progress, tell
+from invariance.progress import Progress, tell, tell_loading
 
 
 class Terminal(io.StringIO):
@@ -89,3 +89,18 @@ def test_importing_it_loads_neither_rich_nor_torch():
     code += "sys.modules for m in ('rich', 'torch')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[False, False]", done.stderr
+
+
+def test_a_python_that_may_keep_no_bytecode_is_told_what_that_costs(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    tell_loading()
+    assert "PYTHONDONTWRITEBYTECODE" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    tell_loading()
+    assert capsys.readouterr().err == "loading PyTorch ...\n"

@@ -25,6 +25,7 @@ HOME = Path(__file__).parents[1]
 BEFORE = json.loads(Path(__file__).with_name("house_before.json").read_text())
 RUN_FILES = ("config.yaml", "env.json", "metrics.jsonl", "evaluation.jsonl")
 RUN_FILES += ("diagnostics.json",)
+VAGUE = ("own", "found", "told", "said", "there")
 CUTTERS = ("startswith", "endswith", "split", "partition", "removeprefix", "index")
 
 
@@ -195,6 +196,16 @@ def repeated_names(root: Path) -> list[str]:
     return [f"{n}: {', '.join(sorted(r))}" for n, r in rooms.items() if len(r) > 1]
 
 
+def vague_names(root: Path) -> list[str]:
+    """Variables that name the act, or nothing, instead of the thing."""
+    return [
+        place(root, path, node)
+        for path, node in nodes(root, ast.Name, ast.arg)
+        if getattr(node, "arg", getattr(node, "id", "")) in VAGUE
+        if isinstance(getattr(node, "ctx", ast.Store()), ast.Store)
+    ]
+
+
 def n_lines(path: Path) -> int:
     """Lines of a file."""
     return len(path.read_text(encoding="utf-8").splitlines())
@@ -255,6 +266,7 @@ MEASURES = {
     ),
     "isinstance on objectives outside objectives/": Measure(type_tests, 0, True),
     "decisions by parsing English (a guess)": Measure(parsed_english, 0),
+    "variables called own, found, told, said or there": Measure(vague_names, 0),
     "test files that import private modules": Measure(
         lambda root: list(private_tests(root)), 15, True
     ),

@@ -5,8 +5,9 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .errors import SettingError
 from .plain_numbers import check_least
@@ -14,6 +15,7 @@ from .plain_numbers import check_least
 if TYPE_CHECKING:
     import torch
 
+T = TypeVar("T")
 WORKERS_PER_CORE = 8  # more would only take memory from each other
 
 
@@ -55,24 +57,49 @@ knows no such device): use 'auto' or 'cpu'.
     return device
 
 
-def wake_gpu(name: str = "auto") -> threading.Thread | None:
-    """Get CUDA's GPU ready in a thread, where that device is meant and there is one.
+def run_beside(work: Callable[[], T]) -> Callable[[], T]:
+    """Begin some work in a thread; calling what comes back waits for its result.
+
+    It is for work that leaves the interpreter to others most of the time. If nobody
+    waits for it, it ends with the process.
+
+    >>> run_beside(lambda: 6 * 7)()
+    42
+    """
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # raised where it is waited for
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result.result
+
+
+def leaves_cores_idle(device: "torch.device | str") -> bool:
+    """Whether work on this device leaves nearly all cores to others."""
+    import torch
+
+    return torch.device(device).type == "cuda"
+
+
+def wake_gpu(name: str = "auto") -> Callable[[], None]:
+    """Begin to get CUDA's GPU ready, where that device is meant and there is one.
 
     Whoever uses it first then waits less, or not at all. No random number is drawn and
-    nothing is multiplied, so what follows is the same.
+    no matrices are multiplied, so that what follows can still be set.
     """
     import torch
 
-    if name not in ("auto", "cuda") or not torch.cuda.is_available():
-        return None
-
     def wake() -> None:
         with contextlib.suppress(RuntimeError):  # said by whoever needs it
-            torch.empty(1, device="cuda")
+            if name in ("auto", "cuda") and torch.cuda.is_available():
+                image = torch.zeros(1, 3, 8, 8, device="cuda", dtype=torch.bfloat16)
+                torch.conv2d(image, image)  # loads the library of convolutions
 
-    thread = threading.Thread(target=wake)
-    thread.start()
-    return thread
+    return run_beside(wake)
 
 
 def cannot_use(name: object, why: str) -> SettingError:
@@ -185,3 +212,32 @@ def format_bytes(n_bytes: int) -> str:
     if n_bytes >= 1 << 30:
         return f"{n_bytes / (1 << 30):.1f} GiB"
     return f"{n_bytes / (1 << 20):.1f} MiB"
+
+
+def started_outside() -> tuple[str, int, int] | None:
+    """Who has started the processes, how many per machine, and on how many machines."""
+    known = os.environ
+    if "TORCHELASTIC_RUN_ID" in known:
+        nodes = int(known.get("GROUP_WORLD_SIZE", 1))
+        return "torchrun", int(known["WORLD_SIZE"]) // nodes, nodes
+    if "SLURM_STEP_ID" in known:  # within srun; a batch script alone is one process
+        nodes = int(known.get("SLURM_NNODES", 1))
+        tasks = int(known.get("SLURM_NTASKS", 1))
+        if tasks > 1:
+            return "srun", tasks // nodes, nodes
+    return None
+
+
+def local_rank() -> int:
+    """Which process of this machine this is, as far as its environment tells."""
+    outside = started_outside()
+    srun = outside is not None and outside[0] == "srun"
+    return int(os.environ.get("SLURM_LOCALID" if srun else "LOCAL_RANK", 0))
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes, as far as its environment tells."""
+    outside = started_outside()
+    names = {None: "NODE_RANK", "torchrun": "RANK", "srun": "SLURM_PROCID"}
+    other = names[outside[0] if outside else None]
+    return local_rank() == 0 and os.environ.get(other, "0") == "0"

@@ -7,9 +7,11 @@ A live line needs a terminal; under ``CI``, in a pipe or in a notebook there is 
 line every few seconds instead. ``quiet`` shows nothing.
 """
 
+import importlib.util
 import os
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -123,8 +125,27 @@ def tell(sentence: str, *, quiet: bool = False, file: Any = None) -> None:
 
 def tell_loading(*, quiet: bool = False) -> None:
     """Say what takes the first seconds of a command, where it does."""
-    if "torch" not in sys.modules:
-        tell("loading PyTorch ...", quiet=quiet)
+    if "torch" in sys.modules:
+        return
+    tell("loading PyTorch ...", quiet=quiet)
+    if sys.dont_write_bytecode and not has_bytecode("torch"):
+        tell(
+            "(Python compiles it anew every time, as it may not keep bytecode here: "
+            "without PYTHONDONTWRITEBYTECODE the next start is seconds faster.)",
+            quiet=quiet,
+        )
+
+
+def has_bytecode(package: str) -> bool:
+    """Whether a package was compiled before; one that is not there needs none.
+
+    >>> has_bytecode("no_such_package")
+    True
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or not (spec.origin or "").endswith(".py"):
+        return True
+    return Path(importlib.util.cache_from_source(str(spec.origin))).exists()
 
 
 def is_live(file: Any) -> bool:

@@ -15,4 +15,4 @@ def test_memory_is_as_predicted():
     row = compare("cpu", 2, 512, "simclr", images=512, epochs=2)
     assert float(row["ratio"]) == pytest.approx(1, abs=0.1)
     assert float(row["ratio "]) > 0
-    assert "| simclr | 2 | 512 |" in page([row], None)
+    assert "| simclr | tiny, 32 pixels | 2 | 512 |" in page([row], None)

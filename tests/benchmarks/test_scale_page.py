@@ -1,12 +1,16 @@
 """The page about a million pairs: its tables, its traffic, and the ring behind it."""
 
+import dataclasses
 import doctest
 
 import numpy as np
 import pytest
+import torch
 
+import invariance as inv
 import ring_simulation
 import scale
+from invariance.training import rehearse
 from ring_simulation import gather_seconds, ring_seconds
 
 
@@ -21,6 +25,25 @@ def test_the_page_has_the_tables_that_the_code_prints():
 
 def test_examples():
     assert doctest.testmod(scale).failed == 0
+
+
+@pytest.mark.parametrize("ring", [False, True])
+@pytest.mark.parametrize("processes", [2, 5, 8])
+@pytest.mark.parametrize("objective", [scale.NT_XENT, scale.CLIP])
+def test_traffic_is_what_a_process_exchanges(objective, processes, ring):
+    """Counted while a process plays one of several, in both passes."""
+    objective = dataclasses.replace(objective, width=16)
+    loss = inv.nt_xent if objective.symmetric else inv.info_nce
+    own = 6
+    with rehearse(processes) as traffic:
+        u, v = (torch.randn(own, 16, requires_grad=True) for _ in range(2))
+        value = loss(u, v, gather="ring" if ring else True)
+        forward = traffic.n_bytes.total()
+        traffic.clear()
+        value.backward()
+        received = {"forward": forward, "backward": traffic.n_bytes.total()}
+    expected = scale.received_bytes(objective, own * processes, processes, ring=ring)
+    assert received == expected
 
 
 def test_the_measured_loss_is_read_and_grown():

@@ -270,3 +270,18 @@ def test_several_classes_per_image():
     ):
         plan = plan_protocols(["knn", "retrieval", "clustering"])
         evaluate_encoders(task, {"raw pixels": None}, plan=plan)
+
+
+def test_scores_taken_beside_the_device_are_the_same(task, monkeypatch):
+    plan, lines = plan_protocols(), ([], [])
+    alone = evaluate_encoders(
+        task, {"raw pixels": None}, plan=plan, say=lines[0].append
+    )
+    idle = "invariance.evaluation._evaluator.leaves_cores_idle"  # as with a GPU
+    monkeypatch.setattr(idle, lambda _: True)
+    beside = evaluate_encoders(
+        task, {"raw pixels": None}, plan=plan, say=lines[1].append
+    )
+    assert "clustering" in {row["protocol"] for row in alone}
+    assert beside == alone
+    assert sorted(lines[0]) == sorted(lines[1])

@@ -15,7 +15,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-MOST_SECONDS = 120
+MOST_SECONDS = 400
 
 
 def run_in_company(
@@ -69,7 +69,7 @@ def _work(rank, groups, check, folder, queue, ready):
             store=store,
             rank=rank,
             world_size=len(group),
-            timeout=timedelta(seconds=20),
+            timeout=timedelta(seconds=120),
         )
         try:
             found += check(rank, group).items()

@@ -209,24 +209,18 @@ def test_labels_of_one_part_are_labels_of_the_whole(run, pixels, embed, tmp_path
     assert inv.read_embeddings(done.path).labels.tolist() == [-1] * 30 + [0, 1] * 5
 
 
-def test_a_part_that_was_interrupted_goes_on(embed, parts, monkeypatch, tmp_path):
+def test_a_part_that_was_interrupted_goes_on(embed, parts, run, tmp_path):
     """Of its own shard alone; another shard under its name is refused."""
+    encoder, calls = inv.load(run), []
 
-    class PowerCut(BaseException):
-        pass
+    def interrupt(*_):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
 
-    import invariance.runs._embed as module  # to fall over at a chosen moment
-
-    encode_all = module.encode_all
-
-    def fail(*words, **how):
-        yield next(encode_all(*words, **how))
-        raise PowerCut
-
-    with monkeypatch.context() as patch, pytest.raises(PowerCut):
-        patch.setattr(module, "STRETCH_BYTES", 1)
-        patch.setattr(module, "encode_all", fail)
-        embed("again.npz", "2/3")
+    encoder.register_forward_pre_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        embed("again.npz", "2/3", encoder=encoder)
     with pytest.raises(DataError, match="is not finished: give its command again"):
         inv.merge_embeddings([tmp_path / "again.npz"], tmp_path / "m.npz")
     with pytest.raises(DataError, match="an unfinished job with another shard"):

@@ -186,18 +186,27 @@ def test_views_are_standardized_before_they_are_rounded(
     assert enters == {torch.float32}
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("operation not permitted when stream is capturing\nmore"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB."),
+    ],
+    ids=["refused", "out of memory"],
+)
 def test_a_step_that_cannot_be_captured_is_called(
-    small, pictures, readings, on_the_cpu, monkeypatch, capsys
+    error, small, pictures, readings, on_the_cpu, monkeypatch, capsys
 ):
     settings = small(method="moco", options={"size": 32}, quiet=False)
     called = train(settings, data=pictures).folder
 
     def refuse(self, function, beside, rewinder):
-        raise RuntimeError("operation not permitted when stream is capturing\nmore")
+        raise error
 
     monkeypatch.setattr(Rehearsed, "__init__", refuse)
     broken = train(settings, data=pictures).folder
-    assert "capturing failed: operation not permitted" in capsys.readouterr().out
+    why = str(error).splitlines()[0]
+    assert f"since capturing failed: {why}" in capsys.readouterr().out
     assert len(readings(broken)) == len(readings(called))
 
 

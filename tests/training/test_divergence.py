@@ -120,7 +120,8 @@ def test_out_of_memory_names_a_batch_that_fits(error, small, pictures, little_me
     little_memory(5, error)
     with pytest.raises(TrainingError) as told:
         train(small(batch_size=32), data=pictures)
-    assert "Out of memory with batches of 32: --batch-size 4 fits." in str(told.value)
+    advice = "batches of 32: --batch-size 4 fits; --micro-batch 4 keeps the batch"
+    assert f"Out of memory with {advice}" in str(told.value)
 
 
 def test_when_nothing_fits(small, pictures, little_memory):
@@ -151,4 +152,7 @@ def test_every_kind_of_method_gets_advice(method, small, pictures):
 
     settings = small(method=method, batch_size=32)
     with pytest.raises(TrainingError, match=r"--batch-size (8|16) fits"):
+        train(settings, data=pictures, encoder=Hungry())
+    settings = small(method=method, batch_size=64, micro_batch=32)
+    with pytest.raises(TrainingError, match=r"at a time: --micro-batch (8|16) fits"):
         train(settings, data=pictures, encoder=Hungry())

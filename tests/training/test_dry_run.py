@@ -105,7 +105,7 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         ({"limit": 0}, SettingError, "limit must be at least 1: got 0"),
         ({"workers": -1}, SettingError, "workers is 0 or more: got -1"),
         ({"seed": 10**20}, SettingError, "seed lies between"),
-        ({"image_size": 10**6}, SettingError, "use a smaller --image-size or"),
+        ({"image_size": 10**6}, SettingError, "use a smaller --image-size, "),
         ({"optim": Optim(warmup=1.0)}, SettingError, "optim.warmup is a share"),
         ({"optim": Optim(accumulate=0)}, SettingError, "optim.accumulate must be"),
         ({"machine": Machine(device="cuda")}, SettingError, "there is no CUDA GPU"),

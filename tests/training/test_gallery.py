@@ -12,7 +12,7 @@ from invariance.data import ResidentImages
 from invariance.training import Train, make_plan
 
 # a run writes its pictures at its end; here without the run
-from invariance.training._gallery_writer import MOST, write_gallery
+from invariance.training._gallery_writer import MOST, begin_gallery
 from invariance.views import ViewSet
 
 
@@ -30,7 +30,7 @@ def written(tmp_path):
         plan = make_plan(Train(**asked), data=data)
         folder = tmp_path / name
         folder.mkdir()
-        problem = write_gallery(plan, encoder or plan.untrained, folder, "cpu")
+        problem = begin_gallery(plan, encoder or plan.untrained, folder, "cpu")()
         assert problem is None
         return json.loads((folder / "gallery/gallery.json").read_text()), folder, plan
 
@@ -87,7 +87,7 @@ def test_any_number_of_channels_and_any_shape(tmp_path, channels, shape):
         source=source,
         views=ViewSet([[lambda x: x], [lambda x: 3 * x - 1]]),
     )
-    assert write_gallery(plan, Flat(), tmp_path, "cpu") is None
+    assert begin_gallery(plan, Flat(), tmp_path, "cpu")() is None
     about = json.loads((tmp_path / "gallery/gallery.json").read_text())
     sheet, size = sheet_of(tmp_path), about["size"]
     assert size == max(shape)
@@ -153,11 +153,11 @@ class Broken(torch.nn.Module):
 
 def test_features_that_are_no_numbers_are_said(tmp_path):
     plan = make_plan(Train(batch_size=2), data=images(6))
-    said = write_gallery(plan, Broken(), tmp_path, "cpu")
+    said = begin_gallery(plan, Broken(), tmp_path, "cpu")()
     assert "not finite" in said and not (tmp_path / "gallery").exists()
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path):
     plan = make_plan(Train(batch_size=2), data=images(6))
     (tmp_path / "gallery").write_text("in the way")
-    assert "no pictures" in write_gallery(plan, plan.untrained, tmp_path, "cpu")
+    assert "no pictures" in begin_gallery(plan, plan.untrained, tmp_path, "cpu")()

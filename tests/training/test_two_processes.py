@@ -1,6 +1,16 @@
-"""Two processes that share a batch train as one does, and say the same of it."""
+"""Two processes train as one does, go on as one would, and end together.
 
-import json
+Starting processes takes longer than all they do here: two pairs are started, one by the
+command itself and one by torchrun, since they are to be killed. The others are forked.
+"""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -10,64 +20,253 @@ from tests.processes import on_processes
 from torch import nn
 
 import invariance as inv
+from invariance.devices import is_first_process, started_outside
+from invariance.errors import SettingError
+from invariance.training import Stopped, settle_machine
 
-RUNS = {  # method: its options, and batches per step
-    "simclr": ({}, 2),
-    "pcl": ({"size": 32, "n_clusters": 3}, 1),  # twin, queue, bank and clusters
+SGD = inv.Optim(name="sgd")
+CASES = {
+    "simclr": {
+        "optim": inv.Optim(name="sgd", accumulate=2),
+        "batch_size": 8,
+        "ess": inv.Ess(target=0.5),  # moves the temperature after every step
+    },
+    "simclr-fsdp": {"optim": inv.Optim(name="sgd", clip_norm=0.5)},
+    "byol-fsdp": {"method": "byol"},
+    "moco-fsdp": {"method": "moco", "options": {"size": 40.0}, "optim": SGD},
+    "bank-fsdp": {"method": "ir_sampled", "options": {"n_draws": 20.0}, "optim": SGD},
+    "pcl": {"method": "pcl", "options": {"size": 32, "n_clusters": 3}, "optim": SGD},
+    "swav-fsdp": {
+        "method": "swav",
+        "options": {"n_prototypes": 6, "epsilon": 0.5},
+        "optim": inv.Optim(name="lars"),
+    },
+    "learned-fsdp": {"method": "info_nce", "temperature": "learned", "optim": SGD},
 }
+RESUMED = "byol-fsdp"  # stopped on one process and gone on with on two, and back
+KILLED = {"epochs": 3, "batch_size": 16, "hidden": 16, "width": 8, "log_every": 1}
+KILLED |= {"method": "byol", "knn_every": 0, "quiet": True, "evaluate": False}
 
 
-class Plain(nn.Module):
-    """No batch norm, whose statistics would be each process's own."""
+class Smooth(nn.Sequential):
+    """Batch norm and no kinks: there, rounding decides which way a gradient goes."""
 
     def __init__(self):
-        super().__init__()
-        layers = nn.Conv2d(3, 8, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(72, 8)
-        self.layers = nn.Sequential(*layers)
-
-    def forward(self, x):
-        return self.layers(x)
-
-
-def train(folder, devices, rank):
-    """Every run, on one process or as one of several that torchrun has started."""
-    images = np.random.default_rng(0).integers(0, 255, (80, 8, 8, 3), dtype=np.uint8)
-    for method, (options, accumulate) in RUNS.items():
-        torch.manual_seed(0)
-        inv.train(
-            inv.Train(
-                epochs=2,
-                batch_size=12,
-                head="linear",
-                width=6,
-                method=method,
-                name=method,
-                options=options,
-                evaluate=False,
-                knn_every=1,
-                log_every=1,
-                quiet=True,
-                optim=inv.Optim(name="sgd", accumulate=accumulate),
-                ess=inv.Ess(target=0.5),  # moves the temperature after every step
-                out=str(folder / f"{devices}"),
-                machine=inv.Machine(device="cpu", devices=devices),
-            ),
-            data=(images, np.arange(80) % 5),
-            encoder=Plain(),
+        super().__init__(
+            nn.Conv2d(3, 12, 3, 2),
+            nn.BatchNorm2d(12),
+            nn.GELU(),
+            nn.Flatten(),
+            nn.Linear(12 * 49, 16),
         )
 
 
-def test_the_curves_are_those_of_one_process(tmp_path):
-    train(tmp_path, 1, 0)
-    on_processes(2, partial(train, tmp_path, 2), tmp_path, torchrun=True)
-    for method, n_steps in {"simclr": 6, "pcl": 12}.items():
-        one, two = (read_curves(tmp_path / n / method) for n in "12")
-        assert len(one) == len(two) == n_steps and "knn" in one[-1]
-        for line, other in zip(one, two, strict=True):
-            assert line == pytest.approx(other, rel=1e-4, abs=1e-5), method
+def settings_of(name, out, devices):
+    changes = {"method": "simclr", "batch_size": 16} | CASES[name]
+    strategy = "fsdp" if name.endswith("fsdp") and devices > 1 else "auto"
+    return inv.Train(
+        **{"epochs": 2, "hidden": 16, "width": 8, "name": name} | changes,
+        knn_every=1,
+        log_every=1,
+        evaluate=False,
+        quiet=True,
+        out=str(out),
+        machine=inv.Machine(device="cpu", devices=devices, strategy=strategy),
+    )
 
 
-def read_curves(run):
-    """What is said of each step, but for the time it took."""
-    lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-    return [{k: v for k, v in line.items() if "time" not in k} for line in lines]
+def objects():
+    """Data and encoder, the same in every process."""
+    noise = np.random.default_rng(0)
+    images = noise.integers(0, 255, (80, 16, 16, 3), dtype=np.uint8)
+    torch.manual_seed(0)
+    return {"data": (images, np.arange(80) % 5), "encoder": Smooth()}
+
+
+def ask_to_stop(epoch, _):
+    if epoch == 1:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return {}
+
+
+def train_all(place, rank):
+    """What one of two processes does: train every case, stop, and go on."""
+    for name in CASES:
+        inv.train(settings_of(name, place / "two", 2), **objects())
+    stopped = settings_of(RESUMED, place / "back", 2)
+    with pytest.raises(Stopped):
+        inv.train(stopped, **objects(), each_epoch=ask_to_stop)
+    machine = inv.Machine(devices=2, strategy="fsdp")
+    again = inv.Train(resume=str(place / "there" / RESUMED), machine=machine)
+    inv.train(dataclasses.replace(again, quiet=True), **objects())
+    data, out = str(place / "pictures.npy"), str(place / "runs")
+    machine = inv.Machine(device="cpu", devices=2)
+    inv.train(inv.Train(data=data, out=out, name="whole", machine=machine, **KILLED))
+
+
+def go_on(place, rank):
+    """What one of two processes does, once other two have been killed."""
+    for name in ("killed", "hanging"):
+        inv.train(inv.Train(resume=str(place / "runs" / name), quiet=True))
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with pictures."""
+    noise = np.random.default_rng(0)
+    images = noise.integers(0, 255, (72, 16, 16, 3), dtype=np.uint8)
+    np.save(tmp_path / "pictures.npy", images)
+    return tmp_path
+
+
+@pytest.fixture
+def start(place, one_thread):
+    """Start a training to be killed, in the folder of the pictures."""
+    started = []
+
+    def run(*words, by=()):
+        command = [sys.executable, *by, "-m", "invariance", "train", "pictures.npy"]
+        for name, value in KILLED.items():
+            flag = f"--{name.replace('_', '-')}"
+            no = value is False
+            command += [f"--no-{flag[2:]}" if no else flag]
+            command += [] if isinstance(value, bool) else [str(value)]
+        command += ["--checkpoint-seconds", "0", "--machine.device", "cpu", *words]
+        process = subprocess.Popen(
+            command,
+            cwd=place,
+            env=one_thread,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def wait_for_readings(folder, n, process):
+    """Until a run has so many readings; raises if it ends before."""
+    path = folder / "metrics.jsonl"
+    while not path.exists() or len(path.read_text().splitlines()) < n:
+        if process.poll() is not None:
+            raise AssertionError(process.communicate()[0])
+        time.sleep(0.02)
+
+
+def children_of(process):
+    listed = subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(process.pid)])
+    return [int(pid) for pid in listed.split()]
+
+
+def stop_clock_at_end(process):
+    """Ask what this gives how many seconds the process has gone on from now."""
+    began, ends = time.monotonic(), []
+
+    def wait():
+        process.wait()
+        ends.append(time.monotonic())
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return lambda: thread.join() or ends[0] - began
+
+
+def test_curves_resumes_and_ends(place, start, stopped_after, readings):
+    elastic = ("-m", "torch.distributed.run", "--nproc-per-node", "2")
+    elastic += ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
+    hanging = start("--name", "hanging", "--machine.devices", "2")
+    killed = start("--name", "killed", by=elastic)
+    stopped_after(4, settings_of(RESUMED, place / "there", 1), **objects())
+    wait_for_readings(place / "runs" / "killed", 3, killed)
+    os.kill(children_of(killed)[1], signal.SIGKILL)
+    wait_for_readings(place / "runs" / "hanging", 3, hanging)
+    (child,) = children_of(hanging)
+    os.kill(child, signal.SIGSTOP)
+    took = stop_clock_at_end(hanging)
+
+    for name in CASES:
+        inv.train(settings_of(name, place / "one", 1), **objects())
+    on_processes(2, partial(train_all, place), place, torchrun=True)
+    one = {name: readings(place / "one" / name) for name in CASES}
+    for name in CASES:
+        assert_alike(readings(place / "two" / name), one[name], name)
+    back = place / "back" / RESUMED
+    assert 0 < len(readings(back)) < len(one[RESUMED])
+    alone = inv.Machine(devices=1)
+    inv.train(inv.Train(resume=str(back), machine=alone, quiet=True), **objects())
+    for folder in (back, place / "there" / RESUMED):
+        assert_alike(readings(folder), one[RESUMED], folder)
+
+    said, _ = killed.communicate(timeout=60)
+    assert killed.returncode
+    assert "has ended, so the run has ended." in said
+    assert "go on with: invariance train --resume runs/killed" in said
+    said, _ = hanging.communicate(timeout=60)
+    assert hanging.returncode == 2
+    assert took() < 45  # 20 on a machine that does nothing else
+    assert f"Process 1 (pid {child} on " in said and "has not been heard of" in said
+    assert "go on with: invariance train --resume runs/hanging" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    on_processes(2, partial(go_on, place), place, torchrun=True)
+    whole = readings(place / "runs" / "whole")
+    assert len(whole) == 12
+    assert readings(place / "runs" / "killed") == whole
+    assert readings(place / "runs" / "hanging") == whole
+
+
+def assert_alike(lines, others, name):
+    assert len(lines) == len(others) >= 8
+    assert "knn" in lines[-1]
+    for line, other in zip(lines, others, strict=True):
+        assert line == pytest.approx(other, rel=1e-4, abs=1e-5), name
+
+
+@pytest.fixture
+def variables(monkeypatch):
+    """The environment of a process, with none of those that tell of others."""
+    for name in ("LOCAL_RANK", "NODE_RANK", "RANK", "SLURM_STEP_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+    def put(**values):
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+
+    return put
+
+
+def test_one_process_where_nobody_says_more(variables):
+    machine = settle_machine(inv.Machine())
+    assert (machine.devices, machine.nodes) == (1, 1)
+    variables(SLURM_JOB_ID="1", SLURM_NTASKS="8", SLURM_PROCID="0")  # a batch script
+    assert started_outside() is None
+    variables(LOCAL_RANK="1")
+    assert not is_first_process()
+    variables(LOCAL_RANK="0", NODE_RANK="1")
+    assert not is_first_process()
+
+
+def test_torchrun_and_srun_say_how_many(variables):
+    variables(SLURM_STEP_ID="0", SLURM_NTASKS="8", SLURM_NNODES="2", SLURM_PROCID="5")
+    machine = settle_machine(inv.Machine())
+    assert (machine.devices, machine.nodes) == (4, 2)
+    assert not is_first_process()
+    variables(TORCHELASTIC_RUN_ID="x", WORLD_SIZE="6", GROUP_WORLD_SIZE="3", RANK="0")
+    assert settle_machine(inv.Machine(devices=2)).nodes == 3
+    assert is_first_process()
+    with pytest.raises(
+        SettingError, match="torchrun has started 2 processes on 3 mach"
+    ):
+        settle_machine(inv.Machine(devices=4))
+
+
+def test_machines_that_do_not_know_each_other(small, pictures):
+    machine = inv.Machine(device="cpu", nodes=2)
+    with pytest.raises(SettingError, match="needs to know where they meet: set MASTER"):
+        inv.train(dataclasses.replace(small(), machine=machine), data=pictures)

@@ -19,6 +19,7 @@ from typing import Any
 import tyro
 
 from .. import __version__
+from ..devices import local_rank
 from ..errors import InvarianceError, SettingError, unknown
 from ..training import Train
 from ._bench import Bench
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # or a full disk would be met when nobody can tell any more
         return code
     except InvarianceError as error:
-        if os.environ.get("LOCAL_RANK", "0") == "0":  # of several processes, one speaks
+        if local_rank() == 0:  # of several processes, one speaks
             print(f"invariance: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

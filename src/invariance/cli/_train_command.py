@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from ..devices import wake_gpu
+from ..devices import local_rank, started_outside, wake_gpu
 from ..late_imports import import_much
 from ..progress import tell_loading
 from ..training import Train, check_names, check_numbers, require_unfinished
@@ -21,7 +21,7 @@ def train(settings: Train) -> int:
     else:
         check_numbers(settings)
         check_names(settings)
-    tell_loading(quiet=settings.quiet or settings.json)
+    tell_loading(quiet=settings.quiet or settings.json or local_rank() > 0)
     # Threads that spin while they wait slow each other down severalfold as soon as
     # anything else runs on the machine; asleep they cost next to nothing.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -57,6 +57,5 @@ def read_meanwhile(settings: Train) -> contextlib.AbstractContextManager[None]:
 
 def is_alone(settings: Train) -> bool:
     """Whether the run has one process, as far as settings and environment tell."""
-    ranks = ("WORLD_SIZE", "SLURM_PROCID", "LOCAL_RANK")
-    several = settings.machine.devices * settings.machine.nodes > 1
-    return not several and not any(rank in os.environ for rank in ranks)
+    others = started_outside() is not None or "LOCAL_RANK" in os.environ
+    return settings.machine.n_processes == 1 and not others

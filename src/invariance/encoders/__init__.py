@@ -7,6 +7,7 @@
 | `standardize` | an encoder that takes images in [0, 1] and standardizes them itself |
 | `build_head`, `Predictor` | from features to the rows that are trained |
 | `MomentumTwin`, `shuffle_batches` | a slow copy of a network, and MoCo's shuffling |
+| `synchronize_norms` | batch norms with the statistics of all processes |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
@@ -33,6 +34,7 @@ from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
+from ._synced_norm import synchronize_norms
 from ._tiny import Tiny
 
 __all__ = [
@@ -56,5 +58,6 @@ __all__ = [
     "shuffle_batches",
     "standardize",
     "stem_of",
+    "synchronize_norms",
     "write_encoder",
 ]

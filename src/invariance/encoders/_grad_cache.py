@@ -94,10 +94,12 @@ class GradCache(nn.Module):
                 f"of {' and '.join(map(str, lengths)) or 'no'} rows. What belongs to "
                 "no row should be a part of the network."
             )
-        n_pieces = -(-lengths[0] // self.micro_batch)
+        n = lengths[0]
+        n_pieces = -(-n // self.micro_batch)
         if n_pieces < 2:
+            inputs, named = rebuild([data], lambda x: x[0][:n])
             return self.network(*inputs, **named)
-        edges = [lengths[0] * k // n_pieces for k in range(n_pieces + 1)]
+        edges = [n * k // n_pieces for k in range(n_pieces + 1)]
         pieces = Pieces(self.network, data, list(map(slice, edges, edges[1:])))
         leaves = [*pieces.weights, *(x for x in rows if wants_gradient(x))]
         if not (leaves and torch.is_grad_enabled()):

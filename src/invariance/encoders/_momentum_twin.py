@@ -23,8 +23,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from ..errors import SettingError
-
-LOCAL_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+from ._synced_norm import LOCAL_NORMS
 
 
 class MomentumTwin(nn.Module):

@@ -7,12 +7,14 @@ it is another question.
 """
 
 import dataclasses
+import functools
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import nn
 
+from ..devices import leaves_cores_idle, run_beside
 from ..folder import TRAINED, Row
 from ._fine_tune import fit_classifier
 from ._labeled import number_classes
@@ -23,6 +25,8 @@ from ._table import render_scores
 from ._task import Subject, Task
 
 Say = Callable[[str], None]
+Rows = Callable[[], list[Row]]
+"""Rows that may still be in the making: calling it waits for them."""
 
 
 @dataclass(frozen=True)
@@ -91,20 +95,19 @@ def evaluate_encoders(
         say: Called with a line about each score as it comes.
     """
     plan = plan_protocols() if plan is None else plan
-    rows: list[Row] = []
-    scored: dict[int, list[Row]] = {}  # one network under two names is scored once
+    scored: dict[int, Rows] = {}  # one network under two names is scored once
+    parts: list[tuple[str, Rows]] = []
     for name, encoder in encoders.items():
-        epoch = (epochs or {}).get(name)
-        known = None if encoder is None else scored.get(id(encoder))
-        if known is None:
-            subject = Subject(name, encoder, task, epoch)
-            new = list(_score_subject(subject, plan, seeds, say))
-        else:
-            new = [{**row, "features": name, "epoch": epoch} for row in known]
-        if encoder is not None:
-            scored[id(encoder)] = new
-        rows += new
-    return rows
+        if encoder is None or id(encoder) not in scored:
+            subject = Subject(name, encoder, task)
+            scored[id(encoder)] = _score_subject(subject, plan, seeds, say)
+        parts.append((name, scored[id(encoder)]))
+    epochs = epochs or {}
+    return [
+        {**row, "features": name, "epoch": epochs.get(name)}
+        for name, rows in parts
+        for row in rows()
+    ]
 
 
 def score_supervised_twin(
@@ -144,7 +147,7 @@ def score_supervised_twin(
         make_row(_with_limit(part, task), features=subject.name, **task.about)
         for part in score.split()
     ]
-    return [*rows, *_score_subject(subject, frozen, seeds, say)]
+    return [*rows, *_score_subject(subject, frozen, seeds, say)()]
 
 
 def make_row(
@@ -155,7 +158,6 @@ def make_row(
     fingerprint: str = "",
     parent: str = "",
     seed: int = 0,
-    epoch: int | None = None,
 ) -> Row:
     """A score as a plain row of evaluation.jsonl.
 
@@ -175,19 +177,18 @@ def make_row(
         "interval": None if score.interval is None else list(score.interval),
         "n_test": score.n_test,
         "seed": seed,
-        "epoch": epoch,
+        "epoch": None,
         "settings": dict(score.settings),
         "notes": list(score.notes),
     }
 
 
-def _score_subject(
-    subject: Subject, plan: ProtocolPlan, seeds: int, say: Say
-) -> Iterator[Row]:
+def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -> Rows:
     """Every protocol that suits these features, at every seed it depends on.
 
     Of several processes each encodes a share of the images and then runs some of the
-    protocols; all of them give all rows.
+    protocols; all of them give all rows. One process leaves some of them to the cores
+    while a GPU works: they are waited for when the rows are asked for.
     """
     task = subject.task
     jobs = [
@@ -210,7 +211,6 @@ def _score_subject(
                         features=subject.name,
                         **task.about,
                         seed=seed,
-                        epoch=subject.epoch,
                     )
                     | plan.mark(name)
                     for part in score.split()
@@ -219,10 +219,26 @@ def _score_subject(
             for score in PROTOCOLS[name].run(subject, seed, plan.settings)
         ]
 
-    for scores in task.processes.deal(score, jobs):
-        for line, rows in scores:
+    def tell(scores: list[tuple[str, list[Row]]]) -> list[Row]:
+        for line, _ in scores:
             say(line)
-            yield from rows
+        return [row for _, rows in scores for row in rows]
+
+    idle = task.processes.count == 1 and leaves_cores_idle(task.device)
+    begun = {
+        job: run_beside(functools.partial(score, job))
+        for job in jobs
+        if idle and PROTOCOLS[job[0]].on_host
+    }
+    rest = [job for job in jobs if job not in begun]
+    done = dict(zip(rest, map(tell, task.processes.deal(score, rest)), strict=True))
+
+    @functools.cache
+    def rows() -> list[Row]:
+        done.update({job: tell(wait()) for job, wait in begun.items()})
+        return [row for job in jobs for row in done[job]]
+
+    return rows
 
 
 def _with_limit(score: Score, task: Task) -> Score:

@@ -35,6 +35,8 @@ class Protocol:
     needs_encoder: bool = False
     seeded: bool = True
     """Whether another seed may give another score."""
+    on_host: bool = False
+    """Whether it is computed by the cores, whatever the device."""
     several: bool = False
     """Whether images may show several classes."""
 
@@ -114,7 +116,9 @@ PROTOCOLS: dict[str, Protocol] = {
         _few_labels_fine_tune, takes=("few_labels", "fine_tune"), needs_encoder=True
     ),
     "retrieval": Protocol(lambda s, *_: retrieval(*s.features), seeded=False),
-    "clustering": Protocol(lambda s, seed, _: clustering(*s.features[2:], seed=seed)),
+    "clustering": Protocol(
+        lambda s, seed, _: clustering(*s.features[2:], seed=seed), on_host=True
+    ),
 }
 QUICK = ("knn", "linear", "few_labels_linear", "retrieval", "clustering")
 LIMIT = 10_000

@@ -134,8 +134,6 @@ class Subject:
     name: str
     encoder: nn.Module | None
     task: Task
-    epoch: int | None = None
-    """After which the encoder was taken, where the name does not tell."""
 
     @cached_property
     def features(

@@ -18,8 +18,8 @@ from ._arguments import (
     MeanOnly,
     Positive,
     check_settings,
-    paired_rows,
     settings_of,
+    shared_rows,
     tile_precision,
 )
 from ._kcl import log_gaussian_sums
@@ -67,7 +67,7 @@ def _terms(
     gather: Any,
 ) -> Terms:
     precision = tile_precision(u, v)
-    u, v, share = paired_rows(u, v, normalize=normalize, gather=gather)
+    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
     n = count_rows(u, share)
     how: Any = {"unit": normalize, "precision": precision, "share": share}
     sums = log_gaussian_sums((u, v), t, **how)

@@ -304,23 +304,26 @@ def tile_precision(*rows: Tensor) -> str:
 
 def paired_rows(
     u: Tensor, v: Tensor, *, normalize: bool = True, gather: Any
-) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"], Share | None]:
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
     """Two views checked, raised to float32 and, unless asked not to, of unit length.
 
-    They are this process's rows, of which ``take_share`` tells the share.
+    With ``gather`` the rows of all processes, with the gradient of the whole batch.
+    """
+    u, v, share = take_pair(u, v, gather)
+    if share is not None:
+        u, v = gather_rows(u, share=share), gather_rows(v, share=share)
+    return ready_rows(u, normalize), ready_rows(v, normalize)
+
+
+def shared_rows(
+    u: Tensor, v: Tensor, *, normalize: bool = True, gather: Any
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"], Share | None]:
+    """Two views as ``paired_rows`` has them, but this process's rows, and their share.
+
+    For a loss whose processes each compute their own rows.
     """
     u, v, share = take_pair(u, v, gather)
     return ready_rows(u, normalize), ready_rows(v, normalize), share
-
-
-def gathered_rows(
-    u: Tensor, v: Tensor, *, gather: Any
-) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
-    """Two views as ``paired_rows`` has them, not normalized, of all processes."""
-    u, v, share = paired_rows(u, v, normalize=False, gather=gather)
-    if share is not None:
-        u, v = gather_rows(u, share=share), gather_rows(v, share=share)
-    return u, v
 
 
 def take_pair(u: Tensor, v: Tensor, gather: Any) -> tuple[Tensor, Tensor, Share | None]:
@@ -389,7 +392,15 @@ def check_ids(ids: Tensor, n: int) -> None:
         )
 
 
-def take_views(z: Tensor, gather: Any) -> tuple[Tensor, Share | None]:
+def take_views(z: Tensor, gather: Any) -> Tensor:
+    """Several views of every sample as they came, those of all processes if asked."""
+    z, share = share_views(z, gather)
+    if share is None:
+        return z
+    return gather_rows(z.transpose(0, 1), share=share).transpose(0, 1)
+
+
+def share_views(z: Tensor, gather: Any) -> tuple[Tensor, Share | None]:
     """Several views of every sample as they came, and which samples of all they are."""
     check_tensor(z, "z", "stack the views with torch.stack([u, v, ...])")
     share = take_share(z.transpose(0, 1) if z.ndim == 3 else z, gather)
@@ -466,4 +477,4 @@ def sample_ids(
     Over processes they go on where those of the process before end.
     """
     ids = torch.arange(len(x), device=x.device)
-    return ids if share is None else ids + share.own.start
+    return ids if share is None else ids + share.own_rows.start

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import Finite, MeanOnly, check_settings, gathered_rows, settings_of
+from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
 from ._objective import Objective, Terms
 from ._shares import Gather
 
@@ -45,7 +45,7 @@ def barlow_twins(
 
 
 def _terms(u: Tensor, v: Tensor, weight: float | int, gather: Any) -> Terms:
-    u, v = gathered_rows(u, v, gather=gather)
+    u, v = paired_rows(u, v, normalize=False, gather=gather)
     correlation = _standardize(u).T @ _standardize(v) / len(u)
     diagonal = correlation.diagonal()
     parts = {

@@ -38,11 +38,11 @@ from ._arguments import (
     full_precision,
     longest_row,
     optional,
-    paired_rows,
     reduce,
     sample_ids,
     scale_of,
     settings_of,
+    shared_rows,
     tile_precision,
 )
 from ._contrast import Source, warn_if_alone
@@ -70,7 +70,7 @@ def binary_nce(
     tensor(1.9095)
     """
     precision, scale = tile_precision(u, v), scale_of(temperature)
-    u, v, share = paired_rows(u, v, normalize=normalize, gather=gather)
+    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
     how: Any = {"precision": precision, "share": share}
     if log_z is None:
         log_z = _mean_partition(u, v, scale, longest_row(normalize), **how)
@@ -117,7 +117,7 @@ class BinaryNCE(Objective):
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
         precision, scale = tile_precision(u, v), scale_of(self.temperature)
-        u, v, share = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
+        u, v, share = shared_rows(u, v, normalize=self.normalize, gather=self.gather)
         how: Any = {"precision": precision, "share": share}
         longest = longest_row(self.normalize)
         log_z = self._freeze(_mean_partition(u, v, scale, longest, **how))

@@ -19,9 +19,9 @@ from ._arguments import (
     Reduction,
     check_settings,
     check_tensor,
-    paired_rows,
     reduce,
     settings_of,
+    shared_rows,
 )
 from ._objective import Objective
 from ._shares import Gather
@@ -57,9 +57,9 @@ def cosines(
 ) -> Float[Tensor, " m"]:
     """cos(u, sg v') + cos(v, sg u'), row by row."""
     target_u, target_v = detach(target_u, u, "u"), detach(target_v, v, "v")
-    u, target_v, share = paired_rows(u, target_v, gather=gather)
+    u, target_v, share = shared_rows(u, target_v, gather=gather)
     same = False if share is None else share
-    v, target_u, _ = paired_rows(v, target_u, gather=same)
+    v, target_u, _ = shared_rows(v, target_u, gather=same)
     return gather_last((u * target_v).sum(1) + (v * target_u).sum(1), share)
 
 

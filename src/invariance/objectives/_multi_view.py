@@ -44,7 +44,7 @@ from ._arguments import (
     sample_ids,
     scale_of,
     settings_of,
-    take_views,
+    share_views,
     tile_precision,
 )
 from ._contrast import Source, check_source, warn_if_alone
@@ -75,7 +75,7 @@ def multi_view(
     >>> multi_view(torch.ones(3, 4, 8))  # log 4
     tensor(1.3863)
     """
-    z, share = take_views(z, gather)
+    z, share = share_views(z, gather)
     if aggregate == "pairs":
         kind: Any = {"temperature": temperature, "normalize": normalize}
         kind |= {"reduction": reduction, "gather": False if share is None else share}
@@ -140,7 +140,7 @@ class MultiView(Objective):
     ) -> Tensor:
         """The loss of all views, u of shape (views, n, d), against a source."""
         check_source(source)
-        z, share = take_views(u, self.gather)
+        z, share = share_views(u, self.gather)
         check_ids(ids, z.shape[1])
         (z,), ids, share = anchors_for(source, [z], ids, share)
         z, scale = ready_rows(z, self.normalize), scale_of(self.temperature)

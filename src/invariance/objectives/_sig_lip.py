@@ -22,10 +22,10 @@ from ._arguments import (
     PositiveNumber,
     Reduction,
     check_settings,
-    paired_rows,
     reduce,
     sample_ids,
     settings_of,
+    shared_rows,
     tile_precision,
 )
 from ._objective import Objective, Terms
@@ -55,7 +55,7 @@ def sig_lip(
     tensor(1.0064)
     """
     precision = tile_precision(u, v)
-    u, v, share = paired_rows(u, v, normalize=normalize, gather=gather)
+    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
     how: Any = {"precision": precision, "share": share}
     alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
     return reduce(alike + unlike, reduction)
@@ -132,7 +132,7 @@ class SigLIP(Objective):
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """The questions about partners, and those about all the others."""
         precision = tile_precision(u, v)
-        u, v, share = paired_rows(u, v, normalize=self.normalize, gather=self.gather)
+        u, v, share = shared_rows(u, v, normalize=self.normalize, gather=self.gather)
         how: Any = {"scale": self.scale, "bias": self.bias, "precision": precision}
         alike, unlike = questions(u, v, **how, share=share)
         return Terms({"positive": alike.mean(), "negative": unlike.mean()})

@@ -152,13 +152,14 @@ def _own_class_of_all(z: Tensor, labels: Tensor, share: Share) -> tuple[Tensor, 
     _, number, sizes = gather_rows(labels, share=share).unique(
         return_inverse=True, return_counts=True
     )
-    own = number[share.own]
-    sums = add_up(z.new_zeros(len(sizes), z.shape[1]).index_add(0, own, z), share)
+    class_of_row = number[share.own_rows]
+    sums = z.new_zeros(len(sizes), z.shape[1]).index_add(0, class_of_row, z)
+    sums = add_up(sums, share)
     n_others = sizes[number] - 1
     if may_look(labels):
         _warn_if_alone(n_others)
     weight = (n_others > 0) / n_others.clamp_min(1)
-    nearness = (z * (sums[own] - z)).sum(1)
+    nearness = (z * (sums[class_of_row] - z)).sum(1)
     return gather_last(nearness, share), weight.to(z.dtype)
 
 

@@ -26,7 +26,7 @@ from ._arguments import (
     Temperature,
     check_rows,
     check_settings,
-    gathered_rows,
+    paired_rows,
     reduce,
     settings_of,
     unit_rows,
@@ -64,7 +64,7 @@ def swav(
     >>> swav(torch.ones(4, 2), torch.ones(4, 2), torch.ones(3, 2))  # log 3
     tensor(1.0986)
     """
-    u, v = (unit_rows(x) for x in gathered_rows(u, v, gather=gather))
+    u, v = paired_rows(u, v, gather=gather)
     check_rows(prototypes, "prototypes")
     if prototypes.shape[1] != u.shape[1]:
         raise ShapeError(

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import mse_loss, relu
 
-from ._arguments import Finite, MeanOnly, check_settings, gathered_rows, settings_of
+from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
 from ._objective import Objective, Terms
 from ._shares import Gather
 
@@ -52,7 +52,7 @@ def vicreg(
 
 
 def _terms(u: Tensor, v: Tensor, weights: tuple, gather: Any) -> Terms:
-    u, v = gathered_rows(u, v, gather=gather)
+    u, v = paired_rows(u, v, normalize=False, gather=gather)
     parts = {
         "invariance": mse_loss(u, v),
         "variance": (_variance(u) + _variance(v)) / 2,

@@ -68,7 +68,7 @@ def shares_in_batch(
     tensor([1., 1., 1., 1.])
     """
     if ids is None:
-        start = 0 if share is None else share.own.start
+        start = 0 if share is None else share.own_rows.start
         ids = torch.arange(start, start + z.shape[1], device=z.device)
     if negatives == "all":
         rows, ids = z.flatten(0, 1), ids.repeat(len(z))

@@ -87,8 +87,8 @@ class Plan(NamedTuple):
         size = " x ".join(str(side) for side in self.shape)
         kept = ", scores kept" if self.keeps_scores else ""
         how = f"{self.backend} ({self.precision}{kept})"
-        said = f"{self.operation} of {size}: {how}: {self.reason}"
-        return said if self.share is None else f"{said}; {self.share}"
+        text = f"{self.operation} of {size}: {how}: {self.reason}"
+        return text if self.share is None else f"{text}; {self.share}"
 
 
 PLAIN_UNIT_ROWS = Plan(

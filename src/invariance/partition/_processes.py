@@ -49,7 +49,7 @@ class Share(NamedTuple):
         return sum(self.sizes)
 
     @property
-    def own(self) -> slice:
+    def own_rows(self) -> slice:
         """Where this process's rows are among all."""
         return self.rows_of(self.rank)
 
@@ -112,9 +112,9 @@ def has_company() -> bool:
 def _exchange_sizes(x: Tensor, n_processes: int) -> list[int]:
     """How many rows every process has; raises on all of them if the rows differ."""
     dtype = zlib.crc32(str(x.dtype).encode())
-    own = torch.tensor([len(x), math.prod(x.shape[1:]), dtype], device=x.device)
-    each = own.new_empty(n_processes * len(own))
-    dist.all_gather_into_tensor(each, own)
+    shape = torch.tensor([len(x), math.prod(x.shape[1:]), dtype], device=x.device)
+    each = shape.new_empty(n_processes * len(shape))
+    dist.all_gather_into_tensor(each, shape)
     sizes, widths, dtypes = each.view(n_processes, -1).T.tolist()
     if len({*widths}) > 1 or len({*dtypes}) > 1:
         raise ShapeError(
@@ -199,7 +199,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient[ctx.share.own] * ctx.share.n_processes, None
+        return gradient[ctx.share.own_rows] * ctx.share.n_processes, None
 
 
 class _Average(torch.autograd.Function):

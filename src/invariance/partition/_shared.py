@@ -102,22 +102,22 @@ class Matrix:
             self.columns = Rows(inputs.y, inputs.column_ids)
         everyone = torch.arange(share.total, device=inputs.x.device)
         self.places = [everyone[share.rows_of(r)] for r in range(share.n_processes)]
-        self.own = self.places[share.rank]
+        self.own_places = self.places[share.rank]
 
     def own_block(self) -> Block:
         """Own rows and own columns."""
         columns = None if self.symmetric else self.columns
-        return Block(self.rows, columns, self.own, self.own)
+        return Block(self.rows, columns, self.own_places, self.own_places)
 
     def across(self, columns: "Others") -> Iterator[Block]:
         """Own rows and the other processes' columns."""
         for whose, some in columns.visit(range(1, self.share.n_processes)):
-            yield Block(self.rows, some, self.own, self._places_of(whose))
+            yield Block(self.rows, some, self.own_places, self._places_of(whose))
 
     def down(self, rows: "Others") -> Iterator[Block]:
         """The other processes' rows and own columns."""
         for whose, some in rows.visit(range(1, self.share.n_processes)):
-            yield Block(some, self.columns, self._places_of(whose), self.own)
+            yield Block(some, self.columns, self._places_of(whose), self.own_places)
 
     def nearest(self, columns: "Others") -> Iterator[Block]:
         """Of a symmetric matrix: every two processes' block is visited once.
@@ -128,7 +128,7 @@ class Matrix:
         other = (rank - n // 2) % n
         groups = range(1, (n + 1) // 2), range(n // 2, n // 2 + 1 - n % 2)
         for whose, some in columns.visit(*groups):
-            block = Block(self.rows, some, self.own, self._places_of(whose))
+            block = Block(self.rows, some, self.own_places, self._places_of(whose))
             if whose == [other] and n % 2 == 0:
                 lower = rank < other
                 block = block.top(sizes[other] // 2) if lower else block
@@ -144,7 +144,7 @@ class Others:
 
     Args:
         share: How rows are shared out.
-        own: This process's rows.
+        rows: This process's.
         kept: The others', where an earlier pass has gathered them.
         halves: Whether they travel in 16 bits.
     """
@@ -152,17 +152,17 @@ class Others:
     def __init__(
         self,
         share: Share,
-        own: Rows,
+        rows: Rows,
         kept: Rows | None = None,
         halves: bool = False,
     ) -> None:
-        self.share, self.dtype, self.gathered = share, own.z.dtype, kept
-        self.own = own = own._replace(z=own.z.half()) if halves else own
+        self.share, self.dtype, self.gathered = share, rows.z.dtype, kept
+        rows = rows._replace(z=rows.z.half()) if halves else rows
         if share.ring:
-            self.coming = pass_on(own, share, 1)  # on its way from now on
+            self.coming = pass_on(rows, share, 1)  # on its way from now on
         elif kept is None:
             whose = self._whose(range(1, share.n_processes))
-            each = own._asdict().items()
+            each = rows._asdict().items()
             parts = {k: exchange(x, share) for k, x in each if x is not None}
             self.gathered = Rows(
                 **{k: torch.cat([x[r] for r in whose]) for k, x in parts.items()}
@@ -327,12 +327,12 @@ def row_sums(inputs: Any) -> tuple[Maybe, ...]:
     """Each row's sum of a function of its scores, of all rows, and others' rows."""
     matrix = Matrix(inputs)
     columns = Others(matrix.share, matrix.columns)
-    own = inputs.x.new_zeros(len(inputs.x))
+    sums = inputs.x.new_zeros(len(inputs.x))
     for block in chain([matrix.own_block()], matrix.across(columns)):
         if not block.is_empty:
-            own += _operations.row_sums.run(*block.inputs(), *_how(inputs))[0]
+            sums += _operations.row_sums.run(*block.inputs(), *_how(inputs))[0]
     kept = columns.gathered or (None, None)
-    return torch.cat(exchange(own, matrix.share)), *kept[:2]
+    return torch.cat(exchange(sums, matrix.share)), *kept[:2]
 
 
 def row_sum_gradients(

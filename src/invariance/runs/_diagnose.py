@@ -156,15 +156,15 @@ def load_pool(
     """Held-out images first; training images after them if those are too few."""
     drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
     fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
-    own = run.is_own(data, data_root)
-    where: dict[str, Any] = {"own": own, "device": device, "data_root": data_root}
+    is_own = run.is_own(data, data_root)
+    where: dict[str, Any] = {"is_own": is_own, "device": device, "data_root": data_root}
     sources: list[ImageSource] = []
     notes: tuple[str, ...] = ()
-    if not (own and run.held_out_nothing):
+    if not (is_own and run.held_out_nothing):
         try:
             test, notes = load_part(run, data, "test", n=fresh, **where)
         except DataError:
-            if own:
+            if is_own:
                 raise
             test, notes = load_part(run, data, "all", **where)  # none was trained on
             return [check_enough(test)], notes

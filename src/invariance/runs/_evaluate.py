@@ -99,8 +99,12 @@ def evaluate(
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
     for run, label in zip(opened, labels, strict=True):
-        own = run.is_own(data, data_root)
-        where: dict[str, Any] = {"own": own, "device": place, "data_root": data_root}
+        is_own = run.is_own(data, data_root)
+        where: dict[str, Any] = {
+            "is_own": is_own,
+            "device": place,
+            "data_root": data_root,
+        }
         train, remarks = load_part(run, data, "train", **where)
         test, _ = load_part(run, data, "test", **where)
         task = make_task(train, test, limit=limit, device=place, processes=processes)
@@ -134,7 +138,7 @@ def evaluate(
             rows += processes.decide(score_twin)
         try:
             if processes.first:
-                _keep(run, rows, train if own else None)
+                _keep(run, rows, train if is_own else None)
         except (DataError, OSError) as cause:  # they took long: shown all the same
             unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": label} if label else {})

@@ -162,7 +162,7 @@ def load_part(
     data: Any,
     split: str,
     *,
-    own: bool,
+    is_own: bool,
     device: Any = "cpu",
     data_root: str | None = None,
     n: int | None = None,
@@ -180,7 +180,7 @@ def load_part(
             "more, or from here): put it back, or say with --data FOLDER where it is "
             "now or what to use instead (data= in Python)."
         )
-    if own and split == "test" and run.held_out_nothing:
+    if is_own and split == "test" and run.held_out_nothing:
         raise DataError(
             f"{run.name} was trained on all images of its data, none were held out to "
             "score on: name other data with --data (data= in Python), or use "
@@ -194,7 +194,7 @@ def load_part(
     data_root = data_root or settings.data_root
     data = run.data if data is None else data
     parts: dict[str, Any] = {}
-    if own:
+    if is_own:
         hold_out = "nothing" if run.held_out_nothing else settings.hold_out
         parts = {"labels": settings.labels, "hold_out": hold_out}
     source = load_data(
@@ -202,19 +202,19 @@ def load_part(
         split=split,
         image_size=size,
         channels=channels,
-        n=(settings.limit if own and split == "train" else None) if n is None else n,
+        n=(settings.limit if is_own and split == "train" else None) if n is None else n,
         data_root=data_root,
         device=device,
         **parts,
     )
     notes = [str(note) for note in source.notes if note.kind == "unreadable"]
     known = run.images.get("fingerprint")
-    if own and known and not same_images(source.origin.fingerprint, known):
+    if is_own and known and not same_images(source.origin.fingerprint, known):
         notes.append(
             f"The images of {source.name} are not those that {run.name} was trained "
             "on: some were added, taken away or changed since."
         )
-    if not own:
+    if not is_own:
         notes = [*_conversion(data, source, data_root), *notes]
     return source, tuple(notes)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ._checkpoint import load, load_trained, newest_checkpoint
     from ._dry_run import DryRun
     from ._ess_controller import EssController
+    from ._fabric import make_fabric
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ._run_plan import Plan, make_plan
     from ._run_views import make_views
     from ._schedule import peak_rate, rate_at
+    from ._start_processes import launch, settle_machine
     from ._trackers import TRACKERS
     from ._train import Run, train
 
@@ -51,8 +53,10 @@ __all__ = [
     "check_names",
     "check_numbers",
     "complete_settings",
+    "launch",
     "load",
     "load_trained",
+    "make_fabric",
     "make_plan",
     "make_views",
     "newest_checkpoint",
@@ -60,6 +64,7 @@ __all__ = [
     "rate_at",
     "rehearse",
     "require_unfinished",
+    "settle_machine",
     "start_weights_from",
     "temperature_of",
     "train",
@@ -70,6 +75,8 @@ HOMES = {
     "_checkpoint": "load load_trained newest_checkpoint",
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
+    "_fabric": "make_fabric",
+    "_start_processes": "launch settle_machine",
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",

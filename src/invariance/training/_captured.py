@@ -20,7 +20,7 @@ import torch
 
 from ..methods import Step
 from ..randomness import Rewinder
-from ._out_of_memory import is_out_of_memory
+from ._out_of_memory import free
 
 WARM_UP = 2  # calls of a step before it is captured
 
@@ -105,19 +105,11 @@ class Captured:
             first = CudaGraph(plain, None, self.rewinder)
             self.graphs = first, CudaGraph(logged, first, self.rewinder)
         except RuntimeError as error:
-            if any(is_out_of_memory(e) for e in chain(error)):
-                raise torch.OutOfMemoryError(str(error)) from error
             self.works = False
             self.give_up(error)
+        if not self.works:
+            free()  # a graph takes memory of its own, and steps that are called fitted
         return self.works
-
-
-def chain(error: BaseException | None) -> Iterator[RuntimeError]:
-    """An error and those that it came from."""
-    while error is not None:
-        if isinstance(error, RuntimeError):
-            yield error
-        error = error.__cause__ or error.__context__
 
 
 @contextlib.contextmanager

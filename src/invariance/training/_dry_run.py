@@ -39,6 +39,7 @@ from ._rehearsal import (
 )
 from ._run_plan import Plan, make_plan
 from ._settings import BATCH, Train
+from ._start_processes import settle_machine
 from ._watch import Watch
 
 MB = 2**20
@@ -201,8 +202,8 @@ def dry_run(
 
     A run folder is one to go on with: then it is about the steps that are left.
     """
-    machine, say = settings.machine, watch.say
-    processes = machine.devices * machine.nodes
+    machine, say = settle_machine(settings.machine), watch.say
+    processes = machine.n_processes
     asked = dataclasses.replace(settings, batch_size=settings.batch_size or BATCH)
     changed = differing_settings(asked, Train(batch_size=BATCH))
     changed.pop("dry_run", None)
@@ -210,7 +211,7 @@ def dry_run(
     objects["encoder"] = copy.deepcopy(objects.get("encoder"))
     with (
         arithmetic(machine, say),
-        share_cores(machine.devices),
+        share_cores(machine.devices or 1),
         rehearse(processes) as traffic,
     ):
         played = dataclasses.replace(machine, devices=1, nodes=processes)

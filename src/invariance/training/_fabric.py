@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import io
 import os
 import sys
 import warnings
@@ -11,29 +12,25 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed.checkpoint.state_dict import (
-    StateDictOptions,
-    get_state_dict,
-    set_state_dict,
-)
-from torch.distributed.fsdp import MixedPrecision
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parameter import is_lazy
 
 from ..devices import choose_device, usable_cores
-from ..encoders import Encoder, describe_encoder
+from ..encoders import Encoder, describe_encoder, synchronize_norms
 from ..errors import NotFiniteError, SettingError, TrainingError
 from ..methods import Step
 from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
 from ._feed import DeviceFeed, HostFeed
-from ._lightning import ClusterEnvironment, Fabric, FSDPStrategy
+from ._lightning import ClusterEnvironment, Fabric, ModelParallelStrategy
 from ._optimizers import build_optimizer, load_optimizer, save_optimizer
 from ._pace import Pace, choose_pace
 from ._readings import Health
 from ._run_plan import Plan
 from ._settings import Machine
+from ._sharded import gather_state, make_fsdp, share_optimizer, share_weights
+from ._start_processes import choose_environment, settle_machine
 from ._step import TakeStep
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
@@ -45,27 +42,36 @@ def make_fabric(
     """The machine asked for, or a sentence that says why not.
 
     Args:
-        machine: What the settings ask for.
-        environment: Who starts the processes, where Fabric is not to find out.
+        machine: As the settings have it.
+        environment: What says which process this is, instead of torchrun, srun or us.
     """
     device = choose_device(machine.device, auto=("cuda",)).type
+    if environment is None:
+        machine, environment = settle_machine(machine), choose_environment()
     check_processes(machine, device)
     precision = machine.precision
     if precision == "auto":
         fast = device == "cuda" and torch.cuda.is_bf16_supported()
         precision = "bf16" if fast else "32"
+    strategy: Any = machine.strategy
+    if strategy == "fsdp":
+        if precision == "fp16":
+            raise SettingError(
+                "fsdp trains in bf16 or 32, and --machine.precision is fp16, whose "
+                "scaling needs whole gradients: use bf16, or --machine.strategy ddp."
+            )
+        # one process has nothing to share out
+        strategy = make_fsdp(n) if (n := machine.n_processes) > 1 else "auto"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fabric = Fabric(
                 accelerator=device,
-                devices=machine.devices,
-                num_nodes=machine.nodes,
-                strategy=make_fsdp()
-                if machine.strategy == "fsdp"
-                else machine.strategy,
+                devices=machine.devices or 1,
+                num_nodes=machine.nodes or 1,
+                strategy=strategy,
                 precision=PRECISIONS[precision],  # type: ignore[arg-type]
-                plugins=environment,
+                plugins=None if environment is None else [environment],
             )
     except (ValueError, RuntimeError) as cause:
         raise SettingError(f"Cannot set up {machine}: {cause}") from None
@@ -80,18 +86,18 @@ def check_processes(machine: Machine, device: str) -> None:
     most, what = usable_cores(), "core"
     if device != "cpu":
         most, what = (torch.cuda.device_count() if device == "cuda" else 1), "GPU"
-    if machine.devices > most:
+    devices = machine.devices or 1
+    if devices > most:
         raise SettingError(
             f"machine.devices is one process per {what}, and this machine has "
-            f"{count(most, what)}: got {machine.devices}. Use "
+            f"{count(most, what)}: got {devices}. Use "
             f"--machine.devices {most} or less."
         )
-    several = machine.devices * machine.nodes > 1
-    if several and (hasattr(sys, "ps1") or sys.flags.interactive):
+    if machine.n_processes > 1 and (hasattr(sys, "ps1") or sys.flags.interactive):
         raise SettingError(
             "A notebook or an interactive Python trains in one process: leave devices "
             "and nodes at 1, or train by a script or 'invariance train "
-            f"--machine.devices {machine.devices}'."
+            f"--machine.devices {devices}'."
         )
     if any(word in machine.strategy for word in ("spawn", "fork", "notebook")):
         raise SettingError(
@@ -152,14 +158,6 @@ def explain_unrepeatable(say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def make_fsdp() -> FSDPStrategy:
-    """Weights shared out over the processes; sums and batch statistics in float32."""
-    exact = torch.float32
-    return FSDPStrategy(
-        mixed_precision=MixedPrecision(reduce_dtype=exact, buffer_dtype=exact)
-    )
-
-
 @dataclass(frozen=True)
 class Prepared:
     """A learner and its optimizer, wrapped for their device and processes."""
@@ -171,7 +169,14 @@ class Prepared:
     pace: Pace
 
     def facts(self) -> Iterator[str]:
-        """How steps are run, on a GPU or where one was counted on."""
+        """By which processes steps are run, and how on a GPU or instead of on one."""
+        n = self.fabric.world_size
+        if n > 1:
+            how = "fsdp" if self.sharded else "ddp"
+            yield (
+                f"processes: {n} ({how}); batch norms take the statistics of the whole "
+                "batch"
+            )
         if self.fabric.device.type == "cuda" or self.pace.idle:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
@@ -188,21 +193,18 @@ class Prepared:
             "controller": plan.controller and plan.controller.state_dict(),
             "said": health.state_dict(),
             "random": random_states(),
+            "random_each": self._random_each(),
         }
 
     def load(self, state: dict[str, Any], plan: Plan, health: Health) -> None:
         """Be what ``state`` was."""
         try:
+            learner, optimizer = state["learner"], state["optimizer"]
             if self.sharded:
-                set_state_dict(
-                    *self._inside,
-                    model_state_dict=state["learner"],
-                    optim_state_dict=state["optimizer"],
-                    options=StateDictOptions(full_state_dict=True),
-                )
-            else:
-                plan.learner.load_state_dict(state["learner"])
-                load_optimizer(self.optimizer, state["optimizer"])
+                learner = share_weights(plan.learner, learner)
+                optimizer = share_optimizer(self.optimizer, optimizer)
+            plan.learner.load_state_dict(learner)
+            load_optimizer(self.optimizer, optimizer)
         except NotFiniteError:  # a memory says what is wrong with its rows
             raise
         except (RuntimeError, KeyError, ValueError) as cause:
@@ -215,7 +217,10 @@ class Prepared:
         if plan.controller is not None:
             plan.controller.load_state_dict(state["controller"])
         health.load_state_dict(state["said"])
-        set_random_states(state["random"])
+        each = state.get("random_each", [])  # of as many processes as there were
+        same = len(each) == self.fabric.world_size > 1
+        mine = each[self.fabric.global_rank] if same else state["random"]
+        set_random_states(mine)
 
     def take_step(
         self, plan: Plan, say: Callable[[str], None]
@@ -243,25 +248,32 @@ class Prepared:
         if not self.sharded:
             return plan.learner.encoder
         whole = copy.deepcopy(plan.untrained)
-        learner, _ = self._weights()
-        whole.load_state_dict(part_of(learner, "encoder."))
+        weights = part_of(self.wrapped.module.state_dict(), "encoder.")
+        whole.load_state_dict(gather_state(weights, keep=True))
         return whole.to(self.fabric.device)
 
     @property
     def sharded(self) -> bool:
         """Whether each process holds only a part of the weights."""
-        return isinstance(self.fabric.strategy, FSDPStrategy)
+        return isinstance(self.fabric.strategy, ModelParallelStrategy)
 
-    @property
-    def _inside(self) -> tuple[nn.Module, torch.optim.Optimizer]:
-        """PyTorch's own sharded module and optimizer, without Fabric's wrappers."""
-        return self.wrapped._forward_module, self.optimizer.optimizer
+    def _random_each(self) -> list[dict[str, Any]]:
+        """Where the generators of each process stand; nothing where there is one."""
+        n = self.fabric.world_size
+        if n == 1:
+            return []
+        file, each = io.BytesIO(), [b""] * n
+        torch.save(random_states(), file)
+        torch.distributed.all_gather_object(each, file.getvalue())
+        return [torch.load(io.BytesIO(part), weights_only=True) for part in each]
 
     def _weights(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self.sharded:
-            options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-            return get_state_dict(*self._inside, options=options)
-        return self.wrapped.module.state_dict(), save_optimizer(self.optimizer)
+        state = self.wrapped.module.state_dict(), save_optimizer(self.optimizer)
+        if not self.sharded:
+            return state
+        first = self.fabric.is_global_zero
+        learner, optimizer = (gather_state(part, keep=first) for part in state)
+        return learner, optimizer
 
 
 def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
@@ -270,12 +282,6 @@ def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 MEMORIES = ("negatives", "prototypes", "support")
-
-
-def keeps_more(learner: nn.Module) -> bool:
-    """Whether there is state beside the weights that the optimizer moves."""
-    parts = (getattr(learner, part, None) for part in ("twin", *MEMORIES))
-    return any(part is not None for part in parts)
 
 
 def memory(learner: nn.Module) -> list[torch.Tensor]:
@@ -324,15 +330,11 @@ def keep_memory_format(network: nn.Module | None) -> Iterator[None]:
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     """Move the learner to its device and wrap it for precision and processes."""
     learner: nn.Module = plan.learner
-    if isinstance(fabric.strategy, FSDPStrategy) and keeps_more(learner):
-        raise SettingError(
-            f"{plan.settings.method} keeps a second network or a memory beside the "
-            "weights, which fsdp takes apart: use --machine.strategy ddp."
-        )
-    learner = learner.to(memory_format=torch.channels_last)
-    if fabric.device.type == "cuda" and fabric.world_size > 1:
-        # batch statistics of the whole batch, as on one GPU
-        learner = nn.SyncBatchNorm.convert_sync_batchnorm(learner)
+    sharded = isinstance(fabric.strategy, ModelParallelStrategy)
+    if not sharded:  # shares are rows of plain matrices
+        learner = learner.to(memory_format=torch.channels_last)
+    if fabric.world_size > 1:
+        learner = synchronize_norms(learner, fabric.device)
     pace = choose_pace(fabric, plan)
     if pace.compiles:
         compile_encoders(plan)
@@ -347,6 +349,10 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
         feed = DeviceFeed(plan, lr)
         if plan.controller is not None:
             plan.controller.move_to(fabric.device)
-    optimizer = build_optimizer(learner, plan.settings.optim, lr)
-    wrapped, wrapped_optimizer = fabric.setup(learner, optimizer)
-    return Prepared(fabric, wrapped, wrapped_optimizer, feed, pace)
+    optim = plan.settings.optim
+    if sharded:  # the optimizer is of the shares
+        wrapped = fabric.setup_module(learner)
+        optimizer = fabric.setup_optimizers(build_optimizer(learner, optim, lr))
+    else:
+        wrapped, optimizer = fabric.setup(learner, build_optimizer(learner, optim, lr))
+    return Prepared(fabric, wrapped, optimizer, feed, pace)

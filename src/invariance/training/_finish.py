@@ -31,7 +31,7 @@ from ..folder import (
 from ..processes import ALONE, Processes
 from ..report import write_report
 from ..words import join_words
-from ._gallery_writer import write_gallery
+from ._gallery_writer import begin_gallery
 from ._monitor import Monitor
 from ._readings import temperature_of
 from ._run_plan import Plan
@@ -63,13 +63,13 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
     plan, folder = trained.plan, trained.folder
     evaluation = None
     if plan.settings.evaluate:
+        write_gallery = begin_gallery(plan, trained.encoder, folder, trained.device)
         evaluation = evaluate_trained(trained, watch)
         watch.say("reading the embeddings ...")
         readings = diagnose_trained(trained)
         write_json(folder / DIAGNOSTICS, readings.as_dict())
         watch.say("drawing the map ...")
-        problem = write_gallery(plan, trained.encoder, folder, trained.device)
-        if problem:
+        if problem := write_gallery():
             watch.say(problem, important=True)
     write_encoder(trained.encoder, folder / ENCODER, step=plan.n_steps)
     try:

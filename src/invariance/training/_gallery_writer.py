@@ -10,8 +10,10 @@ components. Everything is computed from fixed seeds in one thread, so that the s
 encoder gives the same gallery.
 """
 
+import functools
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from ..data import ImageSource
+from ..devices import run_beside
 from ..errors import InvarianceError
 from ..evaluation import encode_batch, spread_rows
 from ..folder import GALLERY, write_whole
@@ -40,71 +43,89 @@ VIEW = 96  # pixels, at most
 GAP = 4
 
 
-def write_gallery(
+def begin_gallery(
     plan: Plan, encoder: nn.Module, folder: Path, device: Any
-) -> str | None:
-    """Write ``gallery/`` into a run folder; what stood in the way, in words, or None.
+) -> Callable[[], str | None]:
+    """Begin the gallery of a run: its map is drawn by one core, beside other work.
 
-    A run is complete without it, so a full disk or a lost picture ends nothing.
+    Calling what comes back writes ``gallery/`` into the folder, and gives what stood in
+    the way, in words, or None. A run is complete without it, so a full disk or a lost
+    picture ends nothing.
     """
     try:
-        return _write(plan, encoder, folder / GALLERY, device)
+        write = _begin(plan, encoder, folder / GALLERY, device)
     except (InvarianceError, OSError) as cause:
-        return f"The report has no pictures: {cause}"
+        problem = f"The report has no pictures: {cause}"
+        return lambda: problem
+
+    def finish() -> str | None:
+        try:
+            return write()
+        except (InvarianceError, OSError) as cause:
+            return f"The report has no pictures: {cause}"
+
+    return finish
 
 
-def _write(plan: Plan, encoder: nn.Module, place: Path, device: Any) -> str | None:
+def _begin(
+    plan: Plan, encoder: nn.Module, place: Path, device: Any
+) -> Callable[[], str | None]:
     source, part = (plan.source, "train") if plan.test is None else (plan.test, "test")
     rows = spread_rows(len(source), MOST)
     sheet, h = pictures_and_features(source, rows, encoder, device)
     if not np.isfinite(h).all():
-        return "The report has no pictures: some features are not finite numbers."
-    place.mkdir(exist_ok=True)
-    # all colors at full resolution: half of it would run from one picture to the next
-    sheet.save(place / "thumbnails.jpg", quality=88, subsampling=0, optimize=True)
-    view_sheet(plan, device).save(place / "views.png", optimize=True)
+        problem = "The report has no pictures: some features are not finite numbers."
+        return lambda: problem
+    views = view_sheet(plan, device)
     labels = None if source.labels is None else source.labels.cpu()[rows].tolist()
-    paths, numbers = source.paths, rows.tolist()
-    names = [paths[i] if paths else f"image {i}" for i in numbers]
-    classes = len(set(labels)) if labels else CLUSTERS
-    columns = min(COLUMNS, len(rows))
-    about = {
-        "size": sheet.width // columns,
-        "columns": columns,
-        "count": len(rows),
-        "of": len(source),
-        "source": part,
-        "names": names,
-        "labels": labels,
-        "class_names": list(source.class_names),
-        **arrange(h, classes),
-    }
-    # last: where it is, the pictures are whole. A file's name may hold what no
-    # encoding can write, so everything but ASCII is escaped
-    text = json.dumps(about).encode("ascii")
-    advice = "The report of this run has no pictures."
-    write_whole(place / "gallery.json", text, advice=advice)
-    return None
+    unit = h / np.maximum(np.linalg.norm(h, axis=1, keepdims=True), 1e-12)
+    groups = find_groups(unit, len(set(labels)) if labels else CLUSTERS)
+    draw_map = run_beside(functools.partial(lay_out, unit))
+
+    def write() -> str | None:
+        place.mkdir(exist_ok=True)
+        # all colors at full resolution: half would run from one picture to the next
+        sheet.save(place / "thumbnails.jpg", quality=88, subsampling=0, optimize=True)
+        views.save(place / "views.png", optimize=True)
+        paths, numbers = source.paths, rows.tolist()
+        columns = min(COLUMNS, len(rows))
+        about = {
+            "size": sheet.width // columns,
+            "columns": columns,
+            "count": len(rows),
+            "of": len(source),
+            "source": part,
+            "names": [paths[i] if paths else f"image {i}" for i in numbers],
+            "labels": labels,
+            "class_names": list(source.class_names),
+            "map": np.round(draw_map().astype(np.float64), 3).tolist(),
+            **groups,
+        }
+        # last: where it is, the pictures are whole. A file's name may hold what no
+        # encoding can write, so everything but ASCII is escaped
+        text = json.dumps(about).encode("ascii")
+        advice = "The report of this run has no pictures."
+        write_whole(place / "gallery.json", text, advice=advice)
+        return None
+
+    return write
 
 
-def arrange(h: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
-    """Clusters, places on a map, and nearest neighbors with their cosines."""
-    length = np.linalg.norm(h, axis=1, keepdims=True)
-    unit = h / np.maximum(length, 1e-12)
+def find_groups(unit: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
+    """Clusters of unit rows, and their nearest neighbors with the cosines."""
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)
-    near = np.argsort(-cosines, axis=1, kind="stable")[:, : min(NEIGHBORS, len(h) - 1)]
+    n_near = min(NEIGHBORS, len(unit) - 1)
+    near = np.argsort(-cosines, axis=1, kind="stable")[:, :n_near]
     scores = np.take_along_axis(cosines, near, axis=1)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters is no harm
         from sklearn.cluster import KMeans  # a second, not wanted before training
 
-        k = min(n_clusters, len(h))
+        k = min(n_clusters, len(unit))
         clusters = KMeans(k, n_init=3, random_state=0).fit_predict(unit)
-        places = lay_out(unit)
     return {
         "clusters": clusters.tolist(),
-        "map": np.round(places.astype(np.float64), 3).tolist(),
         "neighbours": near.tolist(),
         "scores": np.round(scores.astype(np.float64), 4).tolist(),
     }
@@ -119,14 +140,18 @@ def lay_out(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
-    parts = PCA(min(50, n, width), svd_solver="full").fit_transform(centered)
-    if n < 10:
-        parts = np.pad(parts, ((0, 0), (0, max(0, 2 - parts.shape[1]))))
-        return parts[:, :2].astype(np.float32)
-    init = "pca" if parts.shape[1] > 1 else "random"
-    perplexity = min(30.0, (n - 1) / 3)
-    tsne = TSNE(perplexity=perplexity, init=init, random_state=0, max_iter=MAP_STEPS)
-    return tsne.fit_transform(parts.astype(np.float32))
+    with threadpool_limits(1):
+        parts = PCA(min(50, n, width), svd_solver="full").fit_transform(centered)
+        if n < 10:
+            parts = np.pad(parts, ((0, 0), (0, max(0, 2 - parts.shape[1]))))
+            return parts[:, :2].astype(np.float32)
+        tsne = TSNE(
+            perplexity=min(30.0, (n - 1) / 3),
+            init="pca" if parts.shape[1] > 1 else "random",
+            random_state=0,
+            max_iter=MAP_STEPS,
+        )
+        return tsne.fit_transform(parts.astype(np.float32))
 
 
 @torch.no_grad()

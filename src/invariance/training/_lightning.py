@@ -7,6 +7,7 @@ stands in for torchmetrics; whoever imports that afterwards gets the real one.
 """
 
 import contextlib
+import logging
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -41,7 +42,20 @@ def only_version(package: str) -> Iterator[None]:
 
 with only_version("torchmetrics"):
     from lightning_fabric import Fabric
-    from lightning_fabric.plugins.environments import ClusterEnvironment
-    from lightning_fabric.strategies import FSDPStrategy
+    from lightning_fabric.plugins.environments import (
+        ClusterEnvironment,
+        LightningEnvironment,
+        SLURMEnvironment,
+    )
+    from lightning_fabric.strategies import ModelParallelStrategy
 
-__all__ = ["ClusterEnvironment", "FSDPStrategy", "Fabric"]
+# it would announce every process, and we say how many there are
+logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+
+__all__ = [
+    "ClusterEnvironment",
+    "Fabric",
+    "LightningEnvironment",
+    "ModelParallelStrategy",
+    "SLURMEnvironment",
+]

@@ -16,6 +16,7 @@ from ._feed import rate_of
 from ._lightning import Fabric
 from ._readings import Glimpse, Health
 from ._run_plan import Plan
+from ._sharded import local_part
 from ._watch import Watch
 
 
@@ -146,7 +147,7 @@ class Loop:
 
     def check_weights(self, done: int) -> None:
         """A finite loss may have had a gradient that was not: nothing bad is saved."""
-        tensors = [*self.module.parameters(), *self.module.buffers()]
+        tensors = map(local_part, [*self.module.parameters(), *self.module.buffers()])
         fine = [t.detach().isfinite().all() for t in tensors if t.is_floating_point()]
         (bad,) = self.any_process(not bool(torch.stack(fine).all()))
         if bad:

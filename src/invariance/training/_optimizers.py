@@ -88,6 +88,9 @@ def group_parameters(module: nn.Module, optim: Optim) -> list[dict[str, Any]]:
         groups = [
             g | {"adapt": d == (2,)} for g, (d, _) in zip(groups, kinds, strict=True)
         ]
+    for group in groups:  # lists of shares and of whole tensors do not mix
+        if len({type(p.data) for p in group["params"]}) > 1:
+            group["foreach"] = False
     return [group for group in groups if group["params"]]
 
 
@@ -128,8 +131,8 @@ class LARS(torch.optim.Optimizer):
         assert closure is None
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
-            if params:
-                self._step_group(group, params)
+            for kind in {type(p.data): None for p in params}:  # fsdp has shares, too
+                self._step_group(group, [p for p in params if type(p.data) is kind])
 
     def _step_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
         decay = group["weight_decay"]

@@ -24,13 +24,18 @@ def explain_overflow(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
     else:
         return
     free()
-    batch = plan.batch_size
+    batch, micro = f"{plan.batch_size}", plan.settings.micro_batch
     largest = largest_that_fits(fabric, plan, module)
-    advice = (
-        f"--batch-size {largest * plan.processes} fits"
-        if largest
-        else "not even two samples fit: use a smaller --encoder or --image-size"
-    )
+    advice = "not even two samples fit: use a smaller --encoder or --image-size"
+    if largest and micro is None:
+        advice = (
+            f"--batch-size {largest * plan.processes} fits; --micro-batch {largest} "
+            "keeps the batch and encodes it in pieces"
+        )
+    elif largest:
+        advice = f"--micro-batch {largest} fits"
+    if micro is not None:
+        batch += f" encoded {micro} at a time"
     raise TrainingError(
         f"Out of memory with batches of {batch}: {advice}. What was saved is intact."
     )
@@ -58,8 +63,8 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def largest_that_fits(fabric: Fabric, plan: Plan, module: Any) -> int | None:
-    """Halve the batch until a forward and backward go through."""
-    size = plan.local_batch // 2
+    """Halve the batch, or its pieces, until a forward and backward go through."""
+    size = min(plan.local_batch, plan.settings.micro_batch or plan.local_batch) // 2
     while size >= 2:
         rows = torch.arange(size)
         try:

@@ -61,7 +61,7 @@ def choose_link(machine: Machine, device: torch.device) -> Link:
     """What such processes are usually connected by."""
     if device.type != "cuda":
         return GLOO
-    return NVLINK if machine.nodes == 1 else NETWORK
+    return NVLINK if (machine.nodes or 1) == 1 else NETWORK
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,7 @@ def missing_devices(machine: Machine, device: torch.device) -> str:
     here, what = usable_cores(), "core"
     if device.type == "cuda":
         here, what = torch.cuda.device_count(), "GPU"
-    if machine.devices <= here:
+    if (machine.devices or 1) <= here:
         return ""
     return (
         f"this machine has {count(here, what)} and the run takes {machine.devices}: "

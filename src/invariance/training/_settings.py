@@ -80,13 +80,15 @@ class Machine:
 
     device: Device = "auto"
     """"auto" takes a GPU if there is one."""
-    devices: int = 1
-    """Processes on each machine, one per device."""
-    nodes: int = 1
-    """Machines."""
+    devices: int | None = None
+    """Processes on each machine, one per device. Default: as many as torchrun or srun
+    has started, else 1; --resume: as before."""
+    nodes: int | None = None
+    """Machines. Default: as devices."""
     strategy: str = "auto"
-    """How processes share the work: "auto" (ddp when there are several), "ddp", "fsdp",
-    or another of Lightning Fabric's."""
+    """How processes share the work: "auto" (ddp when there are several), "ddp", "fsdp"
+    (weights and the optimizer's state shared out, too), or another of Lightning
+    Fabric's."""
     precision: Precision = "auto"
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool | Literal["auto"] = "auto"
@@ -98,6 +100,11 @@ class Machine:
     deterministic: bool = True
     """Use only arithmetic that repeats: the same seed, machine and versions then give
     the same run bit for bit, resumed or not."""
+
+    @property
+    def n_processes(self) -> int:
+        """On all machines."""
+        return (self.devices or 1) * (self.nodes or 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +216,8 @@ def resolve_decay(optim: Optim) -> str:
 
 def usual_settings() -> dict[str, Any]:
     """What the settings are when nobody sets them, nested as in a run's file."""
-    return dataclasses.asdict(Train(batch_size=BATCH))
+    machine = Machine(devices=1, nodes=1)
+    return dataclasses.asdict(Train(batch_size=BATCH, machine=machine))
 
 
 def complete_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,24 +248,20 @@ def check_numbers(settings: Train) -> None:
     """Refuse numbers that cannot work before time is spent on them."""
     for name, value, least in (
         ("epochs", settings.epochs, 1),
-        (
-            "batch_size",
-            BATCH if settings.batch_size is None else settings.batch_size,
-            2,
-        ),
-        ("micro_batch", 1 if settings.micro_batch is None else settings.micro_batch, 1),
+        ("batch_size", settings.batch_size, 2),
+        ("micro_batch", settings.micro_batch, 1),
         ("machine.devices", settings.machine.devices, 1),
         ("machine.nodes", settings.machine.nodes, 1),
         ("optim.accumulate", settings.optim.accumulate, 1),
-        ("n_views", 2 if settings.n_views is None else settings.n_views, 1),
+        ("n_views", settings.n_views, 1),
         ("log_every", settings.log_every, 0),
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
         ("knn_every", settings.knn_every, 0),
-        ("limit", 1 if settings.limit is None else settings.limit, 1),
-        ("image_size", 1 if settings.image_size is None else settings.image_size, 1),
+        ("limit", settings.limit, 1),
+        ("image_size", settings.image_size, 1),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
     ):
-        if not value >= least:
+        if value is not None and not value >= least:
             raise SettingError(f"{name} must be at least {least}: got {value}.")
     for name, number in (
         ("optim.lr", settings.optim.lr),

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from ..data import data_exists
+from ..devices import is_first_process, started_outside
 from ..encoders import check_encoder_name
 from ..errors import SettingError, TrainingError
 from ..evaluation import Evaluation
@@ -58,9 +58,11 @@ from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
 from ._settings import Train, check_numbers, require_unfinished
+from ._start_processes import launch, settle_machine
 from ._trackers import TRACKERS
 from ._watch import Watch
 
+MAY_CHANGE = {"data", "machine.devices", "machine.nodes", "machine.strategy"}
 EachEpoch = Callable[[int, Learner], Mapping[str, float]]
 
 
@@ -145,8 +147,11 @@ def train(
         held.enter_context(keep_memory_format(encoder))
         if folder is not None and is_first_process():
             held.enter_context(hold_run(folder, say))
+        settings = dataclasses.replace(
+            settings, machine=settle_machine(settings.machine)
+        )
         fabric = make_fabric(settings.machine)
-        fabric.launch()
+        peers = held.enter_context(launch(fabric, say))
         with refuse_overflow():
             plan = make_plan(
                 settings, processes=fabric.world_size, device=fabric.device, **objects
@@ -158,6 +163,9 @@ def train(
                 folder = new_folder(settings.out, plan.name)
                 held.enter_context(hold_run(folder, say))
             folder = Path(fabric.broadcast(str(folder)))
+        peers.advice = (
+            f"What was saved before is intact; go on with: {resume_command(folder)}"
+        )
         return execute(fabric, plan, watch, folder, resumes, each_epoch)
 
 
@@ -199,7 +207,8 @@ def execute(
         done, position = state["step"], state["metrics"]
         module.load(state, plan, health)
     if first and resumes:
-        watch.say(f"resuming {folder} after step {done} of {plan.n_steps}")
+        who = "" if fabric.world_size == 1 else f" with {fabric.world_size} processes"
+        watch.say(f"resuming {folder} after step {done} of {plan.n_steps}{who}")
     if first:
         monitor.load_state_dict((state or {}).get("best"))
     metrics = Metrics(folder / METRICS, position) if first else None
@@ -291,7 +300,9 @@ def execute(
 
 
 def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
-    """The run's own settings; only how it is shown and where its data are may change.
+    """The run's own settings, but for what may change while a run goes on.
+
+    That is how it is shown, where its data are, and which processes share the work.
 
     Args:
         asked: What came with the request to resume; its ``data``, where given, is the
@@ -305,7 +316,7 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
     mine = dataclasses.replace(settings, **shown, resume=asked.resume)
     same = dataclasses.replace(usual, **shown, resume=asked.resume)
     for name in differing_settings(asked, same).keys() & (
-        differing_settings(asked, mine).keys() - {"data"}
+        differing_settings(asked, mine).keys() - MAY_CHANGE
     ):
         raise TrainingError(
             f"A resumed run keeps its own settings exactly, so --resume goes alone: "
@@ -321,7 +332,15 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
             "here). Put it back, or say where it is now: invariance train PLACE "
             f"--resume {folder}. Nothing was changed."
         )
-    return dataclasses.replace(mine, data=data, resume=None)
+    machine, wish = settings.machine, asked.machine
+    outside = started_outside() is not None  # then torchrun or srun says how many
+    machine = dataclasses.replace(
+        machine,
+        devices=wish.devices or (None if outside else machine.devices),
+        nodes=wish.nodes or (None if outside else machine.nodes),
+        strategy=machine.strategy if wish.strategy == "auto" else wish.strategy,
+    )
+    return dataclasses.replace(mine, data=data, resume=None, machine=machine)
 
 
 def check_objects(encoder: Any, method: Any, views: Any, each_epoch: Any) -> None:
@@ -348,12 +367,6 @@ def check_objects(encoder: Any, method: Any, views: Any, each_epoch: Any) -> Non
             "each_epoch is a function of an epoch's number and the learner that gives "
             f"readings by name: got {each_epoch!r}."
         )
-
-
-def is_first_process() -> bool:
-    """Whether this is the process that writes, as far as its environment tells."""
-    ranks = ("RANK", "SLURM_PROCID", "LOCAL_RANK")
-    return next((os.environ[r] for r in ranks if r in os.environ), "0") == "0"
 
 
 @contextlib.contextmanager

@@ -39,6 +39,7 @@ class LazyViews:
 
     def take(self, where: slice) -> list[Tensor]:
         """All views of some samples."""
+        where = slice(*where.indices(self.n))
         if where != self.where:
             self.views = []  # those before need not be kept meanwhile
             self.views, self.where = self.make(where), where

@@ -1,0 +1,114 @@
+r"""Batch norm over all processes, on any device: the statistics of the whole batch.
+
+$$y = \gamma\,\frac{x-\mu}{\sqrt{\sigma^2+\epsilon}}+\beta,\qquad
+\mu=\sum_p \frac{n_p}{N}\mu_p,\qquad
+\sigma^2=\sum_p \frac{n_p}{N}\big(\sigma_p^2+(\mu_p-\mu)^2\big)$$
+
+Process p has n_p of the N numbers of a channel. Forward, means, variances and counts
+are gathered once; backward, two sums per channel are added up over the processes. The
+result is that of one process with all rows, to rounding, also for unequal shares.
+PyTorch's own ``SyncBatchNorm`` is for GPUs, where it is used.
+"""
+
+import sys
+from functools import cache
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional
+
+LOCAL_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+def synchronize_norms(module: nn.Module, device: torch.device) -> nn.Module:
+    """The module, its batch norms over all processes; weights stay where they are."""
+    timm: Any = sys.modules.get("timm.layers")  # else none of its norms is here
+    if device.type == "cuda":  # torch's own would drop the activation of timm's norms
+        return (timm or nn.SyncBatchNorm).convert_sync_batchnorm(module)
+    kinds = (*LOCAL_NORMS, *([timm.BatchNormAct2d] if timm else ()))
+    for part in module.modules():
+        kind: Any = type(part)
+        if kind in kinds:
+            part.__class__ = _synced(kind)
+    return module
+
+
+@cache
+def _synced(kind: Any) -> Any:
+    return type(f"Synced{kind.__name__}", (_Synced, kind), {})
+
+
+class _Synced:
+    """A batch norm that takes the statistics of all processes while it trains."""
+
+    def forward(self: Any, x: Tensor) -> Tensor:
+        alone = not (dist.is_available() and dist.is_initialized())
+        if not self.training or alone or dist.get_world_size() == 1:
+            return super().forward(x)  # type: ignore[misc]
+        self._check_input_dim(x)
+        y, mean, variance, n = _Normalize.apply(x, self.weight, self.bias, self.eps)
+        if self.track_running_stats:
+            self._track(mean, variance * (n / (n - 1)))
+        for name in ("drop", "act"):  # of timm's norms
+            y = getattr(self, name, nn.Identity())(y)
+        return y
+
+    @torch.no_grad()
+    def _track(self: Any, mean: Tensor, variance: Tensor) -> None:
+        self.num_batches_tracked += 1
+        momentum = self.momentum
+        if momentum is None:
+            momentum = 1 / float(self.num_batches_tracked)
+        self.running_mean.lerp_(mean.to(self.running_mean), momentum)
+        self.running_var.lerp_(variance.to(self.running_var), momentum)
+
+
+class _Normalize(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        exact = x if x.dtype == torch.float64 else x.float()
+        variance, mean = torch.var_mean(exact, axes, correction=0)
+        count = mean.new_tensor([x.numel() / x.shape[1]])
+        own = torch.cat([mean, variance, count])
+        each = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+        dist.all_gather(each, own)
+        means, variances, counts = torch.stack(each).split(
+            [len(mean), len(mean), 1], dim=1
+        )
+        n = counts.sum()
+        share = counts / n
+        mean = (share * means).sum(0)
+        variance = (share * (variances + (means - mean).square())).sum(0)
+        if n < 2:
+            raise ValueError(
+                "Batch norm needs more than one number per channel while it trains: "
+                f"got {tuple(x.shape)}."
+            )
+        y = functional.batch_norm(exact, mean, variance, weight, bias, eps=eps)
+        ctx.save_for_backward(x, weight, mean, (variance + eps).rsqrt(), n)
+        ctx.mark_non_differentiable(mean, variance, n)
+        return y.to(x.dtype), mean, variance, n
+
+    @staticmethod
+    def backward(
+        ctx: Any, gradient: Tensor, *_: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        x, weight, mean, scale, n = ctx.saved_tensors
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        shape = [1, -1, *[1] * (x.ndim - 2)]
+        dy = gradient.to(mean.dtype)
+        unit = (x.to(mean.dtype) - mean.view(shape)) * scale.view(shape)
+        own = torch.stack([dy.sum(axes), (dy * unit).sum(axes)])
+        sums = own.clone()
+        dist.all_reduce(sums)
+        dx = None
+        if ctx.needs_input_grad[0]:
+            by = scale if weight is None else scale * weight
+            shift, tilt = (sums / n).unsqueeze(-1).view(2, *shape)
+            dx = ((dy - shift - unit * tilt) * by.view(shape)).to(x.dtype)
+        return dx, *((own[1], own[0]) if weight is not None else (None, None)), None

@@ -1,0 +1,139 @@
+"""The processes of a run: started here, or by torchrun or srun, and watched together.
+
+Each runs the whole command. The first one on each machine starts the others there, as
+many as ``machine.devices`` says, unless torchrun or srun has started them all.
+"""
+
+import contextlib
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ..devices import started_outside, usable_cores
+from ..errors import SettingError
+from ..words import count
+from ._lightning import (
+    ClusterEnvironment,
+    Fabric,
+    LightningEnvironment,
+    SLURMEnvironment,
+)
+from ._peers import Peers
+from ._settings import Machine
+
+STARTED: dict[int, "subprocess.Popen[bytes]"] = {}
+"""What this process has started, by rank: they also run what follows in a script."""
+
+
+def settle_machine(machine: Machine) -> Machine:
+    """The machine with its numbers: those asked for, torchrun's or srun's, or 1.
+
+    >>> settle_machine(Machine()).devices
+    1
+    """
+    outside = started_outside()
+    if outside is None:
+        return dataclasses.replace(
+            machine, devices=machine.devices or 1, nodes=machine.nodes or 1
+        )
+    who, devices, nodes = outside
+    if machine.devices not in (None, devices) or machine.nodes not in (None, nodes):
+        raise SettingError(
+            f"{who} has started {count(devices, 'process', 'processes')} on "
+            f"{count(nodes, 'machine')}, and the settings ask for "
+            f"{machine.devices or devices} on {machine.nodes or nodes}: leave "
+            "machine.devices and machine.nodes out, and tell it "
+            f"{who} alone."
+        )
+    return dataclasses.replace(machine, devices=devices, nodes=nodes)
+
+
+def choose_environment() -> ClusterEnvironment | None:
+    """Whose variables say which process this is; None leaves that to Fabric."""
+    outside = started_outside()
+    if outside is not None and outside[0] == "srun":
+        # Fabric insists on it, and srun sets it only where it was asked for so
+        os.environ.setdefault("SLURM_NTASKS_PER_NODE", str(outside[1]))
+        return SLURMEnvironment()
+    if outside is None and "SLURM_JOB_ID" in os.environ:
+        return LightningEnvironment()  # a job's numbers are not those of processes
+    return None
+
+
+@contextlib.contextmanager
+def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
+    """Start the processes, join them, and watch them until the block ends.
+
+    A process that dies or hangs ends this one too, with a sentence that says which.
+
+    Args:
+        fabric: As ``make_fabric`` made it.
+        say: Called with a sentence before this process is ended.
+    """
+    strategy: Any = fabric.strategy
+    environment = getattr(strategy, "cluster_environment", None)
+    if environment is None:  # one process
+        fabric.launch()
+        yield Peers(say)
+        return
+    parent = None
+    if not environment.creates_processes_externally:
+        start_processes(environment, strategy.num_processes, strategy.num_nodes)
+    elif started_outside() is None and environment.local_rank() > 0:
+        parent = os.getppid()
+    with Peers(say, children=STARTED, parent=parent) as peers:
+        fabric.launch()
+        alone = strategy.num_nodes == 1
+        peers.meet(
+            fabric.global_rank,
+            fabric.world_size,
+            fabric.broadcast,
+            "127.0.0.1" if alone else environment.main_address,
+        )
+        yield peers
+
+
+def start_processes(
+    environment: ClusterEnvironment, n_processes: int, n_nodes: int
+) -> None:
+    """Start the other processes of this machine: the same command, with a number.
+
+    Fabric's own launcher would end a run whose process dies by killing all others,
+    itself among them, without a word.
+    """
+    known = os.environ
+    if n_nodes > 1 and not {"MASTER_ADDR", "MASTER_PORT", "NODE_RANK"} <= known.keys():
+        raise SettingError(
+            f"A run on {n_nodes} machines needs to know where they meet: set "
+            "MASTER_ADDR and MASTER_PORT to an address and a free port of the first "
+            "machine, and NODE_RANK to 0, 1, ... on each; or start it with torchrun "
+            "or srun."
+        )
+    known["MASTER_ADDR"] = environment.main_address
+    known["MASTER_PORT"] = str(environment.main_port)
+    known["NODE_RANK"] = str(environment.node_rank())
+    known["LOCAL_RANK"] = "0"
+    known["WORLD_SIZE"] = str(n_processes * n_nodes)
+    if "OMP_NUM_THREADS" not in known:  # the cores are shared out
+        threads = max(usable_cores() // n_processes, 1)
+        known["OMP_NUM_THREADS"] = str(threads)
+        torch.set_num_threads(threads)
+    first = environment.node_rank() * n_processes
+    for k in range(1, n_processes):
+        STARTED[first + k] = subprocess.Popen(
+            this_command(), env={**known, "LOCAL_RANK": str(k)}
+        )
+
+
+def this_command() -> list[str]:
+    """The command that this process was started with."""
+    main: Any = sys.modules["__main__"]
+    if main.__spec__ is None:
+        return [sys.executable, os.path.abspath(sys.argv[0]), *sys.argv[1:]]  # noqa: PTH100
+    name = main.__spec__.name.removesuffix(".__main__")
+    return [sys.executable, "-m", name, *sys.argv[1:]]
