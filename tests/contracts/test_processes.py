@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import invariance as inv
 from invariance.diagnostics import diagnosis
-from invariance.encoders import Encoder, shuffle_batches
+from invariance.encoders import Encoder, shuffle_batches, synchronize_norms
 from invariance.evaluation import knn, linear_probe
 from invariance.methods import METHODS, build, customize
 from invariance.negatives import NEGATIVES
@@ -138,21 +138,22 @@ METHOD_CASES = [
 ]
 
 
+# with their own heads and norms; the others have the plainest head
+WITH_NORMS = ("simclr", "moco", "byol", "simsiam", "nnclr", "barlow_twins")
+
+
 def make_learner(name: str, **options: Any) -> Any:
-    """A learner in double precision, without batch norm."""
+    """A learner in double precision; batch norms take statistics of all processes."""
     torch.manual_seed(0)
     network = nn.Sequential(
         nn.Conv2d(3, 4, 1), nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     )
-    method = customize(name, head="linear", hidden=8, width=6, last_batch_norm=False)
+    head = None if name in WITH_NORMS else "linear"
+    method = customize(name, head=head, hidden=8, width=6)
     encoder = Encoder(network, input_shape=(3, 4, 4))
     options = OPTIONS.get(name, {}) | options
     learner = build(method, encoder, n_samples=N_SAMPLES, **options).double()
-    for module in [*learner.modules()]:
-        for child, part in module.named_children():
-            if isinstance(part, nn.BatchNorm1d):
-                setattr(module, child, nn.Identity())
-    return learner
+    return synchronize_norms(learner, torch.device("cpu"))
 
 
 def make_views(name: str, crops: bool) -> list[Tensor]:
