@@ -32,7 +32,7 @@ __version__ = "0.1.0"
 # Where each public name lives.
 _HOMES = {
     "errors": "InvarianceError",
-    "partition": "explain gather gather_rows log_partition",
+    "partition": "explain gather gather_rows log_partition share_rows",
     "objectives": (
         "OBJECTIVES AlignUniform BYOL BarlowTwins BinaryNCE DCL DHEL Debiased FlatNCE "
         "InfoNCE KCL LearnedTemperature MultiView NTXent SigLIP SimSiam SupCon SwAV "
