@@ -120,7 +120,7 @@ def test_settings_without_sense_are_refused(small, pictures):
     with pytest.raises(SettingError, match="micro_batch must be at least 1: got 0"):
         inv.train(small(micro_batch=0), data=pictures)
     sharded = inv.Machine(strategy="fsdp")
-    with pytest.raises(SettingError, match="use --machine.strategy ddp"):
+    with pytest.raises(SettingError, match=r"use --machine\.strategy ddp"):
         inv.train(small(micro_batch=4, machine=sharded), data=pictures)
 
 

@@ -178,9 +178,10 @@ class Pieces:
         outputs = []
         for where in self.places:
             self.before.append((copy_all(self.buffers), random_states()))
-            with torch.enable_grad():
-                output = self.encode(rows, where)
-            outputs.append(rebuild([output], lambda x: x[0].detach()))
+            with torch.enable_grad():  # no name may hold on to the graph
+                outputs.append(
+                    rebuild([self.encode(rows, where)], lambda x: x[0].detach())
+                )
         self.embeddings = [list(find_rows(output)) for output in outputs]
         self.output = rebuild(outputs[:1], lambda _: ROWS)
         return tuple(find_rows(rebuild(outputs, torch.cat)))
