@@ -4,13 +4,12 @@
     python benchmarks/shares.py --device cuda
 
 Forward and backward of NT-Xent over processes. On a CPU, one process and then two
-(gloo, one thread each) take the same batch; shown are wall time and processor time of a
-step, the median over steps of the slower process. On one GPU the shares of P processes
-run one after another: what they would send each other is remembered from one round to
-the next, so that after some rounds every share has what it would have had, and the
-gradients of all shares are compared with those of one process. Time is that of the
-computation, with the other processes' rows copied but not sent. Writes
-shares_<device>.md into ``--out``.
+(gloo, one thread each) take the same batch; shown are wall time and processor time of
+the slower process's best step. On one GPU the shares of P processes run one after
+another: what they would send each other is remembered from one round to the next, so
+that after some rounds every share has what it would have had, and the gradients of all
+shares are compared with those of one process. Time is that of the computation, with the
+other processes' rows copied but not sent. Writes shares_<device>.md into ``--out``.
 """
 
 import argparse
@@ -110,7 +109,7 @@ def measure_shares(pairs: int, n_processes: int, device: str, dtype: torch.dtype
     together = torch.cat(gradients, 1).float()
     del gradients
     loss_alone, alone = take_step(views, False)
-    assert abs(float(loss - loss_alone)) < 1e-3, (loss, loss_alone)
+    assert abs(float(loss - loss_alone)) < 5e-3, (loss, loss_alone)
     error = (together - alone.float()).norm() / alone.float().norm()
     return times, float(error)
 
@@ -187,11 +186,11 @@ def work(rank, n_processes, pairs, steps, store, queue) -> None:
     for _ in range(steps):
         if n_processes > 1:
             dist.barrier()
-        wall, processor = time.perf_counter(), time.thread_time()
+        wall, processor = time.perf_counter(), time.process_time()
         take_step(own, True)
         walls.append(time.perf_counter() - wall)
-        used.append(time.thread_time() - processor)
-    queue.put((statistics.median(walls), statistics.median(used)))
+        used.append(time.process_time() - processor)
+    queue.put((min(walls), min(used)))
     if n_processes > 1:
         dist.barrier()
         dist.destroy_process_group()

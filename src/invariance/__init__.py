@@ -31,105 +31,35 @@ __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
-    "errors": ("InvarianceError",),
-    "partition": ("explain", "gather", "gather_rows", "log_partition"),
+    "errors": "InvarianceError",
+    "partition": "explain gather gather_rows log_partition share_rows",
     "objectives": (
-        "OBJECTIVES",
-        "AlignUniform",
-        "BYOL",
-        "BarlowTwins",
-        "BinaryNCE",
-        "DCL",
-        "DHEL",
-        "Debiased",
-        "FlatNCE",
-        "InfoNCE",
-        "KCL",
-        "LearnedTemperature",
-        "MultiView",
-        "NTXent",
-        "SigLIP",
-        "SimSiam",
-        "SupCon",
-        "SwAV",
-        "Terms",
-        "VICReg",
-        "align_uniform",
-        "barlow_twins",
-        "binary_nce",
-        "byol",
-        "dcl",
-        "debiased",
-        "dhel",
-        "flat_nce",
-        "info_nce",
-        "kcl",
-        "multi_view",
-        "nt_xent",
-        "sig_lip",
-        "sim_siam",
-        "sup_con",
-        "swav",
-        "vicreg",
+        "OBJECTIVES AlignUniform BYOL BarlowTwins BinaryNCE DCL DHEL Debiased FlatNCE "
+        "InfoNCE KCL LearnedTemperature MultiView NTXent SigLIP SimSiam SupCon SwAV "
+        "Terms VICReg align_uniform barlow_twins binary_nce byol dcl debiased dhel "
+        "flat_nce info_nce kcl multi_view nt_xent sig_lip sim_siam sup_con swav vicreg"
     ),
     "negatives": (
-        "Accepted",
-        "Annulus",
-        "Ball",
-        "Bank",
-        "NEGATIVES",
-        "Neighbors",
-        "Neighbours",
-        "Prototypes",
-        "Queue",
-        "accept_learned",
+        "Accepted Annulus Ball Bank NEGATIVES Neighbors Neighbours Prototypes Queue "
+        "accept_learned"
     ),
-    "encoders": ("GradCache",),
-    "methods": ("METHODS", "Learner", "Method", "Step", "build"),
-    "training": (
-        "DryRun",
-        "Ess",
-        "Machine",
-        "Optim",
-        "Run",
-        "Stopped",
-        "Train",
-        "load",
-        "train",
-    ),
-    "folder": ("Finding",),
-    "evaluation": ("Evaluation", "Score"),
+    "encoders": "GradCache",
+    "methods": "METHODS Learner Method Step build",
+    "training": "DryRun Ess Machine Optim Run Stopped Train load train",
+    "folder": "Finding",
+    "evaluation": "Evaluation Score",
     "runs": (
-        "EmbeddingFile",
-        "Embeddings",
-        "ExportedFile",
-        "Hit",
-        "Hits",
-        "SearchResult",
-        "diagnose",
-        "embed",
-        "evaluate",
-        "export",
-        "merge_embeddings",
-        "read_embeddings",
-        "search",
-        "write_embeddings",
+        "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose embed "
+        "evaluate export merge_embeddings read_embeddings search write_embeddings"
     ),
-    "estimators": ("ESTIMATORS", "Estimate", "estimate_mi"),
+    "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
-        "Diagnosis",
-        "InformationBound",
-        "Reading",
-        "alignment",
-        "effective_rank",
-        "effective_sample_size",
-        "mutual_information_bound",
-        "tolerance",
-        "uniformity",
-        "wasserstein_to_uniform",
+        "Diagnosis InformationBound Reading alignment effective_rank "
+        "effective_sample_size mutual_information_bound tolerance uniformity "
+        "wasserstein_to_uniform"
     ),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 # Parts of the package that are public as a whole, such as inv.views.simclr.
 _DOORS = ("data", "diagnostics", "encoders", "estimators", "methods", "views")

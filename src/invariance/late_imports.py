@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 
-def import_late(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package: each file has these names, spaces between.
+def import_late(
+    package: str, files: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package: each file with its names.
 
-    >>> find = import_late("invariance", {"words": "count join_words"})
+    >>> find, _ = import_late("invariance", {"words": "count join_words"})
     >>> find("count")(2, "image")
     '2 images'
     """
@@ -26,7 +28,7 @@ def import_late(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
 
-    return find
+    return find, lambda: sorted(sys.modules[package].__all__)
 
 
 @contextlib.contextmanager

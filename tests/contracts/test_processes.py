@@ -25,6 +25,7 @@ from invariance.encoders import Encoder, shuffle_batches, synchronize_norms
 from invariance.evaluation import knn, linear_probe
 from invariance.methods import METHODS, build, customize
 from invariance.negatives import NEGATIVES
+from invariance.partition import has_company
 
 from .cases import CASES, Case
 
@@ -33,6 +34,7 @@ SHARES = ((11,), (7, 4), (6, 1, 4, 0))
 LABELS = torch.arange(N) % 4
 IDS = torch.arange(N) * 5 % 23  # of a data set in another order
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
+DTYPES = [torch.float32, torch.float64] * N  # by the number of rows
 
 
 def averaged(module: nn.Module) -> nn.Module:
@@ -208,6 +210,24 @@ def whole_readings(rows: slice) -> dict[str, Any]:
     }
 
 
+def gathered_by_hand(rows: slice) -> dict[str, Any]:
+    """A loss of gathered rows; rows that do not fit are refused on all processes."""
+    u, v = (x[rows] for x in Case("nt_xent").inputs(N, 4))
+    torch.manual_seed(3)
+    network = nn.Linear(4, 5).double()
+    module = averaged(network)
+    loss = inv.nt_xent(*map(inv.gather_rows, (module(u), module(v))), gather=False)
+    loss.backward()
+    if has_company():
+        for unlike in (torch.zeros(2, 3 + len(u)), torch.zeros(2).to(DTYPES[len(u)])):
+            with pytest.raises(inv.InvarianceError, match="one width and one dtype"):
+                inv.gather_rows(unlike)
+    else:
+        assert inv.gather_rows(u) is inv.gather(u) is u
+    order = inv.gather_rows(torch.arange(N)[rows])
+    return {"loss": loss.detach(), "order": order, **gradients(network)}
+
+
 class Company(nn.Module):
     """Keeps who was in its last batch; its batch norm is there to be noticed."""
 
@@ -230,8 +250,7 @@ def shuffled(rows: slice) -> dict[str, Any]:
         assert torch.equal(out, torch.stack([10 * x[:, 0], 2 * x[:, 0]], 1))
         orders.append(inv.gather_rows(network.seen))
         assert torch.equal(orders[-1].sort().values, everyone)
-    company = dist.is_initialized() and dist.get_world_size() > 1
-    assert company != all(torch.equal(order, everyone) for order in orders)
+    assert has_company() != all(torch.equal(order, everyone) for order in orders)
     synchronized = nn.SyncBatchNorm(2)
     assert shuffle_batches(synchronized, inv.gather_rows) is synchronized
     return {}
@@ -253,6 +272,7 @@ PROGRAMS = {
         for name, options, crops in METHOD_CASES
     },
     "readings": whole_readings,
+    "gathered by hand": gathered_by_hand,
     "shuffle": shuffled,
 }
 

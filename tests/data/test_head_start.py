@@ -3,6 +3,8 @@
 import multiprocessing
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -103,6 +105,8 @@ def test_other_data_need_no_process(data):
 def test_it_needs_no_torch(fill):
     program = """
 import sys
+import time
+from pathlib import Path
 sys.modules["torch"] = None  # importing it is an error
 from invariance.data import read_ahead
 with read_ahead(sys.argv[1]):
@@ -119,3 +123,37 @@ with read_ahead(sys.argv[1]):
         check=True,
     )
     assert done.stdout.split() == ["7"]
+
+
+@pytest.mark.parametrize("n, side", [(5000, 600), (3000, 8)], ids=["reading", "done"])
+def test_its_processes_end_with_the_one_that_began_it(tmp_path, picture, n, side):
+    """Half a minute's work; and an answer too long for a pipe, which waits there."""
+    picture(0, side).save(tmp_path / "0.png")
+    for k in range(1, n):
+        (tmp_path / f"{k}, with a name that is rather long.png").symlink_to("0.png")
+    program = """
+import multiprocessing, sys, time
+from invariance.data import read_ahead
+with read_ahead(sys.argv[1], image_size=32):
+    time.sleep(2)  # by now others help, or all is done
+    print(multiprocessing.active_children()[0].pid, flush=True)
+    time.sleep(60)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE
+    )
+    reader = int(process.stdout.readline())
+    assert is_alive(reader)
+    process.kill()
+    process.communicate()
+    until = time.monotonic() + 20
+    while is_alive(reader) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not is_alive(reader)
+
+
+def is_alive(pid):
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False

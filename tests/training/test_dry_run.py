@@ -143,7 +143,7 @@ def test_it_plays_one_of_many_processes(small, pictures, capsys):
     alone = train(small(**changes), data=pictures)
     one = train(small(**changes, machine=machine), data=pictures)
     said = capsys.readouterr().out
-    assert "processes: 8, each with 2 of 16 samples; one was tried" in said
+    assert "a process has 2 of 16 samples; one of the 8 was tried" in said
     assert "images (2, 3, 16, 16) uint8" in said
     assert one.image_shape[0] == 2 and alone.image_shape[0] == 16
     assert one.held == alone.held  # the same weights and the same memory on each
@@ -177,3 +177,27 @@ def test_a_running_process_group_is_refused(small, pictures):
             train(settings, data=pictures)
     finally:
         torch.distributed.destroy_process_group()
+
+
+def test_it_goes_without_torchrun(small, pictures, monkeypatch):
+    torchrun = {"TORCHELASTIC_RUN_ID": "a", "WORLD_SIZE": "6", "GROUP_WORLD_SIZE": "2"}
+    for name, value in torchrun.items():
+        monkeypatch.setenv(name, value)
+    words = "without torchrun, with --machine.devices 3 --machine.nodes 2"
+    with pytest.raises(SettingError, match=words):
+        train(small(dry_run=True), data=pictures)
+
+
+def test_shared_weights_and_pieces_are_played_too(small, pictures):
+    """What a process holds of fsdp is a share; pieces have other collectives."""
+    whole = train(small(dry_run=True), data=pictures)
+    machine = Machine(device="cpu", devices=2, strategy="fsdp")
+    share = train(small(dry_run=True, machine=machine), data=pictures)
+    for part in ("weights", "gradients", "optimizer"):
+        assert share.held[part] == pytest.approx(whole.held[part] / 2, rel=0.1)
+    assert share.traffic.n_bytes["reduce-scatter"] >= share.held["gradients"] * 0.9
+    machine = Machine(device="cpu", devices=2)
+    pieces = train(small(dry_run=True, machine=machine, micro_batch=4), data=pictures)
+    assert pieces.image_shape[0] == 8
+    exchanged = pieces.traffic.n_bytes["all-reduce"]  # once, not for every piece
+    assert exchanged < 1.5 * whole.held["gradients"]

@@ -94,8 +94,4 @@ HOMES = {
     "_sources": "ImageSource Items NO_LABEL",
     "_streamed": "StreamedImages",
 }
-__getattr__ = import_late(__name__, HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = import_late(__name__, HOMES)

@@ -82,8 +82,9 @@ class HeadStart:
         context = multiprocessing.get_context("fork")
         self.memory = os.memfd_create("invariance")
         self.answer, answer = context.Pipe(duplex=False)
+        pipe = self.answer, answer
         self.process = context.Process(
-            target=find_and_read, args=(root, request, self.memory, answer)
+            target=find_and_read, args=(root, request, self.memory, pipe, os.getpid())
         )
         self.process.start()
         answer.close()  # so that the other end knows when it is gone
@@ -107,10 +108,19 @@ class HeadStart:
 
 
 def find_and_read(
-    root: Path, request: Request, memory: int, answer: Connection
+    root: Path,
+    request: Request,
+    memory: int,
+    pipe: tuple[Connection, Connection],
+    parent: int,
 ) -> None:
-    """What the process does: answer with the files, and why some cannot be read."""
+    """What the process does: answer with the files, and why some cannot be read.
+
+    It ends by itself when its parent is gone.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that waits is interrupted
+    theirs, answer = pipe
+    theirs.close()
     from ._folder import find_images  # and with it numpy and Pillow, beside torch
 
     with contextlib.suppress(Exception):  # load meets it again, and says it
@@ -119,8 +129,9 @@ def find_and_read(
         unreadable = None
         if size <= min(free_bytes("cpu") // 4, MOST_RESIDENT):
             os.ftruncate(memory, size)
-            unreadable = read_all_files(files, share_array(memory, files))
-        answer.send((files, unreadable))
+            images = share_array(memory, files)
+            unreadable = read_all_files(files, images, parent)
+        answer.send((files, unreadable))  # raises if nobody is left to take it
 
 
 def share_array(memory: int, files: "ImageFiles") -> Any:
@@ -132,7 +143,7 @@ def share_array(memory: int, files: "ImageFiles") -> Any:
     return np.frombuffer(shared, np.uint8).reshape(shape)
 
 
-def read_all_files(files: "ImageFiles", images: Any) -> dict[int, str]:
+def read_all_files(files: "ImageFiles", images: Any, parent: int) -> dict[int, str]:
     """Read every image into its place, by all cores as soon as that pays.
 
     Returns why some could not be read, by their numbers.
@@ -154,7 +165,6 @@ def read_all_files(files: "ImageFiles", images: Any) -> dict[int, str]:
         context.Process(target=help_reading, args=arguments, daemon=True).start()
         there.close()
         answers.append(here)
-    parent = os.getppid()
     for answer in answers:
         while not answer.poll(LOOK_SECONDS):
             if os.getppid() != parent:
@@ -177,6 +187,6 @@ def help_reading(
         with turn:
             turn.value, k = turn.value + 1, turn.value
         if k >= len(pieces):
-            break
+            answer.send(unreadable)
+            return
         unreadable |= files.read_into(images, pieces[k])
-    answer.send(unreadable)

@@ -72,9 +72,10 @@ class _Normalize(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         axes = [axis for axis in range(x.ndim) if axis != 1]
         exact = x if x.dtype == torch.float64 else x.float()
-        variance, mean = torch.var_mean(exact, axes, correction=0)
-        if not x.numel():  # a process without rows has no say
-            variance, mean = torch.zeros_like(variance), torch.zeros_like(mean)
+        if len(x):
+            variance, mean = torch.var_mean(exact, axes, correction=0)
+        else:  # a share of nothing
+            variance = mean = exact.new_zeros(x.shape[1])
         count = mean.new_tensor([x.numel() / x.shape[1]])
         own = torch.cat([mean, variance, count])
         each = [torch.empty_like(own) for _ in range(dist.get_world_size())]

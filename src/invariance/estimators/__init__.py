@@ -149,8 +149,4 @@ HOMES = {
     "_trained": "TrainedCritic",
     "_vince": "acceptance_log_ratio hard_negatives vince",
 }
-__getattr__ = import_late(__name__, HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = import_late(__name__, HOMES)

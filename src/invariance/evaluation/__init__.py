@@ -116,8 +116,4 @@ HOMES = {
     "_score": "Score wilson_interval",
     "_task": "Task make_task spread_rows",
 }
-__getattr__ = import_late(__name__, HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = import_late(__name__, HOMES)

@@ -62,8 +62,4 @@ HOMES = {
     "_options": "Option list_options options_of read_options recipe_options",
     "_remembering": "Remembering",
 }
-__getattr__ = import_late(__name__, HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = import_late(__name__, HOMES)

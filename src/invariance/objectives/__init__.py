@@ -6,7 +6,7 @@
 |---|---|
 | ``temperature`` | a number; a 0-d tensor, which gets a gradient; or, in a class, "learned" or a ``LearnedTemperature`` |
 | ``normalize`` | divide rows by their length first |
-| ``gather`` | take the rows of all processes; value and gradient (averaged over processes, as DDP does) are those of one process with the whole batch |
+| ``gather`` | True: take the rows of all processes; value and gradient (averaged over processes, as DDP does) are those of one process with the whole batch, and each process computes its own rows. "equal" says that all have as many; with "ring" rows circulate instead of being gathered. False: this process's rows alone. Not said, it is False, and one of several processes says so once |
 | ``reduction`` | "mean", or "none": one value per sample, the mean over its views (per row of ``sup_con``). Barlow Twins, VICReg and align_uniform are no means over samples and refuse "none" |
 
 >>> import torch

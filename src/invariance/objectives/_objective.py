@@ -309,12 +309,19 @@ class Objective(nn.Module):
         return self.describe()
 
     def describe(self, without: Container[str] = ()) -> str:
-        """Its name and settings, but for some."""
+        """Its name and settings, but for some.
+
+        Whose rows are taken is shown where all are; a learner says it at every step.
+        """
+        whose: Any = self.settings.get("gather")
+        hidden = {
+            "gather": not whose or isinstance(whose, Share),
+            "reduction": self.settings.get("reduction") == "mean",
+        }
         shown = {
             name: value
             for name, value in self.settings.items()
-            if name not in ("gather", "reduction") or value != self.defaults[name]
-            if name not in without and not isinstance(value, Share)
+            if not hidden.get(name, name in without)
         }
         inner = ", ".join(f"{name}={in_words(v)}" for name, v in shown.items())
         return f"{type(self).__name__}({inner})"

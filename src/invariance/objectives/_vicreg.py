@@ -40,9 +40,7 @@ def vicreg(
         variance_weight (any number): Weight of features that vary too little.
         covariance_weight (any number): Weight of features that vary together.
 
-    >>> from typing import Any
-
-    import torch
+    >>> import torch
     >>> u = 2 * torch.eye(4)
     >>> vicreg(u, u, variance_weight=0.0, covariance_weight=0.0)
     tensor(0.)

@@ -53,8 +53,4 @@ HOMES = {
     "_embed_request": "check_request",
     "_search": "Hit Hits SearchResult search",
 }
-__getattr__ = import_late(__name__, HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = import_late(__name__, HOMES)

@@ -88,8 +88,4 @@ HOMES = {
     "_trackers": "TRACKERS",
     "_train": "Run train",
 }
-__getattr__ = import_late(__name__, HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = import_late(__name__, HOMES)

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from ..data import ResidentImages
-from ..devices import peak_bytes, reset_peak
-from ..errors import TrainingError
+from ..devices import peak_bytes, reset_peak, started_outside
+from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
 from ..words import count, show_duration
 from ._captured import WARM_UP, own_stream
@@ -133,8 +133,8 @@ class DryRun:
             yield f"  {name} = {value!r}  (default {default!r})"
         yield from self.facts
         if self.processes > 1:
-            share = f"{self.image_shape[0]} of {self.batch_size} samples"
-            yield f"processes: {self.processes}, each with {share}; one was tried"
+            share = f"{self.image_shape[0]:,} of {self.batch_size:,} samples"
+            yield f"a process has {share}; one of the {self.processes} was tried"
         yield f"images {self.image_shape} uint8 -> views {list(self.view_shapes)}"
         features = (self.image_shape[0], self.feature_width)
         yield f"-> features {features} per view -> projections {self.projection_shape}"
@@ -202,6 +202,12 @@ def dry_run(
 
     A run folder is one to go on with: then it is about the steps that are left.
     """
+    if (outside := started_outside()) is not None:
+        who, devices, nodes = outside
+        raise SettingError(
+            f"A dry run plays one of the processes by itself: start it without {who}, "
+            f"with --machine.devices {devices} --machine.nodes {nodes}."
+        )
     machine, say = settle_machine(settings.machine), watch.say
     processes = machine.n_processes
     asked = dataclasses.replace(settings, batch_size=settings.batch_size or BATCH)
@@ -273,7 +279,7 @@ def try_steps(
     device, feed = prepared.fabric.device, prepared.feed
     feed.begin(0, 0)
     feed.advance(prepared.optimizer)
-    views = next(iter(feed.batches())).views
+    views = [tuple(view.shape) for view in next(iter(feed.batches())).views]
     take_step, n_taken = prepared.take_step(plan, say), 0
 
     def go(logs: bool = False) -> Any:
@@ -290,10 +296,19 @@ def try_steps(
             torch.cuda.synchronize(device)
         return time.perf_counter() - start
 
+    def log() -> Any:
+        step = go(logs=True)
+        if not reads_beside:
+            Glimpse(step, plan.learner.objective).read()
+        return step
+
+    # there the loop reads a step while the next ones run
+    reads_beside = device.type == "cuda" and plan.processes == 1
     reset_peak(device)
     epoch = measure(lambda: plan.learner.before_epoch(0.0))
-    step = go(logs=True)
+    step = log()
     loss, projections = float(step.loss.detach()), tuple(step.u.shape)
+    del step  # it holds memory that steps to come can use
     for _ in range(WARM_UP if prepared.pace.captures else 0):
         go(logs=True)
     traffic.clear()
@@ -304,10 +319,10 @@ def try_steps(
         blocks = [measure(lambda: [go() for _ in range(n)]) / n for _ in range(3)]
         seconds = sorted(blocks)[1]
     received = traffic.per(n_taken - before)
-    logged = measure(lambda: Glimpse(go(logs=True), plan.learner.objective).read())
+    logged = measure(log)
     return {
         "image_shape": (plan.local_batch, *plan.source.shape),
-        "view_shapes": tuple(tuple(view.shape) for view in views),
+        "view_shapes": tuple(views),
         "projection_shape": projections,
         "loss": loss,
         "computing_seconds": seconds,

@@ -124,15 +124,15 @@ class RehearsalGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self.n, self.me = size, rank
         self.sent: dict[torch.Size, Tensor] = {}
-        self.name = ""
+        self.known_as = ""
 
     def _set_group_name(self, name: str) -> None:
-        self.name = name
+        self.known_as = name
 
     @property
     def group_name(self) -> str:
         """As PyTorch has named it, which otherwise asks a backend."""
-        return self.name
+        return self.known_as
 
     def getBackendName(self) -> str:  # noqa: N802
         """What it is registered as."""
