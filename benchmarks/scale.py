@@ -18,7 +18,9 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
-GB, GIB = 1e9, 2**30
+INPUTS = json.loads((RESULTS / "scale_inputs.json").read_text())
+PIECES, SHARES = INPUTS["pieces"], INPUTS["shares"]
+GB = 1e9
 FLOAT, ID, SIZES = 4, 8, 24  # bytes: of a number, of a sample's id, of how many rows
 
 
@@ -129,20 +131,19 @@ class Encoder:
     parameters: int
     source: str
 
-    def step_seconds(self, views: int, *, cached: bool) -> float:
-        """Of more views; GradCache encodes them once more, a third of the work."""
-        return views / self.views * self.seconds * (4 / 3 if cached else 1)
+    def step_seconds(self, views: int, *, pieces: bool) -> float:
+        """Of more views, at once or in pieces that are encoded twice."""
+        return views / self.views * self.seconds * (PIECES["time"] if pieces else 1)
 
-    def plain_bytes(self, views: int) -> float:
-        """Of a step that holds all activations at once."""
-        fixed = 4 * FLOAT * self.parameters  # weights, gradients, optimizer
+    def step_bytes(self, views: int, *, pieces: bool) -> float:
+        """Of a step that holds all activations, or those of a piece and some more."""
+        if pieces:
+            return PIECES["memory"] * self.peak_bytes
+        fixed = 3 * FLOAT * self.parameters  # weights, gradients, momentum
         return fixed + (self.peak_bytes - fixed) * views / self.views
 
 
-def read_encoders() -> dict[str, Encoder]:
-    """The measured networks, by name."""
-    inputs = json.loads((RESULTS / "scale_inputs.json").read_text())
-    return {name: Encoder(**values) for name, values in inputs.items()}
+ENCODERS = {name: Encoder(**values) for name, values in INPUTS["encoders"].items()}
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Setting:
 
     @property
     def network(self) -> Encoder:
-        return read_encoders()[self.encoder]
+        return ENCODERS[self.encoder]
 
     def loss_seconds(self, objective: Objective) -> float:
         """Computing of one process."""
@@ -219,24 +220,39 @@ def inputs_table(setting: Setting) -> str:
                 "measured: one H200, `benchmarks/results/loss_cuda_bfloat16.md`",
             ]
         )
-    for encoder in read_encoders().values():
+    for encoder in ENCODERS.values():
         rows.append(
             [
                 f"training step, {encoder.name}",
                 f"{encoder.views / encoder.seconds:,.0f} views/s, "
                 f"{size(encoder.peak_bytes)} at {encoder.views:,} views",
-                encoder.source.replace("results/", "`benchmarks/results/").replace(
-                    ".md,", ".md`,"
-                ),
+                encoder.source,
             ]
         )
-    rows.append(
+    counted, measured = (
+        ", ".join(f"{share:.2f}" for share in shares)
+        for shares in (
+            [share_of_work(int(p)) for p in SHARES["of_one"]],
+            SHARES["of_one"].values(),
+        )
+    )
+    rows += [
+        [
+            "a batch in pieces, against all at once",
+            f"{PIECES['time']} x the time, {PIECES['memory']} x a piece's memory",
+            PIECES["source"],
+        ],
+        [
+            f"a share of {SHARES['pairs']:,} pairs, of one process's time",
+            f"{measured} (counted below: {counted})",
+            SHARES["source"],
+        ],
         [
             "a link",
             f"{setting.link / GB:.0f} GB/s in and out per GPU",
             "stated: a network card of 400 Gbit/s per GPU, used to 80 %",
-        ]
-    )
+        ],
+    ]
     return table(["", "value", "where from"], rows)
 
 
@@ -312,19 +328,16 @@ def hops_table(setting: Setting) -> str:
 def encoder_table(setting: Setting) -> str:
     """All activations at once, and in pieces."""
     views = 2 * setting.pairs // setting.gpus
-    rows: list[list[str]] = []
-    for encoder in read_encoders().values():
-        kept = 2 * views * NT_XENT.width * FLOAT
-        for cached in (False, True):
-            memory = encoder.plain_bytes(encoder.views if cached else views)
-            rows.append(
-                [
-                    encoder.name,
-                    f"pieces of {encoder.views:,} views" if cached else "all at once",
-                    duration(encoder.step_seconds(views, cached=cached)),
-                    size(memory + (kept if cached else 0)),
-                ]
-            )
+    rows = [
+        [
+            encoder.name,
+            f"pieces of {encoder.views:,} views" if pieces else "all at once",
+            duration(encoder.step_seconds(views, pieces=pieces)),
+            size(encoder.step_bytes(views, pieces=pieces)),
+        ]
+        for encoder in ENCODERS.values()
+        for pieces in (False, True)
+    ]
     head = ["", "how", "computing", "memory"]
     return table(head, rows)
 
@@ -334,7 +347,7 @@ def step_parts(setting: Setting) -> dict[str, float]:
     received = received_bytes(NT_XENT, setting.pairs, setting.gpus, ring=False)
     views = 2 * setting.pairs // setting.gpus
     return {
-        "encoder, in pieces": setting.network.step_seconds(views, cached=True),
+        "encoder, in pieces": setting.network.step_seconds(views, pieces=True),
         "NT-Xent, own rows by all": setting.loss_seconds(NT_XENT),
         "rows gathered": setting.wire_seconds(sum(received.values())),
         "gradients added up": setting.wire_seconds(setting.gradient_bytes()),
@@ -345,7 +358,7 @@ def step_table(setting: Setting) -> str:
     """A whole step, with either network."""
     settings = [
         Setting(setting.pairs, setting.gpus, setting.link, encoder=name)
-        for name in read_encoders()
+        for name in ENCODERS
     ]
     parts = [step_parts(s) for s in settings]
     rows = []
@@ -424,7 +437,7 @@ def same_samples_table(setting: Setting) -> str:
         received = received_bytes(objective, setting.pairs, setting.gpus, ring=False)
         exchange = sum(received.values()) + setting.gradient_bytes()
         views = 2 * setting.pairs // setting.gpus
-        encoder = setting.network.step_seconds(views, cached=True) * steps
+        encoder = setting.network.step_seconds(views, pieces=True) * steps
         loss = setting.loss_seconds(objective) * steps
         wire = setting.wire_seconds(exchange) * steps
         known = run.name != "CLIP"  # its networks were others
@@ -477,7 +490,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=usual.pairs)
     parser.add_argument("--gpus", type=int, default=usual.gpus)
     parser.add_argument("--link", type=float, default=usual.link / GB, help="GB/s")
-    parser.add_argument("--encoder", choices=read_encoders(), default=usual.encoder)
+    parser.add_argument("--encoder", choices=ENCODERS, default=usual.encoder)
     parser.add_argument("--write", action="store_true", help="into docs/scale.md")
     given = parser.parse_args()
     setting = Setting(given.pairs, given.gpus, given.link * GB, given.encoder)

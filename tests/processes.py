@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-SECONDS = 60  # that processes wait for one another
+SECONDS = 100  # that processes wait for one another
 
 
 def on_processes(

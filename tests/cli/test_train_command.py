@@ -2,10 +2,13 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+
+from invariance.errors import InvarianceError
 
 FEW = ("--epochs", "1", "--batch-size", "16", "--hidden", "16", "--width", "8")
 
@@ -159,3 +162,41 @@ def test_one_row_and_the_whole_bank_are_told_apart(command, k, rows):
         code, said, complained = command("train", *FEW, *few, *words)
         assert code == 0, complained
         assert rows in said
+
+
+@pytest.fixture
+def first_said(command, monkeypatch):
+    """What a command begins with: reading this folder so, or training."""
+
+    def read_ahead(data, **how):
+        raise InvarianceError(f"{Path(data).name} {how}")
+
+    def train(settings):
+        raise InvarianceError("training")
+
+    monkeypatch.setattr("invariance.data._head_start.read_ahead", read_ahead)
+    monkeypatch.setattr("invariance.training._train.train", train)
+    return lambda *words: command("train", *words)[2].removeprefix("invariance: ")
+
+
+def test_a_folder_is_read_ahead_where_all_of_it_is_wanted(photos, first_said):
+    usual = "{'image_size': None, 'labels': True, 'hold_out': 'auto'}"
+    assert usual in first_said(str(photos))
+    said = first_said(str(photos), "--image-size", "8", "--no-labels")
+    assert "my photos {'image_size': 8, 'labels': False, 'hold_out': 'auto'}" in said
+    for words in (
+        ("--limit", "9"),
+        ("--storage", "streamed"),
+        ("--machine.devices", "2"),
+    ):
+        assert first_said(str(photos), *words) == "training\n"
+
+
+def test_so_is_the_folder_of_a_run_that_goes_on(photos, first_said, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    for settings in ({"image_size": 8}, {"image_size": 8, "limit": 9}):
+        text = json.dumps({"data": str(photos), **settings})
+        (run / "config.yaml").write_text(text)  # YAML too
+        said = first_said("--resume", "run")
+        assert said == "training\n" if "limit" in settings else "photos" in said

@@ -153,7 +153,7 @@ def test_a_notebook_has_one_process(small, pictures, monkeypatch):
     [
         ({"workers": 5000}, r"workers is at most \d+ on this machine, 8 for each core"),
         ({"image_size": 40_000, "storage": "resident"}, "cannot be kept on cpu, where"),
-        ({"image_size": 40_000}, "use a smaller --image-size or --batch-size"),
+        ({"image_size": 40_000}, "use a smaller --image-size, --batch-size or"),
         (
             {"method": "moco", "options": {"size": 10**12}},
             r"A queue of 1,000,000,000,000 rows of \d+ numbers takes",

@@ -24,24 +24,28 @@ from invariance.devices import is_first_process, started_outside
 from invariance.errors import SettingError
 from invariance.training import Stopped, settle_machine
 
-SGD = inv.Optim(name="sgd")
 CASES = {
     "simclr": {
         "optim": inv.Optim(name="sgd", accumulate=2),
         "batch_size": 8,
         "ess": inv.Ess(target=0.5),  # moves the temperature after every step
     },
-    "simclr-fsdp": {"optim": inv.Optim(name="sgd", clip_norm=0.5)},
     "byol-fsdp": {"method": "byol"},
-    "moco-fsdp": {"method": "moco", "options": {"size": 40.0}, "optim": SGD},
-    "bank-fsdp": {"method": "ir_sampled", "options": {"n_draws": 20.0}, "optim": SGD},
-    "pcl": {"method": "pcl", "options": {"size": 32, "n_clusters": 3}, "optim": SGD},
+    "pcl-fsdp": {  # twin, queue, bank and clusters
+        "method": "pcl",
+        "options": {"size": 32, "n_clusters": 3},
+        "optim": inv.Optim(name="sgd"),
+    },
     "swav-fsdp": {
         "method": "swav",
         "options": {"n_prototypes": 6, "epsilon": 0.5},
         "optim": inv.Optim(name="lars"),
     },
-    "learned-fsdp": {"method": "info_nce", "temperature": "learned", "optim": SGD},
+    "learned-fsdp": {
+        "method": "info_nce",
+        "temperature": "learned",
+        "optim": inv.Optim(name="sgd", clip_norm=0.5),
+    },
 }
 RESUMED = "byol-fsdp"  # stopped on one process and gone on with on two, and back
 KILLED = {"epochs": 3, "batch_size": 16, "hidden": 16, "width": 8, "log_every": 1}

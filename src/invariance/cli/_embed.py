@@ -22,13 +22,13 @@ class Embed:
     run_folder: Annotated[
         str,
         conf.Positional,
-        conf.arg(metavar="RUN", help_behavior_hint="(required, but to merge)"),
+        conf.arg(metavar="RUN", help_behavior_hint="(required, except with --merge)"),
     ] = ""
     """A run folder, or an encoder.safetensors file."""
     data: Annotated[
         str,
         conf.Positional,
-        conf.arg(metavar="DATA", help_behavior_hint="(required, but to merge)"),
+        conf.arg(metavar="DATA", help_behavior_hint="(required, except with --merge)"),
     ] = ""
     """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
     out: Annotated[str, conf.arg(aliases=["-o"])]

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from ..devices import local_rank, started_outside, wake_gpu
+from ..folder import find_data, read_settings
 from ..late_imports import import_much
 from ..progress import tell_loading
 from ..training import Train, check_names, check_numbers, require_unfinished
@@ -42,13 +43,18 @@ def train(settings: Train) -> int:
 
 def read_meanwhile(settings: Train) -> contextlib.AbstractContextManager[None]:
     """Have other processes read the folder, if all of it is about to be read."""
+    data = settings.data
+    if settings.resume:  # its own settings hold, but for where the data are
+        folder, named = Path(settings.resume), data
+        settings = read_settings(folder, Train)
+        data = find_data(folder, settings.data) if named == Train.data else named
     some = settings.limit is not None or settings.storage == "streamed"
-    if some or settings.resume or not is_alone(settings):
+    if some or not is_alone(settings):
         return contextlib.nullcontext()
     from ..data import read_ahead
 
     return read_ahead(
-        settings.data,
+        data,
         image_size=settings.image_size,
         labels=settings.labels,
         hold_out=settings.hold_out,

@@ -142,7 +142,14 @@ class Learner(nn.Module):
                 "A learner takes one batch per view, as in learner([view, view]): got "
                 f"one tensor of shape {tuple(views.shape)}."
             )
-        samples = torch.empty(len(views[0]), device=views[0].device)
+        n = len(views[0])
+        for name, numbers in (("labels", labels), ("ids", ids)):
+            if numbers is not None and len(numbers) != n:
+                raise ShapeError(
+                    f"{name} need one number per sample: got {len(numbers)} for the "
+                    f"{n} samples of a view."
+                )
+        samples = torch.empty(n, device=views[0].device)
         self.share = share_rows(samples, equal=self.equal_shares)
         if self.micro_batch is not None and self.share is not None:
             n_pieces = {-(-n // self.micro_batch) for n in self.share.sizes}

@@ -8,7 +8,7 @@ at a time however large the data are, and goes on where it was after being kille
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +180,7 @@ def write_embeddings(
         "split": split,
         "limit": limit,
         "data": mark_images(images),
-        "shard": None if part is None else asdict(part),
+        "shard": None if part is None else f"{shard} in batches of {batch_size}",
     }
     job = Job(path, identity, span)
     n_images = span[1] - span[0]
@@ -192,14 +192,7 @@ def write_embeddings(
     def finish() -> EmbeddingFile:
         n, has_labels, missed = job.summarize()
         bad = name_unreadable(images, missed)
-        if part is None:
-            n_all = len(images) + len(images.unreadable)
-            check_unreadable(images.title, bad, n_all, images.max_bad_fraction)
-        elif n == 0 and n_images >= FEW:
-            raise DataError(
-                f"None of the {n_images:,} images of shard {shard} can be read: check "
-                "that this machine has the files, and that they were copied whole."
-            )
+        check_all_unreadable(images, bad, part)
         about = About(
             n,
             encoder.width,
@@ -219,7 +212,8 @@ def write_embeddings(
 
     try:
         batches = processes.decide(begin)
-        if not job.folder.is_dir():
+        mine = batches[processes.share(len(batches))]
+        if mine and not job.folder.is_dir():
             raise DataError(
                 f"Process {processes.rank + 1} does not see {str(job.folder)!r}, which "
                 "the first has made: write to a disk that all machines share, or give "
@@ -235,7 +229,7 @@ def write_embeddings(
             stretches = encode_all(
                 encoder,
                 images,
-                spans=None if whole else batches[processes.share(len(batches))],
+                spans=None if whole else mine,
                 batch_size=batch_size,
                 device=where,
             )
@@ -246,6 +240,22 @@ def write_embeddings(
         return processes.decide(finish)
     finally:
         job.close()
+
+
+def check_all_unreadable(
+    images: NamedImages, bad: dict[str, str], part: Part | None
+) -> None:
+    """Too many in all are an error; of a part, which may have more, only all of it."""
+    if part is None:
+        n = len(images) + len(images.unreadable)
+        check_unreadable(images.title, bad, n, images.max_bad_fraction)
+        return
+    n_bad, n = len(bad) - part.n_known_bad, part.stop - part.start
+    if n_bad == n >= FEW:
+        raise DataError(
+            f"None of the {n:,} images of shard {part.number}/{part.of} can be read: "
+            "check that this machine has the files, and that they were copied whole."
+        )
 
 
 def make_part(shard: str, images: NamedImages, batch_size: int) -> Part:

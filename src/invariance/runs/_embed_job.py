@@ -40,7 +40,7 @@ DIFFERENCES = {
     "data": "other data, or the data have changed",
     "split": "another split",
     "limit": "another limit",
-    "shard": "another shard",
+    "shard": "another shard or batch size",
 }
 
 

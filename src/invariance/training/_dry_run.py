@@ -296,9 +296,17 @@ def try_steps(
             torch.cuda.synchronize(device)
         return time.perf_counter() - start
 
+    def log() -> Any:
+        step = go(logs=True)
+        if not reads_beside:
+            Glimpse(step, plan.learner.objective).read()
+        return step
+
+    # there the loop reads a step while the next ones run
+    reads_beside = device.type == "cuda" and plan.processes == 1
     reset_peak(device)
     epoch = measure(lambda: plan.learner.before_epoch(0.0))
-    step = go(logs=True)
+    step = log()
     loss, projections = float(step.loss.detach()), tuple(step.u.shape)
     del step  # it holds memory that steps to come can use
     for _ in range(WARM_UP if prepared.pace.captures else 0):
@@ -311,7 +319,7 @@ def try_steps(
         blocks = [measure(lambda: [go() for _ in range(n)]) / n for _ in range(3)]
         seconds = sorted(blocks)[1]
     received = traffic.per(n_taken - before)
-    logged = measure(lambda: Glimpse(go(logs=True), plan.learner.objective).read())
+    logged = measure(log)
     return {
         "image_shape": (plan.local_batch, *plan.source.shape),
         "view_shapes": tuple(views),

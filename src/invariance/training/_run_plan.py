@@ -354,7 +354,7 @@ def choose_batch(
         if settings.batch_size % processes:
             raise SettingError(
                 f"batch_size {settings.batch_size} is shared by {processes} processes: "
-                f"choose a multiple of {processes}."
+                f"choose a multiple of {processes}, or another number of processes."
             )
         return settings.batch_size, ""
     fits = len(source) // (2 * settings.optim.accumulate)

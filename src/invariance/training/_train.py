@@ -44,7 +44,7 @@ from ..folder import (
     write_whole,
 )
 from ..methods import Learner, Method
-from ..processes import join_processes
+from ..processes import ALONE, join_processes
 from ..views import ViewSet
 from . import _checkpoint
 from ._captured import own_stream
@@ -278,9 +278,8 @@ def execute(
     encoder = module.encoder(plan)
     head = None if module.sharded else getattr(plan.learner, "head", None)
     evaluation = None
-    trained = Trained(
-        plan, encoder, head, monitor, folder, fabric.device, join_processes()
-    )
+    processes = join_processes() if fabric.world_size > 1 else ALONE
+    trained = Trained(plan, encoder, head, monitor, folder, fabric.device, processes)
     try:
         with handle_signals(interrupt), module.uncompiled():
             if first:

@@ -238,7 +238,7 @@ def test_a_preset_stands_beside_the_usual_scores(run, command, tmp_path):
             ("--preset", "moco_linear", "--protocols", "knn"),
             "The preset moco_linear is made of linear_sgd",
         ),
-        (("--protocols", "knn", "--knn.k", "0"), "at least 1: got 0"),
+        (("--protocols", "knn", "--knn.k", "0"), "knn.k is 1 or more: got 0"),
     ],
 )
 def test_settings_without_effect_are_refused(run, command, words, sentence):
