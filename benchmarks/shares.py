@@ -75,9 +75,8 @@ class Rehearsal:
         ]
         return [g if g.shape == x.shape else x for g in given]
 
-    def all_gather(self, parts: list[Tensor], x: Tensor) -> None:
-        for part, given in zip(parts, self.meet(x), strict=True):
-            part.copy_(given)
+    def all_gather(self, everything: Tensor, x: Tensor) -> None:
+        torch.cat(self.meet(x), out=everything)
 
     def all_reduce(self, x: Tensor, op: object = dist.ReduceOp.SUM) -> None:
         given = torch.stack(self.meet(x))
@@ -92,7 +91,8 @@ def measure_shares(pairs: int, n_processes: int, device: str, dtype: torch.dtype
         return [_time(lambda: take_step(views, False), device)], 0.0
     n = pairs // n_processes
     stand_in, sizes = Rehearsal(n_processes), (n,) * n_processes
-    dist.all_gather, dist.all_reduce = stand_in.all_gather, stand_in.all_reduce
+    dist.all_gather_into_tensor = stand_in.all_gather
+    dist.all_reduce = stand_in.all_reduce
     times, gradients = [], []
     for _ in range(ROUNDS):
         gradients.clear()

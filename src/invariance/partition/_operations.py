@@ -46,7 +46,8 @@ def _partition_shapes(inputs: Any) -> tuple:
 
 log_partitions = Operation(
     "log_partitions",
-    # scales are a tensor, or None where there is one and it is known: the number scale
+    # scales are a tensor, or None where there is one and it is known: the number scale,
+    # which beside a tensor is the largest of them, or infinite where that is not known
     f"{_PAIRS}, Tensor? low, Tensor? high, Tensor? scales, float scale, float longest, "
     "bool with_columns, str backend, bool exact",
     ("rows", "columns", "kept", "y_tiles", "bounds"),
@@ -92,29 +93,29 @@ def travels_in_halves(inputs: Any) -> bool:
     return inputs.backend == "triton" and not inputs.exact and bounded
 
 
-def _others_shapes(inputs: Any) -> tuple:
-    """Rows of the other processes, and their ids, if they are kept."""
+def _kept_rows_shapes(inputs: Any) -> tuple:
+    """The rows of all processes, and their ids, if they are kept."""
     if inputs.ring:
         return None, None
     x, ids = inputs.x, inputs.row_ids
-    n = sum(inputs.sizes) - x.shape[0]
-    others = x.new_empty(n, x.shape[1])
-    others = others.half() if travels_in_halves(inputs) else others
-    return others, None if ids is None else ids.new_empty(n)
+    n = sum(inputs.sizes)
+    rows = x.new_empty(n, x.shape[1])
+    rows = rows.half() if travels_in_halves(inputs) else rows
+    return rows, None if ids is None else ids.new_empty(n)
 
 
 def _shared_partition_shapes(inputs: Any) -> tuple:
     k = 1 if inputs.scales is None else inputs.scales.shape[0]
     rows = inputs.x.new_empty(k, sum(inputs.sizes))
     columns = torch.empty_like(rows) if inputs.with_columns else None
-    return rows, columns, *_others_shapes(inputs)
+    return rows, columns, *_kept_rows_shapes(inputs)
 
 
 shared_log_partitions = Operation(
     "shared_log_partitions",
     f"{_PAIRS}, Tensor? low, Tensor? high, Tensor? scales, float scale, float longest, "
     f"bool with_columns, {_SHARE}, str backend, bool exact",
-    ("rows", "columns", "others", "other_ids"),
+    ("rows", "columns", "all_rows", "all_ids"),
     _shared_partition_shapes,
     dict.fromkeys(
         ("blockwise", "triton"),
@@ -128,10 +129,10 @@ shared_row_sums = Operation(
     "shared_row_sums",
     f"{_PAIRS}, str function, float parameter, float offset, {_SHARE}, str backend, "
     "bool exact",
-    ("sums", "others", "other_ids"),
+    ("sums", "all_rows", "all_ids"),
     lambda inputs: (
         inputs.x.new_empty(sum(inputs.sizes)),
-        *_others_shapes(inputs),
+        *_kept_rows_shapes(inputs),
     ),
     dict.fromkeys(
         ("blockwise", "triton"),

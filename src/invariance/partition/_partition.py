@@ -204,7 +204,7 @@ def _stream(
     x, y, fused = pairs.x, pairs.y, plan.backend == "triton"
     scale, factors = None if fused else _known_scale(scales, pairs), None
     if scale is None:
-        scale, factors = 1.0, _stack_scales(scales, x)
+        scale, factors = _find_largest(scales), _stack_scales(scales, x)
     share, compute = plan.share, _operations.log_partitions
     if share is not None:
         compute = _operations.shared_log_partitions
@@ -247,6 +247,13 @@ def _known_scale(scales: Sequence[Number] | Tensor, pairs: Pairs) -> float | Non
         return None
     scale = float(scales[0])
     return scale if scale > 0 or not pairs.symmetric else None
+
+
+def _find_largest(scales: Sequence[Number] | Tensor) -> float:
+    """The size of the largest scale; infinite where one is a tensor."""
+    if any(isinstance(scale, Tensor) for scale in scales):
+        return math.inf
+    return max([abs(float(scale)) for scale in scales], default=0.0)
 
 
 def _stack_scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:

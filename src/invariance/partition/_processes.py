@@ -195,7 +195,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, share: Share) -> Tensor:
         ctx.share = share
-        return torch.cat(exchange(x, share))
+        return gather_all(x, share)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
@@ -226,14 +226,18 @@ class _Sum(torch.autograd.Function):
 # ---------------------------------------------------------------- without gradient
 
 
-def exchange(x: Tensor, share: Share) -> list[Tensor]:
-    """The rows of every process."""
-    most = max(share.sizes)
+def gather_all(x: Tensor, share: Share) -> Tensor:
+    """The rows of every process one after another."""
+    most, n = max(share.sizes), share.n_processes
+    equal = min(share.sizes) == most
     if len(x) < most:  # processes exchange blocks of one size
         x = torch.cat([x, x.new_zeros(most - len(x), *x.shape[1:])])
-    parts = [torch.empty_like(x) for _ in share.sizes]
-    dist.all_gather(parts, x.contiguous())
-    return [part[:n] for part, n in zip(parts, share.sizes, strict=True)]
+    everything = x.new_empty(n * most, *x.shape[1:])
+    dist.all_gather_into_tensor(everything, x.contiguous())
+    if equal:
+        return everything
+    parts = zip(everything.split(most), share.sizes, strict=True)
+    return torch.cat([part[:size] for part, size in parts])
 
 
 def sum_over_processes(x: Tensor) -> Tensor:
@@ -243,8 +247,15 @@ def sum_over_processes(x: Tensor) -> Tensor:
     return x
 
 
-def log_sum_over_processes(x: Tensor) -> Tensor:
-    """Log of the sum of exp(x) over what all processes have; -inf is nothing."""
+def log_sum_over_processes(x: Tensor, *, moderate: bool = False) -> Tensor:
+    """Log of the sum of exp(x) over what all processes have; -inf is nothing.
+
+    Of ``moderate`` numbers no exponential overflows, so none is subtracted.
+    """
+    if moderate:
+        terms = x.exp()
+        dist.all_reduce(terms)
+        return terms.log_()
     top = x.clone(memory_format=torch.contiguous_format)
     dist.all_reduce(top, dist.ReduceOp.MAX)
     top.masked_fill_(top == -torch.inf, 0.0)
@@ -252,7 +263,7 @@ def log_sum_over_processes(x: Tensor) -> Tensor:
 
 
 class Coming(NamedTuple):
-    """Tensors on their way from the process before this one."""
+    """Tensors on their way from the process after this one."""
 
     tensors: list[Tensor | None]
     requests: list[Any]
@@ -266,7 +277,7 @@ class Coming(NamedTuple):
 
 
 def pass_on(tensors: Sequence[Tensor | None], share: Share, hop: int) -> Coming:
-    """Send what arrived at the last hop to the next process, and receive in its place.
+    """Send what arrived at the last hop to the process before, receive in its place.
 
     Args:
         tensors: At the first hop this process's own.
@@ -274,23 +285,23 @@ def pass_on(tensors: Sequence[Tensor | None], share: Share, hop: int) -> Coming:
         hop: How far away those are whose tensors are coming.
     """
     rank, world = share.rank, share.n_processes
-    n = share.sizes[(rank - hop) % world]
+    n = share.sizes[(rank + hop) % world]
     leaving = [None if x is None else x.contiguous() for x in tensors]
     coming = [None if x is None else x.new_empty(n, *x.shape[1:]) for x in tensors]
     operations = []
     for out, into in zip(leaving, coming, strict=True):
         if out is not None and len(out):
-            operations.append(dist.P2POp(dist.isend, out, (rank + 1) % world))
+            operations.append(dist.P2POp(dist.isend, out, (rank - 1) % world))
         if into is not None and len(into):
-            operations.append(dist.P2POp(dist.irecv, into, (rank - 1) % world))
+            operations.append(dist.P2POp(dist.irecv, into, (rank + 1) % world))
     requests = dist.batch_isend_irecv(operations) if operations else []
     return Coming(coming, requests, leaving)
 
 
 def circulate(
     coming: Coming, share: Share, n_hops: int
-) -> Iterator[tuple[int, list[Tensor | None]]]:
-    """The tensors of the processes before this one, the nearest first, and whose.
+) -> Iterator[list[Tensor | None]]:
+    """The tensors of the processes after this one, the nearest first.
 
     Every process passes on what it was sent and computes while that goes on: two blocks
     are in memory at any time.
@@ -299,7 +310,7 @@ def circulate(
         held = coming.receive()
         if hop < n_hops:
             coming = pass_on(held, share, hop + 1)
-        yield (share.rank - hop) % share.n_processes, held
+        yield held
 
 
 def from_first_process(x: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:
