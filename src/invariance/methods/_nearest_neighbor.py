@@ -43,6 +43,7 @@ class NearestNeighbor(Learner):
         super().__init__(encoder, head, objective)
         self.predictor = Predictor(head.width, hidden)
         self.support = support
+        support.gather = False  # it is given the rows of all processes
         self.used: list[tuple[Tensor, Tensor]] = []
 
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:

@@ -64,6 +64,9 @@ class Remembering(Learner):
             )
         self.negatives = source
         self.prototypes: Any = nn.ModuleList(prototypes)
+        for memory in (source, source.bank, *(p.bank for p in prototypes)):
+            if memory is not None:
+                memory.gather = False  # it is given the rows of all processes
         self.symmetric = symmetric
         self.twin = None
         if momentum is not None:
@@ -123,6 +126,7 @@ class Remembering(Learner):
         if not isinstance(self.negatives, Queue) or len(self.negatives):
             return self.negatives
         first = Queue(len(keys), keys.shape[1]).to(keys.device)
+        first.gather = False
         first.remember(keys, ids)
         return first
 

@@ -158,6 +158,7 @@ class Bank(NegativeSource):
         by leaving the samples' rows as they are (``readings`` counts the refused).
         """
         require_tensors(z=z, ids=ids)
+        z, ids = self.take_rows(z, ids)
         self.check(z, ids)
         fresh, fine = prepare_rows(z, self.z)
         ids, m = ids.to(self.ids), self.momentum

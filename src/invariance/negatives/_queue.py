@@ -93,6 +93,7 @@ class Queue(NegativeSource):
         counts the refused).
         """
         require_tensors(z=z, ids=ids)
+        z, ids = self.take_rows(z, ids)
         size, width = self.z.shape
         if z.ndim != 2 or z.shape[1] != width or ids.shape != z.shape[:1]:
             raise ShapeError(

@@ -4,6 +4,7 @@ A source hands over candidates; whatever bears the anchor's own id is no negativ
 and the log-partition leaves it out. Sources keep their rows without gradient.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from torch.nn.functional import softplus
 from ..checked_rows import divide_by_length, may_look, row_lengths
 from ..devices import require_memory
 from ..errors import NotFiniteError, SettingError, ShapeError
-from ..partition import effective_share, log_partitions
+from ..partition import effective_share, gather_rows, has_company, log_partitions
 
 Number = float | int | Tensor
 Scales = Sequence[Number]
@@ -69,6 +70,13 @@ class Candidates:
         return f"Candidates({len(self.z):,} rows of width {self.z.shape[1]}{band})"
 
 
+ONE_OF_SEVERAL = (
+    "This {} is one of several, in as many processes, and takes in the rows of its own "
+    "alone, so that they come to differ: set its gather to True for the rows of all, "
+    "or to False if these are."
+)
+
+
 class NegativeSource(nn.Module):
     """Who the anchors are compared with. All its state is in ``state_dict``.
 
@@ -88,6 +96,11 @@ class NegativeSource(nn.Module):
     """Each anchor's InfoNCE over the candidates of the last logits, and the logarithm
     of their number with the positive, computed as ``shares`` are. None where negatives
     are chosen or weighed: their InfoNCE says nothing about information."""
+    gather: bool | None = None
+    """Whether what it is to remember is gathered from all processes first. A memory
+    that is one of several and was not told either way warns. False is for rows that
+    were gathered already; a learner sets it, since it gathers them itself. Of a source
+    that is built on a bank, the bank's counts."""
     n_refused: Tensor
 
     def __init__(self, bank: Any = None) -> None:
@@ -144,6 +157,16 @@ class NegativeSource(nn.Module):
         """Take in rows that have been used; call it after the optimizer's step."""
         if self.bank is not None:
             self.bank.remember(z, ids)
+
+    def take_rows(
+        self, z: Anchors, ids: Ids
+    ) -> tuple[Float[Tensor, "m d"], Int[Tensor, " m"]]:
+        """What is to be remembered: these rows, or those of all processes."""
+        if self.gather:
+            return gather_rows(z.detach()), gather_rows(ids)
+        if self.gather is None and has_company():
+            warnings.warn(ONE_OF_SEVERAL.format(type(self).__name__), stacklevel=3)
+        return z, ids
 
     def refresh(self, progress: float | int) -> None:
         """Called before each epoch with the share of training that is done."""
