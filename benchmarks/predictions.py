@@ -188,6 +188,7 @@ def page(rows: list[dict[str, Any]], link: dict[str, float] | None) -> str:
     name = torch.cuda.get_device_name() if on_gpu else "CPU, one thread per process"
     facts = {"date": time.strftime("%Y-%m-%d"), "device": name}
     facts |= {"torch": torch.__version__}
+    facts |= {"load": f"{os.getloadavg()[1]:.0f} on {os.cpu_count()} cores"}
     return "\n".join([*lines, *(f"- {k}: {v}" for k, v in facts.items())]) + "\n"
 
 

@@ -298,8 +298,7 @@ def traffic_table(setting: Setting) -> str:
                     "while it computes" if ring else "before it computes",
                 ]
             )
-    head = ["", "forward", "backward", "held", "on the wire", "when"]
-    return table(head, rows)
+    return table(["", "forward", "backward", "held", "on the wire", "when"], rows)
 
 
 def hops_table(setting: Setting) -> str:
@@ -338,8 +337,7 @@ def encoder_table(setting: Setting) -> str:
         for encoder in ENCODERS.values()
         for pieces in (False, True)
     ]
-    head = ["", "how", "computing", "memory"]
-    return table(head, rows)
+    return table(["", "how", "computing", "memory"], rows)
 
 
 def step_parts(setting: Setting) -> dict[str, float]:
@@ -453,8 +451,7 @@ def same_samples_table(setting: Setting) -> str:
                 else f"{setting.gpus * (loss + wire) / 3600:,.0f} and the encoder's",
             ]
         )
-    head = ["", "steps", "encoder", "loss", "exchange", "GPU hours"]
-    return table(head, rows)
+    return table(["", "steps", "encoder", "loss", "exchange", "GPU hours"], rows)
 
 
 def make_tables(setting: Setting) -> dict[str, str]:

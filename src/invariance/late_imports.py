@@ -4,6 +4,7 @@ What needs no torch, such as help or a sentence about a wrong setting, then need
 wait for it.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -48,3 +49,4 @@ def import_much() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+        atexit.register(gc.unfreeze)  # at the end all goes, or some say that it leaks

@@ -89,13 +89,12 @@ def test_dropout_and_batch_norm_are_those_of_the_pieces(n, micro_batch, momentum
 
 
 def test_the_peak_of_memory_is_that_of_a_piece():
-    layers = [nn.ReLU() for _ in range(8)]
-    network = network_with(*layers, width=256)
-    x, y = torch.randn(2, 4096, 5, dtype=DOUBLE)
+    network = network_with(*(nn.ReLU() for _ in range(6)), width=1024)
+    pairs = torch.randn(4096, 2, 5, dtype=DOUBLE)
 
     def peak(encode, n):
         with LiveBytes() as memory:
-            inv.vicreg(encode(x[:n]), encode(y[:n])).backward()
+            inv.vicreg(*encode(pairs[:n]).unbind(1)).backward()
         network.zero_grad()
         return memory.peak
 

@@ -119,6 +119,9 @@ def test_settings_without_sense_are_refused(small, pictures):
     make_plan(small(micro_batch=16), data=pictures, started=True)
     with pytest.raises(SettingError, match="micro_batch must be at least 1: got 0"):
         inv.train(small(micro_batch=0), data=pictures)
+    sharded = inv.Machine(strategy="fsdp")
+    with pytest.raises(SettingError, match=r"use --machine\.strategy ddp"):
+        inv.train(small(micro_batch=4, machine=sharded), data=pictures)
 
 
 def test_an_encoder_that_does_not_repeat_is_refused(small, pictures):

@@ -178,9 +178,10 @@ class Pieces:
         outputs = []
         for where in self.places:
             self.before.append((copy_all(self.buffers), random_states()))
-            with torch.enable_grad():
-                output = self.encode(rows, where)
-            outputs.append(rebuild([output], lambda x: x[0].detach()))
+            with torch.enable_grad():  # no name may hold on to the graph
+                outputs.append(
+                    rebuild([self.encode(rows, where)], lambda x: x[0].detach())
+                )
         self.embeddings = [list(find_rows(output)) for output in outputs]
         self.output = rebuild(outputs[:1], lambda _: ROWS)
         return tuple(find_rows(rebuild(outputs, torch.cat)))
@@ -311,16 +312,17 @@ def keep_values(tensors: list[Tensor]) -> Iterator[None]:
 
 
 def copy_all(tensors: list[Tensor]) -> list[Tensor]:
-    """Copies, made in a launch or two."""
+    """Copies of all."""
     copies = [torch.empty_like(x) for x in tensors]
     overwrite(copies, tensors)
     return copies
 
 
 def overwrite(tensors: list[Tensor], values: list[Tensor]) -> None:
-    """Write values into tensors, in a launch or two."""
-    if tensors:
-        torch._foreach_copy_(tensors, values)
+    """Write values into tensors, in one launch for each type."""
+    for dtype in dict.fromkeys(x.dtype for x in tensors):
+        mine = [k for k, x in enumerate(tensors) if x.dtype == dtype]
+        torch._foreach_copy_([tensors[k] for k in mine], [values[k] for k in mine])
 
 
 def find_rows(data: Any) -> Iterator[Any]:

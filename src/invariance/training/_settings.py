@@ -283,6 +283,11 @@ def check_numbers(settings: Train) -> None:
             f"seed lies between -{LARGEST_SEED} and {LARGEST_SEED}: got "
             f"{settings.seed}."
         )
+    if settings.micro_batch is not None and settings.machine.strategy == "fsdp":
+        raise SettingError(
+            "A batch in pieces (micro_batch) is encoded again in the backward pass, "
+            "for which fsdp does not gather the weights: use --machine.strategy ddp."
+        )
     check_workers(settings.workers)
     check_installed(settings.trackers)
 
