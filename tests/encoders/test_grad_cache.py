@@ -222,6 +222,11 @@ class Counts(nn.Module):
         return x + self.n
 
 
+class WithLoss(nn.Module):
+    def forward(self, x):
+        return x, {"loss": x.square().mean()}
+
+
 def hidden_weights():
     hidden = torch.ones((), dtype=DOUBLE, requires_grad=True)
     network = network_with()
@@ -238,6 +243,11 @@ def hidden_weights():
             lambda: nn.Sequential(network_with(), nn.Flatten(0)),
             ShapeError,
             "one row of",
+        ),
+        (
+            lambda: nn.Sequential(network_with(), WithLoss()),
+            ShapeError,
+            "return one value per row, and average outside",
         ),
     ],
 )

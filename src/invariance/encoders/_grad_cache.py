@@ -160,6 +160,12 @@ class Pieces:
                 how = self.autocast | {"cache_enabled": False}
                 held.enter_context(torch.autocast(self.device.type, **how))
             output = self.network(*inputs, **named)
+        if any(isinstance(x, Tensor) and x.ndim == 0 for x in flatten(output)):
+            raise ShapeError(
+                "GradCache puts outputs together row by row, and this network also "
+                "gives a number without rows, such as a loss, for each piece: let it "
+                "return one value per row, and average outside."
+            )
         n, lengths = where.stop - where.start, {x.shape[0] for x in find_rows(output)}
         if lengths != {n}:
             raise ShapeError(
@@ -327,12 +333,17 @@ def overwrite(tensors: list[Tensor], values: list[Tensor]) -> None:
 
 def find_rows(data: Any) -> Iterator[Any]:
     """Whatever has rows in some inputs or outputs."""
+    return (x for x in flatten(data) if len(getattr(x, "shape", ())) > 0)
+
+
+def flatten(data: Any) -> Iterator[Any]:
+    """All that is in tuples, lists and dicts, one after the other."""
     if isinstance(data, Mapping):
         data = list(data.values())
     if isinstance(data, tuple | list):
         for item in data:
-            yield from find_rows(item)
-    elif len(getattr(data, "shape", ())) > 0:
+            yield from flatten(item)
+    else:
         yield data
 
 
