@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.processes import on_processes
@@ -19,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import invariance as inv
+from invariance.encoders import synchronize_norms
 from invariance.errors import SettingError, ShapeError, TrainingError
 
 DOUBLE = torch.float64
@@ -295,3 +297,45 @@ def test_processes_share_one_gradient(tmp_path):
     alone = step(network, network, 0, 1)
     for found in on_processes(2, work, tmp_path):
         assert_same(found, alone)
+
+
+class Waits(nn.SyncBatchNorm):
+    """Stands for PyTorch's, which is for GPUs."""
+
+    def forward(self, x):
+        dist.all_reduce(x.detach().sum())
+        return x
+
+
+def test_synchronized_norms_meet_in_every_piece_of_unequal_shares(tmp_path):
+    """10 and 8 rows, 4 at once: three pieces on both, each with its rows of both."""
+    shares = torch.randn(2, 18, 5, dtype=DOUBLE).split([10, 8], dim=1)
+
+    def make():
+        return network_with(nn.BatchNorm1d(16))
+
+    def work(rank):
+        network = synchronize_norms(make(), torch.device("cpu"))
+        encode = inv.GradCache(network, micro_batch=4)
+        objective = inv.NTXent(gather=True)
+        objective(*map(encode, shares[rank])).backward()
+        for gradient in gradients(network).values():
+            dist.all_reduce(gradient)
+            gradient /= 2
+        with pytest.raises(ShapeError, match="3, and another has only 2 rows to cut"):
+            encode(shares[0][0][: (10, 2)[rank]])
+        waiting = inv.GradCache(network_with(Waits(16)), micro_batch=8)
+        waiting(shares[rank][0]).sum().backward()
+        if rank == 0:  # norms that stand still wait for nobody
+            encode.eval()(shares[0][0])
+        return gradients(network), dict(network.named_buffers())
+
+    whole, z = make(), []
+    for one, two in zip(*shares, strict=True):
+        pieces = zip(one.split([3, 3, 4]), two.split([2, 3, 3]), strict=True)
+        parts = [whole(torch.cat(x)).split([*map(len, x)]) for x in pieces]
+        z.append(torch.cat([torch.cat(rows) for rows in zip(*parts, strict=True)]))
+    inv.nt_xent(*z).backward()
+    for slopes, buffers in on_processes(2, work, tmp_path):
+        assert_same(slopes, gradients(whole))
+        assert_same(buffers, dict(whole.named_buffers()))

@@ -12,7 +12,8 @@ same, and the running averages of a batch norm move once. A batch norm normalize
 piece by itself ("ghost batch norm"), as it would a batch of that size.
 
 For autograd all pieces are one operation. So each parameter gets one gradient, which
-several processes exchange once.
+several processes exchange once. Batch norms over all processes meet in each piece, so
+there all processes cut their rows into as many pieces.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
@@ -32,6 +34,7 @@ from ..randomness import (
     random_states,
     set_random_states,
 )
+from ._synced_norm import find_synchronized
 
 ROWS = torch.empty(0)  # stands for what has rows
 
@@ -58,6 +61,10 @@ class GradCache(nn.Module):
     >>> network[0].weight.grad.shape
     torch.Size([32, 8])
     """
+
+    equal_shares = False
+    """Whether every process is known to have as many rows as this one. Otherwise, if
+    batch norms are synchronized, their numbers are exchanged at each call."""
 
     def __init__(self, network: nn.Module, *, micro_batch: int) -> None:
         super().__init__()
@@ -96,6 +103,8 @@ class GradCache(nn.Module):
             )
         n = lengths[0]
         n_pieces = -(-n // self.micro_batch)
+        if not self.equal_shares:
+            n_pieces = agree_on_pieces(self.network, n_pieces, n, rows[0].device)
         if n_pieces < 2:
             inputs, named = rebuild([data], lambda x: x[0][:n])
             return self.network(*inputs, **named)
@@ -107,6 +116,35 @@ class GradCache(nn.Module):
             return rebuild(outputs, torch.cat)
         embeddings = iter(InPieces.apply(pieces, rows, *leaves))
         return rebuild([pieces.output], lambda _: next(embeddings))
+
+
+def agree_on_pieces(
+    network: nn.Module, n_pieces: int, n: int, device: torch.device
+) -> int:
+    """As many pieces as any process needs, if they wait for each other in each piece.
+
+    Args:
+        network: Whose batch norms may be synchronized.
+        n_pieces: What this process needs.
+        n: Its rows.
+        device: Where they are.
+    """
+    norms = find_synchronized(network)
+    if not norms:
+        return n_pieces
+    groups = {getattr(norm, "process_group", None) for norm in norms}
+    numbers = torch.tensor([n_pieces, -n], device=device)
+    dist.all_reduce(
+        numbers, dist.ReduceOp.MAX, group=groups.pop() if len(groups) == 1 else None
+    )
+    n_pieces, fewest = int(numbers[0]), -int(numbers[1])
+    if 1 < n_pieces > fewest:
+        raise ShapeError(
+            f"Synchronized batch norms need as many pieces on every process: one needs "
+            f"{n_pieces}, and another has only {fewest} rows to cut. Share the rows "
+            "out more equally, or use a larger micro_batch."
+        )
+    return n_pieces
 
 
 class InPieces(torch.autograd.Function):

@@ -35,6 +35,16 @@ def synchronize_norms(module: nn.Module, device: torch.device) -> nn.Module:
     return module
 
 
+def find_synchronized(module: nn.Module) -> list[nn.Module]:
+    """The parts of a module that would wait for other processes in a call now."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return []
+    if dist.get_world_size() == 1:
+        return []
+    kinds = (_Synced, nn.SyncBatchNorm)
+    return [x for x in module.modules() if x.training and isinstance(x, kinds)]
+
+
 @cache
 def _synced(kind: Any) -> Any:
     return type(f"Synced{kind.__name__}", (_Synced, kind), {})

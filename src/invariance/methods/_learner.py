@@ -151,14 +151,6 @@ class Learner(nn.Module):
                 )
         samples = torch.empty(n, device=views[0].device)
         self.share = share_rows(samples, equal=self.equal_shares)
-        if self.micro_batch is not None and self.share is not None:
-            n_pieces = {-(-n // self.micro_batch) for n in self.share.sizes}
-            if len(n_pieces) > 1:  # in which batch norms exchange their statistics
-                raise SettingError(
-                    f"Processes encode their samples in as many pieces each: shares "
-                    f"of {min(self.share.sizes)} and {max(self.share.sizes)} samples "
-                    f"cannot both be cut by micro_batch {self.micro_batch}."
-                )
         self.tell_objective(self.share)
         step = self.learn(list(views), labels, ids)
         return step._replace(share=self.share)
@@ -176,6 +168,7 @@ class Learner(nn.Module):
         together: nn.Module = Together(network)
         if self.micro_batch is not None:
             together = GradCache(together, micro_batch=self.micro_batch)
+            together.equal_shares = self.equal_shares
         done: dict[int, Tensor] = {}
         for size in {view.shape[1:]: None for view in views}:
             which = [k for k, view in enumerate(views) if view.shape[1:] == size]
