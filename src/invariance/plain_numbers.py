@@ -35,6 +35,17 @@ def check_number(name: str, value: Any) -> None:
         raise SettingError(f"{name} must be finite: got {value}.")
 
 
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise unless the setting is a whole number and large enough.
+
+    >>> check_whole("micro_batch", 2.5, 1)
+    Traceback (most recent call last):
+    invariance.errors.SettingError: micro_batch is a whole number, 1 or more: got 2.5.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise SettingError(f"{name} is a whole number, {least} or more: got {value!r}.")
+
+
 def check_positive_number(name: str, value: Any) -> None:
     """Raise unless the setting is a positive, finite number."""
     check_number(name, value)

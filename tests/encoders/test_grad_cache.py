@@ -21,7 +21,12 @@ from torch.utils._pytree import tree_leaves
 
 import invariance as inv
 from invariance.encoders import synchronize_norms
-from invariance.errors import SettingError, ShapeError, TrainingError
+from invariance.errors import (
+    InvarianceError,
+    SettingError,
+    ShapeError,
+    TrainingError,
+)
 
 DOUBLE = torch.float64
 
@@ -193,6 +198,27 @@ def test_a_second_backward_pass_gives_the_same():
     assert_same(gradients(network), {name: 2 * g for name, g in first.items()})
 
 
+def test_a_second_derivative_is_refused_in_words():
+    network = network_with()
+    x = torch.randn(8, 5, dtype=DOUBLE, requires_grad=True)
+    loss = inv.GradCache(network, micro_batch=4)(x).sum()
+    (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+    torch.testing.assert_close(slope, torch.autograd.grad(network(x).sum(), x)[0])
+    with pytest.raises(InvarianceError, match="differentiated once, not twice"):
+        slope.square().sum().backward()
+
+
+def test_a_step_of_the_optimizer_comes_after_the_backward_pass():
+    network = network_with()
+    optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
+    x = torch.randn(8, 5, dtype=DOUBLE)
+    network(x).square().mean().backward()
+    loss = inv.GradCache(network, micro_batch=4)(x).square().mean()
+    optimizer.step()
+    with pytest.raises(TrainingError, match="optimizer's step after the backward"):
+        loss.backward()
+
+
 def test_half_precision_adds_pieces_up_in_float32():
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(5, 64), nn.GELU(), nn.Linear(64, 4))
@@ -261,10 +287,12 @@ def test_a_network_that_cannot_be_cut_is_refused(make, error, message):
     assert all(p.grad is None for p in network.parameters())
 
 
-def test_bad_arguments_are_refused():
+def test_bad_arguments_are_refused(our_errors):
     network = network_with()
-    with pytest.raises(SettingError, match="micro_batch is 1 row or more: got 0"):
-        inv.GradCache(network, micro_batch=0)
+    for wrong in (0, 2.5, "8", None, True):
+        with pytest.raises(SettingError, match=f"number, 1 or more: got {wrong!r}"):
+            inv.GradCache(network, micro_batch=wrong)
+    assert inv.GradCache(network, micro_batch=np.int64(4)).micro_batch == 4
     encode = inv.GradCache(network, micro_batch=4)
     unequal = torch.ones(8, 5), torch.ones(6, 5)
     for inputs, lengths in (((), "no rows"), (unequal, "6 and 8")):

@@ -23,10 +23,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.parallel import DistributedDataParallel
 
-from ..errors import SettingError, ShapeError, TrainingError
+from ..errors import InvarianceError, SettingError, ShapeError, TrainingError
+from ..plain_numbers import check_whole, plain_number
 from ..randomness import (
     is_capturing,
     keep_random_states,
@@ -78,9 +78,8 @@ class GradCache(nn.Module):
                 "GradCache needs to know the parameters: hand over a torch.nn.Module, "
                 f"not {network!r}."
             )
-        if micro_batch < 1:
-            raise SettingError(f"micro_batch is 1 row or more: got {micro_batch}.")
-        self.network, self.micro_batch = network, micro_batch
+        self.network, self.micro_batch = network, plain_number(micro_batch)
+        check_whole("micro_batch", self.micro_batch, 1)
 
     def extra_repr(self) -> str:
         """Its setting."""
@@ -165,12 +164,33 @@ class InPieces(torch.autograd.Function):
         return embeddings
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Encode once more, and differentiate piece by piece."""
         both = zip(ctx.saved_tensors, ctx.others, strict=True)
         rows = [other if x is None else x for x, other in both]
-        return None, None, *ctx.pieces.differentiate(rows, gradients)
+        with torch.no_grad():
+            slopes = ctx.pieces.differentiate(rows, gradients)
+        if torch.is_grad_enabled():  # somebody may differentiate them
+            leaves = [*ctx.pieces.weights, *filter(wants_gradient, rows)]
+            slopes = Once.apply(len(slopes), *slopes, *gradients, *leaves)
+        return None, None, *slopes
+
+
+class Once(torch.autograd.Function):
+    """Gradients that depend on other tensors in a way that is not differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, n: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        """The first n of them, which are the gradients."""
+        return tuple(x if x is None else x.view_as(x) for x in tensors[:n])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> None:
+        """Raise."""
+        raise InvarianceError(
+            "GradCache can be differentiated once, not twice: for a gradient penalty "
+            "or a Hessian, call the network itself, without pieces."
+        )
 
 
 class Pieces:
@@ -284,10 +304,11 @@ class Pieces:
         if far > tolerance:  # NaN is not: others look for it
             raise TrainingError(
                 "Pieces of a batch are encoded twice, and here the second time gives "
-                f"other embeddings ({100 * far:.2g} % away): something in the network "
-                "changes from call to call that is neither a buffer nor drawn from a "
-                "generator of PyTorch, NumPy or Python. Train it without pieces, or "
-                "make it repeatable."
+                f"other embeddings ({100 * far:.2g} % away). Most likely the weights "
+                "have changed since: take the optimizer's step after the backward "
+                "pass. Otherwise something in the network changes from call to call "
+                "that is neither a buffer nor drawn from a generator of PyTorch, NumPy "
+                "or Python: make it repeatable, or train it without pieces."
             )
 
 
