@@ -14,21 +14,25 @@ from ..methods import Method
 from ._settings import BATCH, Ess, Optim, Train
 
 
-def refuse_idle_settings(settings: Train, method: Method, **objects: Any) -> None:
+def refuse_idle_settings(
+    settings: Train, method: Method, *, processes: int = 1, **objects: Any
+) -> None:
     """Raise for the first setting that would have no effect in a new run.
 
     Args:
         settings: Of the run.
         method: The method as the settings have changed it.
+        processes: How many share its batches.
         **objects: What was given in Python instead of a name: data, encoder, views.
     """
-    for problem in find_idle_settings(settings, method, **objects):
+    for problem in find_idle_settings(settings, method, processes, **objects):
         raise SettingError(problem)
 
 
 def find_idle_settings(
     settings: Train,
     method: Method,
+    processes: int,
     *,
     data: Any = None,
     encoder: Any = None,
@@ -47,10 +51,13 @@ def find_idle_settings(
             "out, or give --optim.weight-decay."
         )
     batch = settings.batch_size or BATCH
-    if settings.micro_batch is not None and settings.micro_batch >= batch:
+    if settings.micro_batch is not None and settings.micro_batch >= batch // processes:
+        each = "this one has"
+        if processes > 1:
+            each = f"each of {processes} processes has {batch // processes} of its"
         yield (
             f"micro_batch {settings.micro_batch} is a piece of a larger batch, and "
-            f"this one has {batch} samples: leave it out, or use a larger --batch-size."
+            f"{each} {batch} samples: leave it out, or use a larger --batch-size."
         )
     if ess.target is None and (ess.end, ess.rate) != (Ess.end, Ess.rate):
         yield (

@@ -244,7 +244,8 @@ def make_plan(
         width=settings.width,
     )
     if not started:
-        refuse_idle_settings(settings, four, data=data, encoder=encoder, views=views)
+        given = {"data": data, "encoder": encoder, "views": views}
+        refuse_idle_settings(settings, four, processes=processes, **given)
     data = settings.data if data is None else data
     recipe = None if views is not None else choose_recipe(settings, four, data)
     options = choose_options(settings, four, recipe)
@@ -317,6 +318,8 @@ def make_plan(
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     learner.equal_shares = True  # see Plan.steps
     learner.micro_batch = settings.micro_batch
+    if not started and processes == settings.micro_batch == 1:
+        refuse_single_samples(learner)
     controller = None
     if settings.ess.target is not None:
         memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
@@ -364,6 +367,20 @@ def choose_batch(
     )
     few = f" (not the usual {usual}: there are {len(source):,} images)"
     return batch, few if batch < usual else ""
+
+
+def refuse_single_samples(learner: Learner) -> None:
+    """Refuse batch norms over pieces of one sample.
+
+    Two views by themselves come out of a batch norm as each other's negative.
+    """
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
+    if any(isinstance(part, kinds) for part in learner.modules()):
+        raise SettingError(
+            "micro_batch 1 lets batch norms see one sample at a time, whose views they "
+            "would turn into opposites: use --micro-batch 32 or so, 2 at least, or an "
+            "encoder and a head without batch norm."
+        )
 
 
 def check_memories(
