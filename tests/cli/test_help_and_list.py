@@ -261,6 +261,10 @@ def test_only_flags_of_the_command_are_suggested(command):
         (["train", "--epochs", "0"], "epochs must be at least 1: got 0."),
         (["train", "--batch-size", "1"], "batch_size must be at least 2: got 1."),
         (["train", "--machine.devices", "0"], "machine.devices must be at least 1"),
+        (
+            ["train", "--machine.strategy", "foo"],
+            "Unknown strategy 'foo'. Known: auto, ddp, fsdp.",
+        ),
         (["train", "--temperature", "0"], "temperature must be a positive number"),
         (["train", "--method", "simclrr"], "Did you mean 'simclr'?"),
         (["train", "--views", "simclrr"], "Unknown views 'simclrr'. Did you mean"),

@@ -125,7 +125,7 @@ def test_a_broken_item_is_told_even_when_quiet(small, capsys):
     [
         (Machine(devices=500, device="cpu"), r"one process per core, .*: got 500"),
         (Machine(devices=0), "machine.devices must be at least 1: got 0"),
-        (Machine(devices=1, strategy="ddp_spawn"), "use 'ddp'"),
+        (Machine(strategy="ddp_spawn"), "'ddp_spawn'. Known: auto, ddp, fsdp"),
     ],
 )
 def test_processes_that_the_machine_cannot_bear(machine, message, small, pictures):

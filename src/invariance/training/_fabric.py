@@ -99,11 +99,6 @@ def check_processes(machine: Machine, device: str) -> None:
             "and nodes at 1, or train by a script or 'invariance train "
             f"--machine.devices {devices}'."
         )
-    if any(word in machine.strategy for word in ("spawn", "fork", "notebook")):
-        raise SettingError(
-            f"machine.strategy {machine.strategy!r} starts processes from a function, "
-            "and here each runs the whole command: use 'ddp'."
-        )
 
 
 @contextlib.contextmanager

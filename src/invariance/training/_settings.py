@@ -26,6 +26,7 @@ PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 sam
 # seeds: kNN 68.2 and 68.1 % with all, 66.2 and 66.5 % with matrices); LARS as SimCLR's
 # released code, AdamW as its usual recipes.
 DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
+STRATEGIES = ("auto", "ddp", "fsdp")
 VIEWS = ("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity")
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
@@ -86,9 +87,8 @@ class Machine:
     nodes: int | None = None
     """Machines. Default: as devices."""
     strategy: str = "auto"
-    """How processes share the work: "auto" (ddp when there are several), "ddp", "fsdp"
-    (weights and the optimizer's state shared out, too), or another of Lightning
-    Fabric's."""
+    """How processes share the work: "auto" (ddp when there are several), "ddp", or
+    "fsdp" (weights and the optimizer's state shared out, too)."""
     precision: Precision = "auto"
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool | Literal["auto"] = "auto"
@@ -245,7 +245,7 @@ def check_names(settings: Train) -> None:
 
 
 def check_numbers(settings: Train) -> None:
-    """Refuse numbers that cannot work before time is spent on them."""
+    """Refuse numbers, and a strategy, that cannot work before time is spent on them."""
     for name, value, least in (
         ("epochs", settings.epochs, 1),
         ("batch_size", settings.batch_size, 2),
@@ -283,6 +283,8 @@ def check_numbers(settings: Train) -> None:
             f"seed lies between -{LARGEST_SEED} and {LARGEST_SEED}: got "
             f"{settings.seed}."
         )
+    if settings.machine.strategy not in STRATEGIES:
+        raise SettingError(unknown("strategy", settings.machine.strategy, STRATEGIES))
     if settings.micro_batch is not None and settings.machine.strategy == "fsdp":
         raise SettingError(
             "A batch in pieces (micro_batch) is encoded again in the backward pass, "
