@@ -318,7 +318,7 @@ def make_plan(
     learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
     learner.equal_shares = True  # see Plan.steps
     learner.micro_batch = settings.micro_batch
-    if not started and processes == settings.micro_batch == 1:
+    if settings.micro_batch == 1 and not started:
         refuse_single_samples(learner)
     controller = None
     if settings.ess.target is not None:
@@ -375,7 +375,7 @@ def refuse_single_samples(learner: Learner) -> None:
     Two views by themselves come out of a batch norm as each other's negative.
     """
     kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
-    if any(isinstance(part, kinds) for part in learner.modules()):
+    if any(isinstance(part, kinds) for part in learner.online.modules()):
         raise SettingError(
             "micro_batch 1 lets batch norms see one sample at a time, whose views they "
             "would turn into opposites: use --micro-batch 32 or so, 2 at least, or an "
