@@ -32,6 +32,7 @@ from ..checked_rows import SHORTEST, divide_by_length, is_transforming, may_look
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 from ..partition import Share, fused_unit_rows, gather_rows
 from ..plain_numbers import check_number, check_positive_number, plain_number
+from ._meanings import explain_settings
 from ._shares import take_share
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -221,6 +222,7 @@ def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
                 settings[name] = check_setting(checks[name], name, value)
         return check_loss(function(*inputs, **settings), function.__name__)
 
+    call.__doc__ = explain_settings(function.__doc__, signature.parameters)
     call.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
     call.checks = checks  # type: ignore[attr-defined]
     return call
