@@ -1,7 +1,8 @@
 """Sums over the rows of all processes are those of one process with the whole batch."""
 
-import itertools
 import warnings
+from functools import partial
+from itertools import product, starmap
 from unittest import mock
 
 import pytest
@@ -86,7 +87,7 @@ def check_sums(rank, sizes):
     x, y, ids = rows(n, 0), rows(n, 1), ids_of(n)
     low = torch.linspace(-3, 0, n, dtype=x.dtype)
     weight = rows(n, 2)[:, 0]
-    cases = itertools.product(CASES, (True, False), (False, True))
+    cases = product(CASES, (True, False), (False, True))
     for name, symmetric, ring in cases:
         compute, how = CASES[name]
         if name == "both sides" and symmetric:
@@ -291,32 +292,46 @@ def test_every_loss_and_sum_is_that_of_the_whole_batch(sizes, tmp_path):
     assert min(map(len, answers)) > 30
 
 
-def test_what_is_wrong_on_one_process_is_said_on_all(tmp_path):
-    few, sizes, widths, dtypes = zip(
-        *on_processes(2, lambda rank: [*map(refuse, refused(rank))], tmp_path),
-        strict=True,
-    )
+def test_what_is_wrong_on_one_process_is_said_on_all(tmp_path, our_errors):
+    answers = on_processes(2, lambda rank: [*starmap(refuse, refused(rank))], tmp_path)
+    few, sizes, widths, dtypes, *own = zip(*answers, strict=True)
     assert all("at least 2 rows among them" in said for said in few)
     assert all("as many rows: they have 4, 5 (process 0" in said for said in sizes)
     assert all("need one width: theirs have 5, 6 " in said for said in widths)
     assert all("dtype: theirs are torch.float64, torch.flo" in said for said in dtypes)
+    assert all("process 1 refused its rows" in first for first, _ in own)
+    assert all("NaN or infinite numbers in 1 of" in said for _, said in own[:5])
+    assert all("expected (4,), got (3,)" in said for _, said in own[5:7])
+    assert "u and v need one row per sample" in own[7][1]
 
 
 def refused(rank):
-    """Rows and how they are gathered, for what two processes must not hand over."""
-    x = rows(4, 0)
+    """Losses and rows for what one of two processes must not hand over."""
+    x, n = rows(4, 0), 4 - rank
+    broken, labels, queue = x.clone(), torch.tensor([0, 0, 1, 1]), inv.Queue(8, width=D)
+    broken[0] = torch.nan if rank else 0.0
+    queue.remember(rows(4, 1).float(), labels + 9)
+    against, swav = inv.InfoNCE(gather=True).against, inv.SwAV(D, 3, gather=True)
+    both = partial(inv.nt_xent, gather=True)
     return (
-        (x[: 1 - rank], True),
-        (rows(4 + rank, 0), "equal"),
-        (torch.zeros(4, 5 + rank), True),
-        (x.float() if rank else x, True),
+        (both, x[: 1 - rank], x[: 1 - rank]),
+        (partial(inv.nt_xent, gather="equal"), *[rows(4 + rank, 0)] * 2),
+        (both, *[torch.zeros(4, 5 + rank)] * 2),
+        (both, *[x.float() if rank else x] * 2),
+        (both, x, broken),
+        (partial(inv.sup_con, gather=True), broken, labels),
+        (partial(inv.multi_view, gather="ring"), torch.stack([x, broken])),
+        (against, x, broken, queue, labels),
+        (swav.terms_of_views, [x, broken]),
+        (against, x, x, queue, labels[:n]),
+        (partial(inv.sup_con, gather=True), x, labels[:n]),
+        (both, x, x[:n]),
     )
 
 
-def refuse(case) -> str:
-    x, gather = case
+def refuse(loss, *inputs) -> str:
     with pytest.raises(inv.InvarianceError) as error:
-        inv.nt_xent(x, x, gather=gather)
+        loss(*inputs)
     return str(error.value)
 
 
