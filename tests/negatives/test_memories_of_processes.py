@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.processes import on_processes
 
 import invariance as inv
-from tests.processes import on_processes
 
 PAGE = Path(__file__).parents[2] / "docs" / "many_devices.md"
 KEYS = torch.nn.functional.normalize(torch.randn(9, 4, dtype=torch.float64), dim=1)

@@ -34,6 +34,7 @@ from ._start_processes import choose_environment, settle_machine
 from ._step import TakeStep
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
+IN_PIECES = ("encoder", "head", "twin")  # what --micro-batch encodes with
 
 
 def make_fabric(
@@ -173,10 +174,9 @@ class Prepared:
         n = self.fabric.world_size
         if n > 1:
             how = "fsdp" if self.sharded else "ddp"
-            yield (
-                f"processes: {n} ({how}); batch norms take the statistics of the whole "
-                "batch"
-            )
+            micro = self.feed.plan.settings.micro_batch
+            rows = "the whole batch" if micro is None else f"a piece of {micro} samples"
+            yield f"processes: {n} ({how}); batch norms take the statistics of {rows}"
         if self.fabric.device.type == "cuda" or self.pace.idle:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
@@ -333,8 +333,12 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     sharded = isinstance(fabric.strategy, ModelParallelStrategy)
     if not sharded:  # shares are rows of plain matrices
         learner = learner.to(memory_format=torch.channels_last)
-    if fabric.world_size > 1:
+    if fabric.world_size > 1 and plan.settings.micro_batch is None:
         learner = synchronize_norms(learner, fabric.device)
+    elif fabric.world_size > 1:  # a piece has the statistics that one process gives it
+        for name, part in learner.named_children():
+            if name not in IN_PIECES:
+                setattr(learner, name, synchronize_norms(part, fabric.device))
     pace = choose_pace(fabric, plan)
     if pace.compiles:
         compile_encoders(plan)
