@@ -4,9 +4,12 @@ Run without the shape checks of the other tests, which cannot be compiled (see t
 Makefile).
 """
 
+import warnings
+
 import pytest
 import torch
 from tests.contracts.cases import CASES
+from tests.processes import on_processes
 from torch.autograd import grad
 
 import invariance as inv
@@ -63,3 +66,21 @@ def test_operators_pass_pytorchs_own_checks():
         torch.ops.invariance.row_sums.default,
         (x, y, *ids, "softplus", 0.0, 0.0, "blockwise", True),
     )
+
+
+def test_rows_of_all_processes(tmp_path):
+    u, v = torch.randn(2, 6, 4)
+    whole = value_and_gradients(inv.nt_xent, (u, v))
+    for rank, part in enumerate(
+        on_processes(2, lambda rank: compiled_part(u[rank::2], v[rank::2]), tmp_path)
+    ):
+        torch.testing.assert_close(part[0], whole[0])
+        torch.testing.assert_close(part[1] / 2, whole[1][rank::2])
+
+
+def compiled_part(u, v):
+    """The loss of all rows; nothing in it is unknown to the compiler."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*Dynamo does not know")
+        loss = inv.NTXent(gather=True)
+        return value_and_gradients(torch.compile(loss, backend="eager"), (u, v))

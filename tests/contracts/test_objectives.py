@@ -1,6 +1,7 @@
 """The contract every objective of the catalogue passes."""
 
 import inspect
+import re
 import warnings
 from fractions import Fraction
 
@@ -501,6 +502,20 @@ def test_it_says_what_it_takes(case: Case):
     names = {p.name for p in declared.values() if p.kind is p.KEYWORD_ONLY}
     assert names - {"log_z"} <= set(signature.parameters)
     assert set(module.settings) == names - {"log_z"}
+
+
+@pytest.mark.parametrize("name", inv.OBJECTIVES)
+def test_its_help_explains_the_settings_that_all_share(name):
+    kind = inv.OBJECTIVES[name]
+    for thing in (kind, kind.function):
+        text, settings = inspect.getdoc(thing), inspect.signature(thing).parameters
+        for setting in ("temperature", "normalize", "gather", "reduction"):
+            entry = rf"^    {setting}( \(.+\))?: "
+            n_entries = len(re.findall(entry, text, re.MULTILINE))
+            assert n_entries == (setting in settings), setting
+        assert all(
+            word in text for word in ("True: ", "False: ", '"ring": ', '"equal": ')
+        )
 
 
 @every_case

@@ -219,8 +219,11 @@ def gathered_by_hand(rows: slice) -> dict[str, Any]:
     loss = inv.nt_xent(*map(inv.gather_rows, (module(u), module(v))), gather=False)
     loss.backward()
     if has_company():
-        for unlike in (torch.zeros(2, 3 + len(u)), torch.zeros(2).to(DTYPES[len(u)])):
-            with pytest.raises(inv.InvarianceError, match="one width and one dtype"):
+        for what, unlike in {
+            "width": torch.zeros(2, 3 + len(u)),
+            "dtype": torch.zeros(2).to(DTYPES[len(u)]),
+        }.items():
+            with pytest.raises(inv.InvarianceError, match=f"need one {what}: theirs"):
                 inv.gather_rows(unlike)
     else:
         assert inv.gather_rows(u) is inv.gather(u) is u

@@ -5,7 +5,7 @@ Interpreted on a CPU (TRITON_INTERPRET=1, as ``make test`` does).
 
 import pytest
 import torch
-from tests.partition.company import run_in_company
+from tests.processes import on_processes
 from torch.autograd import grad
 
 from invariance.partition import (
@@ -72,7 +72,7 @@ def check(rank, sizes):
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="two processes would share one GPU")
-def test_a_share_in_fused_kernels_is_that_of_the_whole_batch():
-    answers = run_in_company(check, [SIZES])
-    assert len(answers) == len(CASES) * len(TOLERANCE)
-    assert not {name: said for name, said in answers.items() if any(said)}
+def test_a_share_in_fused_kernels_is_that_of_the_whole_batch(tmp_path):
+    for answers in on_processes(len(SIZES), lambda rank: check(rank, SIZES), tmp_path):
+        assert len(answers) == len(CASES) * len(TOLERANCE)
+        assert not {name: said for name, said in answers.items() if said}

@@ -1,13 +1,15 @@
 """Sums over the rows of all processes are those of one process with the whole batch."""
 
-import itertools
 import warnings
+from functools import partial
+from itertools import product, starmap
 from unittest import mock
 
 import pytest
 import torch
 import torch.distributed as dist
 from tests.contracts.cases import CASES as OBJECTIVE_CASES
+from tests.processes import on_processes
 from torch.autograd import grad
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -18,8 +20,6 @@ from invariance.partition import (
     share_rows,
     two_sided_log_partition,
 )
-
-from .company import run_in_company
 
 D = 5
 GROUPS = ((7, 6), (4, 3, 2), (3, 5, 1, 4), (0, 6, 0, 3))
@@ -87,7 +87,7 @@ def check_sums(rank, sizes):
     x, y, ids = rows(n, 0), rows(n, 1), ids_of(n)
     low = torch.linspace(-3, 0, n, dtype=x.dtype)
     weight = rows(n, 2)[:, 0]
-    cases = itertools.product(CASES, (True, False), (False, True))
+    cases = product(CASES, (True, False), (False, True))
     for name, symmetric, ring in cases:
         compute, how = CASES[name]
         if name == "both sides" and symmetric:
@@ -198,16 +198,8 @@ def warn_once(rank, sizes) -> str:
         inv.InfoNCE()(u, v)
         inv.vicreg(u, v)
     messages = [str(w.message) for w in told if w.category is UserWarning]
-    once = [] if warn_once in _done else ["pass gather=True"]
-    _done.add(warn_once)
-    right = silent == 0 and len(messages) == len(once)
-    right = right and all(
-        word in message for word, message in zip(once, messages, strict=True)
-    )
+    right = silent == 0 and len(messages) == 1 and "pass gather=True" in messages[0]
     return "" if right else f"{silent} {messages}"
-
-
-_done: set = set()  # a process says it once, whatever groups it joins
 
 
 def explain_shares(rank, sizes) -> str:
@@ -292,29 +284,55 @@ def check_group(rank, sizes):
     return found
 
 
-@pytest.fixture(scope="module")
-def answers():
-    return run_in_company(check_group, GROUPS)
+@pytest.mark.parametrize("sizes", GROUPS, ids=str)
+def test_every_loss_and_sum_is_that_of_the_whole_batch(sizes, tmp_path):
+    answers = on_processes(len(sizes), lambda rank: check_group(rank, sizes), tmp_path)
+    wrong = [item for answer in answers for item in answer.items() if item[1]]
+    assert not wrong, wrong[0]
+    assert min(map(len, answers)) > 30
 
 
-def test_every_loss_and_sum_is_that_of_the_whole_batch(answers):
-    wrong = {name: said for name, said in answers.items() if any(said)}
-    assert not wrong, next(iter(wrong.items()))
-    assert len(answers) > 250
+def test_what_is_wrong_on_one_process_is_said_on_all(tmp_path, our_errors):
+    answers = on_processes(2, lambda rank: [*starmap(refuse, refused(rank))], tmp_path)
+    few, sizes, widths, dtypes, *own = zip(*answers, strict=True)
+    assert all("at least 2 rows among them" in said for said in few)
+    assert all("as many rows: they have 4, 5 (process 0" in said for said in sizes)
+    assert all("need one width: theirs have 5, 6 " in said for said in widths)
+    assert all("dtype: theirs are torch.float64, torch.flo" in said for said in dtypes)
+    assert all("process 1 refused its rows" in first for first, _ in own)
+    assert all("NaN or infinite numbers in 1 of" in said for _, said in own[:5])
+    assert all("expected (4,), got (3,)" in said for _, said in own[5:7])
+    assert "u and v need one row per sample" in own[7][1]
 
 
-def test_rows_that_are_too_few_are_refused_by_all():
-    answers = run_in_company(refuse, [(1, 0)])
-    assert answers == {"refused": ["", ""]}
+def refused(rank):
+    """Losses and rows for what one of two processes must not hand over."""
+    x, n = rows(4, 0), 4 - rank
+    broken, labels, queue = x.clone(), torch.tensor([0, 0, 1, 1]), inv.Queue(8, width=D)
+    broken[0] = torch.nan if rank else 0.0
+    queue.remember(rows(4, 1).float(), labels + 9)
+    against, swav = inv.InfoNCE(gather=True).against, inv.SwAV(D, 3, gather=True)
+    both = partial(inv.nt_xent, gather=True)
+    return (
+        (both, x[: 1 - rank], x[: 1 - rank]),
+        (partial(inv.nt_xent, gather="equal"), *[rows(4 + rank, 0)] * 2),
+        (both, *[torch.zeros(4, 5 + rank)] * 2),
+        (both, *[x.float() if rank else x] * 2),
+        (both, x, broken),
+        (partial(inv.sup_con, gather=True), broken, labels),
+        (partial(inv.multi_view, gather="ring"), torch.stack([x, broken])),
+        (against, x, broken, queue, labels),
+        (swav.terms_of_views, [x, broken]),
+        (against, x, x, queue, labels[:n]),
+        (partial(inv.sup_con, gather=True), x, labels[:n]),
+        (both, x, x[:n]),
+    )
 
 
-def refuse(rank, sizes):
-    u = rows(sizes[rank], 0)
-    try:
-        inv.nt_xent(u, u, gather=True)
-    except inv.InvarianceError as error:
-        return {"refused": "" if "at least 2 rows among them" in str(error) else "no"}
-    return {"refused": "not refused"}
+def refuse(loss, *inputs) -> str:
+    with pytest.raises(inv.InvarianceError) as error:
+        loss(*inputs)
+    return str(error.value)
 
 
 def test_what_gather_may_be():

@@ -18,7 +18,7 @@ from typing import Any, get_args
 from ..encoders import MomentumTwin
 from ..errors import SettingError, choose, suggest
 from ..negatives import NEGATIVES, Bank, Queue
-from ..objectives import OBJECTIVES, LearnedTemperature, Objective
+from ..objectives import OBJECTIVES, LearnedTemperature
 from ..views import RECIPES
 from ._catalogue import METHODS, Method
 from ._remembering import Remembering, make_prototypes
@@ -96,12 +96,7 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         method = choose(METHODS, method, "method")
     objective = choose(OBJECTIVES, method.objective, "objective")
     remembers, twin = method.negatives in NEGATIVES, method.encoder == "momentum twin"
-    options = read_declaration(
-        "objective",
-        objective,
-        method.settings,
-        docs=(objective.function, objective.make_state, Objective),
-    )
+    options = read_declaration("objective", objective, method.settings)
     if remembers:
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
     if twin:
@@ -146,16 +141,10 @@ def parts_of_source(method: Method) -> list[Callable[..., Any]]:
 
 
 def read_declaration(
-    part: str,
-    kind: Callable[..., Any],
-    defaults: Mapping[str, Any] | None = None,
-    docs: tuple[Any, ...] = (),
+    part: str, kind: Callable[..., Any], defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Option]:
     """The numbers, words and truth values that a class or function can be told."""
-    entries: dict[str, tuple[str, str]] = {}
-    for thing in (*docs, kind):
-        entries = read_docs(thing) | entries
-    options = {}
+    entries, options = read_docs(kind), {}
     for name, parameter in inspect.signature(kind).parameters.items():
         kinds = get_args(parameter.annotation) or (parameter.annotation,)
         if name in DECIDED.get(part, ()) or not SCALARS & {*kinds}:

@@ -1,13 +1,9 @@
 """The objectives: each a pure function, and a class that holds its settings.
 
-``OBJECTIVES`` names them all. Settings that they share:
-
-| setting | means |
-|---|---|
-| ``temperature`` | a number; a 0-d tensor, which gets a gradient; or, in a class, "learned" or a ``LearnedTemperature`` |
-| ``normalize`` | divide rows by their length first |
-| ``gather`` | True: take the rows of all processes; value and gradient (averaged over processes, as DDP does) are those of one process with the whole batch, and each process computes its own rows. "equal" says that all have as many; with "ring" rows circulate instead of being gathered. False: this process's rows alone. Not said, it is False, and one of several processes says so once |
-| ``reduction`` | "mean", or "none": one value per sample, the mean over its views (per row of ``sup_con``). Barlow Twins, VICReg and align_uniform are no means over samples and refuse "none" |
+``OBJECTIVES`` names them all. The help of each explains its settings, also those that
+it shares with others: ``temperature``, ``normalize``, ``gather`` and ``reduction``. A
+temperature is a number; a 0-d tensor, which gets a gradient; or, in a class, "learned"
+or a ``LearnedTemperature``.
 
 >>> import torch
 >>> import invariance as inv

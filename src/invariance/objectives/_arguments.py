@@ -32,7 +32,8 @@ from ..checked_rows import SHORTEST, divide_by_length, is_transforming, may_look
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 from ..partition import Share, fused_unit_rows, gather_rows
 from ..plain_numbers import check_number, check_positive_number, plain_number
-from ._shares import take_share
+from ._meanings import explain_settings
+from ._shares import check_on_all, take_share
 
 HALVES = (torch.float16, torch.bfloat16)
 P = ParamSpec("P")
@@ -221,6 +222,7 @@ def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
                 settings[name] = check_setting(checks[name], name, value)
         return check_loss(function(*inputs, **settings), function.__name__)
 
+    call.__doc__ = explain_settings(function.__doc__, signature.parameters)
     call.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
     call.checks = checks  # type: ignore[attr-defined]
     return call
@@ -330,7 +332,7 @@ def take_pair(u: Tensor, v: Tensor, gather: Any) -> tuple[Tensor, Tensor, Share 
     """Two views as they came, and which rows of all they are, if others are taken."""
     check_tensor(u, "u")
     share = take_share(u, gather)
-    check_pair(u, v, share=share)
+    check_on_all(check_pair, u, v, share=share)
     return u, v, share
 
 
@@ -374,12 +376,19 @@ def anchor_rows(
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"] | None]:
     """Anchors and, if given, their positives, checked as ``paired_rows`` does."""
     check_tensor(u, "u")
+    check_on_all(check_anchors, u, v, ids, share=share)
+    return ready_rows(u, normalize), None if v is None else ready_rows(v, normalize)
+
+
+def check_anchors(
+    u: Tensor, v: Tensor | None, ids: Tensor, share: Share | None
+) -> None:
+    """Raise unless u are anchors, ids their numbers and v, if given, their partners."""
     check_ids(ids, len(u))
     if v is None:
         check_rows(u, "u", least=1, share=share)
-        return ready_rows(u, normalize), None
-    check_pair(u, v, least=1, share=share)
-    return ready_rows(u, normalize), ready_rows(v, normalize)
+    else:
+        check_pair(u, v, least=1, share=share)
 
 
 def check_ids(ids: Tensor, n: int) -> None:
@@ -404,7 +413,7 @@ def share_views(z: Tensor, gather: Any) -> tuple[Tensor, Share | None]:
     """Several views of every sample as they came, and which samples of all they are."""
     check_tensor(z, "z", "stack the views with torch.stack([u, v, ...])")
     share = take_share(z.transpose(0, 1) if z.ndim == 3 else z, gather)
-    check_views(z, share)
+    check_on_all(check_views, z, share=share)
     return z, share
 
 
@@ -434,9 +443,8 @@ def check_rows(
     """Raise unless x is a finite floating-point matrix with enough rows.
 
     On an accelerator, and inside a compiled graph, looking for NaN would stall the
-    queue; there a NaN comes out as a NaN loss instead. It does so over processes, too:
-    if one raised before they exchange rows, the others would wait for it. There a
-    process may have no rows at all.
+    queue; there a NaN comes out as a NaN loss instead. One of several processes may
+    have no rows at all; its check is part of ``check_on_all``.
     """
     least = least if share is None else 0
     check_tensor(x, name)
@@ -455,7 +463,7 @@ def check_rows(
             f"sample is contrasted with the others: got {tuple(x.shape)}. If the last "
             "batch is short, load with drop_last=True."
         )
-    if share is not None or not may_look(x):
+    if not may_look(x):
         return
     # one NaN or infinity makes the sum one too; only then are its rows looked for
     bad = 0

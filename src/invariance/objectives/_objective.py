@@ -36,6 +36,7 @@ from ._arguments import (
     tile_precision,
 )
 from ._contrast import Contrast, Source, check_source, warn_if_alone
+from ._meanings import explain_settings
 from ._shares import anchors_for, take_share
 
 
@@ -77,11 +78,6 @@ class Objective(nn.Module):
     A softmax objective is algebra on two numbers per anchor: its positive's logit and
     its negatives' log-partition. It says so in ``of``, and then takes its negatives
     from any source as well: ``against``.
-
-    Settings:
-        temperature (above 0, or learned): Divides every score: a low one looks at the
-            nearest negatives only.
-        normalize: Divide rows by their length first.
     """
 
     takes: ClassVar[str] = "pair"
@@ -126,6 +122,9 @@ class Objective(nn.Module):
         cls.__init__.__signature__ = signature  # type: ignore[attr-defined]
         cls.defaults = {p.name: p.default for p in settings}
         cls.function = staticmethod(function)
+        # the function's settings include the shared ones already
+        docs = function.__doc__, cls.make_state.__doc__
+        cls.__doc__ = explain_settings(cls.__doc__, (), *docs)
         with_of = cls.of is not Objective.of
         cls.takes_negatives = with_of or cls.against is not Objective.against
 

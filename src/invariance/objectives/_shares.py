@@ -7,13 +7,14 @@ each process computes its own rows against all, and has the loss of the whole ba
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
-from ..errors import SettingError, ShapeError, unknown
+from ..checked_rows import may_look
+from ..errors import InvarianceError, SettingError, ShapeError, unknown
 from ..partition import Share, gather_rows, has_company, share_rows
 
 
@@ -52,6 +53,35 @@ def take_share(x: Tensor, gather: Any) -> Share | None:
             f"contrasted with the others: got {share.total}."
         )
     return share
+
+
+def check_on_all(
+    check: Callable[..., None], x: Tensor, *more: Any, share: Share | None
+) -> None:
+    """Check this process's rows, and what comes with them; if one refuses, all do.
+
+    If one raised alone, the others would wait for its rows. On an accelerator asking
+    them would be a wait as well: there it does raise alone.
+    """
+    if share is None or not may_look(x):
+        check(x, *more, share=share)
+        return
+    problem = None
+    try:
+        check(x, *more, share=share)
+    except InvarianceError as error:
+        problem = error
+    one_each = share._replace(sizes=(1,) * share.n_processes)
+    own = torch.tensor([int(problem is not None)])
+    refused = gather_rows(own, share=one_each).nonzero().flatten().tolist()
+    if problem is not None:
+        raise problem
+    if refused:
+        who = ", ".join(map(str, refused))
+        raise ShapeError(
+            f"The loss of all processes needs the rows of each: process {who} refused "
+            "its rows, for the reason that it gives itself."
+        )
 
 
 def _tell_unless_alone() -> None:

@@ -51,7 +51,7 @@ from ._arguments import (
 )
 from ._contrast import Source, check_source
 from ._objective import Objective
-from ._shares import Gather, anchors_for, take_share
+from ._shares import Gather, anchors_for, check_on_all, take_share
 
 
 @check_settings
@@ -72,7 +72,7 @@ def sup_con(
     """
     check_tensor(z, "z")
     share, scale = take_share(z, gather), scale_of(temperature)
-    _check_labels(z, labels, share)
+    check_on_all(_check_labels, z, labels, share=share)
     # the operation takes rows as two views, so there must be an even number
     if normalize and reduction == "mean" and len(z) % 2 == 0 and share is None:
         fused = suits_fused_loss(z, z, scale=scale, negatives="others")
@@ -196,7 +196,7 @@ class SupCon(Objective):
         check_source(source)
         check_tensor(u, "u")
         share = take_share(u, self.gather)
-        _check_labels(u, ids, share)
+        check_on_all(_check_labels, u, ids, share=share)
         (u,), ids, share = anchors_for(source, [u], ids, share)
         z, scale = ready_rows(u, self.normalize), scale_of(self.temperature)
         nearness, weight = _own_class(z, ids, share)

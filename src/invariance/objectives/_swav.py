@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
-from ..partition import gather_rows
+from ..partition import Share, gather_rows
 from ._arguments import (
     Positive,
     Reduction,
@@ -33,7 +33,7 @@ from ._arguments import (
     value_of,
 )
 from ._objective import Objective, Terms
-from ._shares import Gather, take_share
+from ._shares import Gather, check_on_all, take_share
 
 
 def check_iterations(name: str, value: int) -> None:
@@ -111,6 +111,11 @@ def sinkhorn(logits: Float[Tensor, "n k"], iterations: int) -> Float[Tensor, "n 
     return logits.exp()
 
 
+def _check_all(*views: Tensor, share: Share | None) -> None:
+    for name, rows in enumerate(views, start=1):
+        check_rows(rows, f"view {name}", share=share)
+
+
 class SwAV(Objective):
     """``swav`` with its settings and its prototypes, which are learned."""
 
@@ -144,8 +149,7 @@ class SwAV(Objective):
         A small part of an image says too little to be a target.
         """
         share = take_share(whole[0], self.gather)
-        for name, rows in enumerate((*whole, *parts), start=1):
-            check_rows(rows, f"view {name}", share=share)
+        check_on_all(_check_all, *whole, *parts, share=share)
         if share is not None:
             whole = [gather_rows(x, share=share) for x in whole]
             parts = [gather_rows(x, share=share) for x in parts]

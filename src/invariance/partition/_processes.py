@@ -10,7 +10,6 @@ a prototype) is no row: every process gets the whole of its gradient.
 """
 
 import math
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
+from ..checked_rows import may_look
 from ..devices import free_bytes
 from ..errors import ShapeError
 
@@ -26,6 +26,9 @@ from ..errors import ShapeError
 # more of them circulate where that is less than so many copies of them.
 GATHERED_FREELY = 2**30
 COPIES = 4
+
+# Processes tell one another a dtype by its place in here.
+DTYPES = tuple(dict.fromkeys(x for x in vars(torch).values() if type(x) is torch.dtype))
 
 
 class Share(NamedTuple):
@@ -82,13 +85,20 @@ def share_rows(
     Args:
         x: This process's rows; the other axes are alike on all processes.
         equal: Whether every process is known to have as many rows. Otherwise their
-            numbers are exchanged first, which on a GPU is a wait for the device.
+            numbers are exchanged first, which on a GPU is a wait for the device. On a
+            CPU they are exchanged all the same, and refused if they differ.
         ring: Whether rows are to circulate: for more than fit into memory at once.
     """
     if not has_company():
         return None
     n_processes = dist.get_world_size()
-    sizes = [len(x)] * n_processes if equal else _exchange_sizes(x, n_processes)
+    asked = not equal or may_look(x)
+    sizes = _exchange_sizes(x, n_processes) if asked else [len(x)] * n_processes
+    if equal and len({*sizes}) > 1:
+        raise ShapeError(
+            'gather="equal", or equal=True, says that all processes have as many rows: '
+            f"they have {_list(sizes)}. Pass gather=True, or leave out equal."
+        )
     return Share(tuple(sizes), dist.get_rank(), ring)
 
 
@@ -111,18 +121,27 @@ def has_company() -> bool:
 
 def _exchange_sizes(x: Tensor, n_processes: int) -> list[int]:
     """How many rows every process has; raises on all of them if the rows differ."""
-    dtype = zlib.crc32(str(x.dtype).encode())
-    shape = torch.tensor([len(x), math.prod(x.shape[1:]), dtype], device=x.device)
-    each = shape.new_empty(n_processes * len(shape))
-    dist.all_gather_into_tensor(each, shape)
-    sizes, widths, dtypes = each.view(n_processes, -1).T.tolist()
-    if len({*widths}) > 1 or len({*dtypes}) > 1:
+    shape = [len(x), math.prod(x.shape[1:]), DTYPES.index(x.dtype)]
+    own = torch.tensor(shape, device=x.device)
+    each = own.new_empty(n_processes * len(own))
+    dist.all_gather_into_tensor(each, own)
+    sizes, widths, places = each.view(n_processes, -1).T.tolist()
+    if len({*widths}) > 1:
         raise ShapeError(
-            "The rows of all processes need one width and one dtype: theirs have "
-            f"{', '.join(map(str, widths))} numbers each; process {dist.get_rank()} "
-            f"has {x.dtype}."
+            "The rows of all processes need one width: theirs have "
+            f"{_list(widths)} numbers each."
+        )
+    if len({*places}) > 1:
+        raise ShapeError(
+            "The rows of all processes need one dtype: theirs are "
+            f"{_list([DTYPES[place] for place in places])}."
         )
     return sizes
+
+
+def _list(each: Sequence[Any]) -> str:
+    """What every process has, in their order."""
+    return f"{', '.join(map(str, each))} (process 0 first)"
 
 
 # ---------------------------------------------------------------- rows to all rows
