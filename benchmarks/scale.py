@@ -21,7 +21,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 INPUTS = json.loads((RESULTS / "scale_inputs.json").read_text())
 PIECES, SHARES = INPUTS["pieces"], INPUTS["shares"]
 GB = 1e9
-FLOAT, ID, SIZES = 4, 8, 24  # bytes: of a number, of a sample's id, of how many rows
+FLOAT, ID = 4, 8  # bytes of a number, of a sample's id
+SIZES = 24 + 8  # of how many rows there are, and whether they are all right
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ def received_bytes(
     Rows travel with their ids. Gathered, they come once and are kept. In a ring a
     symmetric matrix needs half of the blocks forward, for each serves two processes,
     and all of them backward. A two-sided loss needs v forward and both u and v backward
-    (gathered: v is kept). Sums of all rows are then added up over processes, twice
-    (largest first), each time receiving nearly everything twice.
+    (gathered: v is kept). Sums of all rows are then added up over processes, receiving
+    nearly everything twice.
     """
     own = objective.rows(pairs) // processes
     block = own * (objective.width * FLOAT + ID)
@@ -104,7 +105,7 @@ def received_bytes(
         backward = 2 * others
     vectors = 1 if objective.symmetric else 2
     sums = objective.rows(pairs) * FLOAT * vectors
-    added = 2 * round(sums * 2 * others / processes)
+    added = round(sums * 2 * others / processes)
     positives = pairs // processes * FLOAT * others
     return {
         "forward": forward * block + added + positives + SIZES * others,

@@ -234,6 +234,7 @@ def dry_run(
             if state is not None:
                 done = state["step"]
                 prepared.load(state, plan, Health())
+        facts = [*plan.facts(), *prepared.facts()]  # before memories fill up
         with (
             explain_overflow(fabric, plan, prepared.wrapped),
             own_stream(fabric.device),
@@ -248,8 +249,7 @@ def dry_run(
     result = DryRun(
         changed=changed,
         facts=(
-            *plan.facts(),
-            *prepared.facts(),
+            *facts,
             *plan.warnings(),
             *([lacking] if lacking else []),
         ),
