@@ -50,7 +50,7 @@ CASES = {
     },
 }
 RESUMED = "byol-fsdp"  # stopped on one process and gone on with on two, and back
-KILLED = {"epochs": 3, "batch_size": 16, "hidden": 16, "width": 8, "log_every": 1}
+KILLED = {"epochs": 9, "batch_size": 16, "hidden": 16, "width": 8, "log_every": 1}
 KILLED |= {"method": "byol", "knn_every": 0, "quiet": True, "evaluate": False}
 
 
@@ -99,15 +99,15 @@ def train_all(place, rank):
     """What one of two processes does: train every case, stop, and go on."""
     for name in CASES:
         inv.train(settings_of(name, place / "two", 2), **objects())
-    stopped = settings_of(RESUMED, place / "back", 2)
-    with pytest.raises(Stopped):
-        inv.train(stopped, **objects(), each_epoch=ask_to_stop)
     machine = inv.Machine(devices=2, strategy="fsdp")
     again = inv.Train(resume=str(place / "there" / RESUMED), machine=machine)
     inv.train(dataclasses.replace(again, quiet=True), **objects())
     data, out = str(place / "pictures.npy"), str(place / "runs")
     machine = inv.Machine(device="cpu", devices=2)
     inv.train(inv.Train(data=data, out=out, name="whole", machine=machine, **KILLED))
+    stopped = settings_of(RESUMED, place / "back", 2)
+    with pytest.raises(Stopped):
+        inv.train(stopped, **objects(), each_epoch=ask_to_stop)
 
 
 def go_on(place, rank):
@@ -188,13 +188,13 @@ def test_curves_resumes_and_ends(place, start, stopped_after, readings):
     elastic += ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
     hanging = start("--name", "hanging", "--machine.devices", "2")
     killed = start("--name", "killed", by=elastic)
-    stopped_after(4, settings_of(RESUMED, place / "there", 1), **objects())
-    wait_for_readings(place / "runs" / "killed", 3, killed)
-    os.kill(children_of(killed)[1], signal.SIGKILL)
     wait_for_readings(place / "runs" / "hanging", 3, hanging)
     (child,) = children_of(hanging)
     os.kill(child, signal.SIGSTOP)
     took = stop_clock_at_end(hanging)
+    wait_for_readings(place / "runs" / "killed", 3, killed)
+    os.kill(children_of(killed)[1], signal.SIGKILL)
+    stopped_after(4, settings_of(RESUMED, place / "there", 1), **objects())
 
     for name in CASES:
         inv.train(settings_of(name, place / "one", 1), **objects())
