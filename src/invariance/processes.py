@@ -140,8 +140,8 @@ class Processes:
         import torch
 
         device = choose_device(name, auto=auto)
-        local = int(os.environ.get("LOCAL_RANK", self.rank))
         n_here = int(os.environ.get("LOCAL_WORLD_SIZE", self.count))
+        local = int(os.environ.get("LOCAL_RANK", self.rank % n_here))
         if self.count == 1:
             return device
         if device.index is not None or device.type == "mps":

@@ -11,14 +11,14 @@ from torch import nn
 
 import invariance as inv
 from invariance.data import ResidentImages
-from invariance.errors import DataError
+from invariance.errors import DataError, SettingError
 from invariance.evaluation import (
     encode_images,
     evaluate_encoders,
     make_task,
     plan_protocols,
 )
-from invariance.processes import ALONE, join_processes
+from invariance.processes import ALONE, Processes, join_processes
 
 N_PROCESSES = 3
 
@@ -168,3 +168,15 @@ def test_a_file_is_that_of_one_process(
 def test_what_the_first_refuses_all_refuse(results):
     for answer in results:
         assert "exists already" in answer["refused"]
+
+
+def test_devices_are_those_of_this_machine(monkeypatch):
+    gpu = torch.device("cuda")
+    monkeypatch.setattr("invariance.processes.choose_device", lambda *_, **__: gpu)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    assert Processes(9, 16).choose_device("auto") == torch.device("cuda", 1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "16")
+    with pytest.raises(SettingError, match="this machine has 8: got 16"):
+        Processes(9, 16).choose_device("auto")

@@ -77,7 +77,8 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
         again: what a person may do after one was killed.
     """
     threads = max(usable_cores() // n, 1)
-    shared = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}
+    shared = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(n))
+    shared |= {"MASTER_ADDR": "127.0.0.1"}
     shared |= {"MASTER_PORT": str(free_port())}
     shared |= {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
     if os.name == "posix":  # elsewhere Python may stand between a process and its own
