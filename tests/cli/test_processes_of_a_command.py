@@ -36,7 +36,7 @@ def test_one_is_killed_and_the_same_command_goes_on(tmp_path):
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
     ) as started:
-        while started.poll() is None and not list(tmp_path.glob("*.part/rows-*")):
+        while started.poll() is None and not list(tmp_path.glob("*.part/rows-*[0-9]")):
             time.sleep(0.02)
         first, second = children_of(started)
         os.kill(second, signal.SIGKILL)
@@ -96,7 +96,7 @@ def test_processes_do_not_outlive_the_one_that_started_them(tmp_path, number):
     with subprocess.Popen(
         command, cwd=tmp_path, env=os.environ | here, stderr=subprocess.DEVNULL
     ) as started:
-        while started.poll() is None and not list(tmp_path.glob("*.part/rows-*")):
+        while started.poll() is None and not list(tmp_path.glob("*.part/rows-*[0-9]")):
             time.sleep(0.02)
         children = children_of(started)
         assert len(children) == 2
