@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -160,6 +161,8 @@ class Processes:
 
 
 ALONE = Processes()
+GROUPS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+"""The group that exchanges through the CPU, by the one that all started with."""
 
 
 def join_processes() -> Processes:
@@ -172,9 +175,10 @@ def join_processes() -> Processes:
     if not dist.is_available():
         return ALONE
     if dist.is_initialized():
-        count = dist.get_world_size()
-        group = dist.new_group(backend="gloo", timeout=PATIENCE) if count > 1 else None
-        return Processes(dist.get_rank(), count, group)
+        world, count = dist.group.WORLD, dist.get_world_size()
+        if count > 1 and world not in GROUPS:
+            GROUPS[world] = dist.new_group(backend="gloo", timeout=PATIENCE)
+        return Processes(dist.get_rank(), count, GROUPS.get(world))
     if "RANK" not in os.environ or os.environ.get("WORLD_SIZE", "1") == "1":
         return ALONE
     dist.init_process_group("gloo", timeout=PATIENCE)

@@ -69,6 +69,8 @@ def work(rank, port, queue, run, photos, folder):
     results = {}
     try:
         processes = join_processes()
+        groups = [join_processes().group for _ in range(2)]
+        results["one group"] = groups[0] is groups[1] is not None
         results["encode"] = [features.numpy() for features in encode(processes)]
         results["score"] = score(processes)
         network = make_encoder(seed=rank)
@@ -168,6 +170,10 @@ def test_a_file_is_that_of_one_process(
 def test_what_the_first_refuses_all_refuse(results):
     for answer in results:
         assert "exists already" in answer["refused"]
+
+
+def test_one_group_however_often_they_join(results):
+    assert all(answer["one group"] for answer in results)
 
 
 def test_devices_are_those_of_this_machine(monkeypatch):
