@@ -121,8 +121,9 @@ class Processes:
         for value in module.state_dict().values():
             if isinstance(value, torch.Tensor):
                 sent = value.detach().cpu().contiguous()
+                data = sent.flatten().view(torch.uint8)  # gloo refuses some kinds
                 with wait_if_left_alone():
-                    dist.broadcast(sent, src=0, group=self.group)
+                    dist.broadcast(data, src=0, group=self.group)
                 value.copy_(sent)
 
     def deal(self, function: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:

@@ -74,8 +74,10 @@ def work(rank, port, queue, run, photos, folder):
         results["encode"] = [features.numpy() for features in encode(processes)]
         results["score"] = score(processes)
         network = make_encoder(seed=rank)
+        network.register_buffer("steps", torch.tensor(rank, dtype=torch.int16))
         processes.copy_first(network)
         results["weights"] = network[1].weight.tolist()
+        results["steps"] = network.steps.item()
         how = {"batch_size": 2, "shared": True}
         for ending in (".npz", ".parquet", ".csv"):
             inv.write_embeddings(run, photos, folder / f"all{ending}", **how)
@@ -151,6 +153,7 @@ def test_scores_are_those_of_one_process_in_every_process(results):
 def test_weights_of_the_first_are_everybodys(results):
     expected = make_encoder(seed=0)[1].weight.tolist()
     assert all(answer["weights"] == expected for answer in results)
+    assert all(answer["steps"] == 0 for answer in results)
 
 
 @pytest.mark.parametrize("ending", [".npz", ".parquet", ".csv"])
