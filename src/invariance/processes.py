@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -120,8 +121,9 @@ class Processes:
         for value in module.state_dict().values():
             if isinstance(value, torch.Tensor):
                 sent = value.detach().cpu().contiguous()
+                data = sent.flatten().view(torch.uint8)  # gloo refuses some kinds
                 with wait_if_left_alone():
-                    dist.broadcast(sent, src=0, group=self.group)
+                    dist.broadcast(data, src=0, group=self.group)
                 value.copy_(sent)
 
     def deal(self, function: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
@@ -140,8 +142,8 @@ class Processes:
         import torch
 
         device = choose_device(name, auto=auto)
-        local = int(os.environ.get("LOCAL_RANK", self.rank))
         n_here = int(os.environ.get("LOCAL_WORLD_SIZE", self.count))
+        local = int(os.environ.get("LOCAL_RANK", self.rank % n_here))
         if self.count == 1:
             return device
         if device.index is not None or device.type == "mps":
@@ -160,6 +162,8 @@ class Processes:
 
 
 ALONE = Processes()
+GROUPS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+"""The group that exchanges through the CPU, by the one that all started with."""
 
 
 def join_processes() -> Processes:
@@ -172,9 +176,10 @@ def join_processes() -> Processes:
     if not dist.is_available():
         return ALONE
     if dist.is_initialized():
-        count = dist.get_world_size()
-        group = dist.new_group(backend="gloo", timeout=PATIENCE) if count > 1 else None
-        return Processes(dist.get_rank(), count, group)
+        world, count = dist.group.WORLD, dist.get_world_size()
+        if count > 1 and world not in GROUPS:
+            GROUPS[world] = dist.new_group(backend="gloo", timeout=PATIENCE)
+        return Processes(dist.get_rank(), count, GROUPS.get(world))
     if "RANK" not in os.environ or os.environ.get("WORLD_SIZE", "1") == "1":
         return ALONE
     dist.init_process_group("gloo", timeout=PATIENCE)

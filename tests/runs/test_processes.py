@@ -11,14 +11,14 @@ from torch import nn
 
 import invariance as inv
 from invariance.data import ResidentImages
-from invariance.errors import DataError
+from invariance.errors import DataError, SettingError
 from invariance.evaluation import (
     encode_images,
     evaluate_encoders,
     make_task,
     plan_protocols,
 )
-from invariance.processes import ALONE, join_processes
+from invariance.processes import ALONE, Processes, join_processes
 
 N_PROCESSES = 3
 
@@ -69,11 +69,15 @@ def work(rank, port, queue, run, photos, folder):
     results = {}
     try:
         processes = join_processes()
+        groups = [join_processes().group for _ in range(2)]
+        results["one group"] = groups[0] is groups[1] is not None
         results["encode"] = [features.numpy() for features in encode(processes)]
         results["score"] = score(processes)
         network = make_encoder(seed=rank)
+        network.register_buffer("steps", torch.tensor(rank, dtype=torch.int16))
         processes.copy_first(network)
         results["weights"] = network[1].weight.tolist()
+        results["steps"] = network.steps.item()
         how = {"batch_size": 2, "shared": True}
         for ending in (".npz", ".parquet", ".csv"):
             inv.write_embeddings(run, photos, folder / f"all{ending}", **how)
@@ -149,6 +153,7 @@ def test_scores_are_those_of_one_process_in_every_process(results):
 def test_weights_of_the_first_are_everybodys(results):
     expected = make_encoder(seed=0)[1].weight.tolist()
     assert all(answer["weights"] == expected for answer in results)
+    assert all(answer["steps"] == 0 for answer in results)
 
 
 @pytest.mark.parametrize("ending", [".npz", ".parquet", ".csv"])
@@ -168,3 +173,19 @@ def test_a_file_is_that_of_one_process(
 def test_what_the_first_refuses_all_refuse(results):
     for answer in results:
         assert "exists already" in answer["refused"]
+
+
+def test_one_group_however_often_they_join(results):
+    assert all(answer["one group"] for answer in results)
+
+
+def test_devices_are_those_of_this_machine(monkeypatch):
+    gpu = torch.device("cuda")
+    monkeypatch.setattr("invariance.processes.choose_device", lambda *_, **__: gpu)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    assert Processes(9, 16).choose_device("auto") == torch.device("cuda", 1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "16")
+    with pytest.raises(SettingError, match="this machine has 8: got 16"):
+        Processes(9, 16).choose_device("auto")

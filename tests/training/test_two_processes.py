@@ -53,6 +53,19 @@ RESUMED = "byol-fsdp"  # stopped on one process and gone on with on two, and bac
 KILLED = {"epochs": 9, "batch_size": 16, "hidden": 16, "width": 8, "log_every": 1}
 KILLED |= {"method": "byol", "knn_every": 0, "quiet": True, "evaluate": False}
 
+SCRIPT = """
+import os
+import invariance as inv
+from invariance.devices import is_first_process
+
+machine = inv.Machine(device="cpu", devices=2)
+for name in ("first", "second"):
+    inv.train(inv.Train(data="pictures.npy", name=name, machine=machine, **CHANGES))
+if is_first_process():  # a command started from here is one process of its own
+    assert not {"WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT"} & os.environ.keys()
+    assert os.environ["LOCAL_WORLD_SIZE"] == "2"  # these two go on together
+"""
+
 
 class Smooth(nn.Sequential):
     """Batch norm and no kinks: there, rounding decides which way a gradient goes."""
@@ -225,6 +238,15 @@ def test_curves_resumes_and_ends(place, start, stopped_after, readings):
     assert len(whole) == 12
     assert readings(place / "runs" / "killed") == whole
     assert readings(place / "runs" / "hanging") == whole
+
+
+def test_a_script_goes_on_after_runs_of_two(place, one_thread):
+    text = SCRIPT.replace("CHANGES", repr(KILLED | {"epochs": 1}))
+    (place / "script.py").write_text(text, encoding="utf-8")
+    run = {"cwd": place, "env": one_thread, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "script.py"], **run, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (place / "runs").iterdir()} == {"first", "second"}
 
 
 def assert_alike(lines, others, name):

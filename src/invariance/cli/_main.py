@@ -31,7 +31,7 @@ from ._evaluate import Evaluate
 from ._export import Export
 from ._list import List
 from ._pack import Pack
-from ._processes import run_processes, starts_processes
+from ._processes import end_with_starter, run_processes, starts_processes
 from ._report import Report
 from ._search import Search
 from ._train_command import train
@@ -68,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     open_streams()
+    end_with_starter()
     try:
         if given in (["--version"], ["-V"], ["version"]):
             print(f"invariance {__version__}")

@@ -3,7 +3,7 @@
 The processes share the work out among themselves, as those of torchrun do. This one
 starts them and waits: the first speaks for all, and what another has to say is shown
 only where it fails. An interrupt is passed on, once; where one process ends badly the
-others are stopped.
+others are stopped, and where this one ends they end too.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from typing import IO
@@ -24,6 +25,7 @@ from ..words import count
 
 GRACE_SECONDS = 5.0  # for the others to end by themselves after one has failed
 LOOK_SECONDS = 0.1
+STARTER = "INVARIANCE_STARTER"  # who has started a process, by its id
 
 
 def starts_processes(devices: int) -> bool:
@@ -48,6 +50,24 @@ def speaks() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def end_with_starter() -> None:
+    """End this process when the one that has started it by ``--devices`` is gone.
+
+    That one may be killed, and then passes nothing on. The main thread may be waiting
+    for another process, so it is not asked.
+    """
+    starter = int(os.environ.pop(STARTER, "0"))  # it is not that of processes from here
+    if starter == 0:
+        return
+
+    def watch() -> None:
+        while os.getppid() == starter:
+            time.sleep(LOOK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="starter").start()
+
+
 def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
     """Run a command n times and give the exit code of all of them.
 
@@ -57,9 +77,12 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
         again: what a person may do after one was killed.
     """
     threads = max(usable_cores() // n, 1)
-    shared = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1"}
+    shared = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(n))
+    shared |= {"MASTER_ADDR": "127.0.0.1"}
     shared |= {"MASTER_PORT": str(free_port())}
     shared |= {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
+    if os.name == "posix":  # elsewhere Python may stand between a process and its own
+        shared |= {STARTER: str(os.getpid())}
     processes: list[subprocess.Popen[bytes]] = []
     said: list[IO[bytes]] = []
     received: list[int] = []
@@ -68,7 +91,10 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
         stop(processes, signal.SIGKILL if number in received else number)
         received.append(number)
 
-    kinds = (signal.SIGINT, signal.SIGTERM)
+    kinds = [signal.SIGINT, signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # the terminal was closed
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:  # nohup
+        kinds.append(hangup)
     before = {number: signal.signal(number, receive) for number in kinds}
     with contextlib.ExitStack() as files:
         try:

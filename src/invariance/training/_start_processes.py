@@ -29,6 +29,14 @@ from ._settings import Machine
 
 STARTED: dict[int, "subprocess.Popen[bytes]"] = {}
 """What this process has started, by rank: they also run what follows in a script."""
+VARIABLES = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "NODE_RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "OMP_NUM_THREADS",
+)
 
 
 def settle_machine(machine: Machine) -> Machine:
@@ -84,19 +92,21 @@ def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
     if dist.is_initialized() and dist.get_world_size() not in (1, n):
         raise SettingError(
             f"This process is one of {dist.get_world_size()} already, by an earlier "
-            f"run or its script, and a run on {n} would mix up their samples: train on as "
-            "many again, or in a script of its own."
+            f"run or its script, and a run on {n} would mix up their samples: train on "
+            "as many again, or in a script of its own."
         )
     if environment is None:
         fabric.launch()
         yield Peers(say)
         return
     parent = None
-    if not environment.creates_processes_externally:
-        start_processes(environment, strategy.num_processes, strategy.num_nodes)
-    elif started_outside() is None and environment.local_rank() > 0:
-        parent = os.getppid()
-    with Peers(say, children=STARTED, parent=parent) as peers:
+    with contextlib.ExitStack() as held:
+        if not environment.creates_processes_externally:
+            held.enter_context(keep_environment())
+            start_processes(environment, strategy.num_processes, strategy.num_nodes)
+        elif started_outside() is None and environment.local_rank() > 0:
+            parent = os.getppid()
+        peers = held.enter_context(Peers(say, children=STARTED, parent=parent))
         fabric.launch()
         one_machine = strategy.num_nodes == 1
         peers.meet(
@@ -106,6 +116,22 @@ def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
             "127.0.0.1" if one_machine else environment.main_address,
         )
         yield peers
+
+
+@contextlib.contextmanager
+def keep_environment() -> Iterator[None]:
+    """Let the variables of a run end with it: a script may start commands afterwards.
+
+    Only how many processes this machine has is still said, since they go on together.
+    """
+    before = {name: os.environ.get(name) for name in VARIABLES}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def start_processes(
@@ -128,11 +154,14 @@ def start_processes(
     known["MASTER_PORT"] = str(environment.main_port)
     known["NODE_RANK"] = str(environment.node_rank())
     known["LOCAL_RANK"] = "0"
+    known["LOCAL_WORLD_SIZE"] = str(n_processes)
     known["WORLD_SIZE"] = str(n_processes * n_nodes)
     if "OMP_NUM_THREADS" not in known:  # the cores are shared out
         threads = max(usable_cores() // n_processes, 1)
         known["OMP_NUM_THREADS"] = str(threads)
         torch.set_num_threads(threads)
+    if STARTED:  # by an earlier run: they have come to this one too
+        return
     first = environment.node_rank() * n_processes
     for k in range(1, n_processes):
         STARTED[first + k] = subprocess.Popen(
