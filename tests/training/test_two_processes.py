@@ -98,7 +98,9 @@ def ask_to_stop(epoch, _):
 def train_all(place, rank):
     """What one of two processes does: train every case, stop, and go on."""
     for name in CASES:
-        inv.train(settings_of(name, place / "two", 2), **objects())
+        given = objects()
+        inv.train(settings_of(name, place / "two", 2), **given)
+        assert type(given["encoder"][1]) is nn.BatchNorm2d
     stopped = settings_of(RESUMED, place / "back", 2)
     with pytest.raises(Stopped):
         inv.train(stopped, **objects(), each_epoch=ask_to_stop)
