@@ -126,7 +126,9 @@ def train(
             process that writes; the numbers it returns are logged with that epoch's
             reading. It may switch the learner to evaluation. What else it changes,
             such as a temperature, steps replayed from a graph do not see: set
-            ``Machine(capture=False)`` for that.
+            ``Machine(capture=False)`` for that. On several processes the first alone
+            calls it: there, run nothing but ``learner.encoder.eval()``, since all else
+            would wait for the others. With fsdp there is no such function.
     """
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)
@@ -152,7 +154,14 @@ def train(
         settings = dataclasses.replace(
             settings, machine=settle_machine(settings.machine)
         )
-        fabric = make_fabric(settings.machine)
+        machine = settings.machine
+        if each_epoch and machine.strategy == "fsdp" and machine.n_processes > 1:
+            raise SettingError(
+                "each_epoch is called by the first process alone, which with fsdp has "
+                "only its share of the weights: use --machine.strategy ddp, or leave "
+                "each_epoch out."
+            )
+        fabric = make_fabric(machine)
         peers = held.enter_context(launch(fabric, say))
         with refuse_overflow():
             plan = make_plan(
