@@ -135,7 +135,7 @@ class Matrix:
             near, opposite = range(first, n // 2 + 1), range(0)
         for places, some in chain(columns.visit(near), columns.visit(opposite)):
             rows, row_places = self.rows, self.here
-            if n % 2 == 0 and places.stop == columns.count(n // 2 + 1):
+            if n % 2 == 0 and sizes[other] and places.stop == columns.count(n // 2 + 1):
                 if lower:
                     places = slice(places.start, places.stop - (sizes[other] + 1) // 2)
                     some = some.part(slice(places.stop - places.start))

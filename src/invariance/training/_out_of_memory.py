@@ -25,12 +25,15 @@ def explain_overflow(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
         return
     free()
     batch, micro = f"{plan.batch_size}", plan.settings.micro_batch
-    largest = largest_that_fits(fabric, plan, module)
-    advice = "not even two samples fit: use a smaller --encoder or --image-size"
+    largest = None
+    advice = "use a smaller --batch-size, or --micro-batch"
+    if plan.processes == 1:  # others would not take part in trying what fits
+        largest = largest_that_fits(fabric, plan, module)
+        advice = "not even two samples fit: use a smaller --encoder or --image-size"
     if largest and micro is None:
         advice = (
-            f"--batch-size {largest * plan.processes} fits; --micro-batch {largest} "
-            "keeps the batch and encodes it in pieces"
+            f"--batch-size {largest} fits; --micro-batch {largest} keeps the batch and "
+            "encodes it in pieces"
         )
     elif largest:
         advice = f"--micro-batch {largest} fits"

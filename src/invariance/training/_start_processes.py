@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from ..devices import started_outside, usable_cores
 from ..errors import SettingError
@@ -77,7 +78,16 @@ def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
     """
     strategy: Any = fabric.strategy
     environment = getattr(strategy, "cluster_environment", None)
-    if environment is None:  # one process
+    n = 1
+    if environment is not None:
+        n = strategy.num_processes * strategy.num_nodes
+    if dist.is_initialized() and dist.get_world_size() not in (1, n):
+        raise SettingError(
+            f"This process is one of {dist.get_world_size()} already, by an earlier "
+            f"run or its script, and a run on {n} would mix up their samples: train on as "
+            "many again, or in a script of its own."
+        )
+    if environment is None:
         fabric.launch()
         yield Peers(say)
         return
@@ -88,12 +98,12 @@ def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
         parent = os.getppid()
     with Peers(say, children=STARTED, parent=parent) as peers:
         fabric.launch()
-        alone = strategy.num_nodes == 1
+        one_machine = strategy.num_nodes == 1
         peers.meet(
             fabric.global_rank,
             fabric.world_size,
             fabric.broadcast,
-            "127.0.0.1" if alone else environment.main_address,
+            "127.0.0.1" if one_machine else environment.main_address,
         )
         yield peers
 
