@@ -1,5 +1,6 @@
 """Batch norms over processes, with unequal shares, are those of one with all rows."""
 
+import io
 from functools import partial
 
 import pytest
@@ -9,7 +10,7 @@ from tests.processes import on_processes
 from timm.layers import BatchNormAct2d
 from torch import nn
 
-from invariance.encoders import synchronize_norms
+from invariance.encoders import keep_norms, synchronize_norms
 from invariance.partition import gather_rows
 
 CPU = torch.device("cpu")
@@ -84,6 +85,20 @@ def test_on_a_gpu_an_activation_is_kept():
     assert isinstance(network[1], nn.SyncBatchNorm)
     assert isinstance(network[4], nn.SyncBatchNorm)
     assert isinstance(network[4].act, nn.ReLU)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_network_gets_its_own_norms_back(device):
+    network = make_network()
+    before = [type(part) for part in network.modules()]
+    with keep_norms(network):
+        trained = synchronize_norms(network, torch.device(device))
+        assert [type(part) for part in trained.modules()] != before
+        for norm in (trained[1], trained[4], trained[7]):
+            norm.running_mean = norm.running_mean + 3  # as when it moves to a device
+    assert [type(part) for part in network.modules()] == before
+    assert all((network[k].running_mean == 3).all() for k in (1, 4, 7))
+    torch.save(network, io.BytesIO())
 
 
 def too_few(rank):

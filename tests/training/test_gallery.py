@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from invariance.data import ResidentImages
+from invariance.devices import run_beside
+from invariance.evaluation import clustering
 from invariance.training import Train, make_plan
 
 # a run writes its pictures at its end; here without the run
-from invariance.training._gallery_writer import MOST, begin_gallery
+from invariance.training._gallery_writer import MOST, begin_gallery, one_blas_thread
 from invariance.views import ViewSet
 
 
@@ -120,6 +123,24 @@ def test_the_same_encoder_makes_the_same_gallery(written):
     one, first, _ = written(images(40), name="one")
     two, second, _ = written(images(40), name="two")
     assert one == two and (sheet_of(first) == sheet_of(second)).all()
+
+
+def test_the_map_leaves_the_threads_of_others_alone(tmp_path):
+    def threads():
+        kinds = [x for x in threadpool_info() if x["user_api"] == "blas"]
+        return [x["num_threads"] for x in kinds]
+
+    plan = make_plan(Train(batch_size=2), data=images(40))
+    clustering(torch.eye(4), torch.arange(4) % 2)  # loads what it needs
+    with threadpool_limits(3, user_api="blas"):
+        before = threads()
+        with one_blas_thread():
+            write = begin_gallery(plan, plan.untrained, tmp_path, "cpu")
+            beside = run_beside(lambda: clustering(torch.eye(4), torch.arange(4) % 2))
+            assert set(threads()) == {1}
+            write(), beside()
+            assert set(threads()) == {1}
+        assert threads() == before and set(before) == {3}
 
 
 def test_images_that_are_all_alike(written):

@@ -84,6 +84,9 @@ def test_a_function_reads_the_learner_after_each_epoch(small, pictures):
 def test_what_reads_an_epoch_is_a_function(small, pictures, our_errors):
     with pytest.raises(SettingError, match=r"each_epoch is a function .* got 3\."):
         inv.train(small(), data=pictures, each_epoch=3)
+    machine = inv.Machine(device="cpu", devices=2, strategy="fsdp")
+    with pytest.raises(SettingError, match="each_epoch is called by the first"):
+        inv.train(small(machine=machine), data=pictures, each_epoch=lambda *_: {})
 
 
 def test_an_unfinished_run_has_an_encoder_too(small, pictures, stopped_after):

@@ -8,6 +8,7 @@
 | `build_head`, `Predictor` | from features to the rows that are trained |
 | `MomentumTwin`, `shuffle_batches` | a slow copy of a network, and MoCo's shuffling |
 | `synchronize_norms` | batch norms with the statistics of all processes |
+| `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
@@ -34,7 +35,7 @@ from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
-from ._synced_norm import synchronize_norms
+from ._synced_norm import keep_norms, synchronize_norms
 from ._tiny import Tiny
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "check_encoder_name",
     "describe_encoder",
     "fit_stem",
+    "keep_norms",
     "load_encoder",
     "read_encoder",
     "rebuild_encoder",

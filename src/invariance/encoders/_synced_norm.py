@@ -10,7 +10,9 @@ result is that of one process with all rows, to rounding, also for unequal share
 PyTorch's own ``SyncBatchNorm`` is for GPUs, where it is used.
 """
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -33,6 +35,33 @@ def synchronize_norms(module: nn.Module, device: torch.device) -> nn.Module:
         if kind in kinds:
             part.__class__ = _synced(kind)
     return module
+
+
+@contextlib.contextmanager
+def keep_norms(module: nn.Module) -> Iterator[None]:
+    """Give a module back with norms of its own kinds, with what they have learned."""
+    parts = list(module.modules())
+    synced = {part for part in parts if isinstance(part, _Synced)}
+    norms = [
+        (parent, name, part)
+        for parent in parts
+        for name, part in parent.named_children()
+        if isinstance(part, nn.modules.batchnorm._BatchNorm)
+    ]
+    try:
+        yield
+    finally:
+        for parent, name, norm in norms:
+            now = getattr(parent, name)
+            if now is not norm:  # on a GPU another stands there; on a CPU it is changed
+                norm._parameters.update(now._parameters)
+                norm._buffers.update(now._buffers)
+                norm.train(now.training)
+                setattr(parent, name, norm)
+        for part in module.modules():
+            first, *rest = type(part).__bases__
+            if first is _Synced and part not in synced:
+                part.__class__ = rest[0]
 
 
 def find_synchronized(module: nn.Module) -> list[nn.Module]:

@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parameter import is_lazy
 
 from ..devices import choose_device, usable_cores
-from ..encoders import Encoder, describe_encoder, synchronize_norms
+from ..encoders import Encoder, describe_encoder, keep_norms, synchronize_norms
 from ..errors import NotFiniteError, SettingError, TrainingError
 from ..methods import Step
 from ..randomness import random_states, set_random_states
@@ -310,12 +310,19 @@ def compile_encoders(plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def keep_memory_format(network: nn.Module | None) -> Iterator[None]:
-    """Give a user's network back as it was stored, after steps in channels last."""
-    weights = [] if network is None else [*network.parameters(), *network.buffers()]
+def keep_form(network: nn.Module | None) -> Iterator[None]:
+    """Give a user's network back stored as it was, and with norms of its own kinds.
+
+    Steps are taken in channels last, and on several processes with other norms.
+    """
+    if network is None:
+        yield
+        return
+    weights = [*network.parameters(), *network.buffers()]
     plain = [weight for weight in weights if is_lazy(weight) or weight.is_contiguous()]
     try:
-        yield
+        with keep_norms(network):
+            yield
     finally:
         for weight in plain:
             if not weight.is_contiguous():

@@ -31,7 +31,7 @@ from ..folder import (
 from ..processes import ALONE, Processes
 from ..report import write_report
 from ..words import join_words
-from ._gallery_writer import begin_gallery
+from ._gallery_writer import begin_gallery, one_blas_thread
 from ._monitor import Monitor
 from ._readings import temperature_of
 from ._run_plan import Plan
@@ -63,14 +63,15 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
     plan, folder = trained.plan, trained.folder
     evaluation = None
     if plan.settings.evaluate:
-        write_gallery = begin_gallery(plan, trained.encoder, folder, trained.device)
-        evaluation = evaluate_trained(trained, watch)
-        watch.say("reading the embeddings ...")
-        readings = diagnose_trained(trained)
-        write_json(folder / DIAGNOSTICS, readings.as_dict())
-        watch.say("drawing the map ...")
-        if problem := write_gallery():
-            watch.say(problem, important=True)
+        with one_blas_thread():
+            write_gallery = begin_gallery(plan, trained.encoder, folder, trained.device)
+            evaluation = evaluate_trained(trained, watch)
+            watch.say("reading the embeddings ...")
+            readings = diagnose_trained(trained)
+            write_json(folder / DIAGNOSTICS, readings.as_dict())
+            watch.say("drawing the map ...")
+            if problem := write_gallery():
+                watch.say(problem, important=True)
     write_encoder(trained.encoder, folder / ENCODER, step=plan.n_steps)
     try:
         findings = write_verdict(folder)

@@ -6,14 +6,15 @@
 
 Features h of at most 2,000 images, evenly spread over the test part (the training data
 where there is none), are compared by cosine. The map is t-SNE of their first principal
-components. Everything is computed from fixed seeds in one thread, so that the same
-encoder gives the same gallery.
+components. Everything is computed from fixed seeds in one thread (see
+``one_blas_thread``), so that the same encoder gives the same gallery.
 """
 
+import contextlib
 import functools
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,26 @@ VIEW = 96  # pixels, at most
 GAP = 4
 
 
+@contextlib.contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Have NumPy's matrix products run in one thread, while a gallery is being made.
+
+    That number is the whole process's, and whoever changes it puts back what it has
+    found. It is set here, by the thread that waits for all others: if the map set it
+    beside k-means, which does so too, one of them could leave it at one for good.
+    """
+    import sklearn.cluster  # noqa: F401, a library is limited once it is loaded
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
 def begin_gallery(
     plan: Plan, encoder: nn.Module, folder: Path, device: Any
 ) -> Callable[[], str | None]:
     """Begin the gallery of a run: its map is drawn by one core, beside other work.
 
+    Both this and waiting for the map belong inside ``one_blas_thread``.
     Calling what comes back writes ``gallery/`` into the folder, and gives what stood in
     the way, in words, or None. A run is complete without it, so a full disk or a lost
     picture ends nothing.
@@ -140,7 +156,7 @@ def lay_out(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
-    with threadpool_limits(1):
+    with threadpool_limits(1, user_api="openmp"):  # of this thread alone
         parts = PCA(min(50, n, width), svd_solver="full").fit_transform(centered)
         if n < 10:
             parts = np.pad(parts, ((0, 0), (0, max(0, 2 - parts.shape[1]))))

@@ -49,7 +49,7 @@ from ..views import ViewSet
 from . import _checkpoint
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
-from ._fabric import arithmetic, keep_memory_format, make_fabric, prepare
+from ._fabric import arithmetic, keep_form, make_fabric, prepare
 from ._finish import Trained, finish, help_score
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
@@ -117,14 +117,18 @@ def train(
     Args:
         settings: As on the command line, ``Train(data="photos", method="dcl")``.
         data: An array, (images, labels) or a torch Dataset, instead of a name or path.
-        encoder: Any module that maps images to features.
+        encoder: Any module that maps images to features. Afterwards it is the trained
+            one; with fsdp each process has only a share of its weights, and
+            ``run.encoder(network)`` fills another network of its kind.
         method: Four choices of your own.
         views: A ``ViewSet`` of your own.
         each_epoch: Called after every epoch with its number and the learner, in the
             process that writes; the numbers it returns are logged with that epoch's
             reading. It may switch the learner to evaluation. What else it changes,
             such as a temperature, steps replayed from a graph do not see: set
-            ``Machine(capture=False)`` for that.
+            ``Machine(capture=False)`` for that. On several processes the first alone
+            calls it: there, run nothing but ``learner.encoder.eval()``, since all else
+            would wait for the others. With fsdp there is no such function.
     """
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)
@@ -140,17 +144,24 @@ def train(
     if encoder is None and settings.encoder != "auto":
         check_encoder_name(settings.encoder)  # before any image is read
     if settings.dry_run:
-        with keep_memory_format(encoder):
+        with keep_form(encoder):
             return dry_run(settings, watch, folder, **objects)
     say = functools.partial(watch.say, important=True)
     with arithmetic(settings.machine, say), contextlib.ExitStack() as held:
-        held.enter_context(keep_memory_format(encoder))
+        held.enter_context(keep_form(encoder))
         if folder is not None and is_first_process():
             held.enter_context(hold_run(folder, say))
         settings = dataclasses.replace(
             settings, machine=settle_machine(settings.machine)
         )
-        fabric = make_fabric(settings.machine)
+        machine = settings.machine
+        if each_epoch and machine.strategy == "fsdp" and machine.n_processes > 1:
+            raise SettingError(
+                "each_epoch is called by the first process alone, which with fsdp has "
+                "only its share of the weights: use --machine.strategy ddp, or leave "
+                "each_epoch out."
+            )
+        fabric = make_fabric(machine)
         peers = held.enter_context(launch(fabric, say))
         with refuse_overflow():
             plan = make_plan(
