@@ -230,7 +230,7 @@ def test_curves_resumes_and_ends(place, start, stopped_after, readings):
         os.kill(child, 0)
     on_processes(2, partial(go_on, place), place, torchrun=True)
     whole = readings(place / "runs" / "whole")
-    assert len(whole) == 12
+    assert len(whole) == 36
     assert readings(place / "runs" / "killed") == whole
     assert readings(place / "runs" / "hanging") == whole
 
