@@ -46,7 +46,7 @@ def keep_norms(module: nn.Module) -> Iterator[None]:
         (parent, name, part)
         for parent in parts
         for name, part in parent.named_children()
-        if isinstance(part, nn.modules.batchnorm._BatchNorm)
+        if isinstance(part, (*LOCAL_NORMS, nn.SyncBatchNorm))
     ]
     try:
         yield
@@ -55,7 +55,8 @@ def keep_norms(module: nn.Module) -> Iterator[None]:
             now = getattr(parent, name)
             if now is not norm:  # on a GPU another stands there; on a CPU it is changed
                 norm._parameters.update(now._parameters)
-                norm._buffers.update(now._buffers)
+                for buffer, value in now.named_buffers(recurse=False):
+                    norm.register_buffer(buffer, value)
                 norm.train(now.training)
                 setattr(parent, name, norm)
         for part in module.modules():
