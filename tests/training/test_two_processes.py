@@ -168,13 +168,12 @@ def start(place, one_thread):
         process.stdout.close()
 
 
-def wait_for_readings(folder, n, process):
-    """Until a run has so many readings; raises if it ends before."""
+def has_readings(folder, n, process):
+    """Whether a run has so many readings; raises if it has ended."""
+    if process.poll() is not None:
+        raise AssertionError(process.communicate()[0])
     path = folder / "metrics.jsonl"
-    while not path.exists() or len(path.read_text().splitlines()) < n:
-        if process.poll() is not None:
-            raise AssertionError(process.communicate()[0])
-        time.sleep(0.02)
+    return path.exists() and len(path.read_text().splitlines()) >= n
 
 
 def children_of(process):
@@ -200,12 +199,17 @@ def test_curves_resumes_and_ends(place, start, stopped_after, readings):
     elastic += ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
     hanging = start("--name", "hanging", "--machine.devices", "2")
     killed = start("--name", "killed", by=elastic)
-    wait_for_readings(place / "runs" / "hanging", 3, hanging)
-    (child,) = children_of(hanging)
-    os.kill(child, signal.SIGSTOP)
-    took = stop_clock_at_end(hanging)
-    wait_for_readings(place / "runs" / "killed", 3, killed)
-    os.kill(children_of(killed)[1], signal.SIGKILL)
+    waiting, took, stopped = {"hanging": hanging, "killed": killed}, None, None
+    while waiting:  # none may come to its end before it is its turn
+        for name, process in list(waiting.items()):
+            if has_readings(place / "runs" / name, 3, process):
+                kind = signal.SIGSTOP if name == "hanging" else signal.SIGKILL
+                child = children_of(process)[-1]
+                os.kill(child, kind)
+                stopped = child if name == "hanging" else stopped
+                took = took or (name == "hanging" and stop_clock_at_end(process))
+                del waiting[name]
+        time.sleep(0.02)
     stopped_after(4, settings_of(RESUMED, place / "there", 1), **objects())
 
     for name in CASES:
@@ -229,10 +233,10 @@ def test_curves_resumes_and_ends(place, start, stopped_after, readings):
     said, _ = hanging.communicate(timeout=60)
     assert hanging.returncode == 2
     assert took() < 45  # 20 on a machine that does nothing else
-    assert f"Process 1 (pid {child} on " in said and "has not been heard of" in said
+    assert f"Process 1 (pid {stopped} on " in said and "has not been heard of" in said
     assert "go on with: invariance train --resume runs/hanging" in said
     with pytest.raises(ProcessLookupError):
-        os.kill(child, 0)
+        os.kill(stopped, 0)
     on_processes(2, partial(go_on, place), place, torchrun=True)
     whole = readings(place / "runs" / "whole")
     assert len(whole) == 36
