@@ -34,6 +34,7 @@ from ._encoder_file import (
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
+from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
 from ._tiny import Tiny
@@ -41,13 +42,16 @@ from ._tiny import Tiny
 __all__ = [
     "ENCODERS",
     "HEADS",
+    "SEQUENCE_ENCODERS",
     "Encoder",
     "GradCache",
     "Head",
     "MomentumTwin",
+    "Predictive",
     "Predictor",
     "Standardize",
     "Tiny",
+    "Unrolled",
     "build_encoder",
     "build_head",
     "check_encoder_name",

@@ -9,9 +9,10 @@ from torch import nn
 
 from ..encoders import Encoder, build_head
 from ..errors import SettingError, choose, unknown
-from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue
+from ..negatives import IN_TIME, NEGATIVES, Bank, NegativeSource, Prototypes, Queue
 from ..objectives import OBJECTIVES, Objective
 from ._catalogue import METHODS, Method
+from ._cpc import PredictiveCoding
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._nearest_neighbor import NearestNeighbor
 from ._options import (
@@ -25,7 +26,7 @@ from ._options import (
 from ._remembering import Remembering, make_prototypes
 
 ENCODERS = ("one", "predictor", "momentum twin")
-POSITIVES = ("views", "prototypes", "neighbors")
+POSITIVES = ("views", "prototypes", "neighbors", "future")
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
     "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
     "max_similarity": ["inner", "inner_share"],
@@ -69,10 +70,16 @@ def build(
     for kind, value, known in (
         ("kind of encoder", method.encoder, ENCODERS),
         ("kind of positives", method.positives, POSITIVES),
-        ("negatives", method.negatives, ("batch", "none", *NEGATIVES)),
+        ("negatives", method.negatives, ("batch", "none", *NEGATIVES, *IN_TIME)),
     ):
         if value not in known:
             raise SettingError(unknown(kind, value, known))
+    accepted = options_of(method)
+    given = read_options(accepted, options)
+    settings = settings_of_parts(method, accepted, given, n_samples)
+    if method.positives == "future":
+        with answer(accepted, asked=bool(given)):
+            return build_predictive(method, encoder, settings)
     head = build_head(
         method.head,
         encoder.width,
@@ -80,9 +87,6 @@ def build(
         method.width,
         last_batch_norm=method.last_batch_norm,
     )
-    accepted = options_of(method)
-    given = read_options(accepted, options)
-    settings = settings_of_parts(method, accepted, given, n_samples)
     with answer(accepted, asked=bool(given)):
         objective = build_objective(method, head.width, settings["objective"])
         idle = [name for name in given if name in objective.idle]
@@ -124,12 +128,35 @@ def build(
         return SelfPrediction(encoder, head, objective, hidden=hidden, **twin)
 
 
+def build_predictive(
+    method: Method, encoder: Encoder, settings: Mapping[str, Mapping[str, Any]]
+) -> Learner:
+    """A learner whose positives are the future of its sequences."""
+    objective = build_objective(method, encoder.width, settings["objective"])
+    check_fit(method, objective)
+    return PredictiveCoding(
+        encoder,
+        objective,
+        IN_TIME[method.negatives],
+        head=method.head,
+        hidden=method.hidden,
+        **settings["learner"],
+    )
+
+
 def check_fit(method: Method, objective: Objective) -> None:
     """Raise where the four choices do not go together."""
     remembers = method.negatives in NEGATIVES
+    future = method.positives == "future"
     wrong = ""
     if objective.takes == "targets" and method.encoder == "one":
         wrong = f"{method.objective} needs a predictor or a momentum twin as encoder"
+    elif future != (method.negatives in IN_TIME):
+        wrong = f"the future as positive has negatives in time, {', '.join(IN_TIME)}"
+    elif future and method.encoder != "one":
+        wrong = "the future is predicted by one encoder"
+    elif future and not objective.takes_negatives:
+        wrong = f"{method.objective} is no softmax over negatives"
     elif method.negatives == "none" and objective.takes_negatives:
         wrong = f"{method.objective} is a softmax over negatives, and there are none"
     elif remembers and not objective.takes_negatives:
