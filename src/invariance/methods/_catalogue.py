@@ -385,7 +385,7 @@ METHODS: dict[str, Method] = {
         negatives="samples_and_times",
         positives="future",
         head="linear",
-        source="van den Oord et al. 2018 (CPC): a bilinear critic for every step ahead, "
+        source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, "
         "scores as they are, negatives from all windows and times of the batch; 6 "
         "steps instead of 12, every context predicts, and codes that share no values "
         "with one another",
