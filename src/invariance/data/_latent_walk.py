@@ -26,9 +26,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ..errors import DataError
+from ._kind import Sequence
+from ._load_request import Request
+from ._sources import Items, Read
+
 N_STATES, CHANNELS, LENGTH = 8, 4, 128
 STAY, ONWARD, BACK = 0.94, 0.05, 0.01
 GAIN = 2.0
+DEFAULT_N = {"train": 4000, "test": 1000, "all": 5000}
 Windows = Float[Tensor, "n c t"]
 Beliefs = Float[Tensor, "n s"]
 
@@ -71,6 +77,38 @@ def latent_walk(
     means = GAIN * signs * directions()[states].float()
     noise = torch.randn(n, length, CHANNELS, generator=generator)
     return (means + noise).transpose(1, 2).contiguous(), states
+
+
+class Walks(Items):
+    """Generated sequences, each labeled by its last state."""
+
+    class_names = tuple(f"state {k}" for k in range(N_STATES))
+
+    def __init__(self, n_train: int, n_test: int, *, length: int, seed: int) -> None:
+        self.kind = Sequence((CHANNELS, length))
+        # the test part has draws of its own
+        seeds = ((n_train, 2 * seed), (n_test, 2 * seed + 1))
+        drawn = [latent_walk(n, length=length, seed=s) for n, s in seeds if n]
+        self.ready = torch.cat([x for x, _ in drawn]), {}
+        self.labels = torch.cat([states[:, -1] for _, states in drawn])
+
+    def __len__(self) -> int:
+        return len(self.ready[0])
+
+    def read(self, i: int) -> tuple[Float[Tensor, "c t"], int]:
+        """Sequence i and its last state."""
+        return self.ready[0][i], self.label(i)
+
+
+def read_latent_walk(request: Request) -> Read:
+    """The sequences of one part; "all" is four fifths train, then a fifth test."""
+    if request.stride is not None:
+        raise DataError("Every sequence of latent_walk is one window: leave --stride.")
+    known, n = request.known_kind, request.n or DEFAULT_N[request.split]
+    n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
+    length = (request.window or LENGTH) if known is None else known.shape[1]
+    items = Walks(n - n_test, n_test, length=length, seed=request.seed)
+    return Read("latent_walk", items)
 
 
 def filter_states(windows: Windows) -> Float[Tensor, "n t s"]:

@@ -59,6 +59,12 @@ class Request:
     max_bad_fraction: float = 0.2
     labels: bool = True
     hold_out: str = "auto"
+    window: int | None = None
+    """Values of time in a window of a sequence."""
+    stride: int | None = None
+    """Values of time from one window to the next."""
+    time_column: str | None = None
+    """The column of a table that has the times."""
     kind: Any = None
     """The name of a kind of sample, or the kind itself; None: as the data look."""
 
