@@ -7,6 +7,7 @@ command itself and one by torchrun, since they are to be killed. The others are 
 import dataclasses
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -300,3 +301,13 @@ def test_machines_that_do_not_know_each_other(small, pictures):
     machine = inv.Machine(device="cpu", nodes=2)
     with pytest.raises(SettingError, match="needs to know where they meet: set MASTER"):
         inv.train(dataclasses.replace(small(), machine=machine), data=pictures)
+
+
+def test_a_port_in_use(small, pictures, variables):
+    machine = inv.Machine(device="cpu", nodes=2)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = f"{taken.getsockname()[1]}"
+        variables(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, NODE_RANK="0")
+        with pytest.raises(SettingError, match=f"port {port}, which another program"):
+            inv.train(dataclasses.replace(small(), machine=machine), data=pictures)
+    assert "LOCAL_RANK" not in os.environ
