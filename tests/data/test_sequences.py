@@ -208,7 +208,7 @@ def test_short_recordings_are_left_out_by_name(noise):
     source = read(values, window=50)
     assert "[1]" in notes_of(source) and "30 values, shorter than" in notes_of(source)
     with pytest.raises(
-        DataError, match="the longest has 100. Use --window 100 or less"
+        DataError, match=r"the longest has 100\. Use --window 100 or less"
     ):
         read(values, window=200)
 

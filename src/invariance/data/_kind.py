@@ -247,7 +247,8 @@ class Sequence(Kind):
 
     def plain(self, batch: Shaped[Tensor, "n ..."]) -> Float[Tensor, "n e"]:
         """All values, of long windows their means over short stretches; and per channel
-        the mean, the spread and the spread of steps."""
+        the mean, the spread and the spread of steps.
+        """
         values = batch.float()
         steps = values.diff(dim=2)
         statistics = [values.mean(2), values.std(2), steps.std(2)]
