@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
     from ._resident import Resident
+    from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import NO_LABEL, Items, Source
     from ._streamed import Streamed
@@ -89,6 +90,7 @@ __all__ = [
     "open_image",
     "pack",
     "read_ahead",
+    "recording_of",
     "require_data",
     "row_names",
     "same_images",
@@ -109,6 +111,7 @@ HOMES = {
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
+    "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",
     "_sources": "Items NO_LABEL Source",
     "_streamed": "Streamed",

@@ -56,7 +56,9 @@ class Windows(Items):
         self.recordings, self.starts, self.kind = recordings, starts, kind
         self.class_names = class_names
         length = kind.shape[1]
-        self.paths = tuple(f"{recordings[k].name}@{start}" for k, start in starts)
+        self.paths = tuple(
+            name_window(recordings[k], start) for k, start in starts
+        )
         if class_names:
             last = [recordings[k].label_at(start + length - 1) for k, start in starts]
             self.labels = torch.tensor(last)
@@ -69,6 +71,20 @@ class Windows(Items):
         k, start = self.starts[i]
         values = self.recordings[k].read(start, start + self.kind.shape[1])
         return self.kind.read(values), self.label(i)
+
+
+def name_window(recording: Recording, start: int) -> str:
+    """What a window is called: its recording, and where it begins."""
+    return f"{recording.name}@{start}"
+
+
+def recording_of(window: str) -> str:
+    """The recording that a window of this name is from.
+
+    >>> recording_of("birds/a.wav@20480")
+    'birds/a.wav'
+    """
+    return window.rpartition("@")[0]
 
 
 @dataclass
