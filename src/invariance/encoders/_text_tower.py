@@ -74,14 +74,14 @@ class TextTower(nn.Module):
         super().__init__()
         check_tower(width, heads, dropout, pooling)
         self.pad, self.pooling = pad, pooling
-        self.tokens = nn.Embedding(vocabulary, width)
+        self.table = nn.Embedding(vocabulary, width)
         self.positions = nn.Parameter(0.01 * torch.randn(length, width))
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.Sequential(
             *(Block(width, heads, dropout) for _ in range(layers))
         )
         self.norm = nn.LayerNorm(width)
-        nn.init.normal_(self.tokens.weight, std=0.02)
+        nn.init.normal_(self.table.weight, std=0.02)
         for name, weight in self.blocks.named_parameters():
             if weight.ndim == 2:
                 # each block adds to the sum: the deeper, the less
@@ -91,12 +91,15 @@ class TextTower(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n e"]:
         """One row per sentence."""
-        real = find_real(tokens, self.pad)
-        h = self.dropout(self.tokens(tokens) + self.positions)
-        seen = real[:, None, None, :]
+        return pool(self.states(tokens), find_real(tokens, self.pad), self.pooling)
+
+    def states(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n length e"]:
+        """The last layer: a row per token."""
+        h = self.dropout(self.table(tokens) + self.positions)
+        seen = find_real(tokens, self.pad)[:, None, None, :]
         for block in self.blocks:
             h = block(h, seen)
-        return pool(self.norm(h), real, self.pooling)
+        return self.norm(h)
 
 
 class Block(nn.Module):
@@ -136,15 +139,23 @@ class Block(nn.Module):
 class Pretrained(nn.Module):
     """A model of ``transformers``, padding hidden, and one row per sentence."""
 
-    def __init__(self, model: nn.Module, pad: int, pooling: str = "mean") -> None:
+    def __init__(self, model: Any, pad: int, pooling: str = "mean") -> None:
         super().__init__()
         self.model, self.pad, self.pooling = model, pad, pooling
 
     def forward(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n e"]:
         """One row per sentence."""
-        real = find_real(tokens, self.pad)
-        output = self.model(input_ids=tokens, attention_mask=real.long())
-        return pool(output.last_hidden_state, real, self.pooling)
+        return pool(self.states(tokens), find_real(tokens, self.pad), self.pooling)
+
+    def states(self, tokens: Int[Tensor, "n length"]) -> Float[Tensor, "n length e"]:
+        """The last layer: a row per token."""
+        seen = find_real(tokens, self.pad).long()
+        return self.model(input_ids=tokens, attention_mask=seen).last_hidden_state
+
+    @property
+    def table(self) -> nn.Embedding:
+        """What each token is turned into first."""
+        return self.model.get_input_embeddings()
 
 
 def find_real(tokens: Int[Tensor, "n length"], pad: int) -> Bool[Tensor, "n length"]:
