@@ -17,7 +17,7 @@ trained on. The label of a pair is who does it, in its first sentence.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -78,6 +78,7 @@ PARTS = {"train": 4, "test": 5}  # 0 to 3 are those of generated images
 DEFAULT_N = {"train": 6000, "test": 1200}
 WHO_NAMES = tuple(words[0] for words in NOUNS)
 
+T = TypeVar("T")
 Meaning = tuple[int, ...]
 Dice = Float[np.ndarray, " d"]
 
@@ -98,9 +99,9 @@ def paraphrases(n: int, *, split: str = "train", seed: int = 0) -> list[Paraphra
 
     >>> [pair] = paraphrases(1)
     >>> pair.first
-    'day after day, the teacher is lauded in the street by the robber'
+    'at noon, the advocate is helped among the trees by the burglar'
     >>> pair.second
-    'in the lane the tutor is applauded by the robber daily'
+    'it is the robber that helps the advocate around twelve in the forest'
     """
     numbers, part = np.arange(n), np.full(n, PARTS[split])
     rows = uniform(numbers, part, 40, seed=seed)
@@ -161,7 +162,7 @@ def change(meaning: Meaning, which: set[int], dice: Dice) -> Meaning:
 def say(meaning: Meaning, dice: Dice) -> str:
     """A sentence of this meaning."""
 
-    def pick(words: Sequence, die: float) -> str | tuple[str, str]:
+    def pick(words: Sequence[T], die: float) -> T:
         return words[int(len(words) * die)]
 
     who, does, whom, where, when = meaning
