@@ -201,6 +201,21 @@ class Learner(nn.Module):
         terms = self.objective.terms_of_views(whole, parts)
         return Comparison(terms, shares_of(self.objective, contrasts))
 
+    @property
+    def cosine_objective(self) -> Objective | None:
+        """The objective, if it compares rows by what they are; None with a critic."""
+        return self.objective if self.critic is None else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say beside readings of its projections, in sentences."""
+        if self.critic is None:
+            return ()
+        return (
+            "Rows are compared by their cosines here; how the run's own critic "
+            "compares them is read while it trains (metrics.jsonl).",
+        )
+
     def tell_objective(self, share: Share | None) -> None:
         """Whose rows it will be given: some of all processes', or all there are."""
         objective: Any = self.objective
