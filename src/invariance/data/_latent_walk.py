@@ -89,15 +89,16 @@ class Walks(Items):
         # the test part has draws of its own
         seeds = ((n_train, 2 * seed), (n_test, 2 * seed + 1))
         drawn = [latent_walk(n, length=length, seed=s) for n, s in seeds if n]
-        self.ready = torch.cat([x for x, _ in drawn]), {}
+        self.windows = torch.cat([x for x, _ in drawn])
+        self.ready = self.windows, {}
         self.labels = torch.cat([states[:, -1] for _, states in drawn])
 
     def __len__(self) -> int:
-        return len(self.ready[0])
+        return len(self.windows)
 
     def read(self, i: int) -> tuple[Float[Tensor, "c t"], int]:
         """Sequence i and its last state."""
-        return self.ready[0][i], self.label(i)
+        return self.windows[i], self.label(i)
 
 
 def read_latent_walk(request: Request) -> Read:

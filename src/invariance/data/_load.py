@@ -24,6 +24,7 @@ from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
+from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
 from ._sources import Read, Source
@@ -33,7 +34,11 @@ from ._subset import Subset, Unlabeled
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
 
-GENERATED = {"shapes": read_shapes, "latent_walk": read_latent_walk}
+GENERATED = {
+    "shapes": read_shapes,
+    "paraphrases": read_paraphrases,
+    "latent_walk": read_latent_walk,
+}
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
 
@@ -56,6 +61,7 @@ def load(
     window: int | None = None,
     stride: int | None = None,
     time_column: str | None = None,
+    text_column: str | None = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
 
@@ -67,8 +73,10 @@ def load(
 
     Args:
         data: a name ("shapes", "cifar10", ...; "./shapes" is a folder of that name), a
-            path of a folder, .npy or .npz file, an array or tensor of images or
-            vectors, a pair (array, labels), ``Samples``, or a torch Dataset.
+            path of a folder, .npy or .npz file, of a .txt, .csv, .tsv, .jsonl or
+            .parquet file of sentences, an array or tensor of images or vectors, a pair
+            (array, labels), a list of sentences or of pairs of them, ``Samples``, or a
+            torch Dataset.
         split: "train", "test" or "all". See ``hold_out`` for data without a test part
             of their own.
         image_size: side of the square images handed out. None keeps the size of sets
@@ -96,6 +104,8 @@ def load(
         stride: values of time from one window to the next; None is a whole window.
         time_column: of a table of values in time, the column that has the times, where
             its name does not tell.
+        text_column: the column of a table that has the sentences, or, with a comma, the
+            two of pairs; None: by their usual names.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -124,6 +134,7 @@ def load(
         window=window,
         stride=stride,
         time_column=time_column,
+        text_column=text_column,
     )
     began = time.monotonic()
     parts = read(data, request)
@@ -177,6 +188,8 @@ def read(data: Any, request: Request) -> Read:
         return dataclasses.replace(parts, origin=origin)
     if are_sequences(data, request):
         return read_sequences(data, request)
+    if are_sentences(data, request):
+        return read_sentences(data, request)
     if isinstance(data, (str, Path)):
         path = find_path(data)
         return (read_folder if path.is_dir() else read_array_file)(path, request)

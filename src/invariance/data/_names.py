@@ -33,7 +33,7 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
         ({"year": "2007", "image_set": "test"},),
     ),
 }
-DATA_SETS = ("shapes", "latent_walk", *SETS)
+DATA_SETS = ("shapes", "paraphrases", "latent_walk", *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
 

@@ -259,12 +259,12 @@ def check_times(times: Any, name: str) -> list[Note]:
 
 def number_labels(recordings: Sequence[Recording]) -> tuple[str, ...]:
     """Turn the labels of recordings into class numbers in place; gives their names."""
-    given = [np.atleast_1d(r.labels) for r in recordings if r.labels is not None]
+    given = [r.labels for r in recordings if r.labels is not None]
     if not given or len(given) < len(recordings):
         for recording in recordings:
             recording.labels = None
         return ()
-    names = np.unique(np.concatenate(given))
-    for recording in recordings:
-        recording.labels = np.asarray(np.searchsorted(names, recording.labels))
+    names = np.unique(np.concatenate([np.atleast_1d(labels) for labels in given]))
+    for recording, labels in zip(recordings, given, strict=True):
+        recording.labels = np.asarray(np.searchsorted(names, labels))
     return tuple(map(str, names.tolist()))

@@ -46,6 +46,8 @@ LOOKED_AT = 64  # windows that stand for all in the search for constant channels
 class Windows(Items):
     """Windows of recordings, each read when it is asked for."""
 
+    kind: Sequence
+
     def __init__(
         self,
         recordings: list[Recording],
@@ -56,9 +58,7 @@ class Windows(Items):
         self.recordings, self.starts, self.kind = recordings, starts, kind
         self.class_names = class_names
         length = kind.shape[1]
-        self.paths = tuple(
-            name_window(recordings[k], start) for k, start in starts
-        )
+        self.paths = tuple(name_window(recordings[k], start) for k, start in starts)
         if class_names:
             last = [recordings[k].label_at(start + length - 1) for k, start in starts]
             self.labels = torch.tensor(last)
@@ -245,10 +245,11 @@ def describe_broken(unreadable: dict[str, str]) -> str:
 
 def agree(opened: Recordings) -> None:
     """Refuse recordings of several rates or numbers of channels."""
-    for what, values in (
-        ("sampling rate", [r.rate for r in opened.whole]),
-        ("number of channels", [r.channels for r in opened.whole]),
-    ):
+    facts: dict[str, list[int | None]] = {
+        "sampling rate": [r.rate for r in opened.whole],
+        "number of channels": [r.channels for r in opened.whole],
+    }
+    for what, values in facts.items():
         kinds = Counter(values)
         if len(kinds) > 1:
             listed = ", ".join(

@@ -148,6 +148,19 @@ SEQUENCE_ENCODERS = {
 }
 
 
+def can_unroll(encoder: object) -> bool:
+    """Whether an encoder has a code and a context for every patch of time."""
+    return isinstance(encoder, Encoder) and callable(
+        getattr(_layers(encoder)[-1], "unroll", None)
+    )
+
+
+def _layers(encoder: Encoder) -> list[nn.Module]:
+    """The network, behind what standardizes its windows."""
+    network = encoder.network
+    return list(network) if isinstance(network, nn.Sequential) else [network]
+
+
 class Unrolled(nn.Module):
     """What an encoder makes of every patch: codes and contexts, side by side.
 
@@ -161,9 +174,7 @@ class Unrolled(nn.Module):
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        network = encoder.network
-        layers = list(network) if isinstance(network, nn.Sequential) else [network]
-        if not callable(getattr(layers[-1], "unroll", None)):
+        if not can_unroll(encoder):
             raise SettingError(
                 "Predicting ahead needs an encoder with a code for every patch of "
                 f"time, and {encoder.name} has none: use "
@@ -171,7 +182,7 @@ class Unrolled(nn.Module):
                 "unroll(windows) that gives codes and contexts, (n, l, e) and "
                 "(n, l, w)."
             )
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList(_layers(encoder))
 
     def measure(self, shape: tuple[int, ...]) -> tuple[int, int]:
         """How many patches a window of this shape has, and how wide their codes are."""

@@ -1,6 +1,6 @@
 r"""How far ahead a sequence encoder predicts, in nats, without any label.
 
-$$I(c_t; z_{t+k}) \ \ge\ \log m - \frac1m\sum_i \log\frac{\sum_j e^{s_{ij}}}{e^{s_{ii}}},
+$$I(c_t; z_{t+k}) \ge \log m - \frac1m\sum_i \log\frac{\sum_j e^{s_{ij}}}{e^{s_{ii}}},
 \qquad s_{ij} = (W_k \tilde c_i)\cdot \tilde z_{j}$$
 
 c is the last context of a window that has K patches after it, z the code of the k-th of
@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, softplus
 
 from ..data import recording_of
+from ..encoders import Encoder, Unrolled
 from ..errors import SettingError, ShapeError
 from ..partition import log_partition
 from ._score import Z95, Score, Setting
@@ -34,40 +35,42 @@ from ._score import Z95, Score, Setting
 MOST_STEPS = 12  # where nobody asks for another number
 CANDIDATES = 1024  # test windows that are told apart at a time
 ENOUGH = 32  # recordings of which one window each says enough
-UPDATES, BATCH, RATE = 400, 256, 3e-3
-PATIENCE = 4  # looks without a gain, 20 updates apart
-Pairs = tuple[Float[Tensor, "n w"], Float[Tensor, "n k e"]]
+UPDATES, BATCH, RATE = 600, 256, 5e-4
+PATIENCE = 5  # looks without a gain, 20 updates apart
+Pairs = tuple[Float[Tensor, "_ _"], Float[Tensor, "_ k e"]]
 
 
 class Ahead(nn.Module):
     """The last context with ``steps`` patches after it, and the codes of these.
 
     Args:
-        unrolled: gives codes and contexts of every patch, as
-            ``invariance.encoders.Unrolled`` does in ``split``.
-        steps: how many patches ahead.
+        encoder: Of sequences, one that has a code for every patch of time.
+        steps: How many patches ahead; None: half of a window, at most 12.
     """
 
-    def __init__(self, unrolled: nn.Module, steps: int) -> None:
+    def __init__(self, encoder: Encoder, steps: int | None = None) -> None:
         super().__init__()
-        self.unrolled, self.steps = unrolled, steps
+        self.unrolled = Unrolled(encoder)
+        n_patches, self.latent = self.unrolled.measure(encoder.input_shape)
+        self.steps = steps or max(min(n_patches // 2, MOST_STEPS), 1)
+        if self.steps >= n_patches:
+            raise SettingError(
+                f"Predicting {self.steps} patches ahead needs windows of "
+                f"{self.steps + 1} or more: these have {n_patches}. Use fewer steps, "
+                "or longer windows."
+            )
 
     def forward(self, windows: Float[Tensor, "n c t"]) -> Float[Tensor, "n f"]:
         """Both in one row."""
-        codes, contexts = self.unrolled.split(windows)  # type: ignore[operator]
+        codes, contexts = self.unrolled.split(windows)
         now = codes.shape[1] - self.steps - 1
         return torch.cat([contexts[:, now], codes[:, now + 1 :].flatten(1)], 1)
 
-
-def choose_steps(n_patches: int, asked: int | None) -> int:
-    """Patches ahead: as asked, or half of a window, at most 12."""
-    steps = max(min(n_patches // 2, MOST_STEPS), 1) if asked is None else asked
-    if steps >= n_patches:
-        raise SettingError(
-            f"Predicting {steps} patches ahead needs windows of {steps + 1} or more: "
-            f"these have {n_patches}. Ask for fewer steps."
-        )
-    return steps
+    def part(self, rows: Float[Tensor, "n f"]) -> Pairs:
+        """Contexts and codes of such rows."""
+        n_codes = self.steps * self.latent
+        contexts, codes = rows.split([rows.shape[1] - n_codes, n_codes], 1)
+        return contexts, codes.unflatten(1, (self.steps, self.latent))
 
 
 def steps_ahead(
@@ -106,9 +109,13 @@ def steps_ahead(
     parts = torch.arange(n).tensor_split(-(-n // CANDIDATES))
     ceiling = math.log(min(map(len, parts)))
     settings: dict[str, Setting] = {"ceiling": ceiling, "certified": certified}
-    notes = () if certified else (
-        "Windows of one recording are not independent: the nats ahead are an "
-        f"estimate, not a bound (fewer than {ENOUGH} recordings to test).",
+    notes = (
+        ()
+        if certified
+        else (
+            "Windows of one recording are not independent: the nats ahead are an "
+            f"estimate, not a bound (fewer than {ENOUGH} recordings to test).",
+        )
     )
     scores = []
     for k in range(codes.shape[1]):
@@ -129,9 +136,7 @@ def steps_ahead(
     return scores
 
 
-def choose_windows(
-    n: int, recordings: Sequence[str] | None
-) -> tuple[Tensor, bool]:
+def choose_windows(n: int, recordings: Sequence[str] | None) -> tuple[Tensor, bool]:
     """The test windows to use, and whether they are independent of each other."""
     if recordings is None:
         return torch.arange(n), True

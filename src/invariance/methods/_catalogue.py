@@ -34,6 +34,9 @@ class Method:
     positives: str = "views"
     """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR); or the
     "future" of a sequence (CPC)."""
+    critic: str = "dot"
+    """What scores two projections: "dot", the cosine over the temperature; or learned
+    with them, "bilinear", "separable" or "mlp"."""
     head: str = "mlp2"
     hidden: int = 512
     width: int = 128

@@ -153,7 +153,8 @@ class Ahead:
 
     def read_shares(self) -> Tensor:
         """Effective share of each prediction's negatives."""
-        return effective_share(*self.read_sums([1, 2]), math.log(self.n_negatives))
+        single, double = self.read_sums([1, 2])
+        return effective_share(single, double, math.log(self.n_negatives))
 
     def read_information(self) -> Pair:
         """Each prediction's InfoNCE, and the logarithm of its number of candidates."""
