@@ -35,7 +35,7 @@ from ._score import Z95, Score, Setting
 MOST_STEPS = 12  # where nobody asks for another number
 CANDIDATES = 1024  # test windows that are told apart at a time
 ENOUGH = 32  # recordings of which one window each says enough
-UPDATES, BATCH, RATE = 600, 256, 5e-4
+UPDATES, BATCH, RATE = 600, 256, 0.05
 PATIENCE = 5  # looks without a gain, 20 updates apart
 Pairs = tuple[Float[Tensor, "_ _"], Float[Tensor, "_ k e"]]
 
@@ -173,9 +173,9 @@ def fit_matrices(
     _, steps, latent = codes.shape
     width = contexts.shape[1]
     start = torch.randn(steps, latent, width, generator=generator)
-    matrices = (0.1 / math.sqrt(width * latent) * start).to(contexts.device)
-    matrices.requires_grad_()
-    optimizer = torch.optim.AdamW([matrices], lr=RATE, weight_decay=1e-3)
+    size = math.sqrt(width * latent)
+    matrices = (0.1 / size * start).to(contexts.device).requires_grad_()
+    optimizer = torch.optim.AdamW([matrices], lr=RATE / size, weight_decay=1e-3)
     best = matrices.detach().clone()
     least = look_at(matrices, contexts[look], codes[look])
     idle = 0
