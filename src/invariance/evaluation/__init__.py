@@ -8,6 +8,7 @@
 | ``retrieval`` | are the nearest images of the same class? | embeddings |
 | ``clustering`` | are groups found without labels the classes? | embeddings |
 | ``linear_sgd`` | the papers' linear protocol, with augmentation | the encoder |
+| ``steps_ahead`` | how far ahead does a sequence encoder predict? | no labels |
 | ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
 
 ``evaluate_encoders`` runs them on an encoder and its baselines: pixels, and the encoder
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from ._raw_pixels import raw_pixels
     from ._retrieval import retrieval
     from ._score import Score, wilson_interval
+    from ._steps_ahead import steps_ahead
     from ._task import Task, make_task, spread_rows
 
 __all__ = [
@@ -94,6 +96,7 @@ __all__ = [
     "retrieval",
     "score_supervised_twin",
     "spread_rows",
+    "steps_ahead",
     "wilson_interval",
 ]
 
@@ -114,6 +117,7 @@ HOMES = {
     "_raw_pixels": "raw_pixels",
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
+    "_steps_ahead": "steps_ahead",
     "_task": "Task make_task spread_rows",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)
