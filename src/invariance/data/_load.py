@@ -53,6 +53,7 @@ def load(
     hold_out: str = "auto",
     kind: Kind | str | None = None,
     text_column: str | None = None,
+    tokenizer: Any = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
 
@@ -92,6 +93,8 @@ def load(
             look.
         text_column: the column of a table that has the sentences, or, with a comma, the
             two of pairs; None: by their usual names.
+        tokenizer: of sentences, one of the library ``tokenizers``; None trains one on
+            the training part.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -116,6 +119,7 @@ def load(
         hold_out=hold_out,
         kind=kind,
         text_column=text_column,
+        tokenizer=tokenizer,
     )
     began = time.monotonic()
     parts = read(data, request)

@@ -37,7 +37,12 @@ from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
-from ._text_tower import TEXT_TOWERS, TextTower, build_text_tower
+from ._text_tower import (
+    TEXT_TOWERS,
+    TextTower,
+    build_text_tower,
+    load_tokenizer,
+)
 from ._tiny import Tiny
 
 __all__ = [
@@ -60,6 +65,7 @@ __all__ = [
     "fit_stem",
     "keep_norms",
     "load_encoder",
+    "load_tokenizer",
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",
