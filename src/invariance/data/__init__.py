@@ -9,6 +9,7 @@
 | `Samples` | samples of any kind as an object to train on |
 | `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
+| `Text` | sentences as tokens, with a tokenizer trained on them |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `read_ahead` | a folder read by other processes, for a `load` that follows |
 | `one_pass` | every sample once and in order, the broken ones left out |
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import NO_LABEL, Items, Source
     from ._streamed import Streamed
+    from ._text import Text
 
 __all__ = [
     "DATA_SETS",
@@ -67,6 +69,7 @@ __all__ = [
     "Samples",
     "Source",
     "Streamed",
+    "Text",
     "Vector",
     "check_unreadable",
     "crop_square",
@@ -105,5 +108,6 @@ HOMES = {
     "_shapes": "SHAPE_CLASSES shapes",
     "_sources": "Items NO_LABEL Source",
     "_streamed": "Streamed",
+    "_text": "Text",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

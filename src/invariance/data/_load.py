@@ -23,6 +23,7 @@ from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
+from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._shapes import read_shapes
 from ._sources import Read, Source
 from ._split import check_split, spread
@@ -31,6 +32,7 @@ from ._subset import Subset, Unlabeled
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
 
+GENERATED = {"shapes": read_shapes, "paraphrases": read_paraphrases}
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
 
@@ -50,6 +52,7 @@ def load(
     labels: bool = True,
     hold_out: str = "auto",
     kind: Kind | str | None = None,
+    text_column: str | None = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
 
@@ -61,8 +64,10 @@ def load(
 
     Args:
         data: a name ("shapes", "cifar10", ...; "./shapes" is a folder of that name), a
-            path of a folder, .npy or .npz file, an array or tensor of images or
-            vectors, a pair (array, labels), ``Samples``, or a torch Dataset.
+            path of a folder, .npy or .npz file, of a .txt, .csv, .tsv, .jsonl or
+            .parquet file of sentences, an array or tensor of images or vectors, a pair
+            (array, labels), a list of sentences or of pairs of them, ``Samples``, or a
+            torch Dataset.
         split: "train", "test" or "all". See ``hold_out`` for data without a test part
             of their own.
         image_size: side of the square images handed out. None keeps the size of sets
@@ -85,6 +90,8 @@ def load(
         kind: what a sample is, by its name in ``KINDS`` or, where samples are to be
             read exactly as those of another part, the kind itself. None: as the data
             look.
+        text_column: the column of a table that has the sentences, or, with a comma, the
+            two of pairs; None: by their usual names.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -108,6 +115,7 @@ def load(
         labels=labels,
         hold_out=hold_out,
         kind=kind,
+        text_column=text_column,
     )
     began = time.monotonic()
     parts = read(data, request)
@@ -155,10 +163,12 @@ def read(data: Any, request: Request) -> Read:
     if isinstance(data, Samples):
         return read_samples(data, request)
     if name := find_set(data):
-        shapes = name == "shapes"
-        parts = read_shapes(request) if shapes else read_torchvision(name, request)
+        generate = GENERATED.get(name)
+        parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    if are_sentences(data, request):
+        return read_sentences(data, request)
     if isinstance(data, (str, Path)):
         path = find_path(data)
         return (read_folder if path.is_dir() else read_array_file)(path, request)

@@ -33,7 +33,7 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
         ({"year": "2007", "image_set": "test"},),
     ),
 }
-DATA_SETS = ("shapes", *SETS)
+DATA_SETS = ("shapes", "paraphrases", *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
 
@@ -85,8 +85,8 @@ def find_path(data: str | Path) -> Path:
         if path.suffix.lower() in (".npy", ".npz"):
             return path
         raise DataError(
-            f"{str(data)!r} is a file: expected a folder of images, or an .npy "
-            "or .npz file."
+            f"{str(data)!r} is a file: expected a folder of images, an .npy or .npz "
+            "file, or a .txt, .csv, .jsonl or .parquet file of sentences."
         )
     text = str(data)
     if isinstance(data, str) and not {"/", "\\"} & {*text} and not path.suffix:
