@@ -62,6 +62,7 @@ def load(
     stride: int | None = None,
     time_column: str | None = None,
     text_column: str | None = None,
+    tokenizer: Any = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
 
@@ -106,6 +107,8 @@ def load(
             its name does not tell.
         text_column: the column of a table that has the sentences, or, with a comma, the
             two of pairs; None: by their usual names.
+        tokenizer: of sentences, one of the library ``tokenizers``; None trains one on
+            the training part.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -135,6 +138,7 @@ def load(
         stride=stride,
         time_column=time_column,
         text_column=text_column,
+        tokenizer=tokenizer,
     )
     began = time.monotonic()
     parts = read(data, request)
