@@ -1,4 +1,4 @@
-"""Encoders: images in, features out; and the heads that sit on them.
+"""Encoders: samples in, features out; and the heads that sit on them.
 
 | | |
 |---|---|
@@ -22,7 +22,7 @@ torch.Size([4, 128])
 """
 
 from ._by_name import ENCODERS, build_encoder, check_encoder_name
-from ._encoder import Encoder, Standardize, standardize
+from ._encoder import Encoder, Standardize, split_encoder, standardize
 from ._encoder_file import (
     describe_encoder,
     load_encoder,
@@ -33,6 +33,7 @@ from ._encoder_file import (
 )
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
+from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
@@ -41,6 +42,7 @@ from ._tiny import Tiny
 __all__ = [
     "ENCODERS",
     "HEADS",
+    "MLP",
     "Encoder",
     "GradCache",
     "Head",
@@ -58,6 +60,7 @@ __all__ = [
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",
+    "split_encoder",
     "standardize",
     "stem_of",
     "synchronize_norms",
