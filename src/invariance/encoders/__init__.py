@@ -10,6 +10,8 @@
 | `synchronize_norms` | batch norms with the statistics of all processes |
 | `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
+| `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
+| `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
@@ -21,7 +23,7 @@
 torch.Size([4, 128])
 """
 
-from ._by_name import ENCODERS, build_encoder, check_encoder_name
+from ._by_name import ENCODERS, OTHERS, build_encoder, check_encoder_name, is_ours
 from ._encoder import Encoder, Standardize, split_encoder, standardize
 from ._encoder_file import (
     describe_encoder,
@@ -35,28 +37,45 @@ from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
+from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled, can_unroll
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
+from ._text_tower import (
+    TEXT_TOWERS,
+    TextTower,
+    build_text_tower,
+    load_tokenizer,
+)
 from ._tiny import Tiny
 
 __all__ = [
     "ENCODERS",
     "HEADS",
     "MLP",
+    "OTHERS",
+    "SEQUENCE_ENCODERS",
+    "TEXT_TOWERS",
     "Encoder",
     "GradCache",
     "Head",
     "MomentumTwin",
+    "Predictive",
     "Predictor",
     "Standardize",
+    "TextTower",
     "Tiny",
+    "Unrolled",
     "build_encoder",
     "build_head",
+    "build_text_tower",
+    "can_unroll",
     "check_encoder_name",
     "describe_encoder",
     "fit_stem",
+    "is_ours",
     "keep_norms",
     "load_encoder",
+    "load_tokenizer",
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",
