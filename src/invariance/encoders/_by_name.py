@@ -1,7 +1,6 @@
 """From a name, or a module, to an encoder.
 
     "tiny"                      ours, in ENCODERS; "mlp" takes any numbers
-    "cpc_small", ...            ours for sequences
     "resnet18", "timm/..."      any timm name, with or without pretrained weights
     "torchvision/resnet18"      any torchvision classifier
     a module                    itself
@@ -12,8 +11,7 @@ Networks lose their classifier; what is left gives one row of features per sampl
 import contextlib
 import difflib
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from ._mlp import MLP
 from ._network import hub_without_retries, is_reachable
 from ._sequence import SEQUENCE_ENCODERS
 from ._stem import copy_convolution, fit_stem
+from ._text_tower import TEXT_TOWERS, TRANSFORMERS, build_text_tower
 from ._tiny import Tiny
 
 
@@ -40,24 +39,16 @@ def build_mlp(kind: Kind) -> MLP:
     return MLP(math.prod(kind.shape))
 
 
-def build_sequence_encoder(name: str, kind: Kind) -> nn.Module:
-    """An encoder of windows, see ``SEQUENCE_ENCODERS``."""
-    if kind.name != "sequence":
-        raise SettingError(
-            f"{name!r} is a network of sequences, and these samples are {kind.word}s "
-            f"of shape {kind.shape}: use another encoder."
-        )
-    return SEQUENCE_ENCODERS[name](channels=kind.shape[0])
-
-
 ENCODERS: dict[str, Callable[[Kind], nn.Module]] = {
     "tiny": build_tiny,
     "mlp": build_mlp,
-    **{name: partial(build_sequence_encoder, name) for name in SEQUENCE_ENCODERS},
 }
 """Our own networks by name, made for samples of a kind."""
-FOR_OTHERS = ("mlp", *SEQUENCE_ENCODERS)
-"""Those of them that take samples other than images."""
+OTHERS: dict[str, Mapping[str, Any]] = {
+    "sequence": SEQUENCE_ENCODERS,
+    "text": TEXT_TOWERS,
+}
+"""The names of further networks, by the kind of samples that they take."""
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last
 
 
@@ -122,15 +113,30 @@ def build_other(name: str | nn.Module, kind: Kind, pretrained: bool) -> Encoder:
     """An encoder of samples that are no images."""
     if isinstance(name, nn.Module):
         return Encoder(name, kind=kind)
-    if name not in FOR_OTHERS:
-        check_encoder_name(name)
-        known = ", ".join(repr(other) for other in FOR_OTHERS)
-        raise SettingError(
-            f"{name!r} is a network of images, and these samples are {kind.word}s of "
-            f"shape {kind.shape}: use {known}, or a module of your own."
+    if kind.name == "text" and (name in TEXT_TOWERS or name.startswith(TRANSFORMERS)):
+        text: Any = kind
+        network = build_text_tower(
+            name,
+            vocabulary=text.vocabulary,
+            length=kind.shape[0],
+            pad=text.pad,
+            pretrained=pretrained,
         )
+        return Encoder(network, name=name, kind=kind)
     refuse_pretrained(name, pretrained)
-    return Encoder(ENCODERS[name](kind), name=name, kind=kind)
+    if kind.name == "sequence" and name in SEQUENCE_ENCODERS:
+        network = SEQUENCE_ENCODERS[name](channels=kind.shape[0])
+    elif name == "mlp" and kind.dtype.is_floating_point:
+        network = build_mlp(kind)
+    else:
+        check_encoder_name(name)
+        numbers = ["mlp"] if kind.dtype.is_floating_point else []
+        known = [repr(other) for other in (*numbers, *OTHERS.get(kind.name, ()))]
+        raise SettingError(
+            f"{name!r} is no network for {kind.word}s, {kind.dtype} of shape "
+            f"{kind.shape}: use {', '.join([*known, 'a module of your own'])}."
+        )
+    return Encoder(network, name=name, kind=kind)
 
 
 def refuse_pretrained(name: str, pretrained: bool) -> None:
@@ -144,7 +150,7 @@ def refuse_pretrained(name: str, pretrained: bool) -> None:
 
 def check_encoder_name(name: str) -> None:
     """Raise a sentence, with names that are near, unless there is such an encoder."""
-    if name in ENCODERS:
+    if is_ours(name) or name.startswith(TRANSFORMERS):
         return
     if name.startswith("torchvision/"):
         from torchvision import models
@@ -156,9 +162,19 @@ def check_encoder_name(name: str) -> None:
 
         name = name.removeprefix("timm/")
         found = timm.is_model(name)
-        known = [] if found else [*ENCODERS, *timm.list_models()]
+        known = [] if found else [*ENCODERS, *other_names(), *timm.list_models()]
     if not found:
         raise SettingError(describe_unknown(name, known))
+
+
+def other_names() -> list[str]:
+    """The names of networks that take samples other than images, but for mlp."""
+    return [name for names in OTHERS.values() for name in names]
+
+
+def is_ours(name: str) -> bool:
+    """Whether a network of that name is this package's."""
+    return name in ENCODERS or name in other_names()
 
 
 def find_network(name: str, kind: Kind, pretrained: bool) -> nn.Module:
