@@ -21,6 +21,7 @@ Protocol = Literal[
     "few_labels_fine_tune",
     "retrieval",
     "clustering",
+    "steps_ahead",
     "all",
 ]
 
@@ -102,6 +103,14 @@ class FewLabels:
     """How often each share is drawn. Default: 3."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class StepsAhead:
+    """How far ahead an encoder of sequences predicts (steps_ahead)."""
+
+    steps: int | None = None
+    """Patches ahead. Default: half of a window, at most 12."""
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
@@ -118,7 +127,8 @@ class Evaluate:
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""
     protocols: tuple[Protocol, ...] | None = None
     """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train. Default:
-    knn, linear, few_labels_linear, retrieval and clustering, or the preset's."""
+    knn, linear, few_labels_linear, retrieval and clustering, or the preset's; of
+    sequences also steps_ahead."""
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
     below go before its settings."""
@@ -127,6 +137,7 @@ class Evaluate:
     linear_sgd: LinearSgd = field(default_factory=LinearSgd)
     fine_tune: FineTune = field(default_factory=FineTune)
     few_labels: FewLabels = field(default_factory=FewLabels)
+    steps_ahead: StepsAhead = field(default_factory=StepsAhead)
     seeds: int = 1
     """How often to repeat what draws at random."""
     supervised: bool = False
@@ -150,6 +161,7 @@ class Evaluate:
             "linear_sgd": self.linear_sgd,
             "fine_tune": self.fine_tune,
             "few_labels": self.few_labels,
+            "steps_ahead": self.steps_ahead,
         }
         return {
             group: {k: v for k, v in asdict(values).items() if v is not None}

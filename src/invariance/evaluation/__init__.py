@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ._retrieval import retrieval
     from ._score import Score, wilson_interval
     from ._steps_ahead import steps_ahead
-    from ._task import Task, make_task, spread_rows
+    from ._task import Task, is_scored_without_labels, make_task, spread_rows
 
 __all__ = [
     "GROUPS",
@@ -89,6 +89,7 @@ __all__ = [
     "few_labels_linear",
     "fine_tune",
     "fit_classifier",
+    "is_scored_without_labels",
     "knn",
     "linear_probe",
     "linear_sgd",
@@ -123,6 +124,6 @@ HOMES = {
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
     "_steps_ahead": "steps_ahead",
-    "_task": "Task make_task spread_rows",
+    "_task": "Task is_scored_without_labels make_task spread_rows",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -15,7 +15,8 @@ def read_ahead(run: Record) -> dict[str, dict[int, Cell]]:
     scores, cells = run.scores, {}
     for line in scores.lines:
         step = dict(line.asked).get("ahead")
-        if line.protocol != PROTOCOL or line.data != scores.data or step is None:
+        ours = line.protocol == PROTOCOL and line.usual and line.data == scores.data
+        if not ours or step is None:
             continue
         for name, cell in line.cells.items():
             cells.setdefault(name, {})[int(step)] = cell

@@ -17,6 +17,7 @@ from ..data import Image, Source, find_place, load
 from ..devices import require_memory
 from ..encoders import Encoder
 from ..errors import DataError, SettingError, choose
+from ..evaluation import is_scored_without_labels
 from ..methods import (
     METHODS,
     Learner,
@@ -181,10 +182,12 @@ class Plan:
 
     @property
     def test(self) -> Source | None:
-        """The held-out samples, if they and the others have labels."""
-        if self.source.targets is None or self.held_out is None:
-            return None
-        return None if self.held_out.targets is None else self.held_out
+        """The held-out samples, if they and the others have labels or need none."""
+        held_out = self.held_out
+        if held_out is None or is_scored_without_labels(held_out):
+            return held_out
+        labeled = self.source.targets is not None and held_out.targets is not None
+        return held_out if labeled else None
 
     def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
         """Which samples each step of an epoch takes, by seed and epoch alone."""
@@ -253,12 +256,16 @@ class Plan:
             parts.append(twin.describe())
         if getattr(self.learner, "symmetric", False):
             parts.append("symmetric")
-        if remembered:
+        future = self.method.positives == "future"
+        if future:
+            parts.append(count(getattr(self.learner, "steps", 1), "step") + " ahead")
+        if remembered or future:
             parts.append(f"negatives: {self.method.negatives}{rows}")
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        idle = (*objective.idle, *(objective.batch_only if remembered else ()))
+        unused = objective.batch_only if remembered or future else ()
+        idle = (*objective.idle, *unused)
         parts.append(objective.describe(without=idle))
         yield (
             f"method: {self.method_name} ({', '.join(parts)}); defaults: "
