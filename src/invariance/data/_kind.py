@@ -291,14 +291,14 @@ class Sequence(Kind):
     def show(self, sample: Float[Tensor, "c t"]) -> PIL.Image.Image:
         """A line per channel, each from its least to its greatest value."""
         width = 2 * PLOT
-        picture = PIL.Image.new("RGB", (width, PLOT), "white")
+        picture = PIL.Image.new("RGB", (width, width), "white")
         draw = PIL.ImageDraw.Draw(picture)
         lines = adaptive_avg_pool1d(
             sample[:MOST_LINES].float().cpu(), min(sample.shape[1], width)
         )
         low, high = lines.aminmax(dim=1, keepdim=True)
         lines = (lines - low) / (high - low).clamp_min(1e-12)
-        band = PLOT / len(lines)
+        band = width / len(lines)
         for k, line in enumerate(lines):
             heights = (band * (k + 1) - 2 - line * (band - 4)).tolist()
             step = (width - 1) / max(len(heights) - 1, 1)

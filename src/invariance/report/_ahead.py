@@ -50,8 +50,8 @@ def show_ahead(run: Record) -> Html:
         start=min(1.0, last - 1.0),
         x_label="patches ahead",
     )
-    drawing = tag("figure", line_chart(chart), legend([s.name for s in series]))
-    parts = [drawing, tag("p", explain(run), class_="note")]
+    drawing = tag("figure", legend([s.name for s in series]), line_chart(chart))
+    parts = [tag("div", drawing, class_="charts wide"), tag("p", explain(run), class_="note")]
     if TRAINED in read:
         n = count_steps(read[TRAINED])
         far = f"It predicts {count(n, 'patch', 'patches')} ahead"
