@@ -8,7 +8,7 @@
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import UInt8
@@ -21,7 +21,7 @@ WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
-def open_image(path: Path, size: int | None = None) -> Image.Image:
+def open_image(path: Path | IO[bytes], size: int | None = None) -> Image.Image:
     """The image in a file, upright; raises whatever Pillow raises if it is broken.
 
     A JPEG far larger than ``size`` is decoded at 1/2, 1/4 or 1/8 of its size.
