@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.processes import on_processes
 from torch import nn
 from torch.nn.functional import cross_entropy, logsigmoid, normalize
 
@@ -10,7 +11,6 @@ from invariance.encoders import Encoder, build_head
 from invariance.errors import SettingError, ShapeError
 from invariance.methods import TwoTowers
 from invariance.objectives import LearnedTemperature
-from tests.processes import on_processes
 
 N, WIDTH = 12, 5
 OBJECTIVES = {
@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_refused():
     parts = learner.encoder, learner.head, learner.objective, learner.other
     with pytest.raises(SettingError, match="rows of one width: got heads of 5 and 9"):
         TwoTowers(*parts, build_head("linear", 4, out=9))
-    with pytest.raises(SettingError, match="objective of two views.*got SupCon"):
+    with pytest.raises(SettingError, match=r"objective of two views.*got SupCon"):
         TwoTowers(*parts[:2], inv.SupCon(), learner.other, learner.other_head)
 
 

@@ -144,7 +144,7 @@ def read_csv(
                 why = line if isinstance(line, str) else wrong
                 captions.broken[f"line {begun}"] = why
             elif line:
-                yield (f"line {begun}", *(line[k] for k in columns))
+                yield f"line {begun}", line[columns[0]], line[columns[1]]
             last, begun = begun, lines.line_num + 1
         if quotes % 2 and spans_several:
             raise DataError(
@@ -258,16 +258,16 @@ def match_captions(
         name = path.rpartition("/")[2]
         by_name[name] = None if name in by_name else by_path[path]
     matched: dict[str, list[str]] = {}
-    strangers = []
+    strangers: list[str] = []
     for image, sentences in captions.of.items():
         name = compose(PurePosixPath(image.replace("\\", "/")).as_posix())
-        path = by_path.get(base + name) or by_path.get(name)
-        if path is None and "/" not in name:
-            path = by_name.get(name)
-        if path is None:
+        file = by_path.get(base + name) or by_path.get(name)
+        if file is None and "/" not in name:
+            file = by_name.get(name)
+        if file is None:
             strangers.append(image)
         else:
-            matched.setdefault(path, []).extend(sentences)
+            matched.setdefault(file, []).extend(sentences)
     ordered = {path: tuple(matched[path]) for path in files if path in matched}
     return ordered, strangers
 

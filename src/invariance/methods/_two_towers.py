@@ -1,4 +1,4 @@
-r"""Two towers: each side of a pair has a network of its own, and they meet in one space.
+r"""Two towers: a network for each side of a pair, and one space in which they meet.
 
 $$u_i = W\,f(x_i),\qquad v_i = V\,g(t_i),\qquad
 L = \frac1{|A||B|}\sum_{a\in A,\,b\in B} \ell(u^a, v^b)$$
