@@ -7,6 +7,7 @@
 | `ImageSource` | uint8 images of one square size, asked for by number, in batches |
 | `Note` | what was left out and why, what was chosen, where the images are kept |
 | `shapes` | ten generated shapes with labels, without any file |
+| `Text` | sentences as tokens, with a tokenizer trained on them |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `read_ahead` | a folder read by other processes, for a `load` that follows |
 | `one_pass` | every image once and in order, the broken ones left out |
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import NO_LABEL, ImageSource, Items
     from ._streamed import StreamedImages
+    from ._text import Text
 
 __all__ = [
     "DATA_SETS",
@@ -59,6 +61,7 @@ __all__ = [
     "Packed",
     "ResidentImages",
     "StreamedImages",
+    "Text",
     "check_unreadable",
     "crop_square",
     "data_exists",
@@ -93,5 +96,6 @@ HOMES = {
     "_shapes": "SHAPE_CLASSES shapes",
     "_sources": "ImageSource Items NO_LABEL",
     "_streamed": "StreamedImages",
+    "_text": "Text",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -10,6 +10,7 @@
 | `synchronize_norms` | batch norms with the statistics of all processes |
 | `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
+| `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
@@ -36,20 +37,24 @@ from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
+from ._text_tower import TEXT_TOWERS, TextTower, build_text_tower
 from ._tiny import Tiny
 
 __all__ = [
     "ENCODERS",
     "HEADS",
+    "TEXT_TOWERS",
     "Encoder",
     "GradCache",
     "Head",
     "MomentumTwin",
     "Predictor",
     "Standardize",
+    "TextTower",
     "Tiny",
     "build_encoder",
     "build_head",
+    "build_text_tower",
     "check_encoder_name",
     "describe_encoder",
     "fit_stem",

@@ -1,0 +1,207 @@
+"""Tables in files: a row per line, columns by name. No torch is needed.
+
+    .txt              one column, "text": a row per line that is not empty
+    .csv, .tsv        the first line names the columns
+    .jsonl, .ndjson   an object per line; the first one names the columns
+    .parquet          its own names
+
+A line that is broken is left out and remembered with the reason, so that one bad line
+costs one line. Bytes that are not UTF-8 stay in the cells as lone surrogates: whoever
+uses a cell says what is wrong with it.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..errors import DataError, suggest
+from ..words import count
+
+Row = tuple[str, tuple[Any, ...]]
+"""Where it is ("line 3"), and its cells in the order of the columns."""
+
+
+@dataclass
+class Table:
+    """Rows of a file, to be gone through once."""
+
+    path: Path
+    names: tuple[str, ...]
+    rows: Iterable[Row] = ()
+    broken: dict[str, str] = field(default_factory=dict)
+    """Why lines were left out; complete after the last row."""
+    n_blank: int = 0
+    """Empty lines of a .txt file; complete after the last row."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def find_column(self, usual: Iterable[str], told: str | None = None) -> int | None:
+        """The place of the first of these names, or of the one told; None: not there.
+
+        >>> Table(Path("a.csv"), ("id", "Text")).find_column(("sentence", "text"))
+        1
+        """
+        names = [name.strip().lower() for name in self.names]
+        wanted = usual if told is None else (told.strip().lower(),)
+        return next((names.index(name) for name in wanted if name in names), None)
+
+    def require_column(
+        self, usual: Iterable[str], told: str | None, what: str, flag: str
+    ) -> int:
+        """The same, or a sentence that says which columns there are."""
+        place = self.find_column(usual, told)
+        if place is not None:
+            return place
+        there = ", ".join(self.names) or "no columns"
+        if told is not None:
+            near = suggest(told, self.names)
+            raise DataError(
+                f"{str(self.path)!r} has no column {told!r} for {what}: it has {there}."
+                + (f" {near}" if near else "")
+            )
+        raise DataError(
+            f"Which column of {str(self.path)!r} has {what}? It has {there}: say so "
+            f"with {flag}, or call it {next(iter(usual))}."
+        )
+
+
+def open_table(path: Path) -> Table:
+    """The table of a file; its first line is read at once, the rest row by row."""
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DataError(
+            f"A table comes from a {', '.join(READERS)} file: got {str(path)!r}."
+        )
+    if not path.is_file():
+        raise DataError(f"There is no file {str(path)!r}: check the path.")
+    table: Table = reader(path)
+    return table
+
+
+def open_text(path: Path) -> TextIO:
+    """A file whose bytes come through, whatever they are."""
+    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def open_lines(path: Path) -> Table:
+    """One column, without a name in the file."""
+    table = Table(path, ("text",))
+
+    def read() -> Iterator[Row]:
+        with open_text(path) as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield f"line {number}", (line.strip(),)
+                else:
+                    table.n_blank += 1
+
+    table.rows = read()
+    return table
+
+
+def open_csv(path: Path) -> Table:
+    """Lines below a header."""
+    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    with open_text(path) as file:
+        head = next(csv.reader(file, delimiter=mark), [])
+    table = Table(path, tuple(name.strip() for name in head))
+
+    def read() -> Iterator[Row]:
+        with open_text(path) as file:
+            lines = csv.reader(file, delimiter=mark, strict=True)
+            next(lines, None)
+            while True:
+                begun = lines.line_num + 1
+                try:
+                    cells = next(lines)
+                except StopIteration:
+                    return
+                except csv.Error as cause:
+                    if lines.line_num > begun:
+                        raise DataError(
+                            f"A quotation mark in line {begun} of {str(path)!r} is "
+                            "never closed, so nobody knows where the line ends: close "
+                            "it, or double it if it is meant."
+                        ) from None
+                    table.broken[f"line {begun}"] = str(cause)
+                    continue
+                if len(cells) == len(head):
+                    yield f"line {begun}", tuple(cells)
+                elif cells:
+                    columns = count(len(cells), "column")
+                    table.broken[f"line {begun}"] = f"{columns} instead of {len(head)}"
+
+    table.rows = read()
+    return table
+
+
+def open_jsonl(path: Path) -> Table:
+    """An object per line; what the first does not name is left aside."""
+    table = Table(path, ())
+
+    def read() -> Iterator[tuple[str, dict[str, Any]]]:
+        with open_text(path) as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    item = json.loads(line)
+                except ValueError as cause:
+                    table.broken[f"line {number}"] = f"not JSON ({cause})"
+                    continue
+                if isinstance(item, dict):
+                    yield f"line {number}", item
+                else:
+                    table.broken[f"line {number}"] = "no object of JSON"
+
+    for _, first in read():
+        table.names = tuple(first)
+        break
+    table.broken.clear()
+    table.rows = (
+        (line, tuple(item.get(name) for name in table.names)) for line, item in read()
+    )
+    return table
+
+
+def open_parquet(path: Path) -> Table:
+    """Rows in the order of the file."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    failures = (arrow.ArrowException, UnicodeDecodeError, OSError)
+    try:
+        names = parquet.read_schema(path).names
+    except failures as cause:
+        raise DataError(f"{str(path)!r} cannot be read: {cause}.") from None
+
+    def read() -> Iterator[Row]:
+        number = 0
+        try:
+            with parquet.ParquetFile(path) as file:
+                for batch in file.iter_batches():
+                    columns = [column.to_pylist() for column in batch.columns]
+                    for cells in zip(*columns, strict=True):
+                        number += 1
+                        yield f"row {number}", cells
+        except failures as cause:
+            raise DataError(
+                f"{str(path)!r} cannot be read after row {number}: {cause}."
+            ) from None
+
+    return Table(path, tuple(names), read())
+
+
+READERS = {
+    ".txt": open_lines,
+    ".csv": open_csv,
+    ".tsv": open_csv,
+    ".jsonl": open_jsonl,
+    ".ndjson": open_jsonl,
+    ".parquet": open_parquet,
+}
+"""How a file is opened, by its suffix."""
