@@ -1,4 +1,4 @@
-"""Captions of images, from a table or from the files of a shard. No torch is needed.
+"""Captions of images, from a table or from the files of a shard.
 
     captions.csv        image,caption           a line per caption
     captions.jsonl      {"image": ..., "caption": ...}, or "captions": a list
@@ -13,9 +13,7 @@ What cannot be used is counted and named: lines that are broken, empty or not UT
 captions of no image, images without a caption. The rest is used.
 """
 
-import csv
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,23 +22,24 @@ from ..errors import DataError
 from ..words import count
 from ._folder import compose
 from ._load_request import MOST_NAMED, Note, show_path
+from ._tables import READERS, open_table
+from ._text import explain_unusable
 
 STEMS = ("captions", "metadata")
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-IMAGE_COLUMNS = (
+SUFFIXES = tuple(suffix for suffix in READERS if suffix != ".txt")
+IMAGES = (
     *("image", "file", "filename", "file_name", "path", "filepath", "file_path"),
     *("image_path", "image_file", "img"),
 )
-CAPTION_COLUMNS = (
+TEXTS = (
     *("caption", "captions", "text", "texts", "title", "sentence", "sentences"),
     *("description", "descriptions"),
 )
 FEW = 20  # of fewer things a share says little
-Cell = tuple[str, Any, Any]  # which line it is, and what it says of image and caption
 
 
 @dataclass
-class Captions:
+class CaptionTable:
     """Sentences by image, and by line why others cannot be used."""
 
     of: dict[str, list[str]] = field(default_factory=dict)
@@ -48,35 +47,21 @@ class Captions:
     n: int = 0
     """Captions that were read, broken ones included."""
 
+    def refuse(self, line: str, why: str) -> None:
+        """A caption that cannot be used."""
+        self.n += 1
+        self.broken.setdefault(line, why)
+
     def add(self, image: str, caption: Any, line: str) -> None:
         """One caption, or a list of them; what is none is remembered as broken."""
         several = caption if isinstance(caption, list | tuple) else [caption]
         for one in several or [""]:
-            self.n += 1
-            try:
-                text = clean(one)
-            except DataError as cause:
-                self.broken.setdefault(line, str(cause))
+            why = explain_unusable(one)
+            if why is not None:
+                self.refuse(line, why)
             else:
-                self.of.setdefault(image, []).append(text)
-
-
-def clean(caption: Any) -> str:
-    r"""A sentence on one line, or why there is none.
-
-    >>> clean(" a  red\ncircle ")
-    'a red circle'
-    """
-    if caption is None:
-        raise DataError("no caption")
-    if not isinstance(caption, str):
-        raise DataError(f"a {type(caption).__name__} instead of a caption")
-    if any("\ud800" <= letter <= "\udfff" for letter in caption):
-        raise DataError("not UTF-8")
-    text = " ".join(caption.split())
-    if not text:
-        raise DataError("an empty caption")
-    return text
+                self.n += 1
+                self.of.setdefault(image, []).append(" ".join(one.split()))
 
 
 # ------------------------------------------------------------------ files of captions
@@ -98,25 +83,20 @@ def find_caption_file(folder: Path) -> Path | None:
 
 def read_caption_file(
     path: Path, image_column: str | None = None, caption_column: str | None = None
-) -> Captions:
+) -> CaptionTable:
     """All captions of a file, by what it calls the images."""
-    if not path.is_file():
-        raise DataError(f"There is no file of captions {str(path)!r}: check the path.")
-    readers = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
-    readers |= {".jsonl": read_jsonl, ".ndjson": read_jsonl}
-    read = readers.get(path.suffix.lower())
-    if read is None:
-        raise DataError(
-            f"Captions come from a .csv, .tsv, .jsonl or .parquet file: got "
-            f"{str(path)!r}."
-        )
-    captions = Captions()
-    for line, image, caption in read(path, image_column, caption_column, captions):
-        if not isinstance(image, str) or not image.strip():
-            captions.n += 1
-            captions.broken[line] = "no image is named"
+    table = open_table(path)
+    names = table.require_column(IMAGES, image_column, "the images", "--image-column")
+    texts = table.require_column(TEXTS, caption_column, "the captions", "--text-column")
+    captions = CaptionTable()
+    for line, cells in table:
+        image = cells[names]
+        if isinstance(image, str) and image.strip():
+            captions.add(image.strip(), cells[texts], line)
         else:
-            captions.add(image.strip(), caption, line)
+            captions.refuse(line, "no image is named")
+    for line, why in table.broken.items():
+        captions.refuse(line, why)
     if not captions.of:
         first = next(iter(captions.broken.items()), None)
         why = f" ({first[0]}: {first[1]})" if first else ""
@@ -124,119 +104,11 @@ def read_caption_file(
     return captions
 
 
-def read_csv(
-    path: Path, image: str | None, caption: str | None, captions: Captions
-) -> Iterator[Cell]:
-    """Lines below a header; those of another number of columns are broken."""
-    mark = "\t" if path.suffix.lower() == ".tsv" else ","
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        quotes = sum(line.count('"') for line in file)
-        file.seek(0)
-        lines = csv.reader(file, delimiter=mark)
-        head = next(lines, [])
-        columns = find_columns(head, image, caption, path)
-        begun = lines.line_num + 1
-        while (line := next_line(lines)) is not None:
-            spans_several = lines.line_num > begun
-            if isinstance(line, str) or len(line) not in (0, len(head)):
-                captions.n += 1
-                wrong = f"{count(len(line), 'column')} instead of {len(head)}"
-                why = line if isinstance(line, str) else wrong
-                captions.broken[f"line {begun}"] = why
-            elif line:
-                yield f"line {begun}", line[columns[0]], line[columns[1]]
-            last, begun = begun, lines.line_num + 1
-        if quotes % 2 and spans_several:
-            raise DataError(
-                f"A quotation mark in line {last} of {str(path)!r} is never closed, so "
-                "nobody knows where its caption ends: close it, or double it if it is "
-                "meant."
-            )
-
-
-def next_line(lines: Any) -> list[str] | str | None:
-    """The next line of a table, why it cannot be read, or None after the last."""
-    try:
-        return next(lines, None)
-    except csv.Error as cause:
-        return str(cause)
-
-
-def read_jsonl(
-    path: Path, image: str | None, caption: str | None, captions: Captions
-) -> Iterator[Cell]:
-    """An object on each line."""
-    columns: tuple[str, str] | None = None
-    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
-        for number, text in enumerate(file, 1):
-            if not text.strip():
-                continue
-            line = f"line {number}"
-            try:
-                item = json.loads(text)
-                problem = "" if isinstance(item, dict) else "no object of JSON"
-            except ValueError as cause:
-                problem = f"not JSON: {cause}"
-            if problem:
-                captions.n += 1
-                captions.broken[line] = problem
-                continue
-            if columns is None:
-                names = list(item)
-                first, second = find_columns(names, image, caption, path)
-                columns = names[first], names[second]
-            yield line, item.get(columns[0]), item.get(columns[1])
-
-
-def read_parquet(
-    path: Path, image: str | None, caption: str | None, captions: Captions
-) -> Iterator[Cell]:
-    """A row per image or caption."""
-    import pyarrow as arrow
-    import pyarrow.parquet as parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            columns = [names[k] for k in find_columns(names, image, caption, path)]
-            number = 0
-            for batch in file.iter_batches(columns=columns):
-                cells = (batch.column(name).to_pylist() for name in columns)
-                for cell in zip(*cells, strict=True):
-                    number += 1
-                    yield (f"row {number}", *cell)
-    except (arrow.ArrowInvalid, UnicodeDecodeError, OSError) as cause:
-        raise DataError(f"{str(path)!r} cannot be read: {cause}.") from None
-
-
-def find_columns(
-    names: Iterable[str], image: str | None, caption: str | None, path: Path
-) -> tuple[int, int]:
-    """Where the images and the captions are among columns."""
-    names = [name.strip() for name in names]
-    place = {name.lower(): k for k, name in reversed([*enumerate(names)])}
-    found = []
-    for told, usual, what, flag in (
-        (image, IMAGE_COLUMNS, "images", "--image-column"),
-        (caption, CAPTION_COLUMNS, "captions", "--text-column"),
-    ):
-        wanted = usual if told is None else (told.lower(),)
-        column = next((place[name] for name in wanted if name in place), None)
-        if column is None:
-            asked = f"called {told!r}" if told else f"such as {', '.join(usual[:3])}"
-            raise DataError(
-                f"{str(path)!r} has no column of {what} {asked}: it has "
-                f"{', '.join(map(repr, names)) or 'none'}. Name it with {flag}."
-            )
-        found.append(column)
-    return found[0], found[1]
-
-
 # ------------------------------------------------------------------ images and captions
 
 
 def match_captions(
-    captions: Captions, files: Iterable[str], base: str = ""
+    captions: CaptionTable, files: Iterable[str], base: str = ""
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """The captions of each file, and the images named that are not among the files.
 
@@ -245,10 +117,10 @@ def match_captions(
         files: Paths below the folder of images.
         base: The folder of the table, seen from there, with a slash at its end.
 
-    >>> captions = Captions({"a.png": ["a dog"], "box/b.png": ["a cat"], "c": ["?"]})
-    >>> match_captions(captions, ["a.png", "all/box/b.png"])
+    >>> table = CaptionTable({"a.png": ["a dog"], "box/b.png": ["a cat"], "c": ["?"]})
+    >>> match_captions(table, ["a.png", "all/box/b.png"])
     ({'a.png': ('a dog',)}, ['box/b.png', 'c'])
-    >>> match_captions(Captions({"b.png": ["a cat"]}), ["all/box/b.png"])
+    >>> match_captions(CaptionTable({"b.png": ["a cat"]}), ["all/box/b.png"])
     ({'all/box/b.png': ('a cat',)}, [])
     """
     files = list(files)
@@ -273,7 +145,7 @@ def match_captions(
 
 
 def judge_captions(
-    captions: Captions,
+    captions: CaptionTable,
     strangers: list[str],
     alone: list[str],
     n_images: int,

@@ -1,4 +1,4 @@
-"""Shards of captioned images: .tar files as WebDataset has them. No torch is needed.
+"""Shards of captioned images: .tar files as WebDataset has them.
 
     shard-000.tar       000017.jpg  000017.txt          the caption is a text,
                         000018.png  000018.json         or a field of an object
@@ -22,7 +22,7 @@ from jaxtyping import UInt8
 from numpy import ndarray
 
 from ..errors import DataError, near_path
-from ._captions import CAPTION_COLUMNS, Captions
+from ._captions import TEXTS, CaptionTable
 from ._decode import crop_pixels, open_image
 from ._folder import SUFFIXES
 from ._load_request import explain_unreadable
@@ -54,7 +54,7 @@ class Shards:
     """The images of some shards, in their order, and their captions."""
 
     images: dict[str, Place] = field(default_factory=dict)
-    captions: Captions = field(default_factory=Captions)
+    captions: CaptionTable = field(default_factory=CaptionTable)
     unreadable: dict[str, str] = field(default_factory=dict)
     """Shards that end too early, with the reason."""
 
@@ -158,7 +158,7 @@ def list_members(path: Path) -> Iterator[tuple[str, Place]]:
                 yield member.name.removeprefix("./"), place
 
 
-def add_text(captions: Captions, image: str, name: str, place: Place) -> None:
+def add_text(captions: CaptionTable, image: str, name: str, place: Place) -> None:
     """The caption in a .txt file, or those in a field of a .json file."""
     try:
         if place.size > MOST_TEXT:
@@ -169,13 +169,11 @@ def add_text(captions: Captions, image: str, name: str, place: Place) -> None:
             return
         about = json.loads(text)
         fields = {str(k).lower(): v for k, v in about.items()}
-        found = [fields[k] for k in CAPTION_COLUMNS if k in fields]
+        found = [fields[k] for k in TEXTS if k in fields]
         if not found:
-            raise DataError(f"no field such as {', '.join(CAPTION_COLUMNS[:3])}")
+            raise DataError(f"no field such as {', '.join(TEXTS[:3])}")
         captions.add(image, found[0], name)
     except UnicodeDecodeError:
-        captions.n += 1
-        captions.broken[name] = "not UTF-8"
+        captions.refuse(name, "not UTF-8 text")
     except (DataError, OSError, AttributeError, ValueError) as cause:
-        captions.n += 1
-        captions.broken[name] = explain_unreadable(cause)
+        captions.refuse(name, explain_unreadable(cause))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._linear_probe import linear_probe
     from ._linear_sgd import linear_sgd
     from ._optimization import OPTIMIZERS, SCHEDULES
+    from ._pairs import chance_of_pairs, name_classes, pair_retrieval, zero_shot
     from ._predictions import average_precisions
     from ._protocols import (
         LIMIT,
@@ -73,6 +74,7 @@ __all__ = [
     "Score",
     "Task",
     "average_precisions",
+    "chance_of_pairs",
     "check_settings",
     "choose_protocols",
     "clustering",
@@ -89,12 +91,15 @@ __all__ = [
     "linear_sgd",
     "make_row",
     "make_task",
+    "name_classes",
+    "pair_retrieval",
     "plan_protocols",
     "raw_pixels",
     "retrieval",
     "score_supervised_twin",
     "spread_rows",
     "wilson_interval",
+    "zero_shot",
 ]
 
 HOMES = {
@@ -112,6 +117,7 @@ HOMES = {
     "_protocols": "LIMIT PRESETS PROTOCOLS QUICK "
     "Preset ProtocolPlan choose_protocols plan_protocols",
     "_raw_pixels": "raw_pixels",
+    "_pairs": "chance_of_pairs name_classes pair_retrieval zero_shot",
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
     "_task": "Task make_task spread_rows",
