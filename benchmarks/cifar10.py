@@ -43,7 +43,7 @@ from torch import Tensor, nn
 
 import invariance as inv
 from invariance.cli import parse
-from invariance.data import ResidentImages, load
+from invariance.data import Resident, load
 from invariance.diagnostics import mutual_information_bound as bound
 from invariance.diagnostics import sharpest_temperature
 from invariance.errors import DataError, InvarianceError, SettingError, choose
@@ -70,9 +70,9 @@ Row = dict[str, Any]
 class Parts:
     """Images in memory: those to train on, those kept from training, the test set."""
 
-    train: ResidentImages
-    held_out: ResidentImages | None
-    test: ResidentImages | None
+    train: Resident
+    held_out: Resident | None
+    test: Resident | None
     seconds: float
     """That reading them took."""
 
@@ -116,15 +116,15 @@ def load_parts(
     )
 
 
-def read(folder: Path, split: str, n: int | None) -> ResidentImages:
+def read(folder: Path, split: str, n: int | None) -> Resident:
     source = load(str(folder), split=split, n=n, storage="resident")
-    assert isinstance(source, ResidentImages)
+    assert isinstance(source, Resident)
     return source
 
 
-def take(source: ResidentImages, rows: Tensor) -> ResidentImages:
+def take(source: Resident, rows: Tensor) -> Resident:
     assert source.labels is not None
-    return ResidentImages(source.images[rows], source.labels[rows], name=source.name)
+    return Resident(source.samples[rows], source.labels[rows], name=source.name)
 
 
 def train_and_score(
@@ -154,7 +154,7 @@ def train_and_score(
         if every and parts.held_out is not None:
             look = Look(settings, parts, every)
         began = time.time()
-        data = parts.train.images, labels
+        data = parts.train.samples, labels
         with contextlib.redirect_stdout(sys.stderr):  # a row is all that is printed
             run = inv.train(settings, data=data, each_epoch=look, **objects)
         assert isinstance(run, inv.Run)
@@ -258,7 +258,7 @@ def read_information(
 
 
 def score(
-    encoder: nn.Module, train: ResidentImages, part: ResidentImages, device: Any
+    encoder: nn.Module, train: Resident, part: Resident, device: Any
 ) -> dict[str, float]:
     """Accuracy of kNN and of a linear probe, in percent."""
     assert train.labels is not None and part.labels is not None
@@ -273,8 +273,8 @@ def score(
 
 def knn_accuracy(
     encoder: nn.Module,
-    train: ResidentImages,
-    part: ResidentImages,
+    train: Resident,
+    part: Resident,
     device: Any,
     rows: Tensor | None = None,
 ) -> float:

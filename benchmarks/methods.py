@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 import invariance as inv
-from invariance.data import ImageSource, load
+from invariance.data import Source, load
 from invariance.evaluation import knn, linear_probe, raw_pixels
 from invariance.training import make_plan
 
@@ -40,7 +40,7 @@ PACKAGES = ("torch", "torchvision", "lightning-fabric", "scikit-learn")
 
 
 @torch.no_grad()
-def features(source: ImageSource, encoder: nn.Module | None) -> Tensor:
+def features(source: Source, encoder: nn.Module | None) -> Tensor:
     """One row an image; pixels where there is no encoder."""
     found = []
     device = "cpu" if encoder is None else next(encoder.parameters()).device
@@ -51,9 +51,7 @@ def features(source: ImageSource, encoder: nn.Module | None) -> Tensor:
     return torch.cat(found).cpu()
 
 
-def scores(
-    train: ImageSource, test: ImageSource, encoder: nn.Module | None
-) -> dict[str, float]:
+def scores(train: Source, test: Source, encoder: nn.Module | None) -> dict[str, float]:
     """Accuracy of kNN and of a linear probe on the test part."""
     assert train.labels is not None and test.labels is not None
     a, b = features(train, encoder), features(test, encoder)

@@ -114,7 +114,7 @@ class InMemory(Dataset[tuple[list[Tensor], int]]):
 
     def __init__(self, parts: Parts, transform: Any) -> None:
         assert parts.train.labels is not None
-        self.images = parts.train.images.permute(0, 2, 3, 1).contiguous().numpy()
+        self.images = parts.train.samples.permute(0, 2, 3, 1).contiguous().numpy()
         self.labels = parts.train.labels.tolist()
         self.transform = transform
 
@@ -213,7 +213,7 @@ def to_device(loader: Any, device: torch.device) -> Iterator[list[Tensor]]:
 def make_encoder(parts: Parts, name: str) -> Encoder:
     """The network that ``invariance train`` builds for these images."""
     channels, size, _ = parts.train.shape
-    pixels = parts.train.images[:: max(len(parts.train) // 1000, 1)].double() / 255
+    pixels = parts.train.samples[:: max(len(parts.train) // 1000, 1)].double() / 255
     mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
     network = build_encoder(name, channels=channels, image_size=size)
     return standardize(network, mean, std)

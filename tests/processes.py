@@ -41,6 +41,8 @@ def on_processes(
         )
         for rank, file in enumerate(files)
     ]
+    for file in files:  # of an earlier call: one that dies now leaves none
+        file.unlink(missing_ok=True)
     for process in processes:
         process.start()
     for process in processes:

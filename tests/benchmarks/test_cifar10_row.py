@@ -39,8 +39,8 @@ def test_the_test_set_is_left_alone_unless_asked_for(folder, tmp_path):
     parts = cifar10.load_parts(folder)
     assert parts.test is None and len(parts.train) == 72
     assert parts.held_out.labels.bincount().tolist() == [4, 4]
-    pixels = {image.numpy().tobytes() for image in parts.train.images}
-    assert not any(x.numpy().tobytes() in pixels for x in parts.held_out.images)
+    pixels = {image.numpy().tobytes() for image in parts.train.samples}
+    assert not any(x.numpy().tobytes() in pixels for x in parts.held_out.samples)
 
 
 def test_an_archive_is_unpacked_once(folder, tmp_path, monkeypatch):

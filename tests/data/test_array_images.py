@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from invariance.data import ResidentImages, fingerprint, load, same_images
+from invariance.data import Resident, fingerprint, load, same_images
 from invariance.errors import DataError, SettingError
 
 RNG = np.random.default_rng(0)
@@ -263,10 +263,8 @@ def test_settings_that_cannot_work(setting, message):
 
 
 def test_resident_images_check_their_labels():
-    with pytest.raises(DataError, match="4 images but 3 labels"):
-        ResidentImages(
-            torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.zeros(3).long()
-        )
+    with pytest.raises(DataError, match="4 samples but 3 labels"):
+        Resident(torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.zeros(3).long())
 
 
 def test_text_is_no_numpy_file_and_no_advice_to_unpickle(tmp_path):

@@ -7,8 +7,8 @@ import torch
 from PIL import Image
 
 from invariance.data import (
-    ResidentImages,
-    StreamedImages,
+    Resident,
+    Streamed,
     fingerprint,
     load,
     same_images,
@@ -124,7 +124,7 @@ def test_a_messy_folder_loads_and_tells(tmp_path, picture):
     (tmp_path / "__MACOSX").mkdir()
     (tmp_path / "__MACOSX" / "ghost.png").write_text("words")
     source = load(tmp_path, split="all", storage="resident")
-    assert isinstance(source, ResidentImages) and len(source) == 100
+    assert isinstance(source, Resident) and len(source) == 100
     assert {*source.unreadable} == {
         *(f"broken{k}.jpg" for k in range(4)),
         *(f"zero{k}.png" for k in range(3)),
@@ -261,7 +261,7 @@ def test_streamed_is_resident_in_any_order(fill, workers):
     root = fill("a", "b", n=20)
     resident = load(root, split="all", storage="resident")
     streamed = load(root, split="all", storage="streamed", workers=workers)
-    assert isinstance(streamed, StreamedImages)
+    assert isinstance(streamed, Streamed)
     assert resident.paths == streamed.paths
     order = torch.randperm(40, generator=torch.Generator().manual_seed(0))
     asked = [*order.split(7), order[:1], order[:0]]

@@ -342,12 +342,12 @@ def test_storage_is_chosen_by_memory_and_told(monkeypatch):
     assert "resident on cpu (" in str(small.notes[-1])
     free = "invariance.data._resident.free_bytes"
     monkeypatch.setattr(free, lambda _: 4 * 10 * 3072)
-    assert type(load("shapes", n=10)).__name__ == "ResidentImages"
+    assert type(load("shapes", n=10)).__name__ == "Resident"
     large = load("shapes", n=11)
-    assert type(large).__name__ == "StreamedImages"
+    assert type(large).__name__ == "Streamed"
     assert large.notes[-1].kind == "storage" and "streamed: " in str(large.notes[-1])
     forced = load("shapes", n=11, storage="resident")
-    assert type(forced).__name__ == "ResidentImages"
+    assert type(forced).__name__ == "Resident"
     with pytest.raises(SettingError, match=r"kept on cpu, where 0\.1 MiB are free"):
         load("shapes", n=41, storage="resident")
 

@@ -26,7 +26,7 @@ def test_the_broken_are_left_out(items, workers):
     assert [(b.start, b.stop) for b in batches] == [(0, 4), (4, 8), (8, 10)]
     rows = torch.cat([b.rows for b in batches]).tolist()
     assert rows == [0, 1, 2, 4, 5, 6, 8, 9]
-    images = torch.cat([b.images for b in batches])
+    images = torch.cat([b.samples for b in batches])
     assert (images.flatten(1).float().mean(1) // 20).tolist() == rows
     bad = {i: why for b in batches for i, why in b.unreadable.items()}
     assert set(bad) == {3, 7} and "truncated" in bad[3]

@@ -205,11 +205,11 @@ def test_many_images_are_shared_out_to_processes(fill, monkeypatch):
     monkeypatch.setattr("invariance.data._one_pass.START_SECONDS", 0)
     monkeypatch.setattr("invariance.data._workers.MOST_IN_A_PIECE", 3)
     together = load(root, split="all", image_size=8)
-    assert together.images.equal(alone.images)
+    assert together.samples.equal(alone.samples)
     assert together.labels.equal(alone.labels)
     assert together.unreadable == alone.unreadable
     monkeypatch.setattr("sys.platform", "elsewhere")  # then threads do it
-    assert load(root, split="all", image_size=8).images.equal(alone.images)
+    assert load(root, split="all", image_size=8).samples.equal(alone.samples)
 
 
 def test_little_memory_means_fewer_workers(fill, monkeypatch):
@@ -219,7 +219,7 @@ def test_little_memory_means_fewer_workers(fill, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 64}))
     source = load(root, **how)
     assert source.workers == 1
-    assert "1 process instead of 2 will decode images" in storage_notes(source)
+    assert "1 process instead of 2 will read the data" in storage_notes(source)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -120,7 +120,7 @@ def test_accents_may_be_composed_or_not(tmp_path):
             Image.fromarray(IMAGES[k]).save(path)
         sources.append(load(tmp_path / form))
     assert sources[0].origin.fingerprint == sources[1].origin.fingerprint
-    assert sources[0].images.equal(sources[1].images)
+    assert sources[0].samples.equal(sources[1].samples)
 
 
 def test_a_named_set_is_known_by_its_name_without_its_files(tmp_path):

@@ -9,7 +9,7 @@ from torch import nn
 
 import invariance as inv
 from invariance.cli import main
-from invariance.data import ResidentImages
+from invariance.data import Resident
 from invariance.errors import DataError, SettingError
 from invariance.evaluation import (
     GROUPS,
@@ -61,8 +61,8 @@ def task():
     labels = torch.arange(90) % 3
     images = torch.randint(0, 200, (90, 3, 8, 8), generator=g, dtype=torch.uint8)
     images[torch.arange(90), labels, :4] += 30
-    train = ResidentImages(images[:60], labels[:60], name="blots")
-    test = ResidentImages(images[60:], labels[60:], name="blots")
+    train = Resident(images[:60], labels[:60], name="blots")
+    test = Resident(images[60:], labels[60:], name="blots")
     return make_task(train, test, limit=None, device="cpu")
 
 
@@ -252,7 +252,7 @@ def test_several_classes_per_image():
     tags = torch.randint(2, (80, 3), generator=g).to(torch.int8)
     images = torch.randint(0, 120, (80, 1, 6, 6), generator=g, dtype=torch.uint8)
     parts = [
-        ResidentImages(images[s], tags=tags[s], name="scenes")
+        Resident(images[s], tags=tags[s], name="scenes")
         for s in (slice(50), slice(50, None))
     ]
     task = make_task(*parts, limit=40, device="cpu")

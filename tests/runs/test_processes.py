@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import invariance as inv
-from invariance.data import ResidentImages
+from invariance.data import Resident
 from invariance.errors import DataError, SettingError
 from invariance.evaluation import (
     encode_images,
@@ -29,7 +29,7 @@ def make_labeled_task(processes=ALONE):
     images = torch.randint(0, 200, (90, 3, 8, 8), generator=g, dtype=torch.uint8)
     images[torch.arange(90), labels, :4] += 30
     parts = [
-        ResidentImages(images[rows], labels[rows], name="blots")
+        Resident(images[rows], labels[rows], name="blots")
         for rows in (slice(60), slice(60, None))
     ]
     return make_task(*parts, limit=None, device="cpu", processes=processes)

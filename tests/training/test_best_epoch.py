@@ -77,7 +77,7 @@ def test_test_images_do_not_matter(small, pictures):
     images, labels = pictures
     plan = make_plan(small(), data=pictures)
     assert plan.held_out is not None
-    held = {image.numpy().tobytes() for image in plan.held_out.images}
+    held = {image.numpy().tobytes() for image in plan.held_out.samples}
     other = np.array(
         [
             3 - label if image.transpose(2, 0, 1).tobytes() in held else label

@@ -89,7 +89,7 @@ def test_a_step_asks_the_host_for_nothing(
     assert learner.why_not_captured == ""
     fill_memories(plan)
     learner.to("meta")
-    views = DeviceViews(plan.views, plan.source.images.to("meta"))
+    views = DeviceViews(plan.views, plan.source.samples.to("meta"))
     rows, labels = torch.empty(2, 16, dtype=torch.long, device="meta")
     keys, progress = views.keys(0, 1), torch.empty((), device="meta")
     if controller is not None:

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from invariance.data import ResidentImages
+from invariance.data import Resident
 from invariance.devices import run_beside
 from invariance.evaluation import clustering
 from invariance.training import Train, make_plan
@@ -66,7 +66,7 @@ def test_labelled_images_come_from_the_test_part(written):
 
 def test_neighbours_are_the_nearest_by_cosine(written):
     about, _, plan = written(images(30))
-    pixels = plan.source.images.float() / 255
+    pixels = plan.source.samples.float() / 255
     h = torch.nn.functional.normalize(plan.untrained.eval()(pixels).detach())
     cosines = (h @ h.T).fill_diagonal_(-2)
     best = cosines.topk(10)
@@ -84,7 +84,7 @@ class Flat(torch.nn.Module):
 @pytest.mark.parametrize("shape", [(12, 12), (9, 14)])
 def test_any_number_of_channels_and_any_shape(tmp_path, channels, shape):
     pixels = torch.arange(6, dtype=torch.uint8).view(6, 1, 1, 1) * 40
-    source = ResidentImages(pixels.expand(6, channels, *shape).clone())
+    source = Resident(pixels.expand(6, channels, *shape).clone())
     plan = dataclasses.replace(
         make_plan(Train(batch_size=2), data=images(6)),
         source=source,

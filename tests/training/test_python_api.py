@@ -269,7 +269,7 @@ def test_signs_are_printed_as_they_are(small, pictures, tmp_path, capsys):
 
 def test_resume_goes_alone(small, pictures, stopped_after):
     folder = stopped_after(2, small(), data=pictures)
-    with pytest.raises(TrainingError, match="--resume goes alone"):
+    with pytest.raises(TrainingError, match="beside --resume only the place"):
         inv.train(inv.Train(resume=str(folder), epochs=3), data=pictures)
     with pytest.raises(TrainingError, match="There is no run to go on with"):
         inv.train(inv.Train(resume=str(folder / "not")), data=pictures)

@@ -7,6 +7,7 @@ command itself and one by torchrun, since they are to be killed. The others are 
 import dataclasses
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -108,18 +109,14 @@ def train_all(place, stopped_after, rank):
         given = objects()
         inv.train(settings_of(name, place / "two", 2), **given)
         assert type(given["encoder"][1]) is nn.BatchNorm2d
+    machine = inv.Machine(devices=2, strategy="fsdp")
+    again = inv.Train(resume=str(place / "there" / RESUMED), machine=machine)
+    inv.train(dataclasses.replace(again, quiet=True), **objects())
     data, out = str(place / "pictures.npy"), str(place / "runs")
     machine = inv.Machine(device="cpu", devices=2)
     inv.train(inv.Train(data=data, out=out, name="whole", machine=machine, **KILLED))
     stopped = settings_of(RESUMED, place / "back", 2)
     stopped_after(4 if rank == 0 else 10_000, stopped, **objects())  # one is asked
-
-
-def go_on_shared_out(place, rank):
-    """What one of two processes does with the run that one process has begun."""
-    machine = inv.Machine(devices=2, strategy="fsdp")
-    again = inv.Train(resume=str(place / "there" / RESUMED), machine=machine)
-    inv.train(dataclasses.replace(again, quiet=True), **objects())
 
 
 def go_on(place, rank):
@@ -214,8 +211,10 @@ def test_curves_resumes_and_ends(place, start, stopped_after, readings):
 
     for name in CASES:
         inv.train(settings_of(name, place / "one", 1), **objects())
+    # a dry run plays the first of two: nothing of it may be left in the second
+    shared_out = settings_of(RESUMED, place / "two", 2)
+    inv.train(dataclasses.replace(shared_out, dry_run=True), **objects())
     on_processes(2, partial(train_all, place, stopped_after), place, torchrun=True)
-    on_processes(2, partial(go_on_shared_out, place), place, torchrun=True)
     one = {name: readings(place / "one" / name) for name in CASES}
     for name in CASES:
         assert_alike(readings(place / "two" / name), one[name], name)
@@ -302,3 +301,13 @@ def test_machines_that_do_not_know_each_other(small, pictures):
     machine = inv.Machine(device="cpu", nodes=2)
     with pytest.raises(SettingError, match="needs to know where they meet: set MASTER"):
         inv.train(dataclasses.replace(small(), machine=machine), data=pictures)
+
+
+def test_a_port_in_use(small, pictures, variables):
+    machine = inv.Machine(device="cpu", nodes=2)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = f"{taken.getsockname()[1]}"
+        variables(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, NODE_RANK="0")
+        with pytest.raises(SettingError, match=f"port {port}, which another program"):
+            inv.train(dataclasses.replace(small(), machine=machine), data=pictures)
+    assert "LOCAL_RANK" not in os.environ

@@ -6,7 +6,8 @@
 >>> critic(torch.randn(4, 3), torch.randn(5, 2)).shape
 torch.Size([4, 5])
 
-They are what mutual-information estimators train. ``Exact`` is the critic nobody has
+They are what mutual-information estimators train, and what a method may score its pairs
+with instead of the cosine (``Method.critic``). ``Exact`` is the critic nobody has
 outside of tests, and ``Gaussian`` a good one to start from.
 """
 
@@ -17,9 +18,11 @@ from ._fixed import (
     Lift,
     Lifted,
     Residual,
+    Symmetric,
     gaussian_critic,
     lifted_gaussian_critic,
 )
+from ._log_sums import LogSums, log_sums
 from ._networks import (
     CRITICS,
     Additive,
@@ -42,11 +45,14 @@ __all__ = [
     "Gaussian",
     "Lift",
     "Lifted",
+    "LogSums",
     "Residual",
     "Separable",
+    "Symmetric",
     "build_critic",
     "gaussian_critic",
     "gradient_penalty",
     "lifted_gaussian_critic",
+    "log_sums",
     "mlp",
 ]

@@ -7,7 +7,6 @@ Rows of the matrix are rows of x, columns are rows of y, so that with paired sam
 diagonal comes from the joint distribution and the rest from the product of marginals.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -20,24 +19,53 @@ from torch.utils.checkpoint import checkpoint
 from ..errors import SettingError, unknown
 
 PAIRS_AT_ONCE = 2**15
-"""Pairs that a critic with work for each pair holds at a time."""
+"""Pairs that a critic with work for each pair holds at a time on a CPU."""
+ON_DEVICE = 2**4
+"""Times as many on an accelerator, to keep it busy."""
 PENALTIES = ("none", "wgan", "zero")
 
 
 class Critic(nn.Module):
-    """Scores pairs of rows; the larger, the likelier they belong together."""
+    """Scores pairs of rows; the larger, the likelier they belong together.
 
-    @abstractmethod
+    A critic has ``rows``, or it says itself what the scores are.
+    """
+
+    def rows(
+        self, x: Float[Tensor, "n dx"], y: Float[Tensor, "m dy"]
+    ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]] | None:
+        """Rows whose inner products are the scores; None if there are none such.
+
+        They are what ``invariance.partition`` and the objectives sum over.
+        """
+        return None
+
     def forward(
         self, x: Float[Tensor, "n dx"], y: Float[Tensor, "m dy"]
     ) -> Float[Tensor, "n m"]:
         """The scores of all pairs."""
+        a, b = self._require_rows(x, y)
+        return a @ b.T
 
-    @abstractmethod
     def score_pairs(
         self, x: Float[Tensor, "n dx"], y: Float[Tensor, "n dy"]
     ) -> Float[Tensor, " n"]:
         """The scores of row i of x with row i of y only."""
+        a, b = self._require_rows(x, y)
+        return (a * b).sum(1)
+
+    def _require_rows(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self.rows(x, y)
+        if rows is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} needs rows(), or forward() and score_pairs()."
+            )
+        return rows
+
+
+def pairs_at_once(x: Tensor) -> int:
+    """Pairs whose hidden layers are held at a time."""
+    return PAIRS_AT_ONCE if x.device.type == "cpu" else PAIRS_AT_ONCE * ON_DEVICE
 
 
 def score_in_chunks(
@@ -49,7 +77,7 @@ def score_in_chunks(
 
     Where gradients are wanted, the chunks are computed again on the way back.
     """
-    rows = max(1, PAIRS_AT_ONCE // max(1, len(b)))
+    rows = max(1, pairs_at_once(a) // max(1, len(b)))
     if rows >= len(a):
         return score(a, b)
     again = torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)

@@ -93,6 +93,38 @@ class Residual(Critic):
         return self.trust * base + learned
 
 
+class Symmetric(Critic):
+    r"""A critic made to score both ways alike, for rows of one kind.
+
+    $$g_s(x,y) = \tfrac12\big(g(x,y) + g(y,x)\big)$$
+
+    Two views that one encoder has seen may change places: neither is the question.
+
+    >>> from invariance.critics import build_critic
+    >>> critic = Symmetric(build_critic("separable", 3, 3))
+    >>> x, y = torch.randn(2, 4, 3)
+    >>> bool(torch.allclose(critic(x, y), critic(y, x).T, atol=1e-6))
+    True
+    """
+
+    def __init__(self, critic: Critic) -> None:
+        super().__init__()
+        self.critic = critic
+
+    def rows(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor] | None:
+        forth, back = self.critic.rows(x, y), self.critic.rows(y, x)
+        if forth is None or back is None:
+            return None
+        (of_x, of_y), (y_first, x_second) = forth, back
+        return torch.cat([of_x, x_second], 1) / 2, torch.cat([of_y, y_first], 1)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.critic(x, y) + self.critic(y, x).T) / 2
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.critic.score_pairs(x, y) + self.critic.score_pairs(y, x)) / 2
+
+
 class Lift(nn.Module):
     r"""Rows with their squared length as one more column.
 

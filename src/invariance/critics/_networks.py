@@ -10,12 +10,24 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.nn.utils import parametrizations
 
 from ..errors import SettingError, choose
 from ._critic import Critic, linear, mlp, score_in_chunks
+
+
+def add_lone_terms(
+    f: Float[Tensor, "n d"],
+    a: Float[Tensor, "n 1"],
+    h: Float[Tensor, "m d"],
+    b: Float[Tensor, "m 1"],
+) -> tuple[Float[Tensor, "n e"], Float[Tensor, "m e"]]:
+    """Rows [f, a, 1] and [h, 1, b], whose inner products are f.h + a + b."""
+    ones_a, ones_b = torch.ones_like(a), torch.ones_like(b)
+    return torch.cat([f, a, ones_a], 1), torch.cat([h, ones_b, b], 1)
 
 
 class Bilinear(Critic):
@@ -38,13 +50,8 @@ class Bilinear(Critic):
             nn.init.normal_(self.cross.weight, std=0.01)
             parametrizations.spectral_norm(self.cross)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return x @ self.cross(y).T + self.of_x(x) + self.of_y(y).T
-
-    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.einsum("nd,nd->n", x, self.cross(y)) + (
-            self.of_x(x) + self.of_y(y)
-        ).squeeze(1)
+    def rows(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return add_lone_terms(x, self.of_x(x), self.cross(y), self.of_y(y))
 
 
 class Separable(Critic):
@@ -70,13 +77,9 @@ class Separable(Critic):
         net = partial(mlp, width=width, depth=depth, spectral_norm=spectral_norm)
         self.of_x, self.of_y = net(x_width, embed + 1), net(y_width, embed + 1)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+    def rows(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         f, h = self.of_x(x), self.of_y(y)
-        return f[:, :-1] @ h[:, :-1].T + f[:, -1:] + h[:, -1:].T
-
-    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        f, h = self.of_x(x), self.of_y(y)
-        return (f[:, :-1] * h[:, :-1]).sum(1) + f[:, -1] + h[:, -1]
+        return add_lone_terms(f[:, :-1], f[:, -1:], h[:, :-1], h[:, -1:])
 
 
 class Concatenated(Critic):
@@ -178,11 +181,8 @@ class Cosine(Critic):
         """1/temperature, at most 100."""
         return self.log_scale.exp().clamp(max=self.LARGEST_SCALE)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.scale() * normalize(self.of_x(x)) @ normalize(self.of_y(y)).T
-
-    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.scale() * (normalize(self.of_x(x)) * normalize(self.of_y(y))).sum(1)
+    def rows(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return self.scale() * normalize(self.of_x(x)), normalize(self.of_y(y))
 
 
 CRITICS: dict[str, Callable[..., Critic]] = {

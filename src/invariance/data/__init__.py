@@ -1,16 +1,18 @@
-"""Images to learn from: shapes, folders, torchvision's sets, arrays, data sets.
+"""Samples to learn from: shapes, folders, torchvision's sets, arrays, data sets.
 
 | | |
 |---|---|
-| `load` | a name, a path, an array or a Dataset in, an `ImageSource` out |
+| `load` | a name, a path, an array or a Dataset in, a `Source` out |
 | `DATA_SETS` | the names that `load` knows |
-| `ImageSource` | uint8 images of one square size, asked for by number, in batches |
-| `Note` | what was left out and why, what was chosen, where the images are kept |
+| `Source` | samples of one kind, asked for by number, in batches |
+| `Kind`, `KINDS` | what a sample is: `Image`, `Vector` or one of your own |
+| `Samples` | samples of any kind as an object to train on |
+| `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
 | `Text` | sentences as tokens, with a tokenizer trained on them |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `read_ahead` | a folder read by other processes, for a `load` that follows |
-| `one_pass` | every image once and in order, the broken ones left out |
+| `one_pass` | every sample once and in order, the broken ones left out |
 | `open_image`, `crop_square` | one file as an upright image, one image as pixels |
 
 >>> import torch
@@ -29,9 +31,11 @@ from ..late_imports import import_late
 from ._names import DATA_SETS, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
+    from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._file_items import pack
     from ._head_start import read_ahead
+    from ._kind import KINDS, Image, Kind, Vector, kind_of
     from ._load import default_shape, fingerprint, load, same_images
     from ._load_request import (
         Note,
@@ -43,25 +47,30 @@ if TYPE_CHECKING:
     )
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
-    from ._resident import ResidentImages
+    from ._resident import Resident
     from ._shapes import SHAPE_CLASSES, shapes
-    from ._sources import NO_LABEL, ImageSource, Items
-    from ._streamed import StreamedImages
+    from ._sources import NO_LABEL, Items, Source
+    from ._streamed import Streamed
     from ._text import Text
 
 __all__ = [
     "DATA_SETS",
+    "KINDS",
     "NO_LABEL",
     "SHAPE_CLASSES",
     "Batch",
-    "ImageSource",
+    "Image",
     "Items",
+    "Kind",
     "Note",
     "Origin",
     "Packed",
-    "ResidentImages",
-    "StreamedImages",
+    "Resident",
+    "Samples",
+    "Source",
+    "Streamed",
     "Text",
+    "Vector",
     "check_unreadable",
     "crop_square",
     "data_exists",
@@ -71,6 +80,7 @@ __all__ = [
     "explain_unreadable",
     "find_place",
     "fingerprint",
+    "kind_of",
     "load",
     "one_pass",
     "open_image",
@@ -84,18 +94,20 @@ __all__ = [
 ]
 
 HOMES = {
+    "_dataset": "Samples",
     "_decode": "crop_square open_image",
     "_file_items": "pack",
     "_head_start": "read_ahead",
+    "_kind": "KINDS Image Kind Vector kind_of",
     "_load": "default_shape fingerprint load same_images",
     "_load_request": "Note Origin check_unreadable describe_unreadable "
     "explain_unreadable show_path",
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
-    "_resident": "ResidentImages",
+    "_resident": "Resident",
     "_shapes": "SHAPE_CLASSES shapes",
-    "_sources": "ImageSource Items NO_LABEL",
-    "_streamed": "StreamedImages",
+    "_sources": "Items NO_LABEL Source",
+    "_streamed": "Streamed",
     "_text": "Text",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -49,6 +49,7 @@ HELD_OUT = frozenset(
 GROUNDS = ("plain", "striped", "cloudy")
 DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}
 CAPTIONS = 3  # of each image
+TURN = 1 / 6  # of a circle: shapes lean up to 30 degrees to either side
 IMAGES_AT_ONCE = 256
 
 SENTENCES = (
@@ -120,9 +121,8 @@ def draw(
 ) -> UInt8[np.ndarray, "b 3 size size"]:
     """The images of these combinations; dice say the rest."""
     x, y = make_grid(size)
-    alpha = cover(
-        combinations // len(COLORS), dice[:, 1:4], column(find_scale(dice)), x, y
-    )
+    place = dice[:, 1:4] * [TURN, 1, 1] + [1 - TURN / 2, 0, 0]
+    alpha = cover(combinations // len(COLORS), place, column(find_scale(dice)), x, y)
     inks = np.array(list(COLORS.values()), np.float32)[combinations % len(COLORS)]
     jitter = 0.10 * (dice[:, 9:12] - 0.5) + 0.10 * (dice[:, 12:13] - 0.5)
     front = (inks + jitter).astype(np.float32)[:, :, None, None]

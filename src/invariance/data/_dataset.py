@@ -1,22 +1,23 @@
-"""Any map-style torch Dataset: items are images, pairs (image, label) or dicts.
+"""Any map-style torch Dataset: items are samples, pairs (sample, label) or dicts.
 
-An image may be a Pillow image, a tensor (c h w) or an array (h w c), uint8 or floats
-from 0 to 1. Labels come from ``targets`` or ``labels`` where the data set has them,
+``Samples`` says of which kind the samples are; otherwise they are images. An image may
+be a Pillow image, a tensor (c h w) or an array (h w c), uint8 or floats from 0 to 1.
+
+Labels come from ``targets`` or ``labels`` where the data set has them,
 otherwise from the items as they are read, which needs resident storage.
 """
 
 import hashlib
-from typing import Any
+from typing import Any, final
 
-import numpy as np
-from jaxtyping import UInt8
-from PIL import Image
+from jaxtyping import Shaped
 from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from ..errors import DataError
-from ._arrays import Pixels, set_labels
-from ._decode import crop_square, to_pillow
+from ._arrays import set_labels
+from ._decode import to_image
+from ._kind import Image, Kind
 from ._load_request import Origin, Request
 from ._sources import NO_LABEL, Items, Read
 from ._split import spread
@@ -27,8 +28,75 @@ LABEL_KEYS = ("label", "labels", "target")
 MARKED = 4  # items that stand for all, where reading one twice gives the same
 
 
+@final
+class Samples:
+    """Samples of a kind of your own, or of any other, by number.
+
+    Args:
+        items: a list, or what else has a length and numbers, of what ``kind.read``
+            takes.
+        kind: what a sample is.
+        labels: one class per sample, by number or by name, or a row of 0 and 1.
+        other: where samples are pairs, the second of each, in the same order.
+        name: what the data are called.
+
+    >>> from invariance.data import Vector, load
+    >>> samples = Samples([[1, 2], [3, 4]], Vector((2,)), labels=["a", "b"])
+    >>> load(samples, split="all").class_names
+    ('a', 'b')
+    """
+
+    def __init__(
+        self,
+        items: Any,
+        kind: Kind,
+        *,
+        labels: Any = None,
+        other: "Samples | None" = None,
+        name: str = "samples",
+    ) -> None:
+        if other is not None and len(other) != len(items):
+            raise DataError(
+                f"{name} has {len(items)} first sides of pairs and {len(other)} second "
+                "ones: give one for each."
+            )
+        self.items, self.kind, self.labels = items, kind, labels
+        self.other, self.name = other, name
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class FromSamples(Items):
+    """Samples as their kind reads them."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples, self.kind = samples, samples.kind
+        set_labels(self, samples.labels, samples.name)
+        if samples.other is not None:
+            self.other = FromSamples(samples.other)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
+        """Sample i and its label."""
+        return self.kind.read(self.samples.items[i]), self.label(i)
+
+
+def read_samples(samples: Samples, request: Request) -> Read:
+    """One part of them: a tenth is held out by their numbers."""
+    if not len(samples):
+        raise DataError(f"{samples.name} is empty: give at least two samples.")
+    items = FromSamples(samples)
+    part, n_held_out = split_items(items, request, samples.name)
+    mark = mark_items(items, samples.kind.name)
+    origin = Origin(mark, "", n_held_out, own_test=False)
+    return Read(samples.name, part, parallel=False, origin=origin)
+
+
 class FromDataset(Items):
-    """A data set's items, brought to one size and number of channels."""
+    """The images of a data set, brought to one size and number of channels."""
 
     def __init__(self, dataset: Any, name: str, request: Request):
         self.dataset, self.n = dataset, len(dataset)
@@ -36,7 +104,7 @@ class FromDataset(Items):
         first, self._labeled = to_image(image), label != NO_LABEL
         gray = first.mode in ("L", "1", "I", "I;16", "F")
         size = request.image_size or min(first.size)
-        self.shape = (request.channels or (1 if gray else 3), size, size)
+        self.kind = Image((request.channels or (1 if gray else 3), size, size))
         stored = getattr(dataset, "targets", getattr(dataset, "labels", None))
         if stored is not None and len(stored) == self.n:
             set_labels(self, stored, name)
@@ -51,10 +119,10 @@ class FromDataset(Items):
         """Whether there are labels, in a list or with the first item."""
         return self.targets is not None or self._labeled
 
-    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
+    def read(self, i: int) -> tuple[Shaped[Tensor, "c h w"], int]:
         """Item i and its label, if it comes with one."""
         image, label = take_apart(self.dataset[i])
-        return crop_square(to_image(image), self.shape[1], self.shape[0]), label
+        return self.kind.read(image), label
 
 
 def read_dataset(dataset: Any, request: Request) -> Read:
@@ -73,17 +141,17 @@ def read_dataset(dataset: Any, request: Request) -> Read:
     return Read(name, part, parallel=False, origin=origin)
 
 
-def mark_items(items: FromDataset, name: str) -> str:
-    """A short mark: kind, number, a few images unless they are drawn anew each time."""
-    images, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
-    images.update(f"{name} {len(items)}".encode())
+def mark_items(items: Items, name: str) -> str:
+    """A short mark: name, number, a few samples unless they are drawn anew."""
+    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    values.update(f"{name} {len(items)}".encode())
     read = items.read_many([0, *spread(len(items), MARKED)])[0]
     if read[0].equal(read[1]):
-        images.update(read.numpy().tobytes())
+        values.update(read.numpy().tobytes())
     if items.targets is None:
-        return images.hexdigest()
+        return values.hexdigest()
     labels.update(items.targets.numpy().tobytes())
-    return f"{images.hexdigest()}+{labels.hexdigest()}"
+    return f"{values.hexdigest()}+{labels.hexdigest()}"
 
 
 def take_apart(item: Any) -> tuple[Any, int]:
@@ -106,15 +174,3 @@ def to_label(label: Any) -> int:
         return int(label)
     except (TypeError, ValueError, RuntimeError):
         return NO_LABEL
-
-
-def to_image(image: Any) -> Image.Image:
-    """Whatever a data set calls an image, as Pillow's."""
-    if isinstance(image, Image.Image):
-        return image
-    if not isinstance(image, (Tensor, np.ndarray)):
-        raise DataError(
-            f"An item of the data set is {type(image).__name__}: expected a Pillow "
-            "image, a tensor or an array, alone or with a label after it."
-        )
-    return to_pillow(Pixels(image[None], None, "An item of the data set").row(0))

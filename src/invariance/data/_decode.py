@@ -8,16 +8,21 @@
 
 import contextlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
 
+from ..errors import DataError
+
 if TYPE_CHECKING:
     import torch
 
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+CHANNELS = (1, 3, 4)
+UNCLEAR = 2.0  # the largest float: more than 1, and nearly black if 255 were white
+ROWS_AT_ONCE = 1024
 TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
@@ -89,3 +94,81 @@ def shorter_side(path: Path) -> int:
     """From the file's header alone; raises when it is not an image."""
     with Image.open(path) as image:
         return min(image.size)
+
+
+def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:
+    """The array, and whether its channels come before height and width."""
+    tensor = hasattr(images, "detach")
+    array = images.detach().cpu().numpy() if tensor else images
+    shape = tuple(getattr(array, "shape", ()))
+    if len(shape) == 3 or (len(shape) == 4 and {shape[1], shape[3]} & {*CHANNELS}):
+        if 0 in shape:
+            raise DataError(
+                f"{name} is empty, of shape {shape}: give at least one image."
+            )
+        if len(shape) == 3:
+            return array, False
+        both = shape[1] in CHANNELS and shape[3] in CHANNELS
+        return array, tensor if both else shape[1] in CHANNELS
+    raise DataError(
+        f"{name} has shape {shape}: images come as (n, height, width), "
+        "(n, height, width, channels) or (n, channels, height, width), "
+        "with 1, 3 or 4 channels."
+    )
+
+
+def find_factor(array: np.ndarray, name: str) -> float:
+    """What stored values are multiplied by to become 0..255."""
+    kind = array.dtype
+    if kind in (np.uint8, np.bool_, np.uint16):
+        return {"uint8": 1.0, "bool": 255.0, "uint16": 255 / 65535}[kind.name]
+    if kind.kind not in "iuf":
+        raise DataError(f"{name} holds {kind} values: expected uint8 or float images.")
+    low, high = np.inf, -np.inf
+    for start in range(0, len(array), ROWS_AT_ONCE):
+        rows = array[start : start + ROWS_AT_ONCE]
+        if kind.kind == "f" and not np.isfinite(rows).all():
+            raise DataError(
+                f"{name} holds NaN or infinite values: expected uint8, or floats from "
+                "0 to 1."
+            )
+        low, high = np.minimum(low, rows.min()), np.maximum(high, rows.max())
+    if not (low >= 0 and high <= 255):
+        raise DataError(
+            f"{name} holds {kind} values from {low:g} to {high:g}: expected uint8, or "
+            "floats from 0 to 1 (undo any normalization)."
+        )
+    if kind.kind == "f" and 1 < high <= UNCLEAR:
+        raise DataError(
+            f"{name} holds floats up to {high:g}, which are neither of 0 to 1 nor of 0 "
+            "to 255: clip them to 1, or multiply them by 255."
+        )
+    return 255.0 if kind.kind == "f" and high <= 1 else 1.0
+
+
+def to_bytes(
+    row: np.ndarray, *, channels_first: bool, factor: float
+) -> UInt8[np.ndarray, "h w c"]:
+    """One image of an array as bytes, in the size and channels that it has."""
+    if row.ndim == 2:
+        row = row[:, :, None]
+    elif channels_first:
+        row = row.transpose(1, 2, 0)
+    if row.dtype != np.uint8:
+        row = np.rint(row.astype(np.float64) * factor).astype(np.uint8)
+    return np.ascontiguousarray(row)
+
+
+def to_image(image: Any) -> Image.Image:
+    """Whatever a data set calls an image, as Pillow's."""
+    if isinstance(image, Image.Image):
+        return image
+    if not hasattr(image, "shape"):
+        raise DataError(
+            f"An item of the data set is {type(image).__name__}: expected a Pillow "
+            "image, a tensor or an array, alone or with a label after it."
+        )
+    array, channels_first = find_layout(image[None], "An item of the data set")
+    factor = find_factor(array, "An item of the data set")
+    row = to_bytes(np.array(array[0]), channels_first=channels_first, factor=factor)
+    return to_pillow(row)

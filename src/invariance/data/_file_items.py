@@ -13,6 +13,7 @@ from ..plain_numbers import check_least
 from ..progress import Progress
 from ._folder import ImageFiles, Walk, choose_shape, find_images, mark_copy, walk_folder
 from ._head_start import take_images
+from ._kind import Image
 from ._load_request import Request, check_unreadable
 from ._one_pass import Batch, share_out
 from ._pack import Packed, find_pack, hold_pack, write_pack
@@ -27,7 +28,7 @@ class Files(Items):
         files: ImageFiles,
         ready: tuple[UInt8[np.ndarray, "n c h w"], dict[int, str]] | None = None,
     ):
-        self.files, self.shape, self.paths = files, files.shape, files.paths
+        self.files, self.kind, self.paths = files, Image(files.shape), files.paths
         self.class_names, self.pack = files.class_names, files.pack
         if files.labels is not None:
             self.labels = torch.tensor(files.labels, dtype=torch.long)

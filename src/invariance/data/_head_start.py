@@ -70,7 +70,7 @@ def take_images(root: Path, request: Request) -> "tuple[ImageFiles, Any] | None"
     The images are a shared array and, by number, why some of them could not be read;
     None where there are too many to keep.
     """
-    request = dataclasses.replace(request, data_root=None, seed=0)
+    request = dataclasses.replace(request, data_root=None, seed=0, kind=None)
     head_start = BEGUN.pop((root.resolve(), request), None)
     return None if head_start is None else head_start.wait()
 
@@ -159,7 +159,7 @@ def read_all_files(files: "ImageFiles", images: Any, parent: int) -> dict[int, s
     context = multiprocessing.get_context("fork")
     turn, boss = context.Value("q", 0), os.getpid()
     answers = []
-    for _ in range(min(choose_workers(None, files.shape)[0], len(pieces))):
+    for _ in range(min(choose_workers(None, prod(files.shape))[0], len(pieces))):
         here, there = context.Pipe(duplex=False)
         arguments = (files, images, pieces, turn, boss, there)
         context.Process(target=help_reading, args=arguments, daemon=True).start()

@@ -12,20 +12,21 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from ..devices import check_workers
-from ..errors import DataError, SettingError
+from ..errors import DataError, SettingError, choose
 from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
-from ._dataset import read_dataset
+from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
+from ._kind import KINDS, Image, Kind
 from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
-from ._sources import ImageSource, Read
+from ._sources import Read, Source
 from ._split import check_split, spread
-from ._streamed import StreamedImages
+from ._streamed import Streamed
 from ._subset import Subset, Unlabeled
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
@@ -48,8 +49,9 @@ def load(
     max_bad_fraction: float = 0.2,
     labels: bool = True,
     hold_out: str = "auto",
-) -> ImageSource:
-    """Images by a name in ``DATA_SETS``, a path, or an object.
+    kind: Kind | str | None = None,
+) -> Source:
+    """Samples by a name in ``DATA_SETS``, a path, or an object.
 
     >>> source = load("shapes", n=100)
     >>> len(source), source.shape, source.class_names[:3]
@@ -59,8 +61,8 @@ def load(
 
     Args:
         data: a name ("shapes", "cifar10", ...; "./shapes" is a folder of that name), a
-            path of a folder, .npy or .npz file, an array or tensor of images, a pair
-            (images, labels), or a torch Dataset.
+            path of a folder, .npy or .npz file, an array or tensor of images or
+            vectors, a pair (array, labels), ``Samples``, or a torch Dataset.
         split: "train", "test" or "all". See ``hold_out`` for data without a test part
             of their own.
         image_size: side of the square images handed out. None keeps the size of sets
@@ -80,6 +82,9 @@ def load(
         hold_out: what data without a test part of their own keep from training: a
             "tenth", by the hash of each image's path or number, "nothing", or "auto",
             a tenth where there are labels to score by.
+        kind: what a sample is, by its name in ``KINDS`` or, where samples are to be
+            read exactly as those of another part, the kind itself. None: as the data
+            look.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -87,6 +92,11 @@ def load(
         raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
     check_least("image_size", image_size, 1)
     check_least("n", n, 1)
+    if isinstance(kind, str):
+        choose(KINDS, kind, "kind of sample")
+    elif isinstance(kind, Image):
+        channels, image_size = kind.shape[0], kind.shape[-1]
+        channels = channels if channels in (1, 3) else None
     request = Request(
         split=split,
         image_size=image_size,
@@ -97,6 +107,7 @@ def load(
         max_bad_fraction=max_bad_fraction,
         labels=labels,
         hold_out=hold_out,
+        kind=kind,
     )
     began = time.monotonic()
     parts = read(data, request)
@@ -104,16 +115,17 @@ def load(
     if n is not None and n < len(items):
         items = Subset(items, spread(len(items), n))
     if not len(items):
-        raise DataError(f"{parts.name} has no images in its {split} part.")
-    n_bytes = len(items) * int(np.prod(items.shape))
-    resident, note = choose_storage(storage, n_bytes, torch.device(device))
+        raise DataError(f"{parts.name} has no {items.kind.word}s in its {split} part.")
+    n_bytes = len(items) * items.n_bytes
+    where = torch.device(device)
+    resident, note = choose_storage(storage, n_bytes, where, items.kind.word)
     about: dict[str, Any] = {
         "name": parts.name,
         "unreadable": parts.unreadable,
         "max_bad_fraction": max_bad_fraction,
         "notes": (*parts.notes, note),
     }
-    source: ImageSource
+    source: Source
     if resident:
         source = read_all(items, device=device, parallel=parts.parallel, **about)
         seconds = time.monotonic() - began
@@ -121,14 +133,14 @@ def load(
         if decoded and seconds > SLOW_SECONDS and find_place(data):
             source.add_note(suggest_pack(data, items.shape, seconds))
     else:
-        workers, fewer = choose_workers(workers, items.shape)
+        workers, fewer = choose_workers(workers, items.n_bytes)
         about["notes"] += (Note("storage", fewer),) if fewer else ()
-        source = StreamedImages(items, workers=workers, **about)
+        source = Streamed(items, workers=workers, **about)
     source.origin = parts.origin
     return source
 
 
-def suggest_pack(data: Any, shape: tuple[int, int, int], seconds: float) -> Note:
+def suggest_pack(data: Any, shape: tuple[int, ...], seconds: float) -> Note:
     """A word about a packed copy, where decoding took long."""
     command = shlex.join(["invariance", "pack", str(data), *size_flags(shape)])
     return Note(
@@ -140,6 +152,8 @@ def suggest_pack(data: Any, shape: tuple[int, int, int], seconds: float) -> Note
 
 def read(data: Any, request: Request) -> Read:
     """Find out what kind of data this is, and read it."""
+    if isinstance(data, Samples):
+        return read_samples(data, request)
     if name := find_set(data):
         shapes = name == "shapes"
         parts = read_shapes(request) if shapes else read_torchvision(name, request)
@@ -161,7 +175,7 @@ def read(data: Any, request: Request) -> Read:
         return read_dataset(data, request)
     raise DataError(
         f"data is a {type(data).__name__}: expected a data set's name, a path, an "
-        "array of images, (images, labels) or a torch Dataset."
+        "array, (array, labels), inv.data.Samples or a torch Dataset."
     )
 
 
@@ -190,10 +204,8 @@ def same_images(one: str, other: str) -> bool:
     return bool(one) and one.partition("+")[0] == other.partition("+")[0]
 
 
-def default_shape(
-    data: Any, *, data_root: str | Path | None = None
-) -> tuple[int, int, int]:
-    """Channels, height and width of the images where ``load`` is not told any.
+def default_shape(data: Any, *, data_root: str | Path | None = None) -> tuple[int, ...]:
+    """The shape of a sample where ``load`` is not told any.
 
     >>> default_shape(np.zeros((50, 28, 28), np.uint8))
     (1, 28, 28)

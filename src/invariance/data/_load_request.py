@@ -6,7 +6,7 @@ Images that cannot be read are counted and named, and too many of them are an er
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import DataError
 
@@ -59,6 +59,18 @@ class Request:
     max_bad_fraction: float = 0.2
     labels: bool = True
     hold_out: str = "auto"
+    kind: Any = None
+    """The name of a kind of sample, or the kind itself; None: as the data look."""
+
+    @property
+    def kind_name(self) -> str:
+        """What the kind is called; empty where the data decide."""
+        return getattr(self.kind, "name", self.kind) or ""
+
+    @property
+    def known_kind(self) -> Any:
+        """The kind itself where it is known already, as of a test part."""
+        return None if isinstance(self.kind, str) else self.kind
 
 
 def find_data_root(asked: str | Path | None = None) -> Path:

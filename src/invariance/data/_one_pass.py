@@ -1,8 +1,8 @@
-"""Every image once and in order, with the broken ones left out rather than replaced.
+"""Every sample once and in order, with the broken ones left out rather than replaced.
 
-Training keeps its batches full, so ``StreamedImages`` puts a neighbor in the place of
-an image that cannot be read. Whoever writes one row per image must not: here a batch
-holds the images that could be read, their numbers, and why the others could not.
+Training keeps its batches full, so ``Streamed`` puts a neighbor in the place of a
+sample that cannot be read. Whoever writes one row per sample must not: here a batch
+holds the samples that could be read, their numbers, and why the others could not.
 """
 
 import time
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Shaped
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -20,17 +20,17 @@ from ._workers import choose_workers, may_fork, piece_size, read_pieces
 
 START_SECONDS = 0.25  # what starting processes may cost
 
-Piece = tuple[int, int, UInt8[Tensor, "n c h w"], list[int], dict[int, str]]
+Piece = tuple[int, int, Shaped[Tensor, "n ..."], list[int], dict[int, str]]
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The readable ones of the images from ``start`` up to ``stop``."""
+    """The readable ones of the samples from ``start`` up to ``stop``."""
 
     start: int
     stop: int
     rows: Int[Tensor, " b"]
-    images: UInt8[Tensor, "b c h w"]
+    samples: Shaped[Tensor, "b ..."]
     labels: Int[Tensor, " b"]
     unreadable: dict[int, str] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ def one_pass(
     workers: int = 0,
     spans: Iterable[tuple[int, int]] | None = None,
 ) -> Iterator[Batch]:
-    """The images from ``start`` on, ``batch_size`` numbers at a time.
+    """The samples from ``start`` on, ``batch_size`` numbers at a time.
 
     ``spans`` says instead which numbers make up each batch, from one up to another.
 
@@ -59,8 +59,8 @@ def one_pass(
 
 
 def share_out(items: Items) -> Iterator[Batch]:
-    """Every image once, by all cores as soon as one alone would take too long."""
-    size = piece_size(items.shape)
+    """Every sample once, by all cores as soon as one alone would take too long."""
+    size = piece_size(items.n_bytes)
     began = time.perf_counter()
     for batch in one_pass(items, batch_size=size):
         yield batch
@@ -70,7 +70,7 @@ def share_out(items: Items) -> Iterator[Batch]:
             break
     else:
         return
-    workers, _ = choose_workers(None, items.shape)
+    workers, _ = choose_workers(None, items.n_bytes)
     how: Callable[..., Iterator[Batch]] = one_pass if may_fork() else in_threads
     yield from how(items, start=batch.stop, batch_size=size, workers=workers)
 
@@ -95,35 +95,35 @@ def cut(start: int, stop: int, size: int) -> list[tuple[int, int]]:
 
 
 class Spans(Dataset):
-    """What a worker does: read the images from one number up to another."""
+    """What a worker does: read the samples from one number up to another."""
 
     def __init__(self, items: Items):
         self.items = items
 
     def __getitem__(self, span: tuple[int, int]) -> Piece:
-        """The images from the first number up to the second.
+        """The samples from the first number up to the second.
 
         Labels go as plain numbers: every tensor is a file that both processes open.
         """
-        images, labels, bad = self.items.read_many(range(*span))
-        return *span, images, labels.tolist(), bad
+        samples, labels, bad = self.items.read_many(range(*span))
+        return *span, samples, labels.tolist(), bad
 
 
 def to_batch(
     start: int,
     stop: int,
-    images: UInt8[Tensor, "n c h w"],
+    samples: Shaped[Tensor, "n ..."],
     labels: list[int],
     bad: dict[int, str],
 ) -> Batch:
-    """The readable ones of the images from one number up to another."""
+    """The readable ones of the samples from one number up to another."""
     rows, numbers = torch.arange(start, stop), torch.tensor(labels)
     if bad:
         good = torch.tensor([i not in bad for i in range(start, stop)])
-        rows, images, numbers = rows[good], images[good], numbers[good]
-    return Batch(start, stop, rows, images, numbers, bad)
+        rows, samples, numbers = rows[good], samples[good], numbers[good]
+    return Batch(start, stop, rows, samples, numbers, bad)
 
 
 def row_names(items: Items) -> Sequence[str]:
-    """What to call each image: its path, or its number in the data it came from."""
+    """What to call each sample: its path, or its number in the data it came from."""
     return items.paths or [items.name(i) for i in range(len(items))]

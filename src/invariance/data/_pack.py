@@ -178,7 +178,7 @@ def write_pack(
         checks, unreadable = np.zeros(n, CHECK), []
         for batch in batches:
             pixels = np.zeros((batch.stop - batch.start, *shape), np.uint8)
-            pixels[batch.rows.numpy() - batch.start] = batch.images.numpy()
+            pixels[batch.rows.numpy() - batch.start] = batch.samples.numpy()
             file.write(pixels.data)
             checks[batch.start : batch.stop] = [zlib.crc32(p.data) for p in pixels]
             unreadable += list(batch.unreadable)
@@ -247,7 +247,7 @@ def pack_name(root: Path) -> str:
     return f"{name[:40]}-{mark}"
 
 
-def size_flags(shape: tuple[int, int, int]) -> list[str]:
+def size_flags(shape: tuple[int, ...]) -> list[str]:
     """The flags of ``invariance pack`` that ask for images of a shape."""
     channels, size, _ = shape
     gray = [] if channels == 3 else ["--channels", str(channels)]

@@ -15,6 +15,7 @@ from torch import Tensor
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
 from ._drawing import SILHOUETTES, draw
+from ._kind import Image
 from ._load_request import Request
 from ._sources import Items, Read
 
@@ -33,7 +34,7 @@ class Shapes(Items):
     ):
         if size < 8:
             raise DataError(f"shapes needs image_size of 8 or more: got {size}.")
-        self.seed, self.shape = seed, (channels, size, size)
+        self.seed, self.kind = seed, Image((channels, size, size))
         self.number = np.concatenate([np.arange(n_train), np.arange(n_test)])
         self.part = np.repeat([0, 1], [n_train, n_test])
         self.labels = torch.from_numpy(self.number % len(SHAPE_CLASSES))

@@ -1,62 +1,79 @@
-"""What a trainer reads from: images of one size, asked for by number.
+"""What a trainer reads from: samples of one kind, asked for by number.
 
-``Items`` are what a kind of data provides (a number in, one image out); an
-``ImageSource`` is what the trainer holds: the same images in batches, on a device.
+``Items`` are what a reader provides (a number in, one sample out); a ``Source`` is what
+the trainer holds: the same samples in batches, on a device. Pairs are two of them side
+by side: the first side has the labels and the names, ``other`` is the second.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Int, Int8, UInt8
+from jaxtyping import Int, Int8, Shaped
 from torch import Tensor
 
+from ..errors import DataError
+from ._kind import Kind
 from ._load_request import Note, Origin, explain_unreadable
 
 NO_LABEL = -1
 
 
 class Items(ABC):
-    """Images that can be read one at a time; reading may raise for a broken one.
+    """Samples that can be read one at a time; reading may raise for a broken one.
 
-    The attributes are those of ``ImageSource``.
+    The attributes are those of ``Source``.
     """
 
-    shape: tuple[int, int, int]
+    kind: Kind
+    other: "Items | None" = None
     labels: Int[Tensor, " n"] | None = None
     tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...] = ()
     paths: tuple[str, ...] | None = None
-    ready: tuple[UInt8[Tensor, "n c h w"], dict[int, str]] | None = None
-    """All images, and by number why some cannot be read, where that is known."""
+    ready: tuple[Shaped[Tensor, "n ..."], dict[int, str]] | None = None
+    """All samples, and by number why some cannot be read, where that is known."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many images there are."""
+        """How many samples there are."""
 
     @abstractmethod
-    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
-        """Image i and its label, or NO_LABEL."""
+    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
+        """Sample i and its label, or NO_LABEL."""
 
     def read_many(
         self, rows: Sequence[int]
-    ) -> tuple[UInt8[Tensor, "b c h w"], Int[Tensor, " b"], dict[int, str]]:
-        """Images and labels of these numbers, and why some could not be read."""
-        images = torch.zeros((len(rows), *self.shape), dtype=torch.uint8)
+    ) -> tuple[Shaped[Tensor, "b ..."], Int[Tensor, " b"], dict[int, str]]:
+        """Samples and labels of these numbers, and why some could not be read."""
         labels, unreadable = [NO_LABEL] * len(rows), {}
-        pixels = images.numpy()  # a small image is copied with less ado by numpy
+        samples: dict[int, Tensor] = {}
         for k, i in enumerate(rows):
             try:
-                image, labels[k] = self.read(i)
-                pixels[k] = image.numpy()
+                samples[k], labels[k] = self.read(i)
             except Exception as error:
                 unreadable[i] = explain_unreadable(error)
-        return images, torch.tensor(labels, dtype=torch.long), unreadable
+        try:
+            batch = collate(self.kind, samples, len(rows))
+        except Exception as error:  # none of them, for one reason
+            batch = collate(self.kind, {}, len(rows))
+            unreadable |= {rows[k]: explain_unreadable(error) for k in samples}
+        return batch, torch.tensor(labels, dtype=torch.long), unreadable
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one sample's tensor."""
+        return self.kind.shape
+
+    @property
+    def n_bytes(self) -> int:
+        """Of one sample, both sides of a pair together."""
+        return self.kind.n_bytes + (0 if self.other is None else self.other.n_bytes)
 
     @property
     def labeled(self) -> bool:
-        """Whether the images have labels or tags, known now or when they are read."""
+        """Whether the samples have labels or tags, known now or when they are read."""
         return self.targets is not None
 
     @property
@@ -65,11 +82,11 @@ class Items(ABC):
         return self.labels if self.tags is None else self.tags
 
     def name(self, i: int) -> str:
-        """What image i is called: its path, or its number in the data it came from."""
+        """What sample i is called: its path, or its number in the data it came from."""
         return str(i) if self.paths is None else self.paths[i]
 
     def label(self, i: int) -> int:
-        """The label of image i, or NO_LABEL."""
+        """The label of sample i, or NO_LABEL."""
         return NO_LABEL if self.labels is None else int(self.labels[i])
 
 
@@ -85,25 +102,28 @@ class Read:
     origin: Origin = field(default_factory=Origin)
 
 
-class ImageSource(ABC):
-    """Images (uint8, one shape) by number; ``ResidentImages`` or ``StreamedImages``.
+class Source(ABC):
+    """Samples of one kind by number; ``Resident`` or ``Streamed``.
 
     Attributes:
         name: what the data are called in logs.
-        shape: channels, height and width of every image handed out.
-        labels: one class number per image, or None; for evaluation only.
+        kind: what a sample is.
+        other: where samples are pairs, the second of each, in the same order; what
+            else is said here is about the first.
+        labels: one class number per sample, or None; for evaluation only.
         tags: where an image may show several classes: 1 where it shows the class, 0
             where not, -1 where that is not known. There are no ``labels`` then.
         class_names: what the numbers, or the columns of ``tags``, mean; empty when
             there are neither.
-        paths: each image's file, relative to the folder read, or None.
+        paths: each sample's file, relative to the folder read, or None.
         unreadable: the files (or numbers) left out or replaced, with the reason.
-        origin: which data the images are a part of.
+        origin: which data the samples are a part of.
     """
 
     name: str
+    kind: Kind
+    other: "Source | None" = None
     origin: Origin = Origin()
-    shape: tuple[int, int, int]
     labels: Int[Tensor, " n"] | None
     tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...]
@@ -116,13 +136,18 @@ class ImageSource(ABC):
         return self.labels if self.tags is None else self.tags
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one sample's tensor: an image's channels, height and width."""
+        return self.kind.shape
+
+    @property
     @abstractmethod
     def notes(self) -> tuple[Note, ...]:
-        """What was left out and why, what was chosen, where the images are kept."""
+        """What was left out and why, what was chosen, where the samples are kept."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many images there are."""
+        """How many samples there are."""
 
     @abstractmethod
     def batches(
@@ -130,14 +155,41 @@ class ImageSource(ABC):
         index_batches: Iterable[Int[Tensor, " _"]],
         *,
         device: torch.device | str = "cpu",
-    ) -> Iterator[UInt8[Tensor, "_ c h w"]]:
+    ) -> Iterator[Shaped[Tensor, "_ ..."]]:
         """The requested batches, in that order, on ``device``.
 
-        Streamed images read ``index_batches`` ahead: count the batches that came back,
+        Streamed samples read ``index_batches`` ahead: count the batches that came back,
         not those requested.
         """
 
+    @abstractmethod
+    def pairs(
+        self,
+        index_batches: Iterable[Int[Tensor, " _"]],
+        *,
+        device: torch.device | str = "cpu",
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The same, of both sides; where there is an ``other``."""
 
-def name_image(items: Items, i: int) -> str:
-    """Image i as a person can find it: its path, or its number in the whole data."""
-    return items.name(i) if items.paths else f"image {items.name(i)}"
+
+def collate(
+    kind: Kind, samples: Mapping[int, Tensor], n: int
+) -> Shaped[Tensor, "n ..."]:
+    """A batch of n with these samples in their places, and zeros in the others."""
+    shape = (len(samples), *kind.shape)
+    batch = kind.collate([*samples.values()]) if samples else torch.empty(shape)
+    if samples and (tuple(batch.shape), batch.dtype) != (shape, kind.dtype):
+        raise DataError(
+            f"{type(kind).__name__}.collate gave {tuple(batch.shape)} of {batch.dtype} "
+            f"instead of {shape} of {kind.dtype}"
+        )
+    if len(samples) == n:
+        return batch
+    whole = torch.zeros((n, *kind.shape), dtype=kind.dtype)
+    whole[[*samples]] = batch.to(kind.dtype)
+    return whole
+
+
+def name_sample(items: Items, i: int) -> str:
+    """Sample i as a person can find it: its path, or its number in the whole data."""
+    return items.name(i) if items.paths else f"{items.kind.word} {items.name(i)}"

@@ -3,21 +3,20 @@
 Each batch is shared out to all workers in pieces, which arrive in pinned memory where
 there is a GPU and are copied there without waiting. Two batches are decoded ahead.
 
-A batch keeps its size whatever is on the disk. An image that cannot be read is replaced
+A batch keeps its size whatever is on the disk. A sample that cannot be read is replaced
 by the next readable one of the same class (of any class where there are no labels), the
-same one every time; it is counted and named in the log once, and too many of them end
-the run.
+same one every time, both sides of a pair together; it is counted and named in the log
+once, and too many of them end the run.
 """
 
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from math import prod
 from typing import final
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Shaped
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -29,7 +28,7 @@ from ._load_request import (
     note_unreadable,
     show_path,
 )
-from ._sources import ImageSource, Items, name_image
+from ._sources import Items, Source, collate, name_sample
 from ._workers import (
     choose_workers,
     free_shared_bytes,
@@ -41,38 +40,40 @@ from ._workers import (
 log = logging.getLogger("invariance.data")
 
 TRIES = 64
-Fetched = tuple[UInt8[Tensor, "_ c h w"], dict[int, str], str]
+Fetched = tuple[list[Tensor], dict[int, str], str]
 
 
 @final
-class StreamedImages(ImageSource):
-    """Images decoded when they are requested, in that order."""
+class Streamed(Source):
+    """Samples read when they are requested, in that order."""
 
     def __init__(
         self,
         items: Items,
         *,
-        name: str = "images",
+        name: str = "samples",
         workers: int | None = None,
         unreadable: dict[str, str] | None = None,
         max_bad_fraction: float = 0.2,
         notes: tuple[Note, ...] = (),
     ):
-        self.items, self.name, self.shape = items, name, items.shape
+        self.items, self.name, self.kind = items, name, items.kind
         self.labels, self.class_names = items.labels, items.class_names
         self.tags, self.paths = items.tags, items.paths
         if workers is None:
-            workers, _ = choose_workers(None, items.shape)
+            workers, _ = choose_workers(None, items.n_bytes)
         self.workers = workers
         self.max_bad_fraction = max_bad_fraction
         self.unreadable = dict(unreadable or {})
         self._replaced: dict[str, str] = {}
         self._seen = torch.zeros(len(items), dtype=torch.bool)
         self._notes = notes
+        if items.other is not None:
+            self.other = Streamed(items.other, name=name, workers=self.workers)
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was left out or replaced; grows when reading meets a broken image."""
+        """What was left out or replaced; grows when reading meets a broken sample."""
         left_out = {k: v for k, v in self.unreadable.items() if k not in self._replaced}
         return (
             *self._notes,
@@ -88,14 +89,36 @@ class StreamedImages(ImageSource):
         index_batches: Iterable[Int[Tensor, " _"]],
         *,
         device: torch.device | str = "cpu",
-    ) -> Iterator[UInt8[Tensor, "_ c h w"]]:
+    ) -> Iterator[Shaped[Tensor, "_ ..."]]:
         """The requested batches, in that order, on ``device``."""
+        for batch in self._read(Fetch([self.items]), index_batches, device):
+            yield batch[0]
+
+    def pairs(
+        self,
+        index_batches: Iterable[Int[Tensor, " _"]],
+        *,
+        device: torch.device | str = "cpu",
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The same, of both sides."""
+        assert self.items.other is not None
+        fetch = Fetch([self.items, self.items.other])
+        batches = self._read(fetch, index_batches, device)
+        yield from ((first, other) for first, other in batches)
+
+    def _read(
+        self,
+        fetch: "Fetch",
+        index_batches: Iterable[Int[Tensor, " _"]],
+        device: torch.device | str,
+    ) -> Iterator[list[Tensor]]:
+        """The requested batches of each side."""
         on_cuda = torch.device(device).type == "cuda"
         requests: deque[tuple[list[int], int]] = deque()
 
         def request() -> Iterator[list[int]]:
             for index in index_batches:  # decided as training goes
-                for piece in index.split(piece_size(self.shape)):
+                for piece in index.split(piece_size(self.items.n_bytes)):
                     requests.append((piece.tolist(), len(index)))
                     yield requests[-1][0]
 
@@ -104,21 +127,24 @@ class StreamedImages(ImageSource):
         if not first:
             return
         pieces = read_pieces(
-            Fetch(self.items),
+            fetch,
             chain(first, asked),
             workers=self.workers,
             ahead=self._pieces_ahead(batch_size=requests[0][1]),
             pin_memory=on_cuda,
         )
         done = 0
-        for images, bad, failure in pieces:
+        batch: list[Tensor] = []
+        for samples, bad, failure in pieces:
             if failure:
                 raise DataError(f"{self.name}: {failure}")
             index, n = requests.popleft()
             self._count(index, bad)
             if not done:
-                batch = torch.empty((n, *self.shape), dtype=torch.uint8, device=device)
-            batch[done : done + len(index)].copy_(images, non_blocking=on_cuda)
+                batch = [torch.empty_like(x[:1], device=device) for x in samples]
+                batch = [x.new_empty((n, *x.shape[1:])) for x in batch]
+            for whole, part in zip(batch, samples, strict=True):
+                whole[done : done + len(index)].copy_(part, non_blocking=on_cuda)
             done += len(index)
             if done == n:
                 yield batch
@@ -126,14 +152,14 @@ class StreamedImages(ImageSource):
 
     def _pieces_ahead(self, batch_size: int) -> int:
         """Pieces that a worker may hold: of two batches, if shared memory suffices."""
-        each = max(self.workers, 1) * piece_bytes(self.shape)
-        of_two_batches = 2 * batch_size * prod(self.shape) // each + 1
+        each = max(self.workers, 1) * piece_bytes(self.items.n_bytes)
+        of_two_batches = 2 * batch_size * self.items.n_bytes // each + 1
         return max(2, min(of_two_batches, free_shared_bytes() // each))
 
     def _count(self, index: list[int], bad: dict[int, str]) -> None:
         self._seen[[*index, *bad]] = True
         for i, why in bad.items():
-            path = name_image(self.items, i)
+            path = name_sample(self.items, i)
             if path not in self._replaced:
                 shown = show_path(path)
                 log.warning("%s: %s cannot be read (%s)", self.name, shown, why)
@@ -144,37 +170,48 @@ class StreamedImages(ImageSource):
 
 
 class Fetch(Dataset):
-    """What a worker does: read a batch, with neighbors for the broken."""
+    """What a worker does: read a batch, with neighbors for the broken.
 
-    def __init__(self, items: Items):
-        self.items = items
+    Args:
+        sides: the items, or those of both sides of pairs.
+    """
+
+    def __init__(self, sides: list[Items]):
+        self.sides, self.items = sides, sides[0]
 
     def __getitem__(self, index: list[int]) -> Fetched:
-        """The images, why some could not be read, and why to give up if so.
+        """Samples of each side, why some could not be read, why to give up if so.
 
         A failure goes back in words: raised here it would arrive as a traceback.
         """
         bad: dict[int, str] = {}
-        images = torch.zeros((len(index), *self.items.shape), dtype=torch.uint8)
-        for k, i in enumerate(index):
-            image = self.read(i, bad)
-            if image is None:
+        rows: list[list[Tensor]] = []
+        for i in index:
+            row = self.read(i, bad)
+            if row is None:
                 failure = (
-                    f"{show_path(name_image(self.items, i))} and the {len(bad) - 1} "
+                    f"{show_path(name_sample(self.items, i))} and the {len(bad) - 1} "
                     f"tried in its place cannot be read ({bad[i]}): check the disk and "
                     "the files."
                 )
-                return images, bad, failure
-            images[k] = image
-        return images, bad, ""
+                return [], bad, failure
+            rows.append(row)
+        try:
+            batch = [
+                collate(items.kind, dict(enumerate(samples)), len(index))
+                for items, *samples in zip(self.sides, *rows, strict=True)
+            ]
+        except Exception as error:
+            return [], bad, f"{explain_unreadable(error)}."
+        return batch, bad, ""
 
-    def read(self, i: int, bad: dict[int, str]) -> UInt8[Tensor, "c h w"] | None:
-        """Image i or the first of its stand-ins that can be read."""
+    def read(self, i: int, bad: dict[int, str]) -> list[Tensor] | None:
+        """Sample i, of each side, or the first of its stand-ins that can be read."""
         for j in chain([i], self.stand_ins(i)):
             if j in bad:
                 continue
             try:
-                return self.items.read(j)[0]
+                return [items.read(j)[0] for items in self.sides]
             except Exception as error:
                 bad[j] = explain_unreadable(error)
         return None

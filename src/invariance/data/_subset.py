@@ -4,7 +4,7 @@ from bisect import bisect
 from itertools import accumulate
 
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Shaped
 from torch import Tensor
 
 from ._load_request import Request
@@ -17,7 +17,9 @@ class Subset(Items):
 
     def __init__(self, items: Items, rows: list[int]):
         self.items, self.rows = items, rows
-        self.shape, self.class_names = items.shape, items.class_names
+        self.kind, self.class_names = items.kind, items.class_names
+        if items.other is not None:
+            self.other = Subset(items.other, rows)
         if items.labels is not None:
             self.labels = items.labels[torch.tensor(rows, dtype=torch.long)]
         if items.tags is not None:
@@ -37,7 +39,7 @@ class Subset(Items):
         """As in the set they are chosen from."""
         return self.items.name(self.rows[i])
 
-    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
+    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
         """The i-th of the chosen items."""
         return self.items.read(self.rows[i])
 
@@ -46,8 +48,8 @@ class Unlabeled(Items):
     """The same items without their labels."""
 
     def __init__(self, items: Items):
-        self.items, self.shape, self.paths = items, items.shape, items.paths
-        self.ready = items.ready
+        self.items, self.kind, self.paths = items, items.kind, items.paths
+        self.ready, self.other = items.ready, items.other
 
     def __len__(self) -> int:
         return len(self.items)
@@ -56,8 +58,8 @@ class Unlabeled(Items):
         """As with labels."""
         return self.items.name(i)
 
-    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
-        """The image alone."""
+    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
+        """The sample alone."""
         return self.items.read(i)[0], NO_LABEL
 
 
@@ -66,7 +68,9 @@ class Joined(Items):
 
     def __init__(self, sets: list[Items]):
         self.sets, self.ends = sets, list(accumulate(map(len, sets)))
-        self.shape, self.class_names = sets[0].shape, sets[0].class_names
+        self.kind, self.class_names = sets[0].kind, sets[0].class_names
+        others = [items.other for items in sets if items.other is not None]
+        self.other = Joined(others) if len(others) == len(sets) else None
         labels = [items.labels for items in sets if items.labels is not None]
         tags = [items.tags for items in sets if items.tags is not None]
         paths = [items.paths for items in sets if items.paths is not None]
@@ -80,7 +84,7 @@ class Joined(Items):
     def __len__(self) -> int:
         return self.ends[-1]
 
-    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
+    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
         """Item i of the whole."""
         k = bisect(self.ends, i)
         return self.sets[k].read(i - (self.ends[k] - len(self.sets[k])))

@@ -1,9 +1,9 @@
-"""How many processes read images, and how much travels from them at once.
+"""How many processes read samples, and how much travels from them at once.
 
 Pillow holds the interpreter for a good part of a small image, so threads wait for each
 other where processes do not. There is one process per core unless memory is short:
 each holds about WORKER_BYTES of its own, and the pieces on their way from it lie in
-shared memory, of which a container may have only 64 MiB. A piece is a few images, so
+shared memory, of which a container may have only 64 MiB. A piece is a few samples, so
 that all processes work on the same batch and the first is not waited for long.
 """
 
@@ -11,7 +11,6 @@ import multiprocessing
 import shutil
 import sys
 from collections.abc import Iterator
-from math import prod
 from typing import Any
 
 from ..devices import format_bytes, free_bytes, usable_cores
@@ -24,35 +23,35 @@ MOST_IN_A_PIECE = 256
 SHARED_MEMORY = "/dev/shm"
 
 
-def piece_size(shape: tuple[int, ...]) -> int:
-    """How many images of a shape travel together.
+def piece_size(n_bytes: int) -> int:
+    """How many samples of so many bytes travel together.
 
-    >>> piece_size((3, 32, 32)), piece_size((3, 224, 224)), piece_size((3, 900, 900))
+    >>> piece_size(3 * 32 * 32), piece_size(3 * 224 * 224), piece_size(3 * 900 * 900)
     (256, 6, 1)
     """
-    return min(max(PIECE_BYTES // prod(shape), 1), MOST_IN_A_PIECE)
+    return min(max(PIECE_BYTES // n_bytes, 1), MOST_IN_A_PIECE)
 
 
-def choose_workers(asked: int | None, shape: tuple[int, ...]) -> tuple[int, str]:
+def choose_workers(asked: int | None, n_bytes: int) -> tuple[int, str]:
     """How many processes to read with, and why fewer than asked for or than cores."""
     wanted = usable_cores() if asked is None else asked
     host, shared = free_bytes("cpu"), free_shared_bytes()
-    most = max(1, min(host // 2 // WORKER_BYTES, shared // (2 * piece_bytes(shape))))
+    most = max(1, min(host // 2 // WORKER_BYTES, shared // (2 * piece_bytes(n_bytes))))
     if wanted <= most:
         return wanted, ""
     return most, (
-        f"{count(most, 'process')} instead of {wanted} will decode images: there are "
+        f"{count(most, 'process')} instead of {wanted} will read the data: there are "
         f"{format_bytes(host)} of free memory, {format_bytes(2 * shared)} of it shared."
     )
 
 
-def piece_bytes(shape: tuple[int, ...]) -> int:
-    """What a piece of images takes."""
-    return piece_size(shape) * prod(shape)
+def piece_bytes(n_bytes: int) -> int:
+    """What a piece of samples takes."""
+    return piece_size(n_bytes) * n_bytes
 
 
 def free_shared_bytes() -> int:
-    """How much of the shared memory images may take: half of what is free."""
+    """How much of the shared memory samples may take: half of what is free."""
     try:
         return shutil.disk_usage(SHARED_MEMORY).free // 2
     except OSError:  # where there is no such place, shared memory is memory
@@ -110,7 +109,7 @@ def explain_lost_workers(pieces: Iterator[Any]) -> Iterator[Any]:
         if type(error) is not RuntimeError or "DataLoader worker" not in str(error):
             raise
         raise DataError(
-            "A process that decodes images was ended from outside, most likely for "
+            "A process that reads the data was ended from outside, most likely for "
             "want of memory: use fewer --workers, or a smaller --image-size."
         ) from None
 

@@ -1,6 +1,6 @@
-r"""Images in, features out: the one place where an encoder looks at images.
+r"""Samples in, features out: the one place where an encoder looks at samples.
 
-$$h_i = f(x_i / 255),\qquad i = 1, \dots, n$$
+$$h_i = f(\mathrm{prepare}(x_i)),\qquad i = 1, \dots, n$$
 
 The encoder works in evaluation mode, without gradients and in its own precision; what
 comes back is float32 on the CPU. An encoder may round differently in batches of another
@@ -13,42 +13,43 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from ..data import Image, Kind
 from ..processes import ALONE, Processes
 from ..views import ViewSet
 from ._images import Images, as_images
 
-BATCH = 500  # images at once, wherever nobody asks for another number
+BATCH = 500  # samples at once, wherever nobody asks for another number
+IMAGE = Image(())  # of any shape
 
 
 @torch.no_grad()
 def encode_batch(
     encoder: nn.Module | None,
-    images: Shaped[Tensor, "b ..."],
+    samples: Shaped[Tensor, "b ..."],
     *,
+    kind: Kind = IMAGE,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "b e"]:
     """Features of one batch.
 
     Args:
         encoder: any module that gives (b, e) rows, on ``device`` already. None stands
-            for the pixels themselves.
-        images: bytes, which are divided by 255, or floats in [0, 1].
-        device: where the encoder is; None leaves the images where they are.
+            for the kind's plain features: of images, the pixels themselves.
+        samples: as the source hands them over, or as the encoder takes them.
+        kind: what a sample is.
+        device: where the encoder is; None leaves the samples where they are.
 
     >>> encode_batch(None, torch.full((2, 1, 1, 2), 255, dtype=torch.uint8))
     tensor([[1., 1.],
             [1., 1.]])
     """
-    precision = torch.float32
-    if encoder is not None:
-        encoder.eval()
-        first = next(encoder.parameters(), None)
-        precision = torch.float32 if first is None else first.dtype
-    images = images if device is None else images.to(device)
-    if images.dtype == torch.uint8:
-        images = images.to(precision) / 255
-    features = images.flatten(1) if encoder is None else encoder(images.to(precision))
-    return features.float().cpu()
+    samples = samples if device is None else samples.to(device)
+    if encoder is None:
+        return kind.plain(samples).float().cpu()
+    encoder.eval()
+    first = next(encoder.parameters(), None)
+    dtype = torch.float32 if first is None else first.dtype
+    return encoder(kind.prepare(samples, dtype)).float().cpu()
 
 
 def encode_images(
@@ -65,13 +66,13 @@ def encode_images(
 
     Args:
         encoder: any module that gives (b, e) rows, on ``device`` already. None stands
-            for the pixels themselves.
-        images: a tensor of images, or a source of them as ``invariance.data.load``
-            gives it.
-        rows: the numbers of the images; all of them by default.
-        batch_size: images at once.
+            for the kind's plain features.
+        images: a tensor of images, or a source of any samples as
+            ``invariance.data.load`` gives it.
+        rows: the numbers of the samples; all of them by default.
+        batch_size: samples at once.
         device: where the encoder is.
-        progress: called after each batch with the number of images done so far.
+        progress: called after each batch with the number of samples done so far.
         processes: those that call this together, each of which encodes a share of the
             batches; all of them get all rows.
 
@@ -86,7 +87,7 @@ def encode_images(
     done = 0
     mine = batches[processes.share(len(batches))]
     for batch in source.batches(mine, device=device):
-        blocks.append(encode_batch(encoder, batch))
+        blocks.append(encode_batch(encoder, batch, kind=source.kind))
         done += len(batch)
         if progress is not None:
             progress(done)
@@ -109,10 +110,10 @@ def encode_views(
     """Features h, and projections z where there is a head, of the first two views.
 
     Args:
-        encoder: images in [0, 1] in, features out, on ``device`` already.
+        encoder: samples as it takes them in, features out, on ``device`` already.
         head: features in, projections out; None leaves z out.
-        images: a source of images, as ``invariance.data.load`` gives it.
-        rows: the numbers of the images.
+        images: a source of samples, as ``invariance.data.load`` gives it.
+        rows: the numbers of the samples.
         views: how they are seen; ``seed``, ``epoch`` and row number key the draws.
         seed: of the draws.
         epoch: of the draws.

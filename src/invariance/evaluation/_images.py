@@ -1,13 +1,13 @@
-"""Images as evaluations that run an encoder ask for them: by number, in batches."""
+"""Samples as evaluations that run an encoder ask for them: by number, in batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from ..views import to_unit_interval
+from ..data import Image, Kind
 
 Augment = Callable[[Tensor, Tensor, int], Tensor]
 """(images, their numbers, epoch) to images in [0, 1]; the numbers key the draws."""
@@ -15,22 +15,27 @@ Augment = Callable[[Tensor, Tensor, int], Tensor]
 
 @runtime_checkable
 class Images(Protocol):
-    """Images by number; ``invariance.data.load`` gives such a thing."""
+    """Samples by number; ``invariance.data.load`` gives such a thing."""
+
+    @property
+    def kind(self) -> Kind:
+        """What a sample is."""
+        ...
 
     def __len__(self) -> int: ...
 
     def batches(
         self, index_batches: Iterable[Tensor], *, device: torch.device | str = "cpu"
     ) -> Iterator[Tensor]:
-        """The batches asked for, uint8 or in [0, 1], in that order, on ``device``."""
+        """The batches asked for, in that order, on ``device``."""
         ...
 
 
 class InMemory:
-    """One tensor of images."""
+    """One tensor of images, bytes or in [0, 1]."""
 
-    def __init__(self, images: Shaped[Tensor, "n c h w"]) -> None:
-        self.images = images
+    def __init__(self, images: Shaped[Tensor, "n ..."]) -> None:
+        self.images, self.kind = images, Image(images.shape[1:])
 
     def __len__(self) -> int:
         return len(self.images)
@@ -57,8 +62,8 @@ def draw_batches(
     seed: int,
     augment: Augment | None,
     device: torch.device | str,
-) -> Iterator[tuple[Int[Tensor, " k"], Float[Tensor, "k c h w"]]]:
-    """Numbers and floats in [0, 1] of batches to train on, each epoch in a new order.
+) -> Iterator[tuple[Int[Tensor, " k"], Shaped[Tensor, "k ..."]]]:
+    """Numbers and prepared samples of batches to train on, each epoch in a new order.
 
     Rows that do not fill a batch are left for the next epoch.
     """
@@ -70,6 +75,6 @@ def draw_batches(
             parts, images.batches(parts, device=device), strict=True
         ):
             if augment is None:
-                yield part, to_unit_interval(batch)
+                yield part, images.kind.prepare(batch)
             else:
                 yield part, augment(batch, part, epoch)

@@ -186,7 +186,7 @@ def augmentation_readings(
     z: Float[Tensor, "n d"] | None,
     labels: Int[Tensor, " n"] | None,
     views: ViewSet,
-    shape: tuple[int, int, int],
+    shape: tuple[int, ...],
     samples: Int[Tensor, " n"],
     seed: int,
     epoch: int,

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..data import ImageSource
+from ..data import Source
 from ..devices import choose_device
 from ..diagnostics import Diagnosis, diagnosis
 from ..errors import DataError
@@ -152,13 +152,13 @@ class Rows:
 
 def load_pool(
     run: OpenRun, data: Any, n_pool: int, device: Any, data_root: str | None
-) -> tuple[list[ImageSource], tuple[str, ...]]:
+) -> tuple[list[Source], tuple[str, ...]]:
     """Held-out images first; training images after them if those are too few."""
     drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
     fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
     is_own = run.is_own(data, data_root)
     where: dict[str, Any] = {"is_own": is_own, "device": device, "data_root": data_root}
-    sources: list[ImageSource] = []
+    sources: list[Source] = []
     notes: tuple[str, ...] = ()
     if not (is_own and run.held_out_nothing):
         try:
@@ -183,7 +183,7 @@ def load_pool(
     return [*sources, train], (*(notes or more), note)
 
 
-def check_enough(source: ImageSource, n_more: int = 0) -> ImageSource:
+def check_enough(source: Source, n_more: int = 0) -> Source:
     """The images, unless with so many more they are too few."""
     if (n := len(source) + n_more) < 10:
         raise DataError(
@@ -199,7 +199,7 @@ def view_keys(run: OpenRun) -> tuple[int, int]:
 
 
 def encode_pool(
-    run: OpenRun, parts: Rebuilt, sources: list[ImageSource], n_pool: int, device: Any
+    run: OpenRun, parts: Rebuilt, sources: list[Source], n_pool: int, device: Any
 ) -> Rows:
     """Two views of the pool's images, in its order."""
     seed, epoch = view_keys(run)

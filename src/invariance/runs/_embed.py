@@ -313,7 +313,7 @@ def encode_all(
         features = torch.empty(0, encoder.width)
         try:
             if len(batch.rows):
-                features = encode_batch(encoder, batch.images, device=device)
+                features = encode_batch(encoder, batch.samples, device=device)
         except torch.OutOfMemoryError:
             raise SettingError(
                 f"A batch of {batch_size} images does not fit into the memory of "

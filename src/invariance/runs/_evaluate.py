@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from ..data import ImageSource
+from ..data import Source
 from ..errors import DataError, SettingError
 from ..evaluation import (
     LIMIT,
@@ -165,7 +165,7 @@ def _encoders(
     return encoders, {"best epoch": epoch}, why
 
 
-def _keep(run: OpenRun, rows: Sequence[Row], images: ImageSource | None) -> None:
+def _keep(run: OpenRun, rows: Sequence[Row], images: Source | None) -> None:
     """Add rows to the run's scores, and judge it anew.
 
     Args:

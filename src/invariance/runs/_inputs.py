@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..data import (
     Items,
-    StreamedImages,
+    Streamed,
     default_shape,
     load,
     row_names,
@@ -123,7 +123,7 @@ def open_images(
         workers=workers,
         max_bad_fraction=float(max_bad_fraction),
     )
-    assert isinstance(source, StreamedImages)
+    assert isinstance(source, Streamed)
     items = source.items
     path = Path(data).expanduser() if isinstance(data, str | Path) else None
     are_files = items.paths is not None

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from ..data import (
-    ImageSource,
+    Source,
     data_exists,
     default_shape,
     fingerprint,
@@ -166,7 +166,7 @@ def load_part(
     device: Any = "cpu",
     data_root: str | None = None,
     n: int | None = None,
-) -> tuple[ImageSource, tuple[str, ...]]:
+) -> tuple[Source, tuple[str, ...]]:
     """One part of a run's own data or of others, and what one should know of it."""
     settings, (channels, size, *_) = run.settings, run.encoder.input_shape
     if data is None and run.from_python:
@@ -219,7 +219,7 @@ def load_part(
     return source, tuple(notes)
 
 
-def _conversion(data: Any, source: ImageSource, data_root: str | None) -> list[str]:
+def _conversion(data: Any, source: Source, data_root: str | None) -> list[str]:
     """A sentence if the images are not of the shape that the encoder takes."""
     before, after = default_shape(data, data_root=data_root), source.shape
     if before == after:
@@ -243,9 +243,7 @@ class Rebuilt:
     why: str = ""
 
 
-def rebuild_learner(
-    run: OpenRun, source: ImageSource, data: Any, device: Any
-) -> Rebuilt:
+def rebuild_learner(run: OpenRun, source: Source, data: Any, device: Any) -> Rebuilt:
     """The learner of a run as its newest checkpoint left it, and its views.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data import ImageSource, same_images
+from ..data import Source, same_images
 from ..encoders import Encoder, load_encoder, read_encoder, rebuild_encoder
 from ..errors import DataError, TrainingError
 from ..folder import (
@@ -79,7 +79,7 @@ def newest_checkpoint(
 
 
 def find_state(
-    folder: Path, source: ImageSource, say: Callable[[str], None]
+    folder: Path, source: Source, say: Callable[[str], None]
 ) -> dict[str, Any] | None:
     """Where a run goes on from: None is the beginning. Raises if it cannot go on.
 
@@ -108,7 +108,7 @@ def find_state(
     return state
 
 
-def check_images(folder: Path, source: ImageSource) -> None:
+def check_images(folder: Path, source: Source) -> None:
     """Raise if these are not the images that a run was training on."""
     known = read_images(folder)
     mark = known.get("fingerprint")
@@ -116,7 +116,7 @@ def check_images(folder: Path, source: ImageSource) -> None:
         raise other_images(folder, source, known.get("n_train", len(source)))
 
 
-def other_images(folder: Path, source: ImageSource, before: int) -> TrainingError:
+def other_images(folder: Path, source: Source, before: int) -> TrainingError:
     """The sentence about images that have changed since the run began."""
     n = len(source)
     now = f"now there are {n:,}" if n != before else "these are others"

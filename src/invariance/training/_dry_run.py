@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..data import ResidentImages
+from ..data import Resident
 from ..devices import peak_bytes, reset_peak, started_outside
 from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
@@ -342,7 +342,7 @@ def weigh(prepared: Prepared, plan: Plan) -> dict[str, int]:
     states = prepared.optimizer.optimizer.state.values()
     kept = [x for state in states for x in state.values() if torch.is_tensor(x)]
     source = plan.source
-    images = [source.images] if isinstance(source, ResidentImages) else []
+    images = [source.samples] if isinstance(source, Resident) else []
     parts = {
         "weights": parameters,
         "gradients": [p for p in parameters if p.requires_grad],

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..data import ResidentImages
+from ..data import Resident
 from ..views import DeviceViews, LazyView, LazyViews
 from ._lightning import Fabric
 from ._run_plan import Plan
@@ -84,9 +84,9 @@ class DeviceFeed:
     waited = 0.0
 
     def __init__(self, plan: Plan, lr: Tensor) -> None:
-        assert isinstance(plan.source, ResidentImages)
+        assert isinstance(plan.source, Resident)
         self.plan, self.lr, device = plan, lr, lr.device
-        self.views = DeviceViews(plan.views, plan.source.images, channels_last=True)
+        self.views = DeviceViews(plan.views, plan.source.samples, channels_last=True)
         self.labels = None
         if plan.method.labeled and plan.source.labels is not None:
             self.labels = plan.source.labels.to(device)

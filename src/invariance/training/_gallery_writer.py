@@ -25,7 +25,7 @@ from PIL import Image
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from ..data import ImageSource
+from ..data import Source
 from ..devices import run_beside
 from ..errors import InvarianceError
 from ..evaluation import encode_batch, spread_rows
@@ -172,7 +172,7 @@ def lay_out(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
 
 @torch.no_grad()
 def pictures_and_features(
-    source: ImageSource, rows: Tensor, encoder: nn.Module, device: Any
+    source: Source, rows: Tensor, encoder: nn.Module, device: Any
 ) -> tuple[Image.Image, Float[np.ndarray, "n e"]]:
     """One pass over the images: a sheet of thumbnails, and the features of each."""
     size = min(THUMBNAIL, max(source.shape[1:]))

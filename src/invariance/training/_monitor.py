@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data import ImageSource
+from ..data import Source
 from ..encoders import Encoder, read_encoder, write_encoder
 from ..evaluation import encode_images, knn, spread_rows
 from ..folder import BEST_ENCODER
@@ -61,7 +61,7 @@ class Monitor:
         return network.eval(), int(about["epoch"])
 
 
-def held_out_knn(source: ImageSource, encoder: nn.Module, device: Any) -> float | None:
+def held_out_knn(source: Source, encoder: nn.Module, device: Any) -> float | None:
     """KNN accuracy of training rows asked of other training rows."""
     if source.labels is None or len(source) < 2:
         return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..data import ResidentImages
+from ..data import Resident
 from ..views import DeviceViews
 from ._lightning import Fabric
 from ._run_plan import Plan
@@ -71,13 +71,13 @@ def find_obstacle(fabric: Fabric, plan: Plan) -> str:
         return "there is no CUDA device"
     if fabric.world_size > 1:
         return "there are several processes"
-    if not isinstance(plan.source, ResidentImages):
+    if not isinstance(plan.source, Resident):
         return "images are streamed"
-    if plan.source.images.device.type != "cuda":
+    if plan.source.samples.device.type != "cuda":
         return "images are in the host's memory"
     if plan.settings.machine.precision == "fp16":
         return "fp16 scales its gradients with the host's help"
-    if not DeviceViews(plan.views, plan.source.images).can_be_captured:
+    if not DeviceViews(plan.views, plan.source.samples).can_be_captured:
         return "a view has a function of your own"
     if plan.own_encoder:
         return "the encoder is an object of your own"

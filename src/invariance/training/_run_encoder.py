@@ -5,7 +5,7 @@ import math
 
 from torch import nn
 
-from ..data import ImageSource
+from ..data import Source
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import SettingError
 from ..evaluation import spread_rows
@@ -16,9 +16,7 @@ MOST_VALUES = 1 << 28  # of images that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
-def make_encoder(
-    settings: Train, source: ImageSource, given: nn.Module | None
-) -> Encoder:
+def make_encoder(settings: Train, source: Source, given: nn.Module | None) -> Encoder:
     """The encoder asked for, standardizing its images itself."""
     channels, size, _ = source.shape
     name = settings.encoder

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from ..data import ImageSource, find_place, load
+from ..data import Source, find_place, load
 from ..devices import require_memory
 from ..encoders import Encoder
 from ..errors import DataError, SettingError, choose
@@ -52,7 +52,7 @@ class Plan:
     method: Method
     batch_size: int
     """Samples in one contrast, over all processes."""
-    source: ImageSource
+    source: Source
     views: ViewSet
     recipe: str | None
     """What the views are called; None for a view set of your own."""
@@ -100,7 +100,7 @@ class Plan:
         return self.batch_size // self.processes
 
     @property
-    def held_out(self) -> ImageSource | None:
+    def held_out(self) -> Source | None:
         """Images that are never trained on, or None if there are none."""
         return self._test_part[0]
 
@@ -110,7 +110,7 @@ class Plan:
         return self._test_part[1]
 
     @cached_property
-    def _test_part(self) -> tuple[ImageSource | None, str]:
+    def _test_part(self) -> tuple[Source | None, str]:
         if self.source.origin.n_held_out == 0:
             return None, ""
         channels, size, _ = self.source.shape
@@ -129,7 +129,7 @@ class Plan:
         return held_out, ""
 
     @property
-    def test(self) -> ImageSource | None:
+    def test(self) -> Source | None:
         """The held-out images, if they and the others have labels."""
         if self.source.targets is None or self.held_out is None:
             return None
@@ -345,9 +345,7 @@ def make_plan(
     )
 
 
-def choose_batch(
-    settings: Train, source: ImageSource, processes: int
-) -> tuple[int, str]:
+def choose_batch(settings: Train, source: Source, processes: int) -> tuple[int, str]:
     """Samples in one contrast, and why so many where nobody asked for a number.
 
     Small data get the largest power of two that leaves two steps per epoch: with one,
@@ -397,7 +395,7 @@ def check_memories(
         check_room("memory bank", n_samples, method.width, device)
 
 
-def describe_parts(source: ImageSource, *, labels: bool = True) -> str:
+def describe_parts(source: Source, *, labels: bool = True) -> str:
     """How many images train, how many are held out, how many classes, and why.
 
     >>> describe_parts(load("shapes", n=100))

@@ -30,7 +30,7 @@ def choose_options(
 
 
 def make_views(
-    settings: Train, method: Method, data: Any, shape: tuple[int, int, int]
+    settings: Train, method: Method, data: Any, shape: tuple[int, ...]
 ) -> ViewSet:
     """The views that the settings name, of images of a shape."""
     name, (channels, size, _) = choose_recipe(settings, method, data), shape

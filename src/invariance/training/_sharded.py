@@ -44,10 +44,24 @@ def share_out(learner: nn.Module, mesh: DeviceMesh) -> nn.Module:
     for parameter in whole:
         if parameter.requires_grad:
             parameter.register_post_accumulate_grad_hook(average_gradient)
+    processes = name_by_backend(mesh["data_parallel"])
     for part in large_parts(learner):
-        fully_shard(part, mesh=mesh["data_parallel"])
-    fully_shard(learner, mesh=mesh["data_parallel"], ignored_params=whole)
+        fully_shard(part, mesh=processes)
+    fully_shard(learner, mesh=processes, ignored_params=whole)
     return learner
+
+
+def name_by_backend(mesh: DeviceMesh) -> DeviceMesh:
+    """The mesh under a name that a dry run's mesh and a run's do not share.
+
+    PyTorch remembers the results of operations on shares by equal meshes, and hands out
+    the mesh that was there first. Meshes are equal whichever of its processes this one
+    is: after a dry run, which plays the first, a second would take the first one's rows
+    for its own.
+    """
+    return DeviceMesh.from_group(
+        mesh.get_group(), mesh.device_type, mesh_dim_names=(dist.get_backend(),)
+    )
 
 
 def large_parts(learner: nn.Module) -> list[nn.Module]:

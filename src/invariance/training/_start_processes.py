@@ -9,6 +9,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,6 +30,7 @@ from ._settings import Machine
 
 STARTED: dict[int, "subprocess.Popen[bytes]"] = {}
 """What this process has started, by rank: they also run what follows in a script."""
+PATIENCE = 15  # seconds until a word about machines that have not come
 VARIABLES = (
     "MASTER_ADDR",
     "MASTER_PORT",
@@ -107,8 +109,9 @@ def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
         elif started_outside() is None and environment.local_rank() > 0:
             parent = os.getppid()
         peers = held.enter_context(Peers(say, children=STARTED, parent=parent))
-        fabric.launch()
         one_machine = strategy.num_nodes == 1
+        with explain_meeting(environment, one_machine, say):
+            fabric.launch()
         peers.meet(
             fabric.global_rank,
             fabric.world_size,
@@ -116,6 +119,43 @@ def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
             "127.0.0.1" if one_machine else environment.main_address,
         )
         yield peers
+
+
+@contextlib.contextmanager
+def explain_meeting(
+    environment: ClusterEnvironment, one_machine: bool, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Say in words what the processes wait for, and why they cannot meet."""
+    address, port = environment.main_address, environment.main_port
+    where = f"{address}, port {port}"
+    wait = (
+        f"Waiting at {where} for the processes of the other machines: start the same "
+        "command there, with NODE_RANK of its own."
+    )
+    timer = threading.Timer(PATIENCE, say, [wait])
+    timer.daemon = True
+    if not one_machine:
+        timer.start()
+    try:
+        yield
+    except dist.DistNetworkError as cause:
+        if "EADDRINUSE" in str(cause):  # the one cause with a cure of its own
+            raise SettingError(
+                f"The processes cannot meet at {where}, which another program uses: "
+                "set MASTER_PORT to a free port."
+            ) from None
+        raise SettingError(
+            f"The processes cannot meet at {where}: check that MASTER_ADDR and "
+            "MASTER_PORT are those of the first machine, that it can be reached from "
+            f"here, and that all commands were started ({first_line(cause)})."
+        ) from None
+    finally:
+        timer.cancel()
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 @contextlib.contextmanager

@@ -329,9 +329,10 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
         differing_settings(asked, mine).keys() - MAY_CHANGE
     ):
         raise TrainingError(
-            f"A resumed run keeps its own settings exactly, so --resume goes alone: "
-            f"another {name} was asked for. To change something, start a new run: "
-            "--start-from takes the weights along."
+            "A resumed run keeps its own settings exactly; beside --resume only the "
+            "place of the data and the number of processes may be given. Another "
+            f"{name} was asked for: to change that, start a new run; --start-from "
+            "takes the weights along."
         )
     data = find_data(folder, settings.data)
     if asked.data not in (usual.data, settings.data):

@@ -30,7 +30,7 @@ Named = dict[str, Tensor]
 
 def draw_parameters(
     views: ViewSet,
-    shape: tuple[int, int, int],
+    shape: tuple[int, ...],
     *,
     samples: Int[Tensor, " n"],
     seed: int,

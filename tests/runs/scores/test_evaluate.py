@@ -154,12 +154,12 @@ def test_raw_pixels_and_the_encoder_are_scored_as_by_hand(run, pictures):
     parts = [load(images, split=split) for split in ("train", "test")]
     truth = [p.labels for p in parts]
     found = inv.evaluate(run, protocols=["knn"])
-    h = [raw_pixels(p.images) for p in parts]
+    h = [raw_pixels(p.samples) for p in parts]
     mine = knn(h[0], truth[0], h[1], truth[1])
     assert found.values("knn", "raw pixels") == [mine.value]
     encoder = inv.load(run)
     with torch.no_grad():
-        h = [encoder(p.images.float() / 255) for p in parts]
+        h = [encoder(p.samples.float() / 255) for p in parts]
     mine = knn(h[0], truth[0], h[1], truth[1])
     assert found.values("knn") == [mine.value]
 
