@@ -10,6 +10,7 @@
 | `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
 | `Text` | sentences as tokens, with a tokenizer trained on them |
+| `Captions` | several sentences about one image, the other side of a pair |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `read_ahead` | a folder read by other processes, for a `load` that follows |
 | `one_pass` | every sample once and in order, the broken ones left out |
@@ -28,9 +29,10 @@ Labels, where there are any, are for evaluation only.
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._names import DATA_SETS, data_exists, find_place, require_data
+from ._names import DATA_SETS, GENERATED, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
+    from ._captioned import Captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._file_items import pack
@@ -55,10 +57,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATA_SETS",
+    "GENERATED",
     "KINDS",
     "NO_LABEL",
     "SHAPE_CLASSES",
     "Batch",
+    "Captions",
     "Image",
     "Items",
     "Kind",
@@ -95,6 +99,7 @@ __all__ = [
 
 HOMES = {
     "_dataset": "Samples",
+    "_captioned": "Captions",
     "_decode": "crop_square open_image",
     "_file_items": "pack",
     "_head_start": "read_ahead",

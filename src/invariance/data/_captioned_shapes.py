@@ -28,6 +28,7 @@ from ._drawing import (
     uniform,
     wave,
 )
+from ._kind import Image
 from ._sources import Items
 
 COLORS = {
@@ -74,7 +75,7 @@ class CaptionedShapes(Items):
             raise DataError(
                 f"captioned_shapes needs image_size of 16 or more: got {size}."
             )
-        self.seed, self.shape = seed, (3, size, size)
+        self.seed, self.kind = seed, Image((3, size, size))
         self.number = np.concatenate([np.arange(n_train), np.arange(n_test)])
         self.part = np.repeat([2, 3], [n_train, n_test])  # 0 and 1 are those of shapes
         shown = [k for k in range(len(NAMES)) if k not in HELD_OUT]

@@ -16,11 +16,16 @@ from ..errors import DataError, SettingError, choose
 from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
+from ._captioned import (
+    read_captioned_folder,
+    read_captioned_shapes,
+    read_shard_files,
+)
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
 from ._kind import KINDS, Image, Kind
 from ._load_request import Note, Request
-from ._names import find_path, find_place, find_set
+from ._names import find_path, find_place, find_set, find_shards
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._shapes import read_shapes
@@ -50,6 +55,10 @@ def load(
     labels: bool = True,
     hold_out: str = "auto",
     kind: Kind | str | None = None,
+    captions: bool | str | Path = False,
+    image_column: str | None = None,
+    text_column: str | None = None,
+    other_kind: Kind | None = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
 
@@ -85,6 +94,12 @@ def load(
         kind: what a sample is, by its name in ``KINDS`` or, where samples are to be
             read exactly as those of another part, the kind itself. None: as the data
             look.
+        captions: whether images come with their captions, as pairs: True for those of
+            a captions.csv, .jsonl or .parquet in the folder, of shards or of a set; or
+            the path of such a file.
+        image_column: what the column of images is called in it, if not as usual.
+        text_column: what the column of captions is called.
+        other_kind: how the other side of pairs was read in another part.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -108,6 +123,10 @@ def load(
         labels=labels,
         hold_out=hold_out,
         kind=kind,
+        captions=None if captions is False else "" if captions is True else captions,
+        image_column=image_column,
+        text_column=text_column,
+        other_kind=other_kind,
     )
     began = time.monotonic()
     parts = read(data, request)
@@ -155,12 +174,19 @@ def read(data: Any, request: Request) -> Read:
     if isinstance(data, Samples):
         return read_samples(data, request)
     if name := find_set(data):
-        shapes = name == "shapes"
-        parts = read_shapes(request) if shapes else read_torchvision(name, request)
+        generated = {"shapes": read_shapes, "captioned_shapes": read_captioned_shapes}
+        if name in generated:
+            parts = generated[name](request)
+        else:
+            parts = read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
     if isinstance(data, (str, Path)):
+        if shards := find_shards(data):
+            return read_shard_files(shards, request)
         path = find_path(data)
+        if path.is_dir() and request.captions is not None:
+            return read_captioned_folder(path, request)
         return (read_folder if path.is_dir() else read_array_file)(path, request)
     pair = isinstance(data, tuple) and len(data) == 2
     images, labels = data if pair else (data, None)

@@ -14,14 +14,13 @@ import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from glob import glob, has_magic
 from io import BytesIO
 from pathlib import Path
 
 from jaxtyping import UInt8
 from numpy import ndarray
 
-from ..errors import DataError, near_path
+from ..errors import DataError
 from ._captions import TEXTS, CaptionTable
 from ._decode import crop_pixels, open_image
 from ._folder import SUFFIXES
@@ -69,49 +68,6 @@ class Shards:
         for name, place in self.images.items():
             mark.update(os.fsencode(f"{name} {place.size}\n"))
         return mark.hexdigest()
-
-
-def find_shards(data: str | Path) -> list[Path]:
-    """The .tar files that are meant: one, those of a folder, or those of a pattern.
-
-    Nothing where the data are something else.
-    """
-    text, path = str(data), Path(data).expanduser()
-    if path.is_dir():
-        return sorted(path.glob("*.tar"))
-    if not text.endswith(".tar"):
-        return []
-    if path.is_file():
-        return [path]
-    if not has_magic(text) and "{" not in text:
-        raise DataError(f"There is no shard {text!r}: check the path.{near_path(path)}")
-    matches = (sorted(glob(part)) for part in expand(text))  # noqa: PTH207, any root
-    paths = [Path(name) for names in matches for name in names]
-    if not paths:
-        raise DataError(f"No shard is called like {text!r}: check the pattern.")
-    return paths
-
-
-def expand(pattern: str) -> list[str]:
-    """A pattern with its braces written out.
-
-    >>> expand("s-{08..10}.tar")
-    ['s-08.tar', 's-09.tar', 's-10.tar']
-    >>> expand("{a,b}-{1..2}")
-    ['a-1', 'a-2', 'b-1', 'b-2']
-    """
-    before, brace, rest = pattern.partition("{")
-    inner, closed, after = rest.partition("}")
-    if not brace or not closed:
-        return [pattern]
-    first, dots, last = inner.partition("..")
-    if dots and first.isdigit() and last.isdigit():
-        numbers = range(int(first), int(last) + 1)
-        parts = [f"{number:0{len(first)}d}" for number in numbers]
-    else:
-        parts = inner.split(",")
-    ends = expand(after)
-    return [before + part + end for part in parts for end in ends]
 
 
 def read_shards(paths: list[Path]) -> Shards:
