@@ -53,10 +53,10 @@ class Captions(Kind):
         text: How a sentence is read.
         most: Sentences per sample; those that one has not are NO_CAPTION throughout.
 
-    >>> captions = Captions(Text.fit(["a dog", "a cat"], length=5), most=2)
+    >>> captions = Captions(Text.fit(["a dog", "a cat"]), most=2)
     >>> tokens = captions.read(["a dog"])
     >>> tokens.shape, captions.show(tokens)
-    (torch.Size([2, 5]), 'a dog')
+    (torch.Size([2, 16]), 'a dog')
     """
 
     name = "captions"
