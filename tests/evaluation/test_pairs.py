@@ -2,13 +2,21 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import normalize
 
-from invariance.errors import SettingError
+from invariance.data import load
+from invariance.encoders import Encoder, Towers
+from invariance.errors import DataError, SettingError
 from invariance.evaluation import (
+    GROUPS,
+    PROTOCOLS,
     chance_of_pairs,
+    evaluate_encoders,
+    make_task,
     name_classes,
     pair_retrieval,
+    plan_protocols,
     zero_shot,
 )
 
@@ -80,3 +88,87 @@ def test_templates_need_a_place_for_the_name():
         name_classes(["cat"], lambda texts: torch.ones(1, 2), ["a {}", "a picture"])
     with pytest.raises(SettingError, match="at least one"):
         name_classes(["cat"], lambda texts: torch.ones(1, 2), [])
+
+
+class Names(nn.Module):
+    """A tower that knows the tokens of captions, and nothing else."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.table = nn.Embedding(vocabulary, 8)
+
+    def forward(self, tokens):
+        return self.table(tokens).mean(1)
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    """Captioned shapes as a task, and two towers that were not trained."""
+    train = load("captioned_shapes", n=80, captions=True)
+    test = load("captioned_shapes", n=48, split="test", captions=True,
+                other_kind=train.other.kind)  # fmt: skip
+    torch.manual_seed(0)
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 8))
+    text = train.other.kind.seen
+    other = Encoder(Names(text.vocabulary), kind=text)
+    towers = Towers(Encoder(flat), nn.Linear(8, 4), other, nn.Linear(8, 4))
+    return train, test, towers
+
+
+def score(shapes, protocols=None, settings=None):
+    train, test, towers = shapes
+    return evaluate_encoders(
+        make_task(train, test, limit=None, device="cpu"),
+        {"raw pixels": None, "trained encoder": towers.encoder},
+        towers={"trained encoder": towers},
+        plan=plan_protocols(protocols, settings=settings),
+    )
+
+
+def test_pairs_are_scored_beside_chance(shapes):
+    rows = score(shapes, ("zero_shot", "pairs", "knn"))
+    guesses = [row for row in rows if row["features"] == "chance"]
+    chance = {r["metric"]: r["value"] for r in guesses if r["protocol"] == "zero_shot"}
+    assert chance == {"accuracy": 1 / 80, "top5": 5 / 80}
+    scored = {(row["features"], row["protocol"]) for row in rows}
+    assert scored == {
+        *(("chance", "zero_shot"), ("chance", "pairs"), ("raw pixels", "knn")),
+        *(("trained encoder", name) for name in ("zero_shot", "pairs", "knn")),
+    }
+    ways = {row["metric"] for row in rows if row["protocol"] == "pairs"}
+    assert len(ways) == 6
+
+
+def test_labels_are_not_needed_to_look_for_partners(shapes):
+    train, _, towers = shapes
+    plain = [load("captioned_shapes", n=n, split=split, captions=True, labels=False,
+                  other_kind=train.other.kind)
+             for n, split in ((80, "train"), (48, "test"))]  # fmt: skip
+    rows = score((*plain, towers))
+    assert {row["protocol"] for row in rows} == {"pairs", "zero_shot"}
+    with pytest.raises(
+        DataError, match="knn compares with labels, and captioned_shapes"
+    ):
+        score((*plain, towers), "knn")
+
+
+def test_templates_are_another_question(shapes):
+    assert set(GROUPS["zero_shot"]) == {"templates"}
+    assert PROTOCOLS["zero_shot"].takes == ("zero_shot",)
+    usual, mine = (
+        score(shapes, "zero_shot", settings)
+        for settings in (None, {"zero_shot": {"templates": "{}"}})
+    )
+    assert all("templates" not in row["settings"] for row in usual)
+    assert all(row["settings"]["templates"] == "{}" for row in mine)
+    assert all(row["changed"] == {"templates": "{}"} for row in mine)
+
+
+def test_protocols_of_pairs_need_pairs(shapes):
+    towers = shapes[2]
+    images = [
+        load("captioned_shapes", n=40, split=split) for split in ("train", "test")
+    ]
+    with pytest.raises(DataError, match="zero_shot compares both sides of pairs"):
+        score((*images, towers), "zero_shot")
+    assert {row["protocol"] for row in score((*images, towers))} >= {"knn", "linear"}

@@ -79,7 +79,10 @@ def score(task, encoder, protocol, settings):
 
 
 @pytest.mark.parametrize(
-    "group, key", [(group, key) for group, keys in GROUPS.items() for key in keys]
+    "group, key",
+    [  # those of pairs are in test_pairs.py
+        (group, key) for group in OTHERS for key in GROUPS[group]
+    ],
 )
 def test_every_setting_is_heeded_and_stands_in_the_row(task, encoder, group, key):
     protocol = next(name for name, p in PROTOCOLS.items() if group in p.takes)

@@ -11,6 +11,7 @@
 | `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
+| `Towers`, `load_towers` | both sides of pairs, in the space in which they meet |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
@@ -39,6 +40,7 @@ from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
 from ._text_tower import TEXT_TOWERS, TextTower, build_text_tower
 from ._tiny import Tiny
+from ._towers import Towers, load_towers, write_heads
 
 __all__ = [
     "ENCODERS",
@@ -52,6 +54,7 @@ __all__ = [
     "Standardize",
     "TextTower",
     "Tiny",
+    "Towers",
     "build_encoder",
     "build_head",
     "build_text_tower",
@@ -60,6 +63,7 @@ __all__ = [
     "fit_stem",
     "keep_norms",
     "load_encoder",
+    "load_towers",
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",
@@ -67,4 +71,5 @@ __all__ = [
     "stem_of",
     "synchronize_norms",
     "write_encoder",
+    "write_heads",
 ]

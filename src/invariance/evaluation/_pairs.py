@@ -10,6 +10,7 @@ one image, or images of one caption. Chance is 1/c, and k/n with one partner eac
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import starmap
 
 import torch
@@ -19,11 +20,108 @@ from torch.nn.functional import normalize
 
 from ..checked_rows import score_chunks
 from ..errors import SettingError
+from ._groups import check_templates
 from ._retrieval import KS
 from ._score import Score, Setting
+from ._task import Subject, Task
 
 TEMPLATES = ("a {}", "{}", "a picture of a {}", "there is a {}")
 Encode = Callable[[Sequence[str]], Float[Tensor, "n d"]]
+
+
+def score_zero_shot(
+    subject: Subject, templates: str | Sequence[str] = TEMPLATES
+) -> list[Score]:
+    """The protocol: test images named by the classes that the data have."""
+    found = find_classes(subject.task)
+    if found is None:
+        return []
+    labels, names = found
+    classes = name_classes(names, subject.towers.encode_other, templates)
+    images = subject.towers.project(subject.test_features)
+    score = zero_shot(images, labels, classes)
+    return [replace(score, settings=score.settings | mark_templates(templates))]
+
+
+def chance_of_zero_shot(
+    task: Task, templates: str | Sequence[str] = TEMPLATES
+) -> list[Score]:
+    """One in as many as there are classes."""
+    found = find_classes(task)
+    if found is None:
+        return []
+    labels, names = found
+    settings = {"n_classes": len(names), **mark_templates(templates)}
+    also: dict[str, tuple[float, None]] = {}
+    if len(names) > 5:
+        also["top5"] = 5 / len(names), None
+    return [
+        Score("zero_shot", 1 / len(names), len(labels), None, settings, also={**also})
+    ]
+
+
+def mark_templates(templates: str | Sequence[str]) -> dict[str, Setting]:
+    """What a score says about sentences that are not the usual ones."""
+    several = list_templates(templates)
+    return {} if several == [*TEMPLATES] else {"templates": " | ".join(several)}
+
+
+def list_templates(templates: str | Sequence[str]) -> list[str]:
+    """One sentence or several, as several."""
+    return [templates] if isinstance(templates, str) else list(templates)
+
+
+def find_classes(task: Task) -> tuple[Integer[Tensor, " n"], tuple[str, ...]] | None:
+    """What the test images show, and what the classes are called.
+
+    The captions may know classes of their own, such as combinations of what the images'
+    labels tell apart. Nothing where there are no names, or several per image.
+    """
+    for source in (task.other, task.test):
+        labels, names = source.labels, source.class_names
+        worded = any(not name.isdigit() for name in names)
+        if labels is not None and worded and len(names) > 1:
+            return labels.cpu(), names
+    return None
+
+
+def score_pairs(subject: Subject) -> list[Score]:
+    """The protocol: partners of test samples, looked for on the other side."""
+    task = subject.task
+    samples, pairs = find_partners(task)
+    first = subject.towers.project(subject.test_features)
+    other = subject.towers.encode_tokens(samples)
+    return pair_retrieval(first, other, pairs, words=words_of(task))
+
+
+def chance_of_partners(task: Task) -> list[Score]:
+    """What looking at random finds."""
+    samples, pairs = find_partners(task)
+    n, m = len(task.test), len(samples)
+    return chance_of_pairs(n, m, pairs, words=words_of(task))
+
+
+def words_of(task: Task) -> tuple[str, str]:
+    """What the sides are called."""
+    return task.test.kind.word, task.other.kind.word
+
+
+def find_partners(task: Task) -> tuple[Tensor, Int[Tensor, "p 2"]]:
+    """The different samples of the other side, and which of the first have them.
+
+    Where a sample has several, such as captions, each counts; equal ones are one.
+    """
+    other = task.other
+    rows = torch.arange(len(other))
+    batch = torch.cat([part.cpu() for part in other.batches(rows.split(1000))])
+    first = rows
+    if other.kind.seen is not other.kind:  # several of what the encoder takes
+        first = rows.repeat_interleave(batch.shape[1])
+        batch = batch.flatten(0, 1)
+        there = batch.flatten(1)[:, 0] >= 0  # those that a sample has not are negative
+        batch, first = batch[there], first[there]
+    different, place = batch.unique(dim=0, return_inverse=True)
+    return different, torch.stack([first, place], 1).unique(dim=0)
 
 
 def zero_shot(
@@ -48,13 +146,13 @@ def zero_shot(
 def name_classes(
     class_names: Sequence[str],
     encode: Encode,
-    templates: Sequence[str] = TEMPLATES,
+    templates: str | Sequence[str] = TEMPLATES,
 ) -> Float[Tensor, "c d"]:
     """One row per class: the mean direction of its name in several sentences."""
     check_templates("templates", templates)
     rows = [
         normalize(encode([fill(template, name) for name in class_names]).float(), dim=1)
-        for template in templates
+        for template in list_templates(templates)
     ]
     return normalize(torch.stack(rows).mean(0), dim=1)
 
@@ -72,17 +170,6 @@ def fill(template: str, name: str) -> str:
         if words[-2:-1] in (["a"], ["A"]):
             template = " ".join([*words[:-2], words[-2] + "n", ""]) + braces + tail
     return template.replace("{}", name)
-
-
-def check_templates(name: str, templates: Sequence[str] | str) -> None:
-    """Raise unless each is a sentence with a place for the class."""
-    several = [templates] if isinstance(templates, str) else list(templates)
-    wrong = next((t for t in several if "{}" not in t), None)
-    if not several or wrong is not None:
-        raise SettingError(
-            f"{name} are sentences with {{}} where the class's name belongs, at least "
-            f"one: got {several if wrong is None else wrong!r}."
-        )
 
 
 def pair_retrieval(

@@ -19,6 +19,12 @@ from ._groups import GROUPS, Settings, check_settings
 from ._knn import knn
 from ._linear_probe import linear_probe
 from ._linear_sgd import linear_sgd
+from ._pairs import (
+    chance_of_partners,
+    chance_of_zero_shot,
+    score_pairs,
+    score_zero_shot,
+)
 from ._retrieval import retrieval
 from ._score import Score
 from ._task import Subject, Task
@@ -39,6 +45,26 @@ class Protocol:
     """Whether it is computed by the cores, whatever the device."""
     several: bool = False
     """Whether images may show several classes."""
+    labeled: bool = True
+    """Whether it compares with labels."""
+    paired: bool = False
+    """Whether it compares both sides of pairs, each by its own tower."""
+    chance: Callable[[Task, Mapping[str, dict[str, Any]]], Sequence[Score]] | None = (
+        None
+    )
+    """What guessing scores, where that is worth a column."""
+
+    def explain_unfit(self, task: Task) -> str:
+        """Why it does not suit these data, to be put after its name; or nothing."""
+        if self.labeled and task.labels is None:
+            return f"compares with labels, and {task.data} has none"
+        if self.paired and task.other is None:
+            return f"compares both sides of pairs, and {task.data} has no pairs"
+        if task.several and not self.several:
+            return (
+                f"needs one class per image, and images of {task.data} may show several"
+            )
+        return ""
 
 
 @dataclass(frozen=True)
@@ -71,7 +97,7 @@ def _few_labels_fine_tune(
     shares, draws = _shares_and_draws(**of["few_labels"])
     for share in shares:
         for draw in range(draws):
-            few = few_labels(task.labels[task.rows], share, seed=seed, draw=draw)
+            few = few_labels(task.classes[0][task.rows], share, seed=seed, draw=draw)
             score = subject.train_on(fine_tune, task.rows[few], seed, **of["fine_tune"])
             scores.append(mark_draw("few_labels_fine_tune", score, share, draw))
     return scores
@@ -119,8 +145,27 @@ PROTOCOLS: dict[str, Protocol] = {
     "clustering": Protocol(
         lambda s, seed, _: clustering(*s.features[2:], seed=seed), on_host=True
     ),
+    "zero_shot": Protocol(
+        lambda s, _, of: score_zero_shot(s, **of["zero_shot"]),
+        takes=("zero_shot",),
+        seeded=False,
+        labeled=False,
+        paired=True,
+        chance=lambda task, of: chance_of_zero_shot(task, **of["zero_shot"]),
+    ),
+    "pairs": Protocol(
+        lambda s, *_: score_pairs(s),
+        seeded=False,
+        several=True,
+        labeled=False,
+        paired=True,
+        chance=lambda task, _: chance_of_partners(task),
+    ),
 }
-QUICK = ("knn", "linear", "few_labels_linear", "retrieval", "clustering")
+QUICK = (
+    *("zero_shot", "pairs"),
+    *("knn", "linear", "few_labels_linear", "retrieval", "clustering"),
+)
 LIMIT = 10_000
 """Training images that protocols are fitted on, unless another number is asked for."""
 
@@ -230,18 +275,13 @@ class ProtocolPlan:
 
     def suit(self, task: Task) -> tuple[str, ...]:
         """The protocols for these data; one that makes no sense there is refused."""
-        if not task.several:
-            return self.protocols
-        suited = [name for name in self.protocols if PROTOCOLS[name].several]
-        others = [name for name in self.protocols if name not in suited]
-        if others and not self.usual:
-            able = [name for name, protocol in PROTOCOLS.items() if protocol.several]
-            raise DataError(
-                f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} one "
-                f"class per image, and images of {task.data} may show several: use "
-                f"{', '.join(able)}."
-            )
-        return tuple(suited)
+        unfit = {name: PROTOCOLS[name].explain_unfit(task) for name in self.protocols}
+        suited = tuple(name for name, why in unfit.items() if not why)
+        why = next((f"{name} {why}" for name, why in unfit.items() if why), "")
+        if why and not (self.usual and suited):
+            able = [name for name, p in PROTOCOLS.items() if not p.explain_unfit(task)]
+            raise DataError(f"{why}: use {', '.join(able)}.")
+        return suited
 
 
 def plan_protocols(

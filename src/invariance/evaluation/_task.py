@@ -22,18 +22,18 @@ COPIES = 4  # of all features, that a protocol may hold
 
 @dataclass(frozen=True)
 class Task:
-    """Labeled images to fit with, and others to be scored on.
+    """Samples to fit with, and others to be scored on.
 
     Labels are one class per image, or a row of 0 and 1 (-1: not known) per image where
-    it may show several classes.
+    it may show several classes. Of pairs there may be none: partners are looked for.
     """
 
     data: str
     """What the data are called."""
     train: Images
-    labels: Integer[Tensor, "n *c"]
+    labels: Integer[Tensor, "n *c"] | None
     test: Images
-    test_labels: Integer[Tensor, "m *c"]
+    test_labels: Integer[Tensor, "m *c"] | None
     shape: tuple[int, ...]
     """Channels, height and width of an image."""
     limit: int | None = None
@@ -54,7 +54,19 @@ class Task:
     @property
     def several(self) -> bool:
         """Whether an image may show several classes."""
-        return self.labels.ndim == 2
+        return self.labels is not None and self.labels.ndim == 2
+
+    @property
+    def classes(self) -> tuple[Integer[Tensor, "n *c"], Integer[Tensor, "m *c"]]:
+        """The labels of both parts; ask only where there are any."""
+        assert self.labels is not None
+        assert self.test_labels is not None
+        return self.labels, self.test_labels
+
+    @property
+    def other(self) -> Any:
+        """The other side of the samples to be scored on, where they are pairs."""
+        return getattr(self.test, "other", None)
 
     @cached_property
     def rows(self) -> Int[Tensor, " k"]:
@@ -85,27 +97,29 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
-    if labels is None:
+    partners = getattr(test, "other", None) is not None
+    if partners and (labels is None or test_labels is None):
+        labels = test_labels = None  # partners are looked for all the same
+    elif labels is None:
         raise DataError(
             f"{train.name} has no labels, and scores compare with labels: use class "
             "folders or an .npz file with labels, or 'invariance diagnose', which "
             "needs none."
         )
-    # of several classes per image, one may be all there is: its images and the others
-    if len(labels.unique()) < 2:
+    elif len(labels.unique()) < 2 and not partners:
         raise DataError(
             f"{train.name} has a single class, and scores tell classes apart: add "
             "images of another, or use 'invariance diagnose', which needs none."
         )
-    if test_labels is None:
+    elif test_labels is None:
         raise DataError(f"The test part of {test.name} has no labels to score by.")
     bites = limit is not None and 0 < limit < len(train)
     return Task(
         data=train.name,
         train=train,
-        labels=labels.cpu(),
+        labels=labels if labels is None else labels.cpu(),
         test=test,
-        test_labels=test_labels.cpu(),
+        test_labels=test_labels if test_labels is None else test_labels.cpu(),
         shape=train.shape,
         limit=limit if bites else None,
         device=device,
@@ -134,6 +148,15 @@ class Subject:
     name: str
     encoder: nn.Module | None
     task: Task
+    towers: Any = None
+    """Both encoders with their heads, where there are two: see ``encoders.Towers``."""
+
+    @cached_property
+    def test_features(self) -> Float[Tensor, "m e"]:
+        """Features of the samples to be scored on."""
+        task = self.task
+        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
+        return encode_images(self.encoder, task.test, **how)
 
     @cached_property
     def features(
@@ -146,12 +169,13 @@ class Subject:
         task = self.task
         how: dict[str, Any] = {"device": task.device, "processes": task.processes}
         train = encode_images(self.encoder, task.train, task.rows, **how)
-        test = encode_images(self.encoder, task.test, **how)
+        test = self.test_features
         n_bytes = 8 * (train.numel() + test.numel())  # in float64, as the probe has it
         on_gpu = torch.device(task.device).type == "cuda"
         if on_gpu and COPIES * n_bytes < free_bytes(task.device):
             train, test = train.to(task.device), test.to(task.device)
-        return train, task.labels[task.rows], test, task.test_labels
+        labels, test_labels = task.classes
+        return train, labels[task.rows], test, test_labels
 
     def train_on(
         self,
@@ -163,13 +187,13 @@ class Subject:
         **settings: Any,
     ) -> Score:
         """The score of a protocol that trains, starting from the encoder."""
-        task = self.task
+        task, (labels, test_labels) = self.task, self.task.classes
         return protocol(
             self.encoder,
             task.train,
-            task.labels,
+            labels,
             task.test,
-            task.test_labels,
+            test_labels,
             rows=rows,
             augment=task.augment(seed) if augment else None,
             seed=seed,

@@ -45,6 +45,8 @@ from ._files import (
     GALLERY,
     LOG,
     METRICS,
+    OTHER_ENCODER,
+    PAIR_HEADS,
     REPORT,
     SCORES,
     disk_failure,
@@ -62,6 +64,7 @@ from ._metrics import Metrics, read_metrics
 from ._overview import Overview, name_data, overviews
 from ._record import Record, is_run, read_record
 from ._scores import (
+    CHANCE,
     PROTOCOL_NAMES,
     TRAINED,
     Cell,
@@ -93,6 +96,7 @@ from ._verdict import (
 
 __all__ = [
     "BEST_ENCODER",
+    "CHANCE",
     "CHECKPOINTS",
     "CONFIG",
     "DIAGNOSTICS",
@@ -102,6 +106,8 @@ __all__ = [
     "LOG",
     "METRICS",
     "OPEN",
+    "OTHER_ENCODER",
+    "PAIR_HEADS",
     "PROTOCOL_NAMES",
     "REPORT",
     "SCORES",
