@@ -45,7 +45,7 @@ ROOMS: dict[str, set[str]] = {
     "estimators": {"partition", "critics", "diagnostics"},
     "evaluation": {"partition", "diagnostics", "views", "data", "folder"},
     "report": {"folder"},
-    "methods": LEARNING,
+    "methods": LEARNING | {"critics"},
     "training": LEARNING | {"methods", "evaluation", "folder", "report"},
     "runs": LIBRARY - {"runs"},
     "bench": LEARNING | {"training", "folder"},

@@ -5,7 +5,7 @@ at least float32 (float64 stays), and of unit length where a definition lives on
 sphere. A row of zeros has no direction: it stays zero, and its cosines count as 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from jaxtyping import Float, Integer
@@ -153,19 +153,6 @@ def above_zero(value: float | int, name: str) -> float:
     return float(number)
 
 
-def score_chunks(
-    x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
-) -> Iterator[tuple[slice, Float[Tensor, "c m"]]]:
-    """The inner products of ``x`` with all of ``y``, a few rows of ``x`` at a time."""
-    elements = CHUNK_ELEMENTS * (16 if x.device.type == "cuda" else 1)
-    step = max(1, elements // len(y))
-    for start in range(0, len(x), step):
-        rows = slice(start, min(start + step, len(x)))
-        with torch.autocast(x.device.type, enabled=False):  # cosines stay in float32
-            scores = exact_product(x[rows], y)
-        yield rows, scores
-
-
 def exact_product(
     x: Float[Tensor, "n d"], y: Float[Tensor, "m d"]
 ) -> Float[Tensor, "n m"]:
@@ -177,3 +164,21 @@ def exact_product(
             return x @ y.T
         finally:
             torch.set_float32_matmul_precision(before)
+
+
+def score_chunks(
+    x: Float[Tensor, "n d"],
+    y: Float[Tensor, "m e"],
+    score: Callable[[Tensor, Tensor], Tensor] = exact_product,
+) -> Iterator[tuple[slice, Float[Tensor, "c m"]]]:
+    """Scores of ``x`` with all of ``y``, a few rows of ``x`` at a time.
+
+    They are inner products, unless another function of rows is given.
+    """
+    elements = CHUNK_ELEMENTS * (16 if x.device.type == "cuda" else 1)
+    step = max(1, elements // len(y))
+    for start in range(0, len(x), step):
+        rows = slice(start, min(start + step, len(x)))
+        with torch.autocast(x.device.type, enabled=False):  # cosines stay in float32
+            scores = score(x[rows], y)
+        yield rows, scores

@@ -137,6 +137,9 @@ METHOD_CASES = [
     *((name, {}, True) for name in ("moco", "ir", "pcl", "nnclr", "vince_plus")),
     *((name, {"symmetric": True}, True) for name in ("moco", "pcl")),
     *((name, {"temperature": "learned"}, False) for name in ("moco", "ir", "dcl")),
+    *(("info_nce", {"critic": c}, True) for c in ("bilinear", "separable", "mlp")),
+    ("info_nce", {"critic": "mlp", "symmetric": False}, False),
+    ("sig_lip", {"critic": "separable"}, False),
 ]
 
 
@@ -144,17 +147,20 @@ METHOD_CASES = [
 WITH_NORMS = ("simclr", "moco", "byol", "simsiam", "nnclr", "barlow_twins")
 
 
-def make_learner(name: str, **options: Any) -> Any:
+def make_learner(name: str, *, critic: str | None = None, **options: Any) -> Any:
     """A learner in double precision; batch norms take statistics of all processes."""
     torch.manual_seed(0)
     network = nn.Sequential(
         nn.Conv2d(3, 4, 1), nn.Tanh(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
     )
     head = None if name in WITH_NORMS else "linear"
-    method = customize(name, head=head, hidden=8, width=6)
+    method = customize(name, head=head, hidden=8, width=6, critic=critic)
     encoder = Encoder(network, input_shape=(3, 4, 4))
     options = OPTIONS.get(name, {}) | options
     learner = build(method, encoder, n_samples=N_SAMPLES, **options).double()
+    if critic is not None:
+        for p in learner.critic.parameters():  # one that starts at zero is no test
+            nn.init.normal_(p, std=0.3)
     return synchronize_norms(learner, torch.device("cpu"))
 
 

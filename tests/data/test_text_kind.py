@@ -39,7 +39,7 @@ def test_the_same_sentences_give_the_same_tokenizer_and_its_json_all_of_it(text)
     again = inv.data.Text.fit(SENTENCES)
     assert again == text and again.describe() == text.describe()
     description = json.loads(json.dumps(text.describe()))
-    rebuilt = inv.data.Text.from_description(description)
+    rebuilt = inv.data.kind_of(description)
     assert torch.equal(rebuilt.read("a cat ran"), text.read("a cat ran"))
     assert rebuilt.pad == text.pad and rebuilt.mask == text.mask
     assert pickle.loads(pickle.dumps(text)) == text

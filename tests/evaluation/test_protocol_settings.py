@@ -25,6 +25,7 @@ from invariance.evaluation import (
     linear_probe,
     linear_sgd,
     make_task,
+    name_classes,
     plan_protocols,
 )
 from invariance.folder import tabulate
@@ -35,6 +36,7 @@ FUNCTIONS = {
     "linear_sgd": linear_sgd,
     "fine_tune": fit_classifier,
     "few_labels": few_labels_linear,
+    "zero_shot": name_classes,
 }
 # for every setting, a value that is not the default
 OTHERS = {
@@ -268,7 +270,7 @@ def test_several_classes_per_image():
     assert "kNN, MAP, k = 20" in shown and "linear probe, MAP of 11 points" in shown
     with pytest.raises(
         DataError,
-        match="retrieval, clustering need one class per image, and images of scenes "
+        match="retrieval needs one class per image, and images of scenes "
         "may show several: use knn, linear, linear_sgd, fine_tune",
     ):
         plan = plan_protocols(["knn", "retrieval", "clustering"])

@@ -62,7 +62,7 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         (
             {"options": {"prior": 0.1}},
             SettingError,
-            r"Unknown option 'prior'.*\n  temperature  0.5   above 0, or learned  Div",
+            r"Unknown option 'prior'.*\n  temperature +0.5 +above 0, or learned  Div",
         ),
         (
             {"n_views": 3, "views": "multi_crop"},

@@ -22,6 +22,7 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "views_drop": {"views_drop": ("gray",)},
     "views_strength": {"views_strength": {"crop": 0.5}},
     "n_views": {"n_views": 3},
+    "critic": {"method": "info_nce", "critic": "separable"},
     "head": {"head": "mlp3"},
     "hidden": {"hidden": 24},
     "width": {"width": 12},
@@ -47,6 +48,7 @@ BESIDE = {  # what a change is compared with, where it needs company
     "optim.clip_norm": {"optim": Optim(name="sgd")},
     "ess.end": {"ess": Ess(target=0.3)},
     "ess.rate": {"ess": Ess(target=0.3)},
+    "critic": {"method": "info_nce"},
 }
 ELSEWHERE = {  # what it decides is tested under that name
     "data": "test_python_api: arrays, folders and names",

@@ -14,6 +14,7 @@ RUNS = {
     "swav": {"method": "swav", "options": {"epsilon": 0.05}},
     "multi_view": {"method": "multi_view"},
     "info_nce": {"method": "info_nce", "temperature": "learned"},
+    "critic": {"method": "info_nce", "critic": "mlp", "options": {"critic_width": 8}},
     "learned scale and bias": {"method": "sig_lip"},
     "symmetric queue": {"method": "moco", "options": {"symmetric": True, "size": 50}},
     "weaker views": {"views_drop": ("gray",), "views_strength": {"crop": 0.5}},

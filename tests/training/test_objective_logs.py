@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+import invariance as inv
 from invariance.diagnostics import reachable_information
 from invariance.methods import Method
 from invariance.training import Ess, Train, train
@@ -66,3 +67,15 @@ def test_a_learned_temperature_is_logged_and_resumed(
 def test_a_learned_temperature_cannot_follow_a_target_too(small, pictures):
     with pytest.raises(ValueError, match="temperature that may move"):
         train(small(ess=Ess(target=0.3)), data=pictures, method=LEARNED)
+
+
+def test_a_learned_critic_is_read_as_it_scores(small, pictures):
+    settings = small(method="info_nce", critic="bilinear", batch_size=32)
+    run = train(settings, data=pictures)
+    first, *_, last = metrics(run.folder)
+    assert first["loss"] == pytest.approx(math.log(32), abs=1e-4)  # a zero matrix
+    assert first["mi_reachable"] == pytest.approx(first["mi_ceiling"])
+    assert last["mi_nats"] == pytest.approx(last["mi_ceiling"] - last["info_nce"])
+    assert "ess" in last and 0 <= last["accuracy"] <= 1
+    (note,) = inv.diagnose(run, data=pictures, keep=False).notes[-1:]
+    assert "Rows are compared by their cosines here" in note

@@ -47,6 +47,7 @@ CASES = {
     "learned-fsdp": {
         "method": "info_nce",
         "temperature": "learned",
+        "critic": "mlp",
         "optim": inv.Optim(name="sgd", clip_norm=0.5),
     },
 }

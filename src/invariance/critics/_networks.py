@@ -61,6 +61,11 @@ class Separable(Critic):
 
     n + m forward passes give all n m scores, so many candidates cost little. The terms
     of one variable are what bounds without a free c(x) need for normalization.
+
+    Settings:
+        width (1 or more): Of the critic's hidden layers.
+        depth (1 or more): How many hidden layers the critic has.
+        embed (1 or more): Numbers in which the critic's two sides meet.
     """
 
     def __init__(
@@ -90,6 +95,10 @@ class Concatenated(Critic):
     The sharpest critic and the most expensive one, as every pair is a forward pass;
     hence smaller by default. The first layer is A x + B y, computed once per row, and
     the rest runs over a bounded number of pairs, so that n m rows never exist at once.
+
+    Settings:
+        width (1 or more): Of the critic's hidden layers.
+        depth (1 or more): How many hidden layers the critic has.
     """
 
     def __init__(

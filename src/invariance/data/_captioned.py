@@ -35,7 +35,7 @@ from ._folder import (
     find_images,
     walk_folder,
 )
-from ._kind import Image, Kind
+from ._kind import KINDS, Image, Kind, kind_of
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._shards import Shards, read_shards
 from ._sources import Items, Read
@@ -66,13 +66,13 @@ class Captions(Kind):
     views = "one_caption"
 
     def __init__(self, text: Text | Mapping[str, Any], most: int) -> None:
-        text = text if isinstance(text, Text) else Text.from_description(dict(text))
+        text = text if isinstance(text, Text) else kind_of(text)
         super().__init__((most, text.length))
         self.text, self.most = text, most
         self.encoder = text.encoder
 
     @property
-    def seen(self) -> Any:
+    def seen(self) -> Text:
         """One sentence."""
         return self.text
 
@@ -100,6 +100,9 @@ class Captions(Kind):
     def describe(self) -> dict[str, Any]:
         """How a sentence is read, and how many there are."""
         return {"name": self.name, "text": self.text.describe(), "most": self.most}
+
+
+KINDS[Captions.name] = Captions
 
 
 class CaptionItems(Items):

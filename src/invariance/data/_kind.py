@@ -84,6 +84,11 @@ class Kind(ABC):
         return {"name": self.name, "shape": list(self.shape)}
 
     @property
+    def seen(self) -> "Kind":
+        """What views give of it and an encoder takes; mostly itself."""
+        return self
+
+    @property
     def n_bytes(self) -> int:
         """Of one sample's tensor."""
         return math.prod(self.shape) * self.dtype.itemsize

@@ -28,6 +28,7 @@ from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set, find_shards
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
+from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._shapes import read_shapes
 from ._sources import Read, Source
 from ._split import check_split, spread
@@ -36,6 +37,11 @@ from ._subset import Subset, Unlabeled
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
 
+GENERATORS = {
+    "shapes": read_shapes,
+    "paraphrases": read_paraphrases,
+    "captioned_shapes": read_captioned_shapes,
+}
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
 
@@ -70,8 +76,10 @@ def load(
 
     Args:
         data: a name ("shapes", "cifar10", ...; "./shapes" is a folder of that name), a
-            path of a folder, .npy or .npz file, an array or tensor of images or
-            vectors, a pair (array, labels), ``Samples``, or a torch Dataset.
+            path of a folder, .npy or .npz file, of a .txt, .csv, .tsv, .jsonl or
+            .parquet file of sentences, an array or tensor of images or vectors, a pair
+            (array, labels), a list of sentences or of pairs of them, ``Samples``, or a
+            torch Dataset.
         split: "train", "test" or "all". See ``hold_out`` for data without a test part
             of their own.
         image_size: side of the square images handed out. None keeps the size of sets
@@ -98,7 +106,8 @@ def load(
             a captions.csv, .jsonl or .parquet in the folder, of shards or of a set; or
             the path of such a file.
         image_column: what the column of images is called in it, if not as usual.
-        text_column: what the column of captions is called.
+        text_column: the column of a table that has the sentences or captions, or, with
+            a comma, the two of pairs of sentences; None: by their usual names.
         other_kind: how the other side of pairs was read in another part.
     """
     check_split(split, hold_out)
@@ -174,13 +183,12 @@ def read(data: Any, request: Request) -> Read:
     if isinstance(data, Samples):
         return read_samples(data, request)
     if name := find_set(data):
-        generated = {"shapes": read_shapes, "captioned_shapes": read_captioned_shapes}
-        if name in generated:
-            parts = generated[name](request)
-        else:
-            parts = read_torchvision(name, request)
+        generate = GENERATORS.get(name)
+        parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    if are_sentences(data, request):
+        return read_sentences(data, request)
     if isinstance(data, (str, Path)):
         if shards := find_shards(data):
             return read_shard_files(shards, request)

@@ -59,13 +59,14 @@ class Request:
     max_bad_fraction: float = 0.2
     labels: bool = True
     hold_out: str = "auto"
+    text_column: str | None = None
+    """The column of a table that has the sentences; two, with a comma, are pairs."""
     kind: Any = None
     """The name of a kind of sample, or the kind itself; None: as the data look."""
     captions: str | Path | None = None
     """A file of captions, or "" for the one that the data come with; None: no captions
     are asked for."""
     image_column: str | None = None
-    text_column: str | None = None
     other_kind: Any = None
     """How the other side of pairs was read before, as of a test part."""
 
@@ -102,8 +103,10 @@ def show_path(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def describe_unreadable(unreadable: dict[str, str], fate: str) -> tuple[str, ...]:
-    """Nothing, or one sentence that counts and names the images.
+def describe_unreadable(
+    unreadable: dict[str, str], fate: str, word: str = "image"
+) -> tuple[str, ...]:
+    """Nothing, or one sentence that counts and names the samples.
 
     >>> describe_unreadable({"a.png": "empty file"}, "left out")
     ('1 unreadable image was left out: a.png (empty file).',)
@@ -114,13 +117,16 @@ def describe_unreadable(unreadable: dict[str, str], fate: str) -> tuple[str, ...
     first = list(unreadable.items())[:MOST_NAMED]
     names = ", ".join(f"{show_path(path)} ({why})" for path, why in first)
     more = f" and {n - MOST_NAMED} more" if n > MOST_NAMED else ""
-    were = "image was" if n == 1 else "images were"
+    were = f"{word} was" if n == 1 else f"{word}s were"
     return (f"{n} unreadable {were} {fate}: {names}{more}.",)
 
 
-def note_unreadable(unreadable: dict[str, str], fate: str) -> tuple[Note, ...]:
+def note_unreadable(
+    unreadable: dict[str, str], fate: str, word: str
+) -> tuple[Note, ...]:
     """The same as a note."""
-    return tuple(Note("unreadable", s) for s in describe_unreadable(unreadable, fate))
+    sentences = describe_unreadable(unreadable, fate, word)
+    return tuple(Note("unreadable", sentence) for sentence in sentences)
 
 
 def check_unreadable(
@@ -130,11 +136,12 @@ def check_unreadable(
     max_bad_fraction: float,
     *,
     at_least: int = 20,
+    word: str = "image",
 ) -> None:
-    """Raise when too many of n images cannot be read.
+    """Raise when too many of n samples cannot be read.
 
-    Of fewer than ``at_least`` images a share says little: then only a set without any
-    readable image is an error.
+    Of fewer than ``at_least`` samples a share says little: then only a set without any
+    readable one is an error.
     """
     n_bad = len(unreadable)
     tolerable = n_bad <= max_bad_fraction * n or (n_bad < n < at_least)
@@ -144,11 +151,11 @@ def check_unreadable(
     first = f"the first is {show_path(path)} ({why})"
     if n_bad >= n:
         raise DataError(
-            f"None of the {n} images of {name} can be read; {first}: "
+            f"None of the {n} {word}s of {name} can be read; {first}: "
             "check that the files were copied whole."
         )
     raise DataError(
-        f"{n_bad} of the {n} images of {name} cannot be read, more than "
+        f"{n_bad} of the {n} {word}s of {name} cannot be read, more than "
         f"max_bad_fraction={max_bad_fraction:g} allows; {first}: "
         "mend or remove them, or allow more."
     )

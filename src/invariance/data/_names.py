@@ -34,7 +34,7 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
         ({"year": "2007", "image_set": "test"},),
     ),
 }
-GENERATED = ("shapes", "captioned_shapes")
+GENERATED = ("shapes", "paraphrases", "captioned_shapes")
 DATA_SETS = (*GENERATED, *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
@@ -89,7 +89,7 @@ def find_path(data: str | Path) -> Path:
             return path
         raise DataError(
             f"{str(data)!r} is a file: expected a folder of images, an .npy or .npz "
-            "file, or a .tar file of images and captions."
+            "file, a .txt, .csv, .jsonl or .parquet file of sentences, or .tar shards."
         )
     text = str(data)
     if isinstance(data, str) and not {"/", "\\"} & {*text} and not path.suffix:

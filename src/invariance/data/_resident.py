@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import final
 
 import torch
-from jaxtyping import Int, Int8, Shaped
+from jaxtyping import Float, Int, Int8, Shaped
 from torch import Tensor
 
 from ..devices import format_bytes, free_bytes
@@ -39,20 +39,23 @@ class Resident(Source):
         tags: Int8[Tensor, "tagged classes"] | None = None,
         kind: Kind | None = None,
         other: Source | None = None,
+        scores: Float[Tensor, " scored"] | None = None,
         name: str = "samples",
         class_names: tuple[str, ...] = (),
         paths: tuple[str, ...] | None = None,
         unreadable: dict[str, str] | None = None,
         notes: tuple[Note, ...] = (),
     ):
-        for what, rows in (("labels", labels), ("tags", tags), ("paths", paths)):
+        given = {"labels": labels, "tags": tags, "paths": paths, "scores": scores}
+        for what, rows in given.items():
             if rows is not None and len(rows) != len(samples):
                 raise DataError(
                     f"{name} has {len(samples)} samples but {len(rows)} {what}: "
                     f"give one of the {what} for each of them."
                 )
         self.samples, self.labels, self.tags = samples, labels, tags
-        self.kind, self.other = kind or Image(samples.shape[1:]), other
+        self.kind = kind or Image(samples.shape[1:])
+        self.other, self.scores = other, scores
         self.name, self.class_names, self.paths = name, class_names, paths
         self.unreadable = dict(unreadable or {})
         self._notes = notes
@@ -60,7 +63,10 @@ class Resident(Source):
     @property
     def notes(self) -> tuple[Note, ...]:
         """What was left out and why, and where the samples are kept."""
-        return (*self._notes, *note_unreadable(self.unreadable, "left out"))
+        return (
+            *self._notes,
+            *note_unreadable(self.unreadable, "left out", self.kind.word),
+        )
 
     def add_note(self, note: Note) -> None:
         """Something that came to light while the samples were read."""
@@ -115,7 +121,7 @@ def read_all(
         other, worse = read_tensor(items.other, torch.empty_like(read_labels), parallel)
         bad = worse | bad
     broken = {name_sample(items, i): bad[i] for i in sorted(bad)}
-    check_unreadable(name, broken, n, max_bad_fraction)
+    check_unreadable(name, broken, n, max_bad_fraction, word=items.kind.word)
     good = torch.tensor([i for i in range(n) if i not in bad], dtype=torch.long)
     labels = items.labels
     if labels is None and n and bool((read_labels[good] != NO_LABEL).all()):
@@ -137,6 +143,7 @@ def read_all(
         tags=items.tags if items.tags is None else items.tags[good],
         kind=items.kind,
         other=second,
+        scores=items.scores if items.scores is None else items.scores[good],
         name=name,
         class_names=items.class_names,
         paths=items.paths and tuple(items.paths[i] for i in good.tolist()),

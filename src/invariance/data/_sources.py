@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Int, Int8, Shaped
+from jaxtyping import Float, Int, Int8, Shaped
 from torch import Tensor
 
 from ..errors import DataError
@@ -28,6 +28,7 @@ class Items(ABC):
 
     kind: Kind
     other: "Items | None" = None
+    scores: Float[Tensor, " n"] | None = None
     labels: Int[Tensor, " n"] | None = None
     tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...] = ()
@@ -110,6 +111,8 @@ class Source(ABC):
         kind: what a sample is.
         other: where samples are pairs, the second of each, in the same order; what
             else is said here is about the first.
+        scores: where samples are pairs, how alike people find the two; such pairs are
+            to be scored by, not to be learned from as if they were the same.
         labels: one class number per sample, or None; for evaluation only.
         tags: where an image may show several classes: 1 where it shows the class, 0
             where not, -1 where that is not known. There are no ``labels`` then.
@@ -123,6 +126,7 @@ class Source(ABC):
     name: str
     kind: Kind
     other: "Source | None" = None
+    scores: Float[Tensor, " n"] | None = None
     origin: Origin = Origin()
     labels: Int[Tensor, " n"] | None
     tags: Int8[Tensor, "n c"] | None = None

@@ -20,7 +20,12 @@ HELD_OUT = 0.1
 
 
 def split_names(
-    names: list[str], request: Request, what: str, *, labeled: bool
+    names: list[str],
+    request: Request,
+    what: str,
+    *,
+    labeled: bool,
+    word: str = "image",
 ) -> tuple[list[int], int]:
     """Positions of the names that belong to a part, and how many are held out in all.
 
@@ -36,7 +41,7 @@ def split_names(
         return list(range(len(names))), 0
     if len(names) < 2:
         raise DataError(
-            f"{what} has {len(names) or 'no'} readable image, and contrasting images "
+            f"{what} has {len(names) or 'no'} readable {word}, and contrasting {word}s "
             "needs at least 2: add more, or read it with split='all'."
         )
     asked_for = {"tenth": True, "nothing": False}

@@ -59,7 +59,7 @@ class Streamed(Source):
     ):
         self.items, self.name, self.kind = items, name, items.kind
         self.labels, self.class_names = items.labels, items.class_names
-        self.tags, self.paths = items.tags, items.paths
+        self.tags, self.paths, self.scores = items.tags, items.paths, items.scores
         if workers is None:
             workers, _ = choose_workers(None, items.n_bytes)
         self.workers = workers
@@ -77,8 +77,8 @@ class Streamed(Source):
         left_out = {k: v for k, v in self.unreadable.items() if k not in self._replaced}
         return (
             *self._notes,
-            *note_unreadable(left_out, "left out"),
-            *note_unreadable(self._replaced, "replaced by a neighbor"),
+            *note_unreadable(left_out, "left out", self.kind.word),
+            *note_unreadable(self._replaced, "replaced by a neighbor", self.kind.word),
         )
 
     def __len__(self) -> int:
@@ -166,7 +166,8 @@ class Streamed(Source):
                 self._replaced[path] = self.unreadable[path] = why
         if bad:
             n_seen = int(self._seen.sum())
-            check_unreadable(self.name, self._replaced, n_seen, self.max_bad_fraction)
+            most, word = self.max_bad_fraction, self.kind.word
+            check_unreadable(self.name, self._replaced, n_seen, most, word=word)
 
 
 class Fetch(Dataset):

@@ -20,6 +20,8 @@ class Subset(Items):
         self.kind, self.class_names = items.kind, items.class_names
         if items.other is not None:
             self.other = Subset(items.other, rows)
+        if items.scores is not None:
+            self.scores = items.scores[torch.tensor(rows, dtype=torch.long)]
         if items.labels is not None:
             self.labels = items.labels[torch.tensor(rows, dtype=torch.long)]
         if items.tags is not None:
@@ -49,7 +51,7 @@ class Unlabeled(Items):
 
     def __init__(self, items: Items):
         self.items, self.kind, self.paths = items, items.kind, items.paths
-        self.ready, self.other = items.ready, items.other
+        self.ready, self.other, self.scores = items.ready, items.other, items.scores
 
     def __len__(self) -> int:
         return len(self.items)
@@ -72,10 +74,13 @@ class Joined(Items):
         others = [items.other for items in sets if items.other is not None]
         self.other = Joined(others) if len(others) == len(sets) else None
         labels = [items.labels for items in sets if items.labels is not None]
+        scores = [items.scores for items in sets if items.scores is not None]
         tags = [items.tags for items in sets if items.tags is not None]
         paths = [items.paths for items in sets if items.paths is not None]
         if len(labels) == len(sets):
             self.labels = torch.cat(labels)
+        if len(scores) == len(sets):
+            self.scores = torch.cat(scores)
         if len(tags) == len(sets):
             self.tags = torch.cat(tags)
         if len(paths) == len(sets):
@@ -98,5 +103,11 @@ def join(sets: list[Items]) -> Items:
 def split_items(items: Items, request: Request, what: str) -> tuple[Items, int]:
     """One part of items, and how many are held out; numbers stand for their names."""
     names = [str(i) for i in range(len(items))]
-    rows, n_held_out = split_names(names, request, what, labeled=items.labeled)
+    rows, n_held_out = split_names(
+        names,
+        request,
+        what,
+        labeled=items.labeled or items.other is not None,
+        word=items.kind.word,
+    )
     return (Subset(items, rows) if len(rows) < len(items) else items), n_held_out

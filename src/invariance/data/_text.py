@@ -10,16 +10,14 @@ string, which travels in the encoder's file.
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float, Int64
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
-from tokenizers.processors import TemplateProcessing
-from tokenizers.trainers import BpeTrainer
 from torch import Tensor
 
 from ..errors import DataError, SettingError
+from ._kind import KINDS, Kind
 from ._split import spread
 
 PAD, BEGIN, END, MASK = SPECIAL = ("[PAD]", "[BEGIN]", "[END]", "[MASK]")
@@ -35,7 +33,7 @@ WORDS = 2048
 
 
 @final
-class Text:
+class Text(Kind):
     """Sentences as tokens.
 
     Args:
@@ -48,14 +46,16 @@ class Text:
     (True, torch.int64, 'the dog ran')
     """
 
-    name: ClassVar[str] = "text"
-    word: ClassVar[str] = "sentence"
-    baseline: ClassVar[str] = "bag of words"
-    encoder: str = "text_tiny"
-    views: str = "same"
+    name = "text"
+    word = "sentence"
+    baseline = "bag of words"
+    encoder = "text_tiny"
+    views = "same"
     dtype = torch.long
 
-    def __init__(self, tokenizer: Tokenizer | str) -> None:
+    def __init__(self, tokenizer: Any) -> None:
+        from tokenizers import Tokenizer  # not by those who read no sentence
+
         if isinstance(tokenizer, str):
             tokenizer = Tokenizer.from_str(tokenizer)
         padding = tokenizer.padding
@@ -68,7 +68,7 @@ class Text:
         self.tokenizer = tokenizer
         self.length: int = padding["length"]
         self.pad: int = padding["pad_id"]
-        self.shape = (self.length,)
+        super().__init__((self.length,))
 
     @classmethod
     def fit(
@@ -152,16 +152,6 @@ class Text:
         """Whether a sentence is longer than what is read of it."""
         return bool(self.tokenizer.encode(raw).overflowing)
 
-    def collate(
-        self, samples: Sequence[Int64[Tensor, " length"]]
-    ) -> Int64[Tensor, "n length"]:
-        """One row per sentence."""
-        return torch.stack(list(samples))
-
-    def prepare(self, batch: Int64[Tensor, "n length"]) -> Int64[Tensor, "n length"]:
-        """Tokens are what an encoder takes."""
-        return batch
-
     def plain(self, batch: Int64[Tensor, "n length"]) -> Float[Tensor, "n e"]:
         """A bag of words: how often each token occurs, the signs left out.
 
@@ -184,30 +174,21 @@ class Text:
 
     def describe(self) -> dict[str, Any]:
         """All that is needed to read sentences in the same way."""
-        return {"kind": self.name, "tokenizer": self.tokenizer.to_str()}
-
-    @classmethod
-    def from_description(cls, description: dict[str, Any]) -> "Text":
-        """The kind that was described.
-
-        >>> text = Text.fit(["a b", "c d"])
-        >>> Text.from_description(text.describe()) == text
-        True
-        """
-        return cls(description["tokenizer"])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Text) and self.describe() == other.describe()
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.length, self.vocabulary))
+        return {"name": self.name, "tokenizer": self.tokenizer.to_str()}
 
     def __repr__(self) -> str:
         return f"Text({self.vocabulary} tokens, {self.length} per sentence)"
 
 
-def train_tokenizer(sentences: Sequence[str], vocabulary: int) -> Tokenizer:
+KINDS[Text.name] = Text
+
+
+def train_tokenizer(sentences: Sequence[str], vocabulary: int) -> Any:
     """A byte-pair tokenizer of these sentences, without a fixed length."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+    from tokenizers.processors import TemplateProcessing
+    from tokenizers.trainers import BpeTrainer
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFC(), normalizers.Strip()]

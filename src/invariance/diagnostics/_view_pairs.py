@@ -5,6 +5,7 @@ scores are computed a few rows at a time, so memory is linear in the rows.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ..checked_rows import above_zero, as_pair, score_chunks, unit_pair
+from ..checked_rows import (
+    above_zero,
+    as_pair,
+    exact_product,
+    score_chunks,
+    unit_pair,
+)
 from ..errors import SettingError, choose
 from ..partition import (
     log_partition,
@@ -51,13 +58,29 @@ def contrastive_accuracy(u: Float[Tensor, "n d"], v: Float[Tensor, "n d"]) -> fl
     >>> contrastive_accuracy(torch.ones(4, 3), torch.ones(4, 3))    # collapsed
     0.25
     """
-    u, v = unit_pair(u, v, at_least=2)
-    points = 0.0
-    for rows, scores in score_chunks(u, v):
+    return find_partners(*unit_pair(u, v, at_least=2)).double().mean().item()
+
+
+def find_partners(
+    u: Float[Tensor, "n d"],
+    v: Float[Tensor, "n e"],
+    score: Callable[[Tensor, Tensor], Tensor] = exact_product,
+) -> Float[Tensor, " n"]:
+    """1 for each row of u whose partner scores highest of all; shared among equals.
+
+    Rows are taken as they are; nothing waits for a device.
+
+    Args:
+        u: Anchors.
+        v: Their partners, row by row, and each other's rivals.
+        score: Of some rows of u with all of v; else their inner products.
+    """
+    points = []
+    for rows, scores in score_chunks(u, v, score):
         best = scores == scores.amax(1, keepdim=True)
         partner = best.diagonal(rows.start)
-        points += torch.where(partner, 1 / best.sum(1), 0).sum().item()
-    return points / len(u)
+        points.append(torch.where(partner, 1 / best.sum(1), 0))
+    return torch.cat(points)
 
 
 def similarity_histograms(

@@ -10,8 +10,9 @@ from torch import nn
 from ..encoders import Encoder, build_head
 from ..errors import SettingError, choose, unknown
 from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue
-from ..objectives import OBJECTIVES, Objective
+from ..objectives import OBJECTIVES, LearnedTemperature, Objective
 from ._catalogue import METHODS, Method
+from ._learned_critic import LEARNED, find_obstacle, make_critic
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._nearest_neighbor import NearestNeighbor
 from ._options import (
@@ -24,6 +25,7 @@ from ._options import (
 )
 from ._remembering import Remembering, make_prototypes
 
+CRITICS = ("dot", *LEARNED)
 ENCODERS = ("one", "predictor", "momentum twin")
 POSITIVES = ("views", "prototypes", "neighbors")
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
@@ -68,6 +70,7 @@ def build(
         method = choose(METHODS, method, "method")
     for kind, value, known in (
         ("kind of encoder", method.encoder, ENCODERS),
+        ("critic", method.critic, CRITICS),
         ("kind of positives", method.positives, POSITIVES),
         ("negatives", method.negatives, ("batch", "none", *NEGATIVES)),
     ):
@@ -84,10 +87,8 @@ def build(
     given = read_options(accepted, options)
     settings = settings_of_parts(method, accepted, given, n_samples)
     with answer(accepted, asked=bool(given)):
-        objective = build_objective(method, head.width, settings["objective"])
-        idle = [name for name in given if name in objective.idle]
-        if idle:
-            raise SettingError(f"{idle[0]} has no effect in {objective}: leave it out.")
+        objective = build_objective(method, head.width, settings)
+        refuse_idle_options(given, accepted, objective)
     check_fit(method, objective)
     twin = settings["twin"] if method.encoder == "momentum twin" else {"momentum": None}
     if method.positives == "neighbors":
@@ -110,7 +111,14 @@ def build(
                 encoder, head, objective, source, **how, prototypes=prototypes
             )
     if method.encoder == "one":
-        return JointEmbedding(encoder, head, objective)
+        learner = JointEmbedding(encoder, head, objective)
+        if method.critic in LEARNED:
+            sizes = without_prefix("critic", settings)
+            with answer(accepted, asked=bool(given)):  # either view may come first
+                learner.critic = make_critic(
+                    method.critic, head.width, sizes, symmetric=True
+                )
+        return learner
     if objective.takes != "targets":
         raise SettingError(
             f"A {method.encoder} needs an objective with targets, byol or sim_siam, or "
@@ -124,11 +132,36 @@ def build(
         return SelfPrediction(encoder, head, objective, hidden=hidden, **twin)
 
 
+def refuse_idle_options(
+    given: Mapping[str, Any], accepted: Mapping[str, Option], objective: Objective
+) -> None:
+    """Raise for an option that was asked for and changes nothing beside the others."""
+    for name in given:
+        if name in objective.idle:
+            raise SettingError(f"{name} has no effect in {objective}: leave it out.")
+        if accepted[name].part == "temperature" and not isinstance(
+            objective.temperature, LearnedTemperature
+        ):
+            raise SettingError(
+                f"{name} is for a temperature that is learned: leave it out, or add "
+                "temperature learned."
+            )
+
+
 def check_fit(method: Method, objective: Objective) -> None:
     """Raise where the four choices do not go together."""
     remembers = method.negatives in NEGATIVES
-    wrong = ""
-    if objective.takes == "targets" and method.encoder == "one":
+    learned = method.critic in LEARNED
+    wrong = find_obstacle(method.critic, objective) if learned else ""
+    if wrong:
+        pass
+    elif learned and (method.negatives, method.positives) != ("batch", "views"):
+        wrong = (
+            f"the {method.critic} critic scores views of a batch, and remembered rows "
+            "are compared by their cosines: take negatives from the batch, or the "
+            "critic dot"
+        )
+    elif objective.takes == "targets" and method.encoder == "one":
         wrong = f"{method.objective} needs a predictor or a momentum twin as encoder"
     elif method.negatives == "none" and objective.takes_negatives:
         wrong = f"{method.objective} is a softmax over negatives, and there are none"
@@ -173,17 +206,27 @@ def settings_of_parts(
     if n_samples is not None and source.get("n_draws") is not None:
         source["n_draws"] = max(min(int(source["n_draws"]), n_samples - 1), 1)
     parts: dict[str, dict[str, Any]] = {
-        "objective": dict(method.settings),
+        "objective": {},
+        "temperature": {},
+        "critic": {},
         "negatives": source,
         "twin": {"momentum": method.momentum, "rising": method.rising},
         "learner": {},
     }
+    for name, value in method.settings.items():
+        part = accepted[name].part if name in accepted else "objective"
+        parts[part][name] = value
     for settings in parts.values():
         known = {k: accepted[k].read(v) for k, v in settings.items() if k in accepted}
         settings |= known
     for name, value in given.items():
         parts[accepted[name].part][name] = value
     return parts
+
+
+def without_prefix(part: str, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings of a part as it calls them itself."""
+    return {name.removeprefix(f"{part}_"): v for name, v in parts[part].items()}
 
 
 def make(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
@@ -197,10 +240,18 @@ def make(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> An
 
 
 def build_objective(
-    method: Method, width: int, settings: Mapping[str, Any]
+    method: Method, width: int, parts: Mapping[str, Mapping[str, Any]]
 ) -> Objective:
-    """The objective with these settings."""
+    """The objective with its settings, and those of a temperature that is learned."""
     kind = choose(OBJECTIVES, method.objective, "objective")
+    settings = dict(parts["objective"])
+    if method.critic in LEARNED and "normalize" in kind.defaults:
+        settings["normalize"] = False  # the critic is for rows as they are
+    if settings.get("temperature") == "learned":
+        number = method.settings.get("temperature")
+        start = kind.defaults["temperature"] if number in (None, "learned") else number
+        how = {"start": start, **without_prefix("temperature", parts)}
+        settings["temperature"] = LearnedTemperature(**how)
     if "width" in inspect.signature(kind).parameters:  # prototypes, as wide as rows
         settings = {**settings, "width": width}
     objective: Objective = make(kind, settings, method.objective)
@@ -234,9 +285,17 @@ def build_source(
 def customize(method: Method | str, **changes: Any) -> Method:
     """A method with some of its choices replaced; None leaves one as it is.
 
+    A learned critic in place of the cosine begins with temperature 1: it finds a scale
+    of its own.
+
     >>> customize("simclr", width=64, head=None).width
     64
+    >>> customize("info_nce", critic="separable").settings
+    {'temperature': 1.0}
     """
     if isinstance(method, str):
         method = choose(METHODS, method, "method")
+    learns = method.critic == "dot" and changes.get("critic") in LEARNED
+    if learns and "temperature" in method.settings:
+        changes = {"settings": {**method.settings, "temperature": 1.0}} | changes
     return replace(method, **{k: v for k, v in changes.items() if v is not None})

@@ -32,6 +32,9 @@ class Method:
     """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
     positives: str = "views"
     """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR)."""
+    critic: str = "dot"
+    """What scores two projections: "dot", the cosine over the temperature; or learned
+    with them, "bilinear", "separable" or "mlp"."""
     head: str = "mlp2"
     hidden: int = 512
     width: int = 128

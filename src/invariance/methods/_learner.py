@@ -14,11 +14,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..critics import Critic
 from ..encoders import Encoder, GradCache, Head, MomentumTwin, Predictor
 from ..errors import DataError, SettingError, ShapeError
 from ..objectives import Objective, Terms
 from ..partition import Share, gather_rows, share_rows
 from ..views import LazyView
+from ._learned_critic import Comparison, compare_by
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
@@ -43,8 +45,11 @@ class Step(NamedTuple):
     """How to compute the effective share of each anchor's negatives, by the reading's
     name, for every contrast the loss is made of."""
     contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = ()
-    """How to compute the anchors' InfoNCE over a memory's candidates, and the logarithm
-    of their number, where the memory's rows are the negatives as they are."""
+    """How to compute the anchors' InfoNCE over their candidates, and the logarithm of
+    the candidates' number, where the cosines of u and v do not say it: of a memory
+    whose rows are the negatives as they are, or of a learned critic."""
+    hits: Callable[[], Tensor] | None = None
+    """How to compute whether each anchor finds its partner, by a learned critic."""
     share: Share | None = None
     """Which samples of all these are, where several processes share a batch."""
 
@@ -68,17 +73,20 @@ class Step(NamedTuple):
         return self._replace(readings={**self.readings, **ess})
 
     def with_information(self) -> "Step":
-        """The step with the information bound over a memory's candidates as a reading.
+        """The step with the information bound of ``contrasts`` as a reading.
 
         "info_nce" and "mi_nats", at most "mi_ceiling", the logarithm of the number of
-        candidates. Ask before ``after_step``, too. Without a memory, or where it
-        chooses its negatives, nothing is added: the batch's own rows say it.
+        candidates; of a learned critic also "accuracy". Ask before ``after_step``, too.
+        Without a memory or a critic, or where a memory chooses its negatives, nothing
+        is added: the batch's own rows say it.
         """
         if not self.contrasts:
             return self
         both = [torch.stack(contrast()) for contrast in self.contrasts]
         loss, ceiling = torch.cat(both, 1).mean(1)
         bound = {"info_nce": loss, "mi_nats": ceiling - loss, "mi_ceiling": ceiling}
+        if self.hits is not None:  # scores without bound reach all there is
+            bound |= {"mi_reachable": ceiling, "accuracy": self.hits().mean()}
         return self._replace(readings={**self.readings, **bound})
 
     def __repr__(self) -> str:
@@ -117,6 +125,7 @@ class Learner(nn.Module):
         self.encoder = encoder
         self.head = head
         self.objective = objective
+        self.critic: Critic | None = None  # else what scores two projections
 
     @property
     def online(self) -> nn.Sequential:
@@ -176,6 +185,37 @@ class Learner(nn.Module):
             done |= dict(zip(which, rows, strict=True))
         return [done[k] for k in range(len(views))]
 
+    def compare(
+        self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
+    ) -> Comparison:
+        """Losses of the projections of two views or more, and how to read them.
+
+        Args:
+            whole: Every two of them are compared; of two encoders, the first's comes
+                first.
+            parts: As in ``Objective.contrasts``.
+        """
+        contrasts = self.objective.contrasts(whole, parts)
+        if self.critic is not None:
+            return compare_by(self.critic, self.objective, contrasts, self.share)
+        terms = self.objective.terms_of_views(whole, parts)
+        return Comparison(terms, shares_of(self.objective, contrasts))
+
+    @property
+    def cosine_objective(self) -> Objective | None:
+        """The objective, if it compares rows by what they are; None with a critic."""
+        return self.objective if self.critic is None else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say beside readings of its projections, in sentences."""
+        if self.critic is None:
+            return ()
+        return (
+            "Rows are compared by their cosines here; how the run's own critic "
+            "compares them is read while it trains (metrics.jsonl).",
+        )
+
     def tell_objective(self, share: Share | None) -> None:
         """Whose rows it will be given: some of all processes', or all there are."""
         objective: Any = self.objective
@@ -216,7 +256,6 @@ class JointEmbedding(Learner):
         """Every two views, or all at once if the objective takes them so."""
         whole, parts = split_views(self.encode(self.online, views), views)
         u, v = [*whole, *parts][:2]
-        contrasts: list[tuple[Tensor, ...]]
         if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(
@@ -225,12 +264,11 @@ class JointEmbedding(Learner):
                 )
             z = [*whole, *parts]
             self.tell_objective(self.share and self.share.repeat(len(z)))
-            contrasts = [(torch.cat(z), labels.repeat(len(z)))]
-            terms = [self.objective.terms(*contrasts[0])]
-        else:
-            contrasts = self.objective.contrasts(whole, parts)
-            terms = self.objective.terms_of_views(whole, parts)
-        return make_step(terms, u, v, shares=shares_of(self.objective, contrasts))
+            rows = torch.cat(z), labels.repeat(len(z))
+            shares = shares_of(self.objective, [rows])
+            return make_step([self.objective.terms(*rows)], u, v, shares=shares)
+        compared = self.compare(whole, parts)
+        return make_step(u=u, v=v, **compared._asdict())
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """That of the objective."""
@@ -292,12 +330,14 @@ def make_step(
     readings: Mapping[str, Tensor] = NOTHING,
     shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING,
     contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = (),
+    hits: Callable[[], Tensor] | None = None,
 ) -> Step:
     """The mean of several losses, and of their parts where they have any."""
     loss = torch.stack([t.total for t in terms]).mean()
     names = [name for name in terms[0].parts if name != "loss"]
     parts = {k: torch.stack([t.parts[k].detach() for t in terms]).mean() for k in names}
-    return Step(loss, u.detach(), v.detach(), parts, readings, shares, contrasts)
+    how = readings, shares, contrasts, hits
+    return Step(loss, u.detach(), v.detach(), parts, *how)
 
 
 def shares_of(

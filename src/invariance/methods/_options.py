@@ -1,9 +1,10 @@
 """The options that a method accepts: the settings that its parts declare.
 
-The parts are the objective, the source of negatives, the momentum twin, the learner and
-the recipe of the views. Names, kinds and defaults are those of their signatures;
-meanings and ranges stand in their docstrings, as ``name (range): Meaning.`` under
-``Settings:``. A setting that a part declares is an option by that alone.
+The parts are the objective, its temperature where it is learned, the critic, the source
+of negatives, the momentum twin, the learner and the recipe of the views. Names, kinds
+and defaults are those of their signatures; meanings and ranges stand in their
+docstrings, as ``name (range): Meaning.`` under ``Settings:``. A setting that a part
+declares is an option by that alone.
 """
 
 import contextlib
@@ -15,12 +16,14 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any, get_args
 
+from ..critics import CRITICS
 from ..encoders import MomentumTwin
 from ..errors import SettingError, choose, suggest
 from ..negatives import NEGATIVES, Bank, Queue
 from ..objectives import OBJECTIVES, LearnedTemperature
 from ..views import RECIPES
 from ._catalogue import METHODS, Method
+from ._learned_critic import LEARNED
 from ._remembering import Remembering, make_prototypes
 
 SCALARS = {bool, int, float, str}
@@ -28,6 +31,7 @@ DECIDED = {  # by the encoder, the data, the run or the learner: no options
     "objective": {"width", "gather", "reduction"},
     "negatives": {"width", "n_samples", "seed"},
     "views": {"size", "channels", "n_views"},
+    "critic": {"x_width", "y_width", "spectral_norm"},
 }
 # settings of a source that count rows, each beside the one that gives a share of them
 SHARES = {
@@ -50,7 +54,8 @@ class Option:
     """What it may be, in words."""
     meaning: str
     part: str
-    """Whose it is: "objective", "negatives", "twin", "learner" or "views"."""
+    """Whose it is: "objective", "temperature", "critic", "negatives", "twin", "learner"
+    or "views"."""
     kinds: tuple[type, ...]
     """Types of its values."""
 
@@ -97,6 +102,11 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
     objective = choose(OBJECTIVES, method.objective, "objective")
     remembers, twin = method.negatives in NEGATIVES, method.encoder == "momentum twin"
     options = read_declaration("objective", objective, method.settings)
+    options |= temperature_options(options)
+    if method.critic in LEARNED:  # it takes rows as they are
+        options.pop("normalize", None)
+        sizes = read_declaration("critic", CRITICS[LEARNED[method.critic]])
+        options |= add_prefix("critic", sizes)
     if remembers:
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
     if twin:
@@ -116,6 +126,27 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
                 declared = {"bank_momentum": declared["bank_momentum"]}
         options |= declared
     return options if recipe is None else options | recipe_options(recipe)
+
+
+def temperature_options(options: Mapping[str, Option]) -> dict[str, Option]:
+    """What a temperature that is learned can be told, where there may be one.
+
+    >>> options_of("moco")["temperature_start"].default
+    0.2
+    """
+    given = options.get("temperature")
+    if given is None or LearnedTemperature not in given.kinds:
+        return {}
+    learned = read_declaration("temperature", LearnedTemperature)
+    if isinstance(given.default, float | int):
+        learned["start"] = replace(learned["start"], default=given.default)
+    return add_prefix("temperature", learned)
+
+
+def add_prefix(prefix: str, options: Mapping[str, Option]) -> dict[str, Option]:
+    """The options of a part, as a method with several parts calls them."""
+    named = [replace(option, name=f"{prefix}_{k}") for k, option in options.items()]
+    return {option.name: option for option in named}
 
 
 def recipe_options(name: str) -> dict[str, Option]:

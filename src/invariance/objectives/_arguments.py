@@ -43,8 +43,16 @@ Check = Callable[[str, Any], None]
 class LearnedTemperature(nn.Module):
     """A temperature that is trained: its inverse's logarithm is a parameter.
 
-    It never falls below ``minimum``: a batch that is solved would drive it to zero. At
-    0.024 or above the fused kernels of a GPU take it. Do not decay it.
+    It never falls below ``minimum``: a batch that is solved would drive it to zero. Do
+    not decay it. With a minimum of 0.024 or above (1/42), a GPU computes a loss of two
+    views and its gradient in one fused operation. With a lower one, such as CLIP's
+    0.01, exponentials could overflow there, and the loss goes through the streamed log-
+    partition instead: same numbers, memory still linear, a few more passes.
+
+    Settings:
+        start (above 0): What a learned temperature begins at.
+        minimum (above 0): What a learned temperature never falls below; GPUs are
+            fastest with 0.024 or more.
 
     >>> temperature = LearnedTemperature(0.07)
     >>> temperature

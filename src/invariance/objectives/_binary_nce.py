@@ -107,6 +107,7 @@ class BinaryNCE(Objective):
 
     __init__ = settings_of(binary_nce)
     function_only = ("log_z",)
+    takes_critic = True
     needs_plain_noise = True
     log_z: Tensor
 

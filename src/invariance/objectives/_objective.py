@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from ..diagnostics import mutual_information_bound
 from ..errors import SettingError
 from ..partition import (
     Share,
+    effective_share,
     gather_last,
     gather_rows,
     shares_in_batch,
@@ -35,9 +37,11 @@ from ._arguments import (
     scale_of,
     tile_precision,
 )
-from ._contrast import Contrast, Source, check_source, warn_if_alone
+from ._contrast import Contrast, Source, check_source, log_count, warn_if_alone
 from ._meanings import explain_settings
 from ._shares import anchors_for, take_share
+
+Sums = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,62 @@ class Objective(nn.Module):
     def of(self, logits: Contrast) -> Tensor:
         """The loss of each anchor whose logits are known."""
         raise SettingError(no_softmax(self))
+
+    @property
+    def takes_critic(self) -> bool:
+        """Whether a critic may score its pairs, each a row of u with a row of v.
+
+        Not where rows of one view are compared with each other, nor where they must
+        lie on a sphere.
+        """
+        return self.takes == "pair" and self.negatives == "cross"
+
+    @property
+    def takes_sums(self) -> bool:
+        """Whether ``of_sums`` works."""
+        return self.takes_critic and type(self).of is not Objective.of
+
+    @property
+    def inverse_temperature(self) -> float | Tensor:
+        """What scores are multiplied by."""
+        return scale_of(self.temperature)
+
+    def of_sums(self, sums: Sums) -> Tensor:
+        """The loss of a batch whose scores somebody else sums.
+
+        Args:
+            sums: A function of ``scale`` and ``power``: the partners' scores times the
+                scale; and, times the power as well, the log-partitions of u's rows and
+                of v's over all but their partners.
+        """
+        (power,) = self.powers
+        positive, *negative = sums(scale=self.inverse_temperature, power=power)
+        sides = 1 if self.one_sided else 2
+        logits = Contrast(
+            positive.expand(sides, -1),
+            torch.stack(negative[:sides])[None],
+            log_count(len(positive), "cross"),
+        )
+        return check_loss(self.of(logits).mean(), type(self).__name__)
+
+    @torch.no_grad()
+    def shares_of_sums(self, sums: Sums) -> Tensor:
+        """What ``shares`` says, of such scores."""
+        scale, sides = self.inverse_temperature, 1 if self.one_sided else 2
+        single, double = (
+            sums(scale=scale, power=factor * self.powers[0])[1 : 1 + sides]
+            for factor in (1, 2)
+        )
+        count = log_count(single[0].shape[0], "cross")
+        pairs = zip(single, double, strict=True)
+        return torch.cat([effective_share(*pair, count) for pair in pairs])
+
+    @torch.no_grad()
+    def contrast_of_sums(self, sums: Sums) -> tuple[Tensor, Tensor]:
+        """Each u's InfoNCE among the rows of v, and the logarithm of their number."""
+        positive, negative, _ = sums(scale=self.inverse_temperature, power=1.0)
+        loss = softplus(negative - positive)
+        return loss, torch.full_like(loss, math.log(len(loss)))
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

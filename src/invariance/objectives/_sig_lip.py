@@ -109,6 +109,7 @@ class SigLIP(Objective):
     """``sig_lip``; if ``learnable``, log scale and bias are parameters."""
 
     __init__ = settings_of(sig_lip)
+    takes_critic = True
     bias: Any
 
     def make_state(self, *, learnable: bool = False) -> None:
@@ -128,6 +129,11 @@ class SigLIP(Objective):
     @scale.setter
     def scale(self, value: float | int) -> None:
         self.log_scale = nn.Parameter(torch.tensor(math.log(value)))
+
+    @property
+    def inverse_temperature(self) -> Tensor:
+        """The scale."""
+        return self.scale
 
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """The questions about partners, and those about all the others."""

@@ -79,7 +79,7 @@ def diagnose(
     # held-out images come first, and are enough if there are enough of them
     held = min(len(sources[0]), n_pool)
     few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
-    objective = None if parts.learner is None else parts.learner.objective
+    objective = None if parts.learner is None else parts.learner.cosine_objective
     temperature = temperature_of(objective)
     result = diagnosis(
         few.h,
@@ -118,6 +118,7 @@ def diagnose(
     )
     finite = [reading for reading in more if math.isfinite(reading.value)]
     why = [parts.why] if parts.why else []
+    why += parts.learner.notes if parts.learner else ()
     result = result.plus(*finite, notes=(*notes, *unread, *why))
     if keep:
         try:

@@ -189,12 +189,13 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
         device=trained.device,
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
-    objective = plan.learner.objective
-    return diagnosis(
+    objective = plan.learner.cosine_objective
+    result = diagnosis(
         h,
         z,
         labels=labels,
         temperature=temperature_of(objective),
-        negatives=objective.negatives or "cross",
+        negatives=getattr(objective, "negatives", None) or "cross",
         held_out=held_out,
     )
+    return result.plus(notes=plan.learner.notes)

@@ -47,6 +47,7 @@ class Glimpse:
                 parts={name: part.clone() for name, part in step.parts.items()},
                 readings={name: x.clone() for name, x in step.readings.items()},
                 contrasts=(),
+                hits=None,
             )
             self.temperature = copy.deepcopy(self.temperature)  # it may move
             beside.wait_stream(torch.cuda.current_stream())

@@ -164,6 +164,7 @@ class Plan:
             "batch_size": self.batch_size,
             "views": self.recipe or "your own",
             "n_views": len(self.views),
+            "critic": self.method.critic,
             "head": self.method.head,
             "hidden": self.method.hidden,
             "width": self.method.width,
@@ -198,6 +199,8 @@ class Plan:
             parts.append("symmetric")
         if remembered:
             parts.append(f"negatives: {self.method.negatives}{rows}")
+        if self.method.critic != "dot":
+            parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
         idle = (*objective.idle, *(objective.batch_only if remembered else ()))
         parts.append(objective.describe(without=idle))
@@ -239,6 +242,7 @@ def make_plan(
     four = customize(
         four,
         n_views=settings.n_views,
+        critic=settings.critic,
         head=settings.head,
         hidden=settings.hidden,
         width=settings.width,

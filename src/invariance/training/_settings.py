@@ -132,8 +132,11 @@ class Train:
     so many, twice, and needs the memory of one piece; loss and gradient are those of
     the whole batch, but a batch norm sees a piece at a time. Default: all."""
     temperature: float | Literal["learned"] | None = None
-    """Of the objective; "learned" trains it along with the weights. Default: the
-    method's."""
+    """Of the objective; "learned" trains it along with the weights, from the option
+    temperature_start on and never below temperature_minimum. Default: the method's."""
+    critic: Literal["dot", "bilinear", "separable", "mlp"] | None = None
+    """What scores two projections: dot, their cosine over the temperature; or learned:
+    bilinear, separable, mlp. Default: the method's."""
     options: Annotated[
         Options, conf.arg(metavar="[NAME VALUE ...]", help_behavior_hint=NOTHING)
     ] = field(default_factory=dict)
