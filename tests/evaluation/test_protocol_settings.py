@@ -270,7 +270,7 @@ def test_several_classes_per_image():
     assert "kNN, MAP, k = 20" in shown and "linear probe, MAP of 11 points" in shown
     with pytest.raises(
         DataError,
-        match="retrieval needs one class per image, and images of scenes "
+        match="retrieval, clustering need one class per image, and images of scenes "
         "may show several: use knn, linear, linear_sgd, fine_tune",
     ):
         plan = plan_protocols(["knn", "retrieval", "clustering"])

@@ -24,11 +24,13 @@ from ._captioned import (
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
 from ._kind import KINDS, Image, Kind
+from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set, find_shards
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._sentences import are_sentences, read_paraphrases, read_sentences
+from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
 from ._sources import Read, Source
 from ._split import check_split, spread
@@ -40,6 +42,7 @@ from ._workers import choose_workers
 GENERATORS = {
     "shapes": read_shapes,
     "paraphrases": read_paraphrases,
+    "latent_walk": read_latent_walk,
     "captioned_shapes": read_captioned_shapes,
 }
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
@@ -63,6 +66,9 @@ def load(
     kind: Kind | str | None = None,
     captions: bool | str | Path = False,
     image_column: str | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    time_column: str | None = None,
     text_column: str | None = None,
     other_kind: Kind | None = None,
 ) -> Source:
@@ -106,6 +112,11 @@ def load(
             a captions.csv, .jsonl or .parquet in the folder, of shards or of a set; or
             the path of such a file.
         image_column: what the column of images is called in it, if not as usual.
+        window: of sequences, values of time in a window. None is 1.28 seconds of audio,
+            sequences of one length as they are, and 128 values otherwise.
+        stride: values of time from one window to the next; None is a whole window.
+        time_column: of a table of values in time, the column that has the times, where
+            its name does not tell.
         text_column: the column of a table that has the sentences or captions, or, with
             a comma, the two of pairs of sentences; None: by their usual names.
         other_kind: how the other side of pairs was read in another part.
@@ -116,6 +127,8 @@ def load(
         raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
     check_least("image_size", image_size, 1)
     check_least("n", n, 1)
+    check_least("window", window, 2)
+    check_least("stride", stride, 1)
     if isinstance(kind, str):
         choose(KINDS, kind, "kind of sample")
     elif isinstance(kind, Image):
@@ -134,6 +147,9 @@ def load(
         kind=kind,
         captions=None if captions is False else "" if captions is True else captions,
         image_column=image_column,
+        window=window,
+        stride=stride,
+        time_column=time_column,
         text_column=text_column,
         other_kind=other_kind,
     )
@@ -187,6 +203,8 @@ def read(data: Any, request: Request) -> Read:
         parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    if are_sequences(data, request):
+        return read_sequences(data, request)
     if are_sentences(data, request):
         return read_sentences(data, request)
     if isinstance(data, (str, Path)):

@@ -11,6 +11,7 @@
 | `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
+| `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
 | `Towers`, `load_towers` | both sides of pairs, in the space in which they meet |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
@@ -36,6 +37,7 @@ from ._encoder_file import (
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
+from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled, can_unroll
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
 from ._text_tower import TEXT_TOWERS, TextTower, build_text_tower
@@ -45,19 +47,23 @@ from ._towers import Towers, load_towers, write_heads
 __all__ = [
     "ENCODERS",
     "HEADS",
+    "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
     "GradCache",
     "Head",
     "MomentumTwin",
+    "Predictive",
     "Predictor",
     "Standardize",
     "TextTower",
     "Tiny",
     "Towers",
+    "Unrolled",
     "build_encoder",
     "build_head",
     "build_text_tower",
+    "can_unroll",
     "check_encoder_name",
     "describe_encoder",
     "fit_stem",

@@ -142,7 +142,7 @@ def score_supervised_twin(
     twin = fit_classifier(
         untrained,
         task.train,
-        task.classes[0],
+        task.labels,
         rows=task.rows,
         augment=task.augment(seed),
         epochs=epochs,
@@ -150,7 +150,7 @@ def score_supervised_twin(
         seed=seed,
         device=task.device,
     )
-    _, truth, _, notes = number_classes(task.classes[0][task.rows], task.classes[1])
+    _, truth, _, notes = number_classes(task.labels[task.rows], task.test_labels)
     guesses = twin.guess(task.test, device=task.device)
     settings = {"epochs": epochs, "batch_size": batch_size}
     score = judge("supervised", [guesses], truth, settings, notes)
@@ -228,7 +228,7 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
                 f"{subject.name}: {_in_short(score)}",
                 [
                     make_row(
-                        _with_limit(part, task),
+                        part if PROTOCOLS[name].paired else _with_limit(part, task),
                         features=subject.name,
                         **task.about,
                         seed=seed,
@@ -270,4 +270,5 @@ def _with_limit(score: Score, task: Task) -> Score:
 
 def _in_short(score: Score) -> str:
     """A line for those who wait."""
-    return f"{score.name} {score.metric} {100 * score.value:.1f} %"
+    percent = "" if score.metric == "nats" else " %"
+    return f"{score.name} {score.metric} {score.show(score.value)}{percent}"

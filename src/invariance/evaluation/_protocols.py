@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..encoders import Encoder, can_unroll
 from ..errors import DataError, SettingError, choose
 from ._clustering import clustering
+from ._encode import encode_images
 from ._few_labels import DRAWS, SHARES, few_labels, few_labels_linear, mark_draw
 from ._fine_tune import fine_tune
 from ._groups import GROUPS, Settings, check_settings
@@ -27,6 +29,7 @@ from ._pairs import (
 )
 from ._retrieval import retrieval
 from ._score import Score
+from ._steps_ahead import Ahead, recordings_of, steps_ahead
 from ._task import Subject, Task
 
 
@@ -47,24 +50,12 @@ class Protocol:
     """Whether images may show several classes."""
     labeled: bool = True
     """Whether it compares with labels."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of samples that it is for; empty: all."""
     paired: bool = False
     """Whether it compares both sides of pairs, each by its own tower."""
-    chance: Callable[[Task, Mapping[str, dict[str, Any]]], Sequence[Score]] | None = (
-        None
-    )
+    chance: Callable[[Task, Mapping[str, dict[str, Any]]], list[Score]] | None = None
     """What guessing scores, where that is worth a column."""
-
-    def explain_unfit(self, task: Task) -> str:
-        """Why it does not suit these data, to be put after its name; or nothing."""
-        if self.labeled and task.labels is None:
-            return f"compares with labels, and {task.data} has none"
-        if self.paired and task.other is None:
-            return f"compares both sides of pairs, and {task.data} has no pairs"
-        if task.several and not self.several:
-            return (
-                f"needs one class per image, and images of {task.data} may show several"
-            )
-        return ""
 
 
 @dataclass(frozen=True)
@@ -97,10 +88,25 @@ def _few_labels_fine_tune(
     shares, draws = _shares_and_draws(**of["few_labels"])
     for share in shares:
         for draw in range(draws):
-            few = few_labels(task.classes[0][task.rows], share, seed=seed, draw=draw)
+            few = few_labels(task.labels[task.rows], share, seed=seed, draw=draw)
             score = subject.train_on(fine_tune, task.rows[few], seed, **of["fine_tune"])
             scores.append(mark_draw("few_labels_fine_tune", score, share, draw))
     return scores
+
+
+def _steps_ahead(
+    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
+) -> list[Score]:
+    task, encoder = subject.task, subject.encoder
+    if not isinstance(encoder, Encoder) or not can_unroll(encoder):
+        return []  # another kind of network, which predicts nothing
+    ahead = Ahead(encoder, **of["steps_ahead"])
+    how: dict[str, Any] = {"device": task.device, "processes": task.processes}
+    train = encode_images(ahead, task.train, task.rows, **how)
+    test = encode_images(ahead, task.test, **how)
+    recordings = recordings_of(getattr(task.test, "paths", None))
+    parts = ahead.part(train), ahead.part(test)
+    return steps_ahead(*parts, recordings=recordings, seed=seed)
 
 
 def _shares_and_draws(
@@ -161,10 +167,19 @@ PROTOCOLS: dict[str, Protocol] = {
         paired=True,
         chance=lambda task, _: chance_of_partners(task),
     ),
+    "steps_ahead": Protocol(
+        _steps_ahead,
+        takes=("steps_ahead",),
+        needs_encoder=True,
+        several=True,
+        labeled=False,
+        kinds=("sequence",),
+    ),
 }
 QUICK = (
     *("zero_shot", "pairs"),
     *("knn", "linear", "few_labels_linear", "retrieval", "clustering"),
+    "steps_ahead",
 )
 LIMIT = 10_000
 """Training images that protocols are fitted on, unless another number is asked for."""
@@ -275,13 +290,43 @@ class ProtocolPlan:
 
     def suit(self, task: Task) -> tuple[str, ...]:
         """The protocols for these data; one that makes no sense there is refused."""
-        unfit = {name: PROTOCOLS[name].explain_unfit(task) for name in self.protocols}
-        suited = tuple(name for name, why in unfit.items() if not why)
-        why = next((f"{name} {why}" for name, why in unfit.items() if why), "")
-        if why and not (self.usual and suited):
-            able = [name for name, p in PROTOCOLS.items() if not p.explain_unfit(task)]
-            raise DataError(f"{why}: use {', '.join(able)}.")
-        return suited
+        misfits = {name: find_misfit(name, task) for name in self.protocols}
+        if not self.usual and (why := next(filter(None, misfits.values()), "")):
+            raise DataError(why)
+        fitting = tuple(name for name, why in misfits.items() if not why)
+        if not task.several:
+            return fitting
+        suited = [name for name in fitting if PROTOCOLS[name].several]
+        others = [name for name in fitting if name not in suited]
+        if others and not self.usual:
+            able = [name for name, protocol in PROTOCOLS.items() if protocol.several]
+            raise DataError(
+                f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} one "
+                f"class per image, and images of {task.data} may show several: use "
+                f"{', '.join(able)}."
+            )
+        return tuple(suited)
+
+
+def find_misfit(name: str, task: Task) -> str:
+    """Why a protocol cannot score these samples; empty where it can.
+
+    Whether samples may have several classes is another question.
+    """
+    protocol, word = PROTOCOLS[name], task.train.kind.word
+    if protocol.kinds and task.train.kind.name not in protocol.kinds:
+        return (
+            f"{name} is for {', '.join(protocol.kinds)} data, and a sample of "
+            f"{task.data} is a {word}: leave it out."
+        )
+    if protocol.paired and task.other is None:
+        return f"{name} compares both sides of pairs, and {task.data} has none."
+    if protocol.labeled and not task.labeled:
+        return (
+            f"{name} compares with labels, and the {word}s of {task.data} have none: "
+            "leave it out."
+        )
+    return ""
 
 
 def plan_protocols(

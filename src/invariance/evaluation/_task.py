@@ -17,23 +17,24 @@ from ._encode import encode_images
 from ._images import Augment, Images
 from ._score import Score
 
+UNLABELED = ("sequence",)  # kinds of samples that are scored without labels, too
 COPIES = 4  # of all features, that a protocol may hold
 
 
 @dataclass(frozen=True)
 class Task:
-    """Samples to fit with, and others to be scored on.
+    """Labeled images to fit with, and others to be scored on.
 
     Labels are one class per image, or a row of 0 and 1 (-1: not known) per image where
-    it may show several classes. Of pairs there may be none: partners are looked for.
+    it may show several classes; none at all where samples are scored without labels.
     """
 
     data: str
     """What the data are called."""
     train: Images
-    labels: Integer[Tensor, "n *c"] | None
+    labels: Integer[Tensor, "n *c"]
     test: Images
-    test_labels: Integer[Tensor, "m *c"] | None
+    test_labels: Integer[Tensor, "m *c"]
     shape: tuple[int, ...]
     """Channels, height and width of an image."""
     limit: int | None = None
@@ -54,19 +55,17 @@ class Task:
     @property
     def several(self) -> bool:
         """Whether an image may show several classes."""
-        return self.labels is not None and self.labels.ndim == 2
-
-    @property
-    def classes(self) -> tuple[Integer[Tensor, "n *c"], Integer[Tensor, "m *c"]]:
-        """The labels of both parts; ask only where there are any."""
-        assert self.labels is not None
-        assert self.test_labels is not None
-        return self.labels, self.test_labels
+        return self.labels.ndim == 2
 
     @property
     def other(self) -> Any:
         """The other side of the samples to be scored on, where they are pairs."""
         return getattr(self.test, "other", None)
+
+    @property
+    def labeled(self) -> bool:
+        """Whether there are labels to compare with."""
+        return len(self.labels) > 0
 
     @cached_property
     def rows(self) -> Int[Tensor, " k"]:
@@ -97,16 +96,17 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
-    partners = getattr(test, "other", None) is not None
-    if partners and (labels is None or test_labels is None):
-        labels = test_labels = None  # partners are looked for all the same
+    without = train.kind.name in UNLABELED or getattr(test, "other", None) is not None
+    if without and (labels is None or test_labels is None):
+        labels = test_labels = torch.empty(0, dtype=torch.long)
     elif labels is None:
         raise DataError(
             f"{train.name} has no labels, and scores compare with labels: use class "
             "folders or an .npz file with labels, or 'invariance diagnose', which "
             "needs none."
         )
-    elif len(labels.unique()) < 2 and not partners:
+    # of several classes per image, one may be all there is: its images and the others
+    elif len(labels.unique()) < 2 and not without:
         raise DataError(
             f"{train.name} has a single class, and scores tell classes apart: add "
             "images of another, or use 'invariance diagnose', which needs none."
@@ -117,9 +117,9 @@ def make_task(
     return Task(
         data=train.name,
         train=train,
-        labels=labels if labels is None else labels.cpu(),
+        labels=labels.cpu(),
         test=test,
-        test_labels=test_labels if test_labels is None else test_labels.cpu(),
+        test_labels=test_labels.cpu(),
         shape=train.shape,
         limit=limit if bites else None,
         device=device,
@@ -174,8 +174,7 @@ class Subject:
         on_gpu = torch.device(task.device).type == "cuda"
         if on_gpu and COPIES * n_bytes < free_bytes(task.device):
             train, test = train.to(task.device), test.to(task.device)
-        labels, test_labels = task.classes
-        return train, labels[task.rows], test, test_labels
+        return train, task.labels[task.rows], test, task.test_labels
 
     def train_on(
         self,
@@ -187,13 +186,13 @@ class Subject:
         **settings: Any,
     ) -> Score:
         """The score of a protocol that trains, starting from the encoder."""
-        task, (labels, test_labels) = self.task, self.task.classes
+        task = self.task
         return protocol(
             self.encoder,
             task.train,
-            labels,
+            task.labels,
             task.test,
-            test_labels,
+            task.test_labels,
             rows=rows,
             augment=task.augment(seed) if augment else None,
             seed=seed,
