@@ -71,6 +71,7 @@ def load(
     time_column: str | None = None,
     text_column: str | None = None,
     other_kind: Kind | None = None,
+    tokenizer: Any = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
 
@@ -120,6 +121,8 @@ def load(
         text_column: the column of a table that has the sentences or captions, or, with
             a comma, the two of pairs of sentences; None: by their usual names.
         other_kind: how the other side of pairs was read in another part.
+        tokenizer: of sentences, one of the library ``tokenizers``; None trains one on
+            the training part.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -152,6 +155,7 @@ def load(
         time_column=time_column,
         text_column=text_column,
         other_kind=other_kind,
+        tokenizer=tokenizer,
     )
     began = time.monotonic()
     parts = read(data, request)

@@ -59,6 +59,8 @@ class Request:
     max_bad_fraction: float = 0.2
     labels: bool = True
     hold_out: str = "auto"
+    tokenizer: Any = None
+    """That of sentences, where it is not to be trained on them."""
     window: int | None = None
     """Values of time in a window of a sequence."""
     stride: int | None = None

@@ -40,7 +40,12 @@ from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled, can_unroll
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
-from ._text_tower import TEXT_TOWERS, TextTower, build_text_tower
+from ._text_tower import (
+    TEXT_TOWERS,
+    TextTower,
+    build_text_tower,
+    load_tokenizer,
+)
 from ._tiny import Tiny
 from ._towers import Towers, load_towers, write_heads
 
@@ -69,6 +74,7 @@ __all__ = [
     "fit_stem",
     "keep_norms",
     "load_encoder",
+    "load_tokenizer",
     "load_towers",
     "read_encoder",
     "rebuild_encoder",
