@@ -22,6 +22,8 @@ Protocol = Literal[
     "retrieval",
     "clustering",
     "steps_ahead",
+    "zero_shot",
+    "pairs",
     "all",
 ]
 
@@ -111,6 +113,15 @@ class StepsAhead:
     """Patches ahead. Default: half of a window, at most 12."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ZeroShot:
+    """Images named by the nearest caption (zero_shot), of runs on pairs."""
+
+    templates: tuple[str, ...] | None = None
+    """Sentences with {} for the name of a class, whose rows are averaged. Default: 'a
+    {}', '{}', 'a picture of a {}', 'there is a {}'."""
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
@@ -127,8 +138,8 @@ class Evaluate:
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""
     protocols: tuple[Protocol, ...] | None = None
     """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train. Default:
-    knn, linear, few_labels_linear, retrieval and clustering, or the preset's; of
-    sequences also steps_ahead."""
+    knn, linear, few_labels_linear, retrieval and clustering, of pairs zero_shot and
+    pairs (recall@k) too, of sequences steps_ahead; or the preset's."""
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
     below go before its settings."""
@@ -138,6 +149,7 @@ class Evaluate:
     fine_tune: FineTune = field(default_factory=FineTune)
     few_labels: FewLabels = field(default_factory=FewLabels)
     steps_ahead: StepsAhead = field(default_factory=StepsAhead)
+    zero_shot: ZeroShot = field(default_factory=ZeroShot)
     seeds: int = 1
     """How often to repeat what draws at random."""
     supervised: bool = False
@@ -162,6 +174,7 @@ class Evaluate:
             "fine_tune": self.fine_tune,
             "few_labels": self.few_labels,
             "steps_ahead": self.steps_ahead,
+            "zero_shot": self.zero_shot,
         }
         return {
             group: {k: v for k, v in asdict(values).items() if v is not None}

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ._linear_probe import linear_probe
     from ._linear_sgd import linear_sgd
     from ._optimization import OPTIMIZERS, SCHEDULES
+    from ._pairs import chance_of_pairs, name_classes, pair_retrieval, zero_shot
     from ._predictions import average_precisions
     from ._protocols import (
         LIMIT,
@@ -78,6 +79,7 @@ __all__ = [
     "Score",
     "Task",
     "average_precisions",
+    "chance_of_pairs",
     "check_settings",
     "choose_protocols",
     "clustering",
@@ -95,6 +97,8 @@ __all__ = [
     "linear_sgd",
     "make_row",
     "make_task",
+    "name_classes",
+    "pair_retrieval",
     "plan_protocols",
     "rank_correlation",
     "raw_pixels",
@@ -103,6 +107,7 @@ __all__ = [
     "spread_rows",
     "steps_ahead",
     "wilson_interval",
+    "zero_shot",
 ]
 
 HOMES = {
@@ -121,6 +126,7 @@ HOMES = {
     "Preset ProtocolPlan choose_protocols plan_protocols",
     "_rank_correlation": "rank_correlation",
     "_raw_pixels": "raw_pixels",
+    "_pairs": "chance_of_pairs name_classes pair_retrieval zero_shot",
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
     "_steps_ahead": "steps_ahead",

@@ -51,7 +51,10 @@ def show_ahead(run: Record) -> Html:
         x_label="patches ahead",
     )
     drawing = tag("figure", legend([s.name for s in series]), line_chart(chart))
-    parts = [tag("div", drawing, class_="charts wide"), tag("p", explain(run), class_="note")]
+    parts = [
+        tag("div", drawing, class_="charts wide"),
+        tag("p", explain(run), class_="note"),
+    ]
     if TRAINED in read:
         n = count_steps(read[TRAINED])
         far = f"It predicts {count(n, 'patch', 'patches')} ahead"
