@@ -32,6 +32,7 @@ from ._catalogue import METHODS, Method
 
 if TYPE_CHECKING:
     from ._build import build, customize
+    from ._cpc import PredictiveCoding
     from ._learner import JointEmbedding, Learner, SelfPrediction, Step
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
@@ -44,6 +45,7 @@ __all__ = [
     "Method",
     "NearestNeighbor",
     "Option",
+    "PredictiveCoding",
     "Remembering",
     "SelfPrediction",
     "Step",
@@ -57,6 +59,7 @@ __all__ = [
 
 HOMES = {
     "_build": "build customize",
+    "_cpc": "PredictiveCoding",
     "_learner": "JointEmbedding Learner SelfPrediction Step",
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",
