@@ -21,11 +21,16 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the objective that differ from its own defaults."""
     views: str = "auto"
-    """A recipe of ``invariance.views``; "auto" fits the images."""
+    """A recipe of ``invariance.views``; "auto" fits the samples."""
     n_views: int = 2
+    """Of each sample; where samples are pairs of two encoders, of its first side."""
+    samples: str = "any"
+    """What it learns from: a kind of sample by its name in ``invariance.data.KINDS``,
+    "pair", or "any", whatever the data are."""
     encoder: str = "one"
-    """"one" for all views, "predictor" on top of it (the other view is a target), or
-    "momentum twin" (the target comes from a slowly moving copy)."""
+    """"one" for all views, "predictor" on top of it (the other view is a target),
+    "momentum twin" (the target comes from a slowly moving copy), or "two", one for each
+    side of a pair."""
     negatives: str = "batch"
     """"batch", "none", or a name in ``invariance.negatives.NEGATIVES``; where positives
     are the future, one in ``IN_TIME``."""
