@@ -173,11 +173,13 @@ def describe_views(name: str) -> Iterator[str]:
     """What each view of a recipe is made of, and the recipe's options."""
     from ..errors import choose
     from ..methods import list_options, recipe_options
-    from ..views import RECIPES, name_operation
+    from ..views import KINDS_OF, RECIPES, name_operation
 
     recipe = choose(RECIPES, name, "views")
     yield f"{name}: {(recipe.__doc__ or '').strip().splitlines()[0]}"
-    for size in (32, 224):
+    if name in KINDS_OF:
+        yield f"for samples of the kind {' or '.join(KINDS_OF[name])}"
+    for size in () if name in KINDS_OF else (32, 224):
         views = [[name_operation(op) for op in view] for view in recipe(size)]
         for words in dict.fromkeys(map(tuple, views)):
             made_of = ", ".join(dict.fromkeys(filter(None, words))) or "nothing random"

@@ -1,4 +1,4 @@
-"""Encoders: images in, features out; and the heads that sit on them.
+"""Encoders: samples in, features out; and the heads that sit on them.
 
 | | |
 |---|---|
@@ -25,7 +25,7 @@ torch.Size([4, 128])
 """
 
 from ._by_name import ENCODERS, build_encoder, check_encoder_name
-from ._encoder import Encoder, Standardize, standardize
+from ._encoder import Encoder, Standardize, split_encoder, standardize
 from ._encoder_file import (
     describe_encoder,
     load_encoder,
@@ -36,6 +36,7 @@ from ._encoder_file import (
 )
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
+from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled, can_unroll
 from ._stem import fit_stem
@@ -52,6 +53,7 @@ from ._towers import Towers, load_towers, write_heads
 __all__ = [
     "ENCODERS",
     "HEADS",
+    "MLP",
     "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
@@ -79,6 +81,7 @@ __all__ = [
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",
+    "split_encoder",
     "standardize",
     "stem_of",
     "synchronize_norms",

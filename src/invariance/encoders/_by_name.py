@@ -1,15 +1,16 @@
 """From a name, or a module, to an encoder.
 
-    "tiny"                      ours, in ENCODERS
+    "tiny"                      ours, in ENCODERS; "mlp" takes any numbers
     "resnet18", "timm/..."      any timm name, with or without pretrained weights
     "torchvision/resnet18"      any torchvision classifier
     a module                    itself
 
-Networks lose their classifier; what is left gives one row of features per image.
+Networks lose their classifier; what is left gives one row of features per sample.
 """
 
 import contextlib
 import difflib
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,33 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..data import Image, Kind, Text
 from ..errors import DataError, SettingError
 from ._encoder import Encoder
+from ._mlp import MLP
 from ._network import hub_without_retries, is_reachable
 from ._stem import copy_convolution, fit_stem
+from ._text_tower import build_text_tower
 from ._tiny import Tiny
 
-ENCODERS: dict[str, Callable[..., nn.Module]] = {"tiny": Tiny}
+
+def build_tiny(kind: Kind) -> Tiny:
+    """A small convolutional network for small images of any size."""
+    return Tiny(channels=kind.shape[0])
+
+
+def build_mlp(kind: Kind) -> MLP:
+    """A perceptron of three layers for samples that are numbers, of any shape."""
+    return MLP(math.prod(kind.shape))
+
+
+ENCODERS: dict[str, Callable[[Kind], nn.Module]] = {
+    "tiny": build_tiny,
+    "mlp": build_mlp,
+}
+"""Our own networks by name, made for samples of a kind."""
+FOR_OTHERS = ("mlp",)
+"""Those of them that take samples other than images."""
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last
 
 
@@ -34,6 +55,8 @@ def build_encoder(
     image_size: int = 32,
     pretrained: bool = False,
     stem: str = "auto",
+    kind: Kind | None = None,
+    dropout: float | None = None,
 ) -> Encoder:
     """An encoder by name, or around a module of your own.
 
@@ -44,6 +67,8 @@ def build_encoder(
         pretrained: whether to fetch the trained weights of a timm or torchvision name.
         stem: "small" is 3 x 3 without a max-pool, "large" is as published; "auto" is
             small for untrained ResNets on images up to 64 x 64.
+        kind: what a sample is; it says what channels and image_size say of images.
+        dropout: of a text tower; None is the tower's own.
 
     >>> import torch
     >>> encoder = build_encoder("tiny", channels=1)
@@ -60,13 +85,16 @@ def build_encoder(
         )
     if isinstance(name, Encoder):
         return name
-    shape = (channels, image_size, image_size)
+    kind = Image((channels, image_size, image_size)) if kind is None else kind.seen
+    if not isinstance(kind, Image):
+        return build_other(name, kind, pretrained, dropout)
+    channels, _, image_size = kind.shape
     if isinstance(name, nn.Module):
         network, label = name, type(name).__name__
         pretrained = True  # its weights, and so its stem, are the caller's
     else:
         try:
-            network, label = find_network(name, channels, image_size, pretrained), name
+            network, label = find_network(name, kind, pretrained), name
         except OSError as cause:  # of a download; nothing else here touches a disk
             why = " ".join(str(cause).split()).rstrip(".")
             raise DataError(
@@ -76,7 +104,43 @@ def build_encoder(
     network = fit_stem(
         network, name=label, stem=stem, image_size=image_size, pretrained=pretrained
     )
-    return Encoder(network, name=label, input_shape=shape)
+    return Encoder(network, name=label, kind=kind)
+
+
+def build_other(
+    name: str | nn.Module, kind: Kind, pretrained: bool, dropout: float | None
+) -> Encoder:
+    """An encoder of samples that are no images."""
+    if isinstance(name, nn.Module):
+        return Encoder(name, kind=kind)
+    if isinstance(kind, Text) and name != "mlp":
+        tower = build_text_tower(
+            name,
+            vocabulary=kind.vocabulary,
+            length=kind.length,
+            pad=kind.pad,
+            pretrained=pretrained,
+            dropout=dropout,
+        )
+        return Encoder(tower, name=name, kind=kind)
+    if name not in FOR_OTHERS:
+        check_encoder_name(name)
+        known = ", ".join(repr(other) for other in FOR_OTHERS)
+        raise SettingError(
+            f"{name!r} is a network of images, and these samples are {kind.word}s of "
+            f"shape {kind.shape}: use {known}, or a module of your own."
+        )
+    refuse_pretrained(name, pretrained)
+    return Encoder(ENCODERS[name](kind), name=name, kind=kind)
+
+
+def refuse_pretrained(name: str, pretrained: bool) -> None:
+    """Our own networks have no weights to begin with."""
+    if pretrained:
+        raise SettingError(
+            f"{name!r} has no pretrained weights: leave pretrained out, or name a "
+            "timm network such as 'resnet18'."
+        )
 
 
 def check_encoder_name(name: str) -> None:
@@ -98,18 +162,13 @@ def check_encoder_name(name: str) -> None:
         raise SettingError(describe_unknown(name, known))
 
 
-def find_network(
-    name: str, channels: int, image_size: int, pretrained: bool
-) -> nn.Module:
+def find_network(name: str, kind: Kind, pretrained: bool) -> nn.Module:
     """The network with this name, without its classifier."""
     check_encoder_name(name)
     if name in ENCODERS:
-        if pretrained:
-            raise SettingError(
-                f"{name!r} has no pretrained weights: leave pretrained out, or name a "
-                "timm network such as 'resnet18'."
-            )
-        return ENCODERS[name](channels=channels)
+        refuse_pretrained(name, pretrained)
+        return ENCODERS[name](kind)
+    channels, _, image_size = kind.shape
     if name.startswith("torchvision/"):
         short = name.removeprefix("torchvision/")
         return from_torchvision(short, channels, image_size, pretrained)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from ..encoders import Encoder, build_head
+from ..encoders import Encoder, Head, build_head
 from ..errors import SettingError, choose, unknown
 from ..negatives import IN_TIME, NEGATIVES, Bank, NegativeSource, Prototypes, Queue
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
@@ -25,9 +25,10 @@ from ._options import (
     separate_shares,
 )
 from ._remembering import Remembering, make_prototypes
+from ._two_towers import TwoTowers
 
 CRITICS = ("dot", *LEARNED)
-ENCODERS = ("one", "predictor", "momentum twin")
+ENCODERS = ("one", "predictor", "momentum twin", "two")
 POSITIVES = ("views", "prototypes", "neighbors", "future")
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
     "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
@@ -39,6 +40,7 @@ def build(
     method: Method | str,
     encoder: Encoder | nn.Module,
     *,
+    other: Encoder | nn.Module | None = None,
     n_samples: int | None = None,
     seed: int = 0,
     **options: Any,
@@ -49,6 +51,7 @@ def build(
         method: A name in ``METHODS``, or four choices of your own.
         encoder: An ``Encoder``, or any network of images of 32 pixels; for others see
             ``invariance.encoders.Encoder``.
+        other: The second side's, for a method of two encoders.
         n_samples: Size of the data set, for methods with a memory bank.
         seed: Of a memory bank's first rows and draws.
         **options: Settings of the objective, such as ``temperature``, of the source of
@@ -77,6 +80,14 @@ def build(
     ):
         if value not in known:
             raise SettingError(unknown(kind, value, known))
+    if (method.encoder == "two") != (other is not None):
+        needs = "needs a second encoder, for the other side of each pair: pass other="
+        raise SettingError(
+            f"{method.objective} of two encoders {needs}."
+            if other is None
+            else "other is the encoder of a pair's second side, and this method has "
+            "one encoder for everything: leave it out."
+        )
     accepted = options_of(method)
     given = read_options(accepted, options)
     settings = settings_of_parts(method, accepted, given, n_samples)
@@ -93,13 +104,7 @@ def build(
                 hidden=method.hidden,
                 **settings["learner"],
             )
-    head = build_head(
-        method.head,
-        encoder.width,
-        method.hidden,
-        method.width,
-        last_batch_norm=method.last_batch_norm,
-    )
+    head = make_head(method, encoder)
     with answer(accepted, asked=bool(given)):
         objective = build_objective(method, head.width, settings)
         refuse_idle_options(given, accepted, objective)
@@ -124,13 +129,20 @@ def build(
             return Remembering(
                 encoder, head, objective, source, **how, prototypes=prototypes
             )
-    if method.encoder == "one":
-        learner = JointEmbedding(encoder, head, objective)
+    if method.encoder in ("one", "two"):
+        learner: Learner = JointEmbedding(encoder, head, objective)
+        if other is not None:
+            other = other if isinstance(other, Encoder) else Encoder(other)
+            other_head = make_head(method, other)
+            learner = TwoTowers(encoder, head, objective, other, other_head)
         if method.critic in LEARNED:
             sizes = without_prefix("critic", settings)
-            with answer(accepted, asked=bool(given)):  # either view may come first
+            with answer(accepted, asked=bool(given)):
                 learner.critic = make_critic(
-                    method.critic, head.width, sizes, symmetric=True
+                    method.critic,
+                    head.width,
+                    sizes,
+                    symmetric=other is None,  # then either view may come first
                 )
         return learner
     if objective.takes != "targets":
@@ -160,6 +172,17 @@ def refuse_idle_options(
                 f"{name} is for a temperature that is learned: leave it out, or add "
                 "temperature learned."
             )
+
+
+def make_head(method: Method, encoder: Encoder) -> Head:
+    """The method's head on an encoder's features."""
+    return build_head(
+        method.head,
+        encoder.width,
+        method.hidden,
+        method.width,
+        last_batch_norm=method.last_batch_norm,
+    )
 
 
 def check_fit(method: Method, objective: Objective) -> None:

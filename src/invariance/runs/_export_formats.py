@@ -25,8 +25,8 @@ from torch import Tensor, nn
 from ..encoders import (
     ENCODERS,
     Encoder,
-    Standardize,
     fit_stem,
+    split_encoder,
     standardize,
     stem_of,
     write_encoder,
@@ -294,16 +294,6 @@ FORMATS = {
         packages=("onnx", "onnxscript", "onnxruntime"),
     ),
 }
-
-
-def split_encoder(encoder: Encoder) -> tuple[Standardize | None, nn.Module]:
-    """The layer that standardizes, if there is one, and the network behind it."""
-    network = encoder.network
-    if isinstance(network, nn.Sequential) and len(network) == 2:
-        first, second = network
-        if isinstance(first, Standardize):
-            return first, second
-    return None, network
 
 
 def has_known_name(encoder: Encoder) -> bool:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -16,7 +16,13 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parameter import is_lazy
 
 from ..devices import choose_device, usable_cores
-from ..encoders import Encoder, describe_encoder, keep_norms, synchronize_norms
+from ..encoders import (
+    Encoder,
+    Head,
+    describe_encoder,
+    keep_norms,
+    synchronize_norms,
+)
 from ..errors import NotFiniteError, SettingError, TrainingError
 from ..methods import Step
 from ..randomness import random_states, set_random_states
@@ -34,7 +40,9 @@ from ._start_processes import choose_environment, settle_machine
 from ._step import TakeStep
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
-IN_PIECES = ("encoder", "head", "twin")  # what --micro-batch encodes with
+# what --micro-batch encodes with
+Module = TypeVar("Module", bound=nn.Module)
+IN_PIECES = ("encoder", "head", "twin", "other", "other_head")
 
 
 def make_fabric(
@@ -175,7 +183,7 @@ class Prepared:
         if self.fabric.device.type == "cuda" or self.pace.idle:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
-            yield self.feed.views.explain()
+            yield from (views.explain() for views in self.feed.views)
 
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""
@@ -184,6 +192,7 @@ class Prepared:
             "learner": learner,
             "optimizer": optimizer,
             "encoder": describe_encoder(plan.learner.encoder),
+            **other_of(plan.learner),
             "scaler": self.fabric._precision.state_dict(),
             "controller": plan.controller and plan.controller.state_dict(),
             "said": health.state_dict(),
@@ -238,12 +247,32 @@ class Prepared:
             return contextlib.nullcontext()
         return torch.compiler.set_stance("force_eager")
 
-    def encoder(self, plan: Plan) -> Encoder:
-        """The encoder as it is now, whole; every process takes part in gathering it."""
+    def encoder(self, plan: Plan, part: str = "encoder") -> Encoder:
+        """The encoder as it is now, whole; every process takes part in gathering it.
+
+        ``part`` "other" is a second side's.
+        """
+        mine: Encoder = getattr(plan.learner, part)
         if not self.sharded:
-            return plan.learner.encoder
-        whole = copy.deepcopy(plan.untrained)
-        weights = part_of(self.wrapped.module.state_dict(), "encoder.")
+            return mine
+        untrained = plan.untrained if part == "encoder" else plan.other_untrained
+        assert untrained is not None
+        return self._gather(untrained, part)
+
+    def heads(self, plan: Plan) -> tuple[Head, Head] | None:
+        """Both heads of two encoders as they are now, whole; None of one encoder."""
+        learner: Any = plan.learner
+        if plan.untrained_heads is None:
+            return None
+        if not self.sharded:
+            return learner.head, learner.other_head
+        first, other = plan.untrained_heads
+        return self._gather(first, "head"), self._gather(other, "other_head")
+
+    def _gather(self, like: Module, part: str) -> Module:
+        """A part of the learner, of which each process has a share, whole."""
+        whole = copy.deepcopy(like)
+        weights = part_of(self.wrapped.module.state_dict(), f"{part}.")
         whole.load_state_dict(gather_state(weights, keep=True))
         return whole.to(self.fabric.device)
 
@@ -269,6 +298,12 @@ class Prepared:
         first = self.fabric.is_global_zero
         learner, optimizer = (gather_state(part, keep=first) for part in state)
         return learner, optimizer
+
+
+def other_of(learner: nn.Module) -> dict[str, Any]:
+    """What a checkpoint says of the second encoder of a learner that has two."""
+    other: Any = getattr(learner, "other", None)
+    return {} if other is None else {"other": describe_encoder(other)}
 
 
 def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:

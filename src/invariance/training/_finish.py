@@ -8,11 +8,12 @@ from typing import Any
 from torch import nn
 
 from ..diagnostics import Diagnosis, diagnosis
-from ..encoders import Encoder, write_encoder
+from ..encoders import Encoder, Head, Towers, write_encoder, write_heads
 from ..errors import DataError, InvarianceError
 from ..evaluation import (
     LIMIT,
     Evaluation,
+    OtherSide,
     Task,
     encode_views,
     evaluate_encoders,
@@ -22,6 +23,9 @@ from ..evaluation import (
 from ..folder import (
     DIAGNOSTICS,
     ENCODER,
+    OTHER_ENCODER,
+    PAIR_HEADS,
+    TRAINED,
     judge,
     keep_rows,
     read_record,
@@ -38,7 +42,7 @@ from ._run_plan import Plan
 from ._settings import usual_settings
 from ._watch import Watch
 
-DIAGNOSED = 1000  # images
+DIAGNOSED = 1000  # samples
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,11 @@ class Trained:
 
     plan: Plan
     encoder: Encoder
+    other: Encoder | None
+    """The second side's, where there are two."""
     head: nn.Module | None
+    heads: tuple[Head, Head] | None
+    """Both sides', where there are two encoders."""
     monitor: Monitor
     folder: Path
     device: Any
@@ -72,6 +80,10 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
             watch.say("drawing the map ...")
             if problem := write_gallery():
                 watch.say(problem, important=True)
+    if trained.other is not None:
+        write_encoder(trained.other, folder / OTHER_ENCODER, step=plan.n_steps)
+    if trained.heads is not None:
+        write_heads(*trained.heads, folder / PAIR_HEADS)
     write_encoder(trained.encoder, folder / ENCODER, step=plan.n_steps)
     try:
         findings = write_verdict(folder)
@@ -100,7 +112,8 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
         return None
     encoders, epochs = find_encoders(trained)
     watch.say(f"scoring {join_words(list(encoders))} ...")
-    rows = evaluate_encoders(task, encoders, epochs=epochs)
+    towers = find_towers(trained)
+    rows = evaluate_encoders(task, encoders, epochs=epochs, towers=towers)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
     keep_rows(trained.folder, rows, step=trained.plan.n_steps)
@@ -108,7 +121,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
         watch.say(line, important=True)
     if epochs:
         watch.say(
-            f"Best epoch: {epochs['best epoch']}, by kNN on training images, the test "
+            f"Best epoch: {epochs['best epoch']}, by kNN on training samples, the test "
             "part untouched.",
             important=True,
         )
@@ -122,7 +135,7 @@ def help_score(trained: Trained) -> None:
     task, _ = find_task(trained)
     if task is not None:
         encoders, epochs = find_encoders(trained)
-        evaluate_encoders(task, encoders, epochs=epochs)
+        evaluate_encoders(task, encoders, epochs=epochs, towers=find_towers(trained))
 
 
 def find_task(trained: Trained) -> tuple[Task | None, str]:
@@ -155,7 +168,7 @@ def find_encoders(
     """What is scored by its name, and the epoch of the best; the first's, in all."""
     plan, processes = trained.plan, trained.processes
     encoders: dict[str, nn.Module | None] = {
-        "raw pixels": None,
+        plan.source.kind.baseline: None,
         "untrained encoder": plan.untrained.to(trained.device),
         "trained encoder": trained.encoder,
     }
@@ -170,8 +183,35 @@ def find_encoders(
     return encoders, {} if epoch is None else {"best epoch": epoch}
 
 
+def find_towers(trained: Trained) -> dict[str, Towers]:
+    """Both encoders with their heads, where there are two, before and after."""
+    plan, before = trained.plan, trained.plan.untrained_heads
+    if trained.heads is None or trained.other is None:
+        return {}
+    assert plan.other_untrained is not None
+    assert before is not None
+    untrained = Towers(plan.untrained, before[0], plan.other_untrained, before[1])
+    return {
+        "untrained encoder": untrained.to(trained.device),
+        TRAINED: Towers(
+            trained.encoder, trained.heads[0], trained.other, trained.heads[1]
+        ),
+    }
+
+
+def find_other(trained: Trained) -> OtherSide | None:
+    """How the second side of pairs is seen; by the same encoder, or one of its own."""
+    plan, encoder, head = trained.plan, trained.encoder, trained.head
+    if plan.other_views is None:
+        return None
+    if trained.other is not None:
+        encoder, head = trained.other, getattr(plan.learner, "other_head", None)
+        head = None if trained.head is None else head
+    return OtherSide(encoder, head, plan.other_views, plan.seeds[1])
+
+
 def diagnose_trained(trained: Trained) -> Diagnosis:
-    """Quick readings of h and z, of images not trained on where there are any."""
+    """Quick readings of h and z, of samples not trained on where there are any."""
     plan, settings = trained.plan, trained.plan.settings
     source = plan.held_out
     held_out = source is not None and len(source) > 1
@@ -187,6 +227,7 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
         seed=settings.seed,
         epoch=settings.epochs,  # one that training has not seen: other views
         device=trained.device,
+        other=find_other(trained),
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
     objective = plan.learner.cosine_objective

@@ -43,13 +43,14 @@ from ._draws import Draws
 from ._lazy_view import LazyView, LazyViews
 from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
-from ._recipes import RECIPES, byol, evaluation, multi_crop, simclr, weak
+from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
 from ._transform import Transform, transform
 from ._view_set import ViewSet, to_unit_interval
 
 __all__ = [
+    "KINDS_OF",
     "RECIPES",
     "ColorJitter",
     "DeviceViews",
