@@ -149,7 +149,7 @@ def test_a_dry_run_says_what_the_samples_are(rows, small, capsys):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoder": "resnet18"}, "'resnet18' is a network of images"),
+        ({"encoder": "resnet18"}, "'resnet18' is no network for rows"),
         ({"encoder": "mlp", "pretrained": True}, "no pretrained weights"),
         ({"views": "simclr"}, "for samples of the kind image, and these are rows"),
         ({"image_size": 32}, "image_size is that of images"),

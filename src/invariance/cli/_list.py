@@ -96,10 +96,12 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
             module = __import__(objective.__module__, fromlist=["__doc__"])
             yield name, (module.__doc__ or "").strip().splitlines()[0]
     elif command.what == "encoders":
-        from ..encoders import ENCODERS
+        from ..encoders import ENCODERS, OTHERS
 
         for name, network in ENCODERS.items():
             yield name, (network.__doc__ or "").strip().splitlines()[0]
+        for kind, names in OTHERS.items():
+            yield from ((name, f"for samples of the kind {kind}") for name in names)
         yield "NAME", "any network of timm, such as resnet18 or vit_tiny_patch16_224"
         yield "torchvision/NAME", "any classification network of torchvision"
     elif command.what == "estimators":

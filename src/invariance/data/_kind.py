@@ -197,6 +197,31 @@ class Vector(Kind):
         return {**super().describe(), "spread": list(self.spread)}
 
 
+class Unknown(Kind):
+    """A kind of somebody's own, known by its description: it cannot be read."""
+
+    def __init__(self, description: Mapping[str, Any], dtype: torch.dtype) -> None:
+        super().__init__(description.get("shape", ()))
+        self.description, self.dtype = dict(description), dtype
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """As in the file."""
+        return str(self.description.get("name"))
+
+    def read(self, raw: Any) -> Tensor:
+        """It takes the class itself."""
+        raise SettingError(
+            f"{self.name!r} is a kind of sample of somebody's own: add its class to "
+            f"inv.data.KINDS as {self.name!r}, or give inv.data.Samples(items, kind) "
+            "as data."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """As it was."""
+        return self.description
+
+
 class Sequence(Kind):
     """A window of values in time, of one channel or several.
 
@@ -287,31 +312,6 @@ class Sequence(Kind):
             "channel_names": list(self.channel_names),
             "time_column": self.time_column,
         }
-
-
-class Unknown(Kind):
-    """A kind of somebody's own, known by its description: it cannot be read."""
-
-    def __init__(self, description: Mapping[str, Any], dtype: torch.dtype) -> None:
-        super().__init__(description.get("shape", ()))
-        self.description, self.dtype = dict(description), dtype
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """As in the file."""
-        return str(self.description.get("name"))
-
-    def read(self, raw: Any) -> Tensor:
-        """It takes the class itself."""
-        raise SettingError(
-            f"{self.name!r} is a kind of sample of somebody's own: add its class to "
-            f"inv.data.KINDS as {self.name!r}, or give inv.data.Samples(items, kind) "
-            "as data."
-        )
-
-    def describe(self) -> dict[str, Any]:
-        """As it was."""
-        return self.description
 
 
 KINDS: dict[str, type[Kind]] = {

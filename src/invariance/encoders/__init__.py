@@ -24,7 +24,7 @@
 torch.Size([4, 128])
 """
 
-from ._by_name import ENCODERS, build_encoder, check_encoder_name
+from ._by_name import ENCODERS, OTHERS, build_encoder, check_encoder_name, is_ours
 from ._encoder import Encoder, Standardize, split_encoder, standardize
 from ._encoder_file import (
     describe_encoder,
@@ -54,6 +54,7 @@ __all__ = [
     "ENCODERS",
     "HEADS",
     "MLP",
+    "OTHERS",
     "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
@@ -74,6 +75,7 @@ __all__ = [
     "check_encoder_name",
     "describe_encoder",
     "fit_stem",
+    "is_ours",
     "keep_norms",
     "load_encoder",
     "load_tokenizer",

@@ -11,20 +11,21 @@ Networks lose their classifier; what is left gives one row of features per sampl
 import contextlib
 import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from ..data import Image, Kind, Text
+from ..data import Image, Kind
 from ..errors import DataError, SettingError
 from ._encoder import Encoder
 from ._mlp import MLP
 from ._network import hub_without_retries, is_reachable
+from ._sequence import SEQUENCE_ENCODERS
 from ._stem import copy_convolution, fit_stem
-from ._text_tower import build_text_tower
+from ._text_tower import TEXT_TOWERS, TRANSFORMERS, build_text_tower
 from ._tiny import Tiny
 
 
@@ -43,8 +44,11 @@ ENCODERS: dict[str, Callable[[Kind], nn.Module]] = {
     "mlp": build_mlp,
 }
 """Our own networks by name, made for samples of a kind."""
-FOR_OTHERS = ("mlp",)
-"""Those of them that take samples other than images."""
+OTHERS: dict[str, Mapping[str, Any]] = {
+    "sequence": SEQUENCE_ENCODERS,
+    "text": TEXT_TOWERS,
+}
+"""The names of further networks, by the kind of samples that they take."""
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last
 
 
@@ -113,25 +117,31 @@ def build_other(
     """An encoder of samples that are no images."""
     if isinstance(name, nn.Module):
         return Encoder(name, kind=kind)
-    if isinstance(kind, Text) and name != "mlp":
-        tower = build_text_tower(
+    if kind.name == "text" and (name in TEXT_TOWERS or name.startswith(TRANSFORMERS)):
+        text: Any = kind
+        network = build_text_tower(
             name,
-            vocabulary=kind.vocabulary,
-            length=kind.length,
-            pad=kind.pad,
+            vocabulary=text.vocabulary,
+            length=kind.shape[0],
+            pad=text.pad,
             pretrained=pretrained,
             dropout=dropout,
         )
-        return Encoder(tower, name=name, kind=kind)
-    if name not in FOR_OTHERS:
-        check_encoder_name(name)
-        known = ", ".join(repr(other) for other in FOR_OTHERS)
-        raise SettingError(
-            f"{name!r} is a network of images, and these samples are {kind.word}s of "
-            f"shape {kind.shape}: use {known}, or a module of your own."
-        )
+        return Encoder(network, name=name, kind=kind)
     refuse_pretrained(name, pretrained)
-    return Encoder(ENCODERS[name](kind), name=name, kind=kind)
+    if kind.name == "sequence" and name in SEQUENCE_ENCODERS:
+        network = SEQUENCE_ENCODERS[name](channels=kind.shape[0])
+    elif name == "mlp" and kind.dtype.is_floating_point:
+        network = build_mlp(kind)
+    else:
+        check_encoder_name(name)
+        numbers = ["mlp"] if kind.dtype.is_floating_point else []
+        known = [repr(other) for other in (*numbers, *OTHERS.get(kind.name, ()))]
+        raise SettingError(
+            f"{name!r} is no network for {kind.word}s, {kind.dtype} of shape "
+            f"{kind.shape}: use {', '.join([*known, 'a module of your own'])}."
+        )
+    return Encoder(network, name=name, kind=kind)
 
 
 def refuse_pretrained(name: str, pretrained: bool) -> None:
@@ -145,7 +155,7 @@ def refuse_pretrained(name: str, pretrained: bool) -> None:
 
 def check_encoder_name(name: str) -> None:
     """Raise a sentence, with names that are near, unless there is such an encoder."""
-    if name in ENCODERS:
+    if is_ours(name) or name.startswith(TRANSFORMERS):
         return
     if name.startswith("torchvision/"):
         from torchvision import models
@@ -157,9 +167,19 @@ def check_encoder_name(name: str) -> None:
 
         name = name.removeprefix("timm/")
         found = timm.is_model(name)
-        known = [] if found else [*ENCODERS, *timm.list_models()]
+        known = [] if found else [*ENCODERS, *other_names(), *timm.list_models()]
     if not found:
         raise SettingError(describe_unknown(name, known))
+
+
+def other_names() -> list[str]:
+    """The names of networks that take samples other than images, but for mlp."""
+    return [name for names in OTHERS.values() for name in names]
+
+
+def is_ours(name: str) -> bool:
+    """Whether a network of that name is this package's."""
+    return name in ENCODERS or name in other_names()
 
 
 def find_network(name: str, kind: Kind, pretrained: bool) -> nn.Module:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..data import Image, Kind, kind_of
 from ..errors import DataError, SettingError
 from ..folder import ENCODER, require_encoder, write_whole
-from ._by_name import ENCODERS, build_encoder
+from ._by_name import build_encoder, is_ours
 from ._encoder import Encoder, split_encoder, standardize
 
 
@@ -95,7 +95,7 @@ def rebuild_encoder(
 ) -> Encoder:
     """The encoder of that description, with these weights."""
     name, kind = about["name"], read_kind(about)
-    if network is None and name not in ENCODERS:
+    if network is None and not (is_ours(name) or name.startswith("transformers/")):
         import timm
 
         known = timm.is_model(name.removeprefix("timm/"))

@@ -158,6 +158,17 @@ def build(
         return SelfPrediction(encoder, head, objective, hidden=hidden, **twin)
 
 
+def make_head(method: Method, encoder: Encoder) -> Head:
+    """The method's head on an encoder's features."""
+    return build_head(
+        method.head,
+        encoder.width,
+        method.hidden,
+        method.width,
+        last_batch_norm=method.last_batch_norm,
+    )
+
+
 def refuse_idle_options(
     given: Mapping[str, Any], accepted: Mapping[str, Option], objective: Objective
 ) -> None:
@@ -172,17 +183,6 @@ def refuse_idle_options(
                 f"{name} is for a temperature that is learned: leave it out, or add "
                 "temperature learned."
             )
-
-
-def make_head(method: Method, encoder: Encoder) -> Head:
-    """The method's head on an encoder's features."""
-    return build_head(
-        method.head,
-        encoder.width,
-        method.hidden,
-        method.width,
-        last_batch_norm=method.last_batch_norm,
-    )
 
 
 def check_fit(method: Method, objective: Objective) -> None:
