@@ -16,7 +16,15 @@ from torch import Tensor, nn
 from ..encoders import Encoder, Head
 from ..errors import SettingError, ShapeError
 from ..objectives import Objective
-from ._learner import Learner, Maybe, Step, View, make_step, shares_of
+from ._learned_critic import Comparison, compare_by
+from ._learner import (
+    Learner,
+    Maybe,
+    Step,
+    View,
+    make_step,
+    shares_of,
+)
 
 
 class TwoTowers(Learner):
@@ -69,10 +77,13 @@ class TwoTowers(Learner):
             )
         ours = self.encode(self.online, first)
         theirs = self.encode(self.other_online, other)
-        contrasts: list[tuple[Tensor, ...]] = list(product(ours, theirs))
-        terms = [self.objective.terms(*pair) for pair in contrasts]
-        shares = shares_of(self.objective, contrasts)
-        return make_step(terms, ours[0], theirs[0], shares=shares)
+        pairs: list[tuple[Tensor, ...]] = list(product(ours, theirs))
+        if self.critic is not None:
+            compared = compare_by(self.critic, self.objective, pairs, self.share)
+        else:
+            terms = [self.objective.terms(*pair) for pair in pairs]
+            compared = Comparison(terms, shares_of(self.objective, pairs))
+        return make_step(u=ours[0], v=theirs[0], **compared._asdict())
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """That of the objective."""

@@ -92,6 +92,12 @@ def find_idle_settings(
             "other_encoder is the network of a pair's second side, and "
             f"{settings.method} has one encoder for everything: leave it out."
         )
+    for name in ("captions", "image_column"):
+        if getattr(settings, name) is not None and method.encoder != "two":
+            yield (
+                f"{name} is for methods of images and captions, and {settings.method} "
+                "is none: leave it out, or add --method clip."
+            )
     if settings.workers is not None and settings.storage == "resident":
         yield (
             "workers decode images that are streamed, and these are to be resident: "
