@@ -18,7 +18,8 @@ from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
-from ._kind import KINDS, Image, Kind
+from ._kind import Image, Kind
+from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set
