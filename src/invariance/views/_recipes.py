@@ -16,6 +16,7 @@ from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
+from ._one_caption import OneCaption
 from ._pixels import GaussianNoise, Normalize
 from ._sometimes import Sometimes
 from ._words import DropWords
@@ -243,6 +244,15 @@ def drop_words(kind: Any, *, n_views: int = 2, p: Number = 0.1) -> list[Operatio
     return _repeat([DropWords(p, kind.pad, kind.special)], n_views, None)
 
 
+def one_caption(kind: Any, *, n_views: int = 1) -> list[Operations]:
+    """For captions of an image: one of them, drawn anew in each epoch.
+
+    >>> one_caption(None)
+    [[OneCaption()]]
+    """
+    return _repeat([OneCaption()], n_views, None)
+
+
 RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "simclr": simclr,
     "byol": byol,
@@ -254,6 +264,7 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "noise": noise,
     "same": same,
     "drop_words": drop_words,
+    "one_caption": one_caption,
 }
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
@@ -261,6 +272,7 @@ KINDS_OF: dict[str, tuple[str, ...]] = {
     "noise": ("vector",),
     "same": ("text", "sequence", "vector"),
     "drop_words": ("text",),
+    "one_caption": ("captions",),
 }
 """For which kinds of samples, by name, a recipe is, if not for images; one's own kinds
 may use any of these."""
