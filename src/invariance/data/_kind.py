@@ -184,6 +184,7 @@ class Vector(Kind):
         spread: the standard deviation of each number over the data, which noise is
             measured by.
 
+    >>> from invariance.data import kind_of
     >>> kind = Vector((2,), spread=(1.0, 5.0))
     >>> kind.read([3, 4]), kind_of(kind.describe()) == kind
     (tensor([3., 4.]), True)
@@ -270,6 +271,7 @@ class Sequence(Kind):
         channel_names: one per channel, where they have any.
         time_column: of a table, the column with the times, where that was told.
 
+    >>> from invariance.data import kind_of
     >>> kind = Sequence((2, 3))
     >>> kind.read([[1, 5], [2, 6], [3, 7]]), kind_of(kind.describe()) == kind
     (tensor([[1., 2., 3.],
@@ -350,27 +352,6 @@ class Sequence(Kind):
             "channel_names": list(self.channel_names),
             "time_column": self.time_column,
         }
-
-
-KINDS: dict[str, type[Kind]] = {
-    "image": Image,
-    "vector": Vector,
-    "sequence": Sequence,
-}
-"""Kinds by the name that an encoder file has; one of your own may be added."""
-
-
-def kind_of(description: Mapping[str, Any], dtype: torch.dtype = torch.float32) -> Kind:
-    """The kind that ``Kind.describe`` described.
-
-    One that is not in ``KINDS`` has a shape and that ``dtype``, and reads nothing.
-
-    >>> kind_of({"name": "image", "shape": [3, 32, 32]})
-    Image(shape=(3, 32, 32))
-    """
-    settings = dict(description)
-    known = KINDS.get(settings.pop("name", ""))
-    return Unknown(description, dtype) if known is None else known(**settings)
 
 
 def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:

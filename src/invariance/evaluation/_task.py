@@ -65,6 +65,16 @@ class Task:
         return getattr(self.test, "other", None)
 
     @property
+    def alike(self) -> bool:
+        """Whether these are pairs of one kind, which one encoder can compare."""
+        return self.other is not None and self.other.kind == self.test.kind
+
+    @property
+    def scores(self) -> Float[Tensor, " m"] | None:
+        """How alike people find the two samples of each pair, where they were asked."""
+        return getattr(self.test, "scores", None)
+
+    @property
     def labeled(self) -> bool:
         """Whether there are labels to compare with."""
         return len(self.labels) > 0
@@ -164,6 +174,13 @@ class Subject:
         task = self.task
         how: dict[str, Any] = {"device": task.device, "processes": task.processes}
         return encode_images(self.encoder, task.test, **how)
+
+    @cached_property
+    def other_features(self) -> Float[Tensor, "m e"]:
+        """Features of the other side of pairs, by the same encoder."""
+        task = self.task
+        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
+        return encode_images(self.encoder, task.other, **how)
 
     @cached_property
     def features(

@@ -32,6 +32,8 @@ FEATURES = (
 PROTOCOL_NAMES = {
     "zero_shot": "zero-shot",
     "pairs": "partners",
+    "rank_correlation": "rank correlation",
+    "partner": "partner found",
     "knn": "kNN",
     "linear": "linear probe",
     "linear_sgd": "linear probe by SGD",
@@ -51,8 +53,9 @@ METRIC_NAMES = {
     "nmi": "NMI",
     "ari": "ARI",
     "nats": "nats",
+    "spearman": "",
 }
-NOT_SHARES = {"nmi", "ari", "nats"}
+NOT_SHARES = {"nmi", "ari", "nats", "spearman"}
 # settings that came out of the data rather than being asked for
 RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
 RESULTS |= {"ceiling", "certified", "n_classes", "n_first", "n_other"}
