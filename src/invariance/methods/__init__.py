@@ -33,6 +33,7 @@ from ._catalogue import METHODS, Method
 if TYPE_CHECKING:
     from ._build import build, customize
     from ._learner import JointEmbedding, Learner, SelfPrediction, Step
+    from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
     from ._remembering import Remembering
@@ -41,6 +42,7 @@ __all__ = [
     "METHODS",
     "JointEmbedding",
     "Learner",
+    "MaskedToken",
     "Method",
     "NearestNeighbor",
     "Option",
@@ -58,6 +60,7 @@ __all__ = [
 HOMES = {
     "_build": "build customize",
     "_learner": "JointEmbedding Learner SelfPrediction Step",
+    "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",
     "_remembering": "Remembering",

@@ -9,11 +9,12 @@ from torch import nn
 
 from ..encoders import Encoder, build_head
 from ..errors import SettingError, choose, unknown
-from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue
+from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue, Vocabulary
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
 from ._catalogue import METHODS, Method
 from ._learned_critic import LEARNED, find_obstacle, make_critic
 from ._learner import JointEmbedding, Learner, SelfPrediction
+from ._masked_token import MaskedToken, require_tower
 from ._nearest_neighbor import NearestNeighbor
 from ._options import (
     SHARES,
@@ -27,7 +28,7 @@ from ._remembering import Remembering, make_prototypes
 
 CRITICS = ("dot", *LEARNED)
 ENCODERS = ("one", "predictor", "momentum twin")
-POSITIVES = ("views", "prototypes", "neighbors")
+POSITIVES = ("views", "prototypes", "neighbors", "tokens")
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
     "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
     "max_similarity": ["inner", "inner_share"],
@@ -72,15 +73,18 @@ def build(
         ("kind of encoder", method.encoder, ENCODERS),
         ("critic", method.critic, CRITICS),
         ("kind of positives", method.positives, POSITIVES),
-        ("negatives", method.negatives, ("batch", "none", *NEGATIVES)),
+        ("negatives", method.negatives, ("batch", "none", "vocabulary", *NEGATIVES)),
     ):
         if value not in known:
             raise SettingError(unknown(kind, value, known))
+    width = method.width
+    if method.positives == "tokens":  # a place is compared with rows of the table
+        width = require_tower(encoder).table.embedding_dim
     head = build_head(
         method.head,
         encoder.width,
         method.hidden,
-        method.width,
+        width,
         last_batch_norm=method.last_batch_norm,
     )
     accepted = options_of(method)
@@ -96,6 +100,12 @@ def build(
             kept = {**settings["negatives"], "width": head.width}
             support = make(Queue, kept, "support of neighbors")
         return NearestNeighbor(encoder, head, objective, support, method.hidden)
+    if method.positives == "tokens":
+        n_tokens = require_tower(encoder).table.num_embeddings
+        kept = {**settings["negatives"], "n_tokens": n_tokens, "seed": seed}
+        with answer(accepted, asked=bool(given)):
+            vocabulary = make(Vocabulary, kept, "vocabulary")
+        return MaskedToken(encoder, head, objective, vocabulary)
     if method.negatives in NEGATIVES:
         if n_samples is None and "bank_momentum" in accepted:
             raise SettingError(
@@ -175,6 +185,12 @@ def check_fit(method: Method, objective: Objective) -> None:
         wrong = "prototypes come with a queue of negatives and a momentum twin"
     elif method.positives == "neighbors" and method.negatives != "batch":
         wrong = "neighbors as positives come with negatives from the batch"
+    elif (method.positives == "tokens") != (method.negatives == "vocabulary"):
+        wrong = "hidden tokens are found in a vocabulary, and nothing else is"
+    elif method.positives == "tokens" and not (
+        objective.takes_negatives and objective.takes == "pair"
+    ):
+        wrong = f"{method.objective} takes no negatives from a vocabulary"
     elif method.positives == "neighbors" and method.encoder != "predictor":
         wrong = "neighbors as positives are found by a predictor: choose that encoder"
     elif objective.needs_plain_noise and remembers:

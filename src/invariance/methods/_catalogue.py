@@ -27,11 +27,13 @@ class Method:
     """"one" for all views, "predictor" on top of it (the other view is a target), or
     "momentum twin" (the target comes from a slowly moving copy)."""
     negatives: str = "batch"
-    """"batch", "none", or a name in ``invariance.negatives.NEGATIVES``."""
+    """"batch", "none", "vocabulary" (all tokens), or a name in
+    ``invariance.negatives.NEGATIVES``."""
     source_settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
     positives: str = "views"
-    """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR)."""
+    """"views", "prototypes" besides (PCL), "neighbors" instead (NNCLR), or the "tokens"
+    that are hidden from a sentence."""
     critic: str = "dot"
     """What scores two projections: "dot", the cosine over the temperature; or learned
     with them, "bilinear", "separable" or "mlp"."""
