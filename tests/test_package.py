@@ -43,7 +43,7 @@ ROOMS: dict[str, set[str]] = {
     "folder": set(),
     "critics": {"partition"},
     "estimators": {"partition", "critics", "diagnostics"},
-    "evaluation": {"partition", "diagnostics", "views", "data", "folder"},
+    "evaluation": {"partition", "diagnostics", "views", "data", "encoders", "folder"},
     "report": {"folder"},
     "methods": LEARNING | {"critics"},
     "training": LEARNING | {"methods", "evaluation", "folder", "report"},

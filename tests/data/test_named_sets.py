@@ -315,7 +315,7 @@ def test_imagenet_is_placed_by_hand(tmp_path, name):
 
 
 def test_the_catalogue_lists_every_set():
-    assert set(DATA_SETS) == {"shapes", *WRITERS}
+    assert set(DATA_SETS) == {"shapes", "paraphrases", *WRITERS}
 
 
 def test_a_name_nobody_knows():

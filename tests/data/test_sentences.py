@@ -49,6 +49,28 @@ def test_columns_are_found_by_their_usual_names(tmp_path, storage):
     assert parts[0].class_names[parts[0].labels[0]] == texts[0].split()[1]
 
 
+def test_every_format_gives_the_same_sentences(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = {"id": [*range(36)], "text": [f'{s}, "yes"' for s in SENTENCES]}
+    rows = [
+        (k, text.replace('"', '""')) for k, text in zip(*table.values(), strict=True)
+    ]
+    write(tmp_path / "a.csv", "\n".join(["id,text", *(f'{k},"{t}"' for k, t in rows)]))
+    write(
+        tmp_path / "a.tsv", "\n".join(["id\ttext", *(f'{k}\t"{t}"' for k, t in rows)])
+    )
+    write(tmp_path / "a.txt", "\ufeff" + "\r\n".join(table["text"]))
+    items = [{"id": k, "text": t} for k, t in zip(*table.values(), strict=True)]
+    write(tmp_path / "a.ndjson", "\n\n".join(map(json.dumps, items)))
+    pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    paths = sorted(tmp_path.iterdir())
+    assert len(paths) == 5
+    for path in paths:
+        assert show_all(inv.data.load(path)) == table["text"], path.name
+
+
 def test_two_columns_are_pairs_and_a_score_makes_them_scored(tmp_path):
     pairs = [f"{s},{s} again" for s in SENTENCES]
     path = write(tmp_path / "a.csv", "\n".join(["sentence1,sentence2", *pairs]))
@@ -118,6 +140,24 @@ def test_lines_that_cannot_be_read_are_left_out_and_named(tmp_path):
 def test_what_is_wrong_with_a_file_is_said_in_one_sentence(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
         inv.data.load(write(tmp_path / "a.csv", content))
+
+
+def test_broken_lines_of_json_cost_one_line_each(tmp_path):
+    lines = [json.dumps({"text": s}) for s in SENTENCES]
+    lines[2:2] = ["[1]", '{"text": ', '{"other": 1}', '{"text": 3}']
+    source = inv.data.load(write(tmp_path / "a.jsonl", "\n".join(lines)))
+    assert show_all(source) == SENTENCES
+    reasons = list(source.unreadable.values())
+    assert source.unreadable.keys() == {f"line {k}" for k in (3, 4, 5, 6)}
+    assert reasons[0] == "no object of JSON" and reasons[1].startswith("not JSON")
+    assert {"NoneType instead of text", "int instead of text"} < {*reasons}
+
+
+def test_files_that_are_no_tables(tmp_path):
+    with pytest.raises(DataError, match="cannot be read"):
+        inv.data.load(write(tmp_path / "a.parquet", "no"))
+    with pytest.raises(DataError, match=r"or a \.txt, \.csv, \.jsonl or \.parquet"):
+        inv.data.load(write(tmp_path / "a.docx", "no"))
 
 
 def test_a_column_that_is_not_there(tmp_path):

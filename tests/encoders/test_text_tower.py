@@ -100,6 +100,39 @@ def test_a_model_of_transformers_by_its_type():
         build_text_tower("transformers/distilbert", vocabulary=300, length=600)
 
 
+def test_pretrained_weights_come_with_their_own_tokenizer(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    sentences = ["the cat sat", "a dog ran home", "the dog sat"]
+    trained = inv.data.Text.fit(sentences, length=12)
+    signs = {"pad_token": "[PAD]", "mask_token": "[MASK]"}
+    saved = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=trained.tokenizer, **signs
+    )
+    saved.save_pretrained(tmp_path)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=trained.vocabulary, **size)
+    model = transformers.BertModel(config).eval()
+    model.save_pretrained(tmp_path)
+
+    name = f"transformers/{tmp_path}"
+    kind = inv.data.Text.fit(sentences, tokenizer=inv.encoders.load_tokenizer(name))
+    assert kind.vocabulary == trained.vocabulary and kind.pad == trained.pad
+    tokens = kind.read("the dog ran")[None]
+    assert torch.equal(tokens[:, :12], trained.read("the dog ran")[None])
+    tower = build_text_tower(
+        name,
+        vocabulary=kind.vocabulary,
+        length=kind.length,
+        pad=kind.pad,
+        pretrained=True,
+    ).eval()
+    real = tokens != kind.pad
+    states = model(input_ids=tokens, attention_mask=real.long()).last_hidden_state
+    torch.testing.assert_close(tower(tokens)[0], states[0][real[0]].mean(0))
+    with pytest.raises(SettingError, match="fewer tokens than these sentences"):
+        build_text_tower(name, vocabulary=9999, length=8, pretrained=True)
+
+
 def test_what_cannot_be_built_is_refused_in_one_sentence(monkeypatch):
     with pytest.raises(SettingError, match="Did you mean 'text_tiny'"):
         build_text_tower("text_tinny", vocabulary=300, length=8)

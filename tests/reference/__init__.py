@@ -40,6 +40,7 @@ from .negatives import (
 )
 from .non_contrastive import barlow_twins, byol, sim_siam, swav, vicreg
 from .partition import log_partition
+from .sequences import predictive_coding
 from .softmax_family import (
     dcl,
     debiased,
@@ -83,6 +84,7 @@ __all__ = [
     "multi_view_against",
     "not_own",
     "nt_xent",
+    "predictive_coding",
     "queue_rows",
     "rank_of_share",
     "ring",

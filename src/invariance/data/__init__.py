@@ -5,10 +5,11 @@
 | `load` | a name, a path, an array or a Dataset in, a `Source` out |
 | `DATA_SETS` | the names that `load` knows |
 | `Source` | samples of one kind, asked for by number, in batches |
-| `Kind`, `KINDS` | what a sample is: `Image`, `Vector` or one of your own |
+| `Kind`, `KINDS` | what a sample is: `Image`, `Vector`, `Sequence` or your own |
 | `Samples` | samples of any kind as an object to train on |
 | `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
+| `latent_walk` | generated sequences of a hidden state, and what can be known of it |
 | `Text` | sentences as tokens, with a tokenizer trained on them |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `read_ahead` | a folder read by other processes, for a `load` that follows |
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from ._decode import crop_square, open_image
     from ._file_items import pack
     from ._head_start import read_ahead
-    from ._kind import KINDS, Image, Kind, Vector, kind_of
+    from ._kind import KINDS, Image, Kind, Sequence, Vector, kind_of
+    from ._latent_walk import filter_states, information_ahead, latent_walk
     from ._load import default_shape, fingerprint, load, same_images
     from ._load_request import (
         Note,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
     from ._resident import Resident
+    from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import NO_LABEL, Items, Source
     from ._streamed import Streamed
@@ -67,6 +70,7 @@ __all__ = [
     "Packed",
     "Resident",
     "Samples",
+    "Sequence",
     "Source",
     "Streamed",
     "Text",
@@ -78,14 +82,18 @@ __all__ = [
     "delete_packs",
     "describe_unreadable",
     "explain_unreadable",
+    "filter_states",
     "find_place",
     "fingerprint",
+    "information_ahead",
     "kind_of",
+    "latent_walk",
     "load",
     "one_pass",
     "open_image",
     "pack",
     "read_ahead",
+    "recording_of",
     "require_data",
     "row_names",
     "same_images",
@@ -98,13 +106,15 @@ HOMES = {
     "_decode": "crop_square open_image",
     "_file_items": "pack",
     "_head_start": "read_ahead",
-    "_kind": "KINDS Image Kind Vector kind_of",
+    "_kind": "KINDS Image Kind Sequence Vector kind_of",
+    "_latent_walk": "filter_states information_ahead latent_walk",
     "_load": "default_shape fingerprint load same_images",
     "_load_request": "Note Origin check_unreadable describe_unreadable "
     "explain_unreadable show_path",
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
+    "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",
     "_sources": "Items NO_LABEL Source",
     "_streamed": "Streamed",

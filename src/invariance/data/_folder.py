@@ -17,7 +17,7 @@ import hashlib
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -176,10 +176,15 @@ def mark_files(sizes: dict[str, int], base: str) -> str:
     return mark.hexdigest()
 
 
-def walk_folder(root: Path) -> Walk:
+def walk_folder(
+    root: Path,
+    suffixes: Container[str] = SUFFIXES,
+    what: str = "images",
+    formats: str = "PNG, JPEG, WebP, BMP, GIF or TIFF",
+) -> Walk:
     """Every file below a folder in the order of their paths; loops of links end.
 
-    A folder without any image is an error.
+    A folder without any file of these endings is an error.
     """
     walk, seen = Walk(), set()
 
@@ -206,7 +211,7 @@ def walk_folder(root: Path) -> Walk:
         suffix = f".{ending}".lower() if dot else ""
         if path == LABEL_FILE and is_label_file(root / path):
             continue
-        if suffix not in SUFFIXES:
+        if suffix not in suffixes:
             walk.others[suffix] += 1
         elif not entry.is_file():
             walk.unreadable[path] = "a link to nothing"
@@ -221,8 +226,8 @@ def walk_folder(root: Path) -> Walk:
         endings = ", ".join(sorted(s for s in walk.others if s)[:5])
         only = f" (only {endings} files)" if endings else ""
         raise DataError(
-            f"The folder {str(root)!r} holds no images{only}: "
-            "put PNG, JPEG, WebP, BMP, GIF or TIFF files into it or its subfolders."
+            f"The folder {str(root)!r} holds no {what}{only}: "
+            f"put {formats} files into it or its subfolders."
         )
     return walk
 

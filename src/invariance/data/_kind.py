@@ -1,4 +1,4 @@
-"""What a sample is: an image, a vector, or a kind of your own.
+"""What a sample is: an image, a vector, a sequence, or a kind of your own.
 
 Everything above this room that depends on what a sample is asks its kind: how one is
 read, how several make a batch, what an encoder takes, what the simplest features are,
@@ -10,7 +10,8 @@ sample. A kind of your own is one class, handed over with the samples::
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import abc
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,13 +20,19 @@ import PIL.ImageDraw
 import torch
 from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool1d
 
 from ..errors import DataError, SettingError, choose
 from ._decode import crop_square, to_image
 
+Shape = abc.Sequence[int]
+Names = abc.Sequence[str]
 Shown = PIL.Image.Image | str
 PLOT = 64  # pixels of a drawn vector
 MOST_BARS = 32
+MOST_LINES = 4  # channels of a drawn window
+MOST_STEPS = 512  # of time in the plain features of a window
+COLORS = ("steelblue", "darkorange", "seagreen", "firebrick")
 
 
 class Kind(ABC):
@@ -49,7 +56,7 @@ class Kind(ABC):
     """The recipe of the views where neither method nor user chooses one."""
     shape: tuple[int, ...]
 
-    def __init__(self, shape: Sequence[int]) -> None:
+    def __init__(self, shape: Shape) -> None:
         self.shape = tuple(shape)
 
     @abstractmethod
@@ -60,7 +67,7 @@ class Kind(ABC):
         """
 
     def collate(
-        self, samples: Sequence[Shaped[Tensor, "..."]]
+        self, samples: abc.Sequence[Shaped[Tensor, "..."]]
     ) -> Shaped[Tensor, "n ..."]:
         """Samples as one batch, a row for each."""
         return torch.stack([*samples])
@@ -154,7 +161,7 @@ class Vector(Kind):
     name = "vector"
     word = "row"
 
-    def __init__(self, shape: Sequence[int], spread: Sequence[float] = ()) -> None:
+    def __init__(self, shape: Shape, spread: abc.Sequence[float] = ()) -> None:
         super().__init__(shape)
         self.spread = tuple(spread) or (1.0,) * self.shape[0]
 
@@ -185,7 +192,103 @@ class Vector(Kind):
         return {**super().describe(), "spread": list(self.spread)}
 
 
-KINDS: dict[str, type[Kind]] = {"image": Image, "vector": Vector}
+class Sequence(Kind):
+    """A window of values in time, of one channel or several.
+
+    Args:
+        shape: (channels, length).
+        stride: values from one window of a recording to the next; None: a window.
+        rate: values per second, where that is known.
+        channel_names: one per channel, where they have any.
+        time_column: of a table, the column with the times, where that was told.
+
+    >>> kind = Sequence((2, 3))
+    >>> kind.read([[1, 5], [2, 6], [3, 7]]), kind_of(kind.describe()) == kind
+    (tensor([[1., 2., 3.],
+            [5., 6., 7.]]), True)
+    """
+
+    name = "sequence"
+    word = "window"
+    baseline = "values and statistics"
+
+    def __init__(
+        self,
+        shape: Shape,
+        stride: int | None = None,
+        rate: int | None = None,
+        channel_names: Names = (),
+        time_column: str | None = None,
+    ) -> None:
+        super().__init__(shape)
+        self.stride, self.rate = stride or self.shape[1], rate
+        self.channel_names, self.time_column = tuple(channel_names), time_column
+
+    @property
+    def encoder(self) -> str:  # type: ignore[override]
+        """Long patches for audio, short ones for other series."""
+        return "cpc_audio" if self.rate else "cpc_small"
+
+    def read(self, raw: Any) -> Float[Tensor, "c t"]:
+        """Finite values, (time,) or (time, channels); of more the last are taken."""
+        values = torch.tensor(np.asarray(raw, dtype=np.float32))
+        values = values[:, None] if values.ndim == 1 else values
+        channels, length = self.shape
+        if values.ndim != 2 or values.shape[1] != channels or len(values) < length:
+            raise DataError(
+                f"{tuple(values.shape)} values instead of {length} or more of "
+                f"{channels} channels, (time, channels)"
+            )
+        values = values[-length:].T.contiguous()
+        if not values.isfinite().all():
+            bad = int((~values.isfinite()).sum())
+            raise DataError(f"{bad} of its values are NaN or infinite")
+        return values
+
+    def plain(self, batch: Shaped[Tensor, "n ..."]) -> Float[Tensor, "n e"]:
+        """All values, of long windows their means over short stretches; and per channel
+        the mean, the spread and the spread of steps.
+        """
+        values = batch.float()
+        steps = values.diff(dim=2)
+        statistics = [values.mean(2), values.std(2), steps.std(2)]
+        coarse = adaptive_avg_pool1d(values, min(values.shape[2], MOST_STEPS))
+        return torch.cat([coarse.flatten(1), *statistics], 1)
+
+    def show(self, sample: Float[Tensor, "c t"]) -> PIL.Image.Image:
+        """A line per channel, each from its least to its greatest value."""
+        width = 2 * PLOT
+        picture = PIL.Image.new("RGB", (width, PLOT), "white")
+        draw = PIL.ImageDraw.Draw(picture)
+        lines = adaptive_avg_pool1d(
+            sample[:MOST_LINES].float().cpu(), min(sample.shape[1], width)
+        )
+        low, high = lines.aminmax(dim=1, keepdim=True)
+        lines = (lines - low) / (high - low).clamp_min(1e-12)
+        band = PLOT / len(lines)
+        for k, line in enumerate(lines):
+            heights = (band * (k + 1) - 2 - line * (band - 4)).tolist()
+            step = (width - 1) / max(len(heights) - 1, 1)
+            points = [(i * step, height) for i, height in enumerate(heights)]
+            draw.line(points, fill=COLORS[k % len(COLORS)])
+        return picture
+
+    def describe(self) -> dict[str, Any]:
+        """How windows were cut, too."""
+        return {
+            **super().describe(),
+            "stride": self.stride,
+            "rate": self.rate,
+            "channel_names": list(self.channel_names),
+            "time_column": self.time_column,
+        }
+
+
+KINDS: dict[str, type[Kind]] = {
+    "image": Image,
+    "vector": Vector,
+    "sequence": Sequence,
+}
 """Kinds by the name that an encoder file has; one of your own may be added."""
 
 

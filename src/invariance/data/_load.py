@@ -19,11 +19,13 @@ from ._arrays import read_array_file, read_arrays
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
 from ._kind import KINDS, Image, Kind
+from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._sentences import are_sentences, read_paraphrases, read_sentences
+from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
 from ._sources import Read, Source
 from ._split import check_split, spread
@@ -32,7 +34,11 @@ from ._subset import Subset, Unlabeled
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
 
-GENERATED = {"shapes": read_shapes, "paraphrases": read_paraphrases}
+GENERATED = {
+    "shapes": read_shapes,
+    "paraphrases": read_paraphrases,
+    "latent_walk": read_latent_walk,
+}
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
 
@@ -52,7 +58,11 @@ def load(
     labels: bool = True,
     hold_out: str = "auto",
     kind: Kind | str | None = None,
+    window: int | None = None,
+    stride: int | None = None,
+    time_column: str | None = None,
     text_column: str | None = None,
+    tokenizer: Any = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
 
@@ -90,8 +100,15 @@ def load(
         kind: what a sample is, by its name in ``KINDS`` or, where samples are to be
             read exactly as those of another part, the kind itself. None: as the data
             look.
+        window: of sequences, values of time in a window. None is 1.28 seconds of audio,
+            sequences of one length as they are, and 128 values otherwise.
+        stride: values of time from one window to the next; None is a whole window.
+        time_column: of a table of values in time, the column that has the times, where
+            its name does not tell.
         text_column: the column of a table that has the sentences, or, with a comma, the
             two of pairs; None: by their usual names.
+        tokenizer: of sentences, one of the library ``tokenizers``; None trains one on
+            the training part.
     """
     check_split(split, hold_out)
     check_workers(workers)
@@ -99,6 +116,8 @@ def load(
         raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
     check_least("image_size", image_size, 1)
     check_least("n", n, 1)
+    check_least("window", window, 2)
+    check_least("stride", stride, 1)
     if isinstance(kind, str):
         choose(KINDS, kind, "kind of sample")
     elif isinstance(kind, Image):
@@ -115,7 +134,11 @@ def load(
         labels=labels,
         hold_out=hold_out,
         kind=kind,
+        window=window,
+        stride=stride,
+        time_column=time_column,
         text_column=text_column,
+        tokenizer=tokenizer,
     )
     began = time.monotonic()
     parts = read(data, request)
@@ -167,6 +190,8 @@ def read(data: Any, request: Request) -> Read:
         parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    if are_sequences(data, request):
+        return read_sequences(data, request)
     if are_sentences(data, request):
         return read_sentences(data, request)
     if isinstance(data, (str, Path)):

@@ -59,6 +59,14 @@ class Request:
     max_bad_fraction: float = 0.2
     labels: bool = True
     hold_out: str = "auto"
+    tokenizer: Any = None
+    """That of sentences, where it is not to be trained on them."""
+    window: int | None = None
+    """Values of time in a window of a sequence."""
+    stride: int | None = None
+    """Values of time from one window to the next."""
+    time_column: str | None = None
+    """The column of a table that has the times."""
     text_column: str | None = None
     """The column of a table that has the sentences; two, with a comma, are pairs."""
     kind: Any = None

@@ -33,7 +33,7 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
         ({"year": "2007", "image_set": "test"},),
     ),
 }
-DATA_SETS = ("shapes", "paraphrases", *SETS)
+DATA_SETS = ("shapes", "paraphrases", "latent_walk", *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
 
@@ -74,19 +74,24 @@ def find_place(data: Any) -> str | None:
     return str(path.resolve()) if path.exists() else None
 
 
-def find_path(data: str | Path) -> Path:
-    """The folder or numpy file that is meant, or an error that says what is missing."""
+def find_path(
+    data: str | Path,
+    suffixes: tuple[str, ...] = (".npy", ".npz"),
+    folder: str = "a folder of images",
+) -> Path:
+    """The folder or file that is meant, or an error that says what is missing."""
     if not str(data).strip():  # an unset variable of the shell
         raise DataError("No data are named: got an empty path. '.' is this folder.")
     path = Path(data).expanduser()
     if path.is_dir():
         return path
     if path.exists():
-        if path.suffix.lower() in (".npy", ".npz"):
+        if path.suffix.lower() in suffixes:
             return path
+        *most, last = suffixes
         raise DataError(
-            f"{str(data)!r} is a file: expected a folder of images, an .npy or .npz "
-            "file, or a .txt, .csv, .jsonl or .parquet file of sentences."
+            f"{str(data)!r} is a file: expected {folder}, or an {', '.join(most)} "
+            f"or {last} file."
         )
     text = str(data)
     if isinstance(data, str) and not {"/", "\\"} & {*text} and not path.suffix:

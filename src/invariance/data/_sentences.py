@@ -97,9 +97,8 @@ class Sentences(Items):
         part = replace(self.request, split="all" if one else "train")
         rows, _ = self.split(part)
         second = self.lines.second
-        return Text.fit(
-            [self.texts[i] for i in rows] + [second[i] for i in rows if second]
-        )
+        texts = [self.texts[i] for i in rows] + [second[i] for i in rows if second]
+        return Text.fit(texts, tokenizer=self.request.tokenizer)
 
     def split(self, request: Request) -> tuple[list[int], int]:
         """The rows of a part, and how many are held out in all."""

@@ -77,20 +77,22 @@ class Text(Kind):
         *,
         vocabulary: int = VOCABULARY,
         length: int | None = None,
+        tokenizer: Any = None,
     ) -> "Text":
-        """The kind whose tokenizer is trained on these sentences.
+        """The kind that fits these sentences.
 
         Args:
             sentences: What to learn from; the same ones give the same tokenizer.
             vocabulary: Different tokens, at most.
             length: Tokens of a sentence, the first and the last sign included; None
                 fits 99 in 100 of the sentences; it is 16 at least and 128 at most.
+            tokenizer: One that is trained already, of the library ``tokenizers``; None
+                trains one.
         """
-        least = len(SPECIAL) + 256
+        least = len(SPECIAL) + 256  # the signs, and a token for every byte
         if vocabulary < least:
             raise SettingError(
-                f"A vocabulary has at least {least} tokens, one per byte and "
-                f"{len(SPECIAL)} signs: got {vocabulary}."
+                f"A vocabulary has at least {least} tokens: got {vocabulary}."
             )
         if length is not None and length < 3:
             raise SettingError(
@@ -104,15 +106,23 @@ class Text(Kind):
                 "There is no sentence to train a tokenizer on: give at least one that "
                 "is not empty."
             )
-        tokenizer = train_tokenizer(chosen, vocabulary)
+        if tokenizer is None:
+            tokenizer = train_tokenizer(chosen, vocabulary)
+        tokenizer = type(tokenizer).from_str(tokenizer.to_str())  # not the caller's own
+        padding = tokenizer.padding or {}
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
         if length is None:
             sample = [chosen[i] for i in spread(len(chosen), 10_000)]
             counts = sorted(len(tokenizer.encode(text).ids) for text in sample)
             covering = counts[int(COVERED * (len(counts) - 1))]
             length = min(max(covering, SHORTEST), LONGEST)
         tokenizer.enable_truncation(length)
+        pad = padding.get("pad_token", PAD)
         tokenizer.enable_padding(
-            length=length, pad_token=PAD, pad_id=tokenizer.token_to_id(PAD)
+            length=length,
+            pad_token=pad,
+            pad_id=padding.get("pad_id", tokenizer.token_to_id(pad)),
         )
         return cls(tokenizer)
 

@@ -11,6 +11,7 @@
 | `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
+| `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
@@ -35,31 +36,42 @@ from ._encoder_file import (
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._momentum_twin import MomentumTwin, shuffle_batches
+from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled, can_unroll
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
-from ._text_tower import TEXT_TOWERS, TextTower, build_text_tower
+from ._text_tower import (
+    TEXT_TOWERS,
+    TextTower,
+    build_text_tower,
+    load_tokenizer,
+)
 from ._tiny import Tiny
 
 __all__ = [
     "ENCODERS",
     "HEADS",
+    "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
     "GradCache",
     "Head",
     "MomentumTwin",
+    "Predictive",
     "Predictor",
     "Standardize",
     "TextTower",
     "Tiny",
+    "Unrolled",
     "build_encoder",
     "build_head",
     "build_text_tower",
+    "can_unroll",
     "check_encoder_name",
     "describe_encoder",
     "fit_stem",
     "keep_norms",
     "load_encoder",
+    "load_tokenizer",
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",

@@ -266,6 +266,23 @@ def from_transformers(
     return Pretrained(model, pad, pooling)
 
 
+def load_tokenizer(name: str) -> Any:
+    """The tokenizer of a pretrained model, for ``invariance.data.load``."""
+    transformers = import_transformers(name)
+    short = name.removeprefix(TRANSFORMERS)
+    with explain_failure(name, pretrained=True), hub_without_retries():
+        loaded = transformers.AutoTokenizer.from_pretrained(short, use_fast=True)
+    tokenizer = getattr(loaded, "backend_tokenizer", None)
+    pad = loaded.pad_token or loaded.eos_token
+    if tokenizer is None or pad is None:
+        raise SettingError(
+            f"The tokenizer of {name!r} is not one of the library tokenizers, or has "
+            "no sign for padding: use another model, or leave pretrained out."
+        )
+    tokenizer.enable_padding(pad_token=pad, pad_id=loaded.convert_tokens_to_ids(pad))
+    return tokenizer
+
+
 def import_transformers(name: str) -> Any:
     """The library, or a sentence about the extra."""
     try:

@@ -7,6 +7,7 @@
 | ``few_labels_linear`` | the same with 1 % or 10 % of the labels | embeddings |
 | ``retrieval`` | are the nearest images of the same class? | embeddings |
 | ``clustering`` | are groups found without labels the classes? | embeddings |
+| ``rank_correlation`` | are pairs near that people find alike? | embeddings |
 | ``linear_sgd`` | the papers' linear protocol, with augmentation | the encoder |
 | ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         choose_protocols,
         plan_protocols,
     )
+    from ._rank_correlation import rank_correlation
     from ._raw_pixels import raw_pixels
     from ._retrieval import retrieval
     from ._score import Score, wilson_interval
@@ -90,6 +92,7 @@ __all__ = [
     "make_row",
     "make_task",
     "plan_protocols",
+    "rank_correlation",
     "raw_pixels",
     "retrieval",
     "score_supervised_twin",
@@ -111,6 +114,7 @@ HOMES = {
     "_predictions": "average_precisions",
     "_protocols": "LIMIT PRESETS PROTOCOLS QUICK "
     "Preset ProtocolPlan choose_protocols plan_protocols",
+    "_rank_correlation": "rank_correlation",
     "_raw_pixels": "raw_pixels",
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",

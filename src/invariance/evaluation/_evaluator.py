@@ -249,4 +249,5 @@ def _with_limit(score: Score, task: Task) -> Score:
 
 def _in_short(score: Score) -> str:
     """A line for those who wait."""
-    return f"{score.name} {score.metric} {100 * score.value:.1f} %"
+    percent = "" if score.metric == "nats" else " %"
+    return f"{score.name} {score.metric} {score.show(score.value)}{percent}"

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..encoders import Encoder, can_unroll
 from ..errors import DataError, SettingError, choose
 from ._clustering import clustering
+from ._encode import encode_images
 from ._few_labels import DRAWS, SHARES, few_labels, few_labels_linear, mark_draw
 from ._fine_tune import fine_tune
 from ._groups import GROUPS, Settings, check_settings
@@ -21,6 +23,7 @@ from ._linear_probe import linear_probe
 from ._linear_sgd import linear_sgd
 from ._retrieval import retrieval
 from ._score import Score
+from ._steps_ahead import Ahead, recordings_of, steps_ahead
 from ._task import Subject, Task
 
 
@@ -39,6 +42,10 @@ class Protocol:
     """Whether it is computed by the cores, whatever the device."""
     several: bool = False
     """Whether images may show several classes."""
+    labeled: bool = True
+    """Whether it compares with labels."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of samples that it is for; empty: all."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,21 @@ def _few_labels_fine_tune(
             score = subject.train_on(fine_tune, task.rows[few], seed, **of["fine_tune"])
             scores.append(mark_draw("few_labels_fine_tune", score, share, draw))
     return scores
+
+
+def _steps_ahead(
+    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
+) -> list[Score]:
+    task, encoder = subject.task, subject.encoder
+    if not isinstance(encoder, Encoder) or not can_unroll(encoder):
+        return []  # another kind of network, which predicts nothing
+    ahead = Ahead(encoder, **of["steps_ahead"])
+    how: dict[str, Any] = {"device": task.device, "processes": task.processes}
+    train = encode_images(ahead, task.train, task.rows, **how)
+    test = encode_images(ahead, task.test, **how)
+    recordings = recordings_of(getattr(task.test, "paths", None))
+    parts = ahead.part(train), ahead.part(test)
+    return steps_ahead(*parts, recordings=recordings, seed=seed)
 
 
 def _shares_and_draws(
@@ -119,8 +141,19 @@ PROTOCOLS: dict[str, Protocol] = {
     "clustering": Protocol(
         lambda s, seed, _: clustering(*s.features[2:], seed=seed), on_host=True
     ),
+    "steps_ahead": Protocol(
+        _steps_ahead,
+        takes=("steps_ahead",),
+        needs_encoder=True,
+        several=True,
+        labeled=False,
+        kinds=("sequence",),
+    ),
 }
-QUICK = ("knn", "linear", "few_labels_linear", "retrieval", "clustering")
+QUICK = (
+    *("knn", "linear", "few_labels_linear", "retrieval", "clustering"),
+    "steps_ahead",
+)
 LIMIT = 10_000
 """Training images that protocols are fitted on, unless another number is asked for."""
 
@@ -230,10 +263,14 @@ class ProtocolPlan:
 
     def suit(self, task: Task) -> tuple[str, ...]:
         """The protocols for these data; one that makes no sense there is refused."""
+        misfits = {name: find_misfit(name, task) for name in self.protocols}
+        if not self.usual and (why := next(filter(None, misfits.values()), "")):
+            raise DataError(why)
+        fitting = tuple(name for name, why in misfits.items() if not why)
         if not task.several:
-            return self.protocols
-        suited = [name for name in self.protocols if PROTOCOLS[name].several]
-        others = [name for name in self.protocols if name not in suited]
+            return fitting
+        suited = [name for name in fitting if PROTOCOLS[name].several]
+        others = [name for name in fitting if name not in suited]
         if others and not self.usual:
             able = [name for name, protocol in PROTOCOLS.items() if protocol.several]
             raise DataError(
@@ -242,6 +279,25 @@ class ProtocolPlan:
                 f"{', '.join(able)}."
             )
         return tuple(suited)
+
+
+def find_misfit(name: str, task: Task) -> str:
+    """Why a protocol cannot score these samples; empty where it can.
+
+    Whether samples may have several classes is another question.
+    """
+    protocol, word = PROTOCOLS[name], task.train.kind.word
+    if protocol.kinds and task.train.kind.name not in protocol.kinds:
+        return (
+            f"{name} is for {', '.join(protocol.kinds)} data, and a sample of "
+            f"{task.data} is a {word}: leave it out."
+        )
+    if protocol.labeled and not task.labeled:
+        return (
+            f"{name} compares with labels, and the {word}s of {task.data} have none: "
+            "leave it out."
+        )
+    return ""
 
 
 def plan_protocols(

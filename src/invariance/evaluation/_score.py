@@ -58,7 +58,7 @@ class Score:
     notes: tuple[str, ...] = ()
     """What a reader should know about this number, in sentences."""
     metric: str = "accuracy"
-    """What the number is: "accuracy", "recall@5", "map", "nmi", "ari"."""
+    """What the number is: "accuracy", "recall@5", "map", "nmi", "ari", "nats"."""
     also: dict[str, tuple[float, Interval | None]] = field(default_factory=dict)
     """Other metrics of the same predictions by name: value and interval."""
 
@@ -139,6 +139,12 @@ class Score:
             ),
         ]
 
+    def show(self, value: float, digits: int = 1) -> str:
+        """A value of this metric: nats as they are, shares in per cent."""
+        if self.metric == "nats":
+            return f"{value:.2f}"
+        return f"{100 * value:.{digits}f}"
+
     def __str__(self) -> str:
         settings = ", ".join(
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
@@ -147,9 +153,10 @@ class Score:
         what = "" if self.metric == "accuracy" else f" {self.metric}"
         inside = [f"{self.n_test:,} test samples"]
         if self.interval is not None:
-            low, high = (f"{100 * end:.1f}" for end in self.interval)
+            low, high = map(self.show, self.interval)
             inside.insert(0, f"95 % interval {low} to {high}")
-        values = [f"{100 * self.value:.2f} %"]
+        percent = "" if self.metric == "nats" else " %"
+        values = [f"{self.show(self.value, 2)}{percent}"]
         values += [
             f"{name} {100 * value:.2f} %" for name, (value, _) in self.also.items()
         ]

@@ -17,6 +17,7 @@ from ._encode import encode_images
 from ._images import Augment, Images
 from ._score import Score
 
+UNLABELED = ("sequence",)  # kinds of samples that are scored without labels, too
 COPIES = 4  # of all features, that a protocol may hold
 
 
@@ -25,7 +26,7 @@ class Task:
     """Labeled images to fit with, and others to be scored on.
 
     Labels are one class per image, or a row of 0 and 1 (-1: not known) per image where
-    it may show several classes.
+    it may show several classes; none at all where samples are scored without labels.
     """
 
     data: str
@@ -56,6 +57,11 @@ class Task:
         """Whether an image may show several classes."""
         return self.labels.ndim == 2
 
+    @property
+    def labeled(self) -> bool:
+        """Whether there are labels to compare with."""
+        return len(self.labels) > 0
+
     @cached_property
     def rows(self) -> Int[Tensor, " k"]:
         """The training images that may be used."""
@@ -85,19 +91,22 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
-    if labels is None:
+    without = train.kind.name in UNLABELED or getattr(test, "other", None) is not None
+    if without and (labels is None or test_labels is None):
+        labels = test_labels = torch.empty(0, dtype=torch.long)
+    elif labels is None:
         raise DataError(
             f"{train.name} has no labels, and scores compare with labels: use class "
             "folders or an .npz file with labels, or 'invariance diagnose', which "
             "needs none."
         )
     # of several classes per image, one may be all there is: its images and the others
-    if len(labels.unique()) < 2:
+    elif len(labels.unique()) < 2:
         raise DataError(
             f"{train.name} has a single class, and scores tell classes apart: add "
             "images of another, or use 'invariance diagnose', which needs none."
         )
-    if test_labels is None:
+    elif test_labels is None:
         raise DataError(f"The test part of {test.name} has no labels to score by.")
     bites = limit is not None and 0 < limit < len(train)
     return Task(

@@ -35,6 +35,7 @@ PROTOCOL_NAMES = {
     "few_labels_fine_tune": "fine-tuned",
     "retrieval": "retrieval",
     "clustering": "clusters",
+    "steps_ahead": "ahead",
 }
 METRIC_NAMES = {
     "accuracy": "",
@@ -43,10 +44,12 @@ METRIC_NAMES = {
     "map11": "MAP of 11 points",
     "nmi": "NMI",
     "ari": "ARI",
+    "nats": "nats",
 }
-NOT_SHARES = {"nmi", "ari"}
+NOT_SHARES = {"nmi", "ari", "nats"}
 # settings that came out of the data rather than being asked for
 RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
+RESULTS |= {"ceiling", "certified"}
 REPEATS = ("draw", "seed")  # settings that repeat one question
 
 
@@ -400,6 +403,8 @@ def _detail(row: Row) -> str:
             for key, name in (("k", "k"), ("temperature", "T"))
             if key in settings
         ]
+    if "ahead" in settings:
+        parts.append(f"{settings['ahead']} ahead, at most {settings['ceiling']:.2f}")
     share = finite_number(settings.get("share"))
     if share is not None:
         labels = f"{settings['n_labels']:,} labels" if "n_labels" in settings else ""

@@ -32,6 +32,7 @@ from ._catalogue import METHODS, Method
 
 if TYPE_CHECKING:
     from ._build import build, customize
+    from ._cpc import PredictiveCoding
     from ._learner import JointEmbedding, Learner, SelfPrediction, Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
@@ -46,6 +47,7 @@ __all__ = [
     "Method",
     "NearestNeighbor",
     "Option",
+    "PredictiveCoding",
     "Remembering",
     "SelfPrediction",
     "Step",
@@ -59,6 +61,7 @@ __all__ = [
 
 HOMES = {
     "_build": "build customize",
+    "_cpc": "PredictiveCoding",
     "_learner": "JointEmbedding Learner SelfPrediction Step",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",

@@ -9,9 +9,18 @@ from torch import nn
 
 from ..encoders import Encoder, build_head
 from ..errors import SettingError, choose, unknown
-from ..negatives import NEGATIVES, Bank, NegativeSource, Prototypes, Queue, Vocabulary
+from ..negatives import (
+    IN_TIME,
+    NEGATIVES,
+    Bank,
+    NegativeSource,
+    Prototypes,
+    Queue,
+    Vocabulary,
+)
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
 from ._catalogue import METHODS, Method
+from ._cpc import PredictiveCoding
 from ._learned_critic import LEARNED, find_obstacle, make_critic
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._masked_token import MaskedToken, require_tower
@@ -28,7 +37,8 @@ from ._remembering import Remembering, make_prototypes
 
 CRITICS = ("dot", *LEARNED)
 ENCODERS = ("one", "predictor", "momentum twin")
-POSITIVES = ("views", "prototypes", "neighbors", "tokens")
+POSITIVES = ("views", "prototypes", "neighbors", "future", "tokens")
+PLAIN = ("batch", "none", "vocabulary")  # negatives that nothing keeps
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
     "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
     "max_similarity": ["inner", "inner_share"],
@@ -73,10 +83,26 @@ def build(
         ("kind of encoder", method.encoder, ENCODERS),
         ("critic", method.critic, CRITICS),
         ("kind of positives", method.positives, POSITIVES),
-        ("negatives", method.negatives, ("batch", "none", "vocabulary", *NEGATIVES)),
+        ("negatives", method.negatives, (*PLAIN, *NEGATIVES, *IN_TIME)),
     ):
         if value not in known:
             raise SettingError(unknown(kind, value, known))
+    accepted = options_of(method)
+    given = read_options(accepted, options)
+    settings = settings_of_parts(method, accepted, given, n_samples)
+    if method.positives == "future":
+        with answer(accepted, asked=bool(given)):
+            objective = build_objective(method, encoder.width, settings)
+            refuse_idle_options(given, accepted, objective)
+            check_fit(method, objective)
+            return PredictiveCoding(
+                encoder,
+                objective,
+                IN_TIME[method.negatives],
+                head=method.head,
+                hidden=method.hidden,
+                **settings["learner"],
+            )
     width = method.width
     if method.positives == "tokens":  # a place is compared with rows of the table
         width = require_tower(encoder).table.embedding_dim
@@ -87,9 +113,6 @@ def build(
         width,
         last_batch_norm=method.last_batch_norm,
     )
-    accepted = options_of(method)
-    given = read_options(accepted, options)
-    settings = settings_of_parts(method, accepted, given, n_samples)
     with answer(accepted, asked=bool(given)):
         objective = build_objective(method, head.width, settings)
         refuse_idle_options(given, accepted, objective)
@@ -161,6 +184,7 @@ def refuse_idle_options(
 def check_fit(method: Method, objective: Objective) -> None:
     """Raise where the four choices do not go together."""
     remembers = method.negatives in NEGATIVES
+    future = method.positives == "future"
     learned = method.critic in LEARNED
     wrong = find_obstacle(method.critic, objective) if learned else ""
     if wrong:
@@ -173,6 +197,12 @@ def check_fit(method: Method, objective: Objective) -> None:
         )
     elif objective.takes == "targets" and method.encoder == "one":
         wrong = f"{method.objective} needs a predictor or a momentum twin as encoder"
+    elif future != (method.negatives in IN_TIME):
+        wrong = f"the future as positive has negatives in time, {', '.join(IN_TIME)}"
+    elif future and method.encoder != "one":
+        wrong = "the future is predicted by one encoder"
+    elif future and not objective.takes_negatives:
+        wrong = f"{method.objective} is no softmax over negatives"
     elif method.negatives == "none" and objective.takes_negatives:
         wrong = f"{method.objective} is a softmax over negatives, and there are none"
     elif remembers and not objective.takes_negatives:

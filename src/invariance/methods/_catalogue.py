@@ -28,12 +28,13 @@ class Method:
     "momentum twin" (the target comes from a slowly moving copy)."""
     negatives: str = "batch"
     """"batch", "none", "vocabulary" (all tokens), or a name in
-    ``invariance.negatives.NEGATIVES``."""
+    ``invariance.negatives.NEGATIVES``; where positives are the future, one in
+    ``IN_TIME``."""
     source_settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
     positives: str = "views"
-    """"views", "prototypes" besides (PCL), "neighbors" instead (NNCLR), or the "tokens"
-    that are hidden from a sentence."""
+    """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR); the "future"
+    of a sequence (CPC); or the "tokens" that are hidden from a sentence."""
     critic: str = "dot"
     """What scores two projections: "dot", the cosine over the temperature; or learned
     with them, "bilinear", "separable" or "mlp"."""
@@ -63,6 +64,8 @@ class Method:
             if getattr(self, name) == "neighbours":
                 object.__setattr__(self, name, "neighbors")
 
+
+PLAIN_SCORES = {"temperature": 1.0, "normalize": False}  # the critic has a scale
 
 METHODS: dict[str, Method] = {
     "simclr": Method(
@@ -378,5 +381,40 @@ METHODS: dict[str, Method] = {
         "decay 1e-6, 10 epochs of warm-up, 800 epochs, 2 crops of 224 "
         "and 6 of 96 pixels, 3000 prototypes, which stay fixed at "
         "first (not here)",
+    ),
+    "cpc": Method(
+        objective="info_nce",
+        settings=PLAIN_SCORES,
+        n_views=1,
+        negatives="samples_and_times",
+        positives="future",
+        head="linear",
+        source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, "
+        "scores as they are, negatives from all windows and times of the batch; 6 "
+        "steps instead of 12, every context predicts, and codes that share no values "
+        "with one another",
+        released="the paper, for speech: 12 steps of 10 ms, Adam at 2e-4, batches of 8 "
+        "windows of 20480 samples on 8 GPUs, codes of 512, a GRU of 256",
+    ),
+    "cpc_samples": Method(
+        objective="info_nce",
+        settings=PLAIN_SCORES,
+        n_views=1,
+        negatives="other_samples",
+        positives="future",
+        head="linear",
+        source="cpc with the other windows at the same time as negatives",
+        released="as cpc",
+    ),
+    "cpc_times": Method(
+        objective="info_nce",
+        settings=PLAIN_SCORES,
+        n_views=1,
+        negatives="other_times",
+        positives="future",
+        head="linear",
+        source="cpc with the other times of the same window as negatives: what does "
+        "not change within a window, such as its speaker, is then no help",
+        released="as cpc; one of the choices that the paper compares",
     ),
 }

@@ -23,6 +23,7 @@ from ..negatives import NEGATIVES, Bank, Queue, Vocabulary
 from ..objectives import OBJECTIVES, LearnedTemperature
 from ..views import RECIPES
 from ._catalogue import METHODS, Method
+from ._cpc import PredictiveCoding
 from ._learned_critic import LEARNED
 from ._remembering import Remembering, make_prototypes
 
@@ -108,7 +109,7 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         sizes = read_declaration("critic", CRITICS[LEARNED[method.critic]])
         options |= add_prefix("critic", sizes)
     tokens = method.positives == "tokens"
-    if remembers or tokens:
+    if remembers or tokens or method.positives == "future":
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
     if tokens:  # rows of a table have lengths of their own
         options.pop("normalize", None)
@@ -117,6 +118,8 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         options |= read_declaration("twin", MomentumTwin, defaults)
     if twin and remembers:
         options["symmetric"] = read_declaration("learner", Remembering)["symmetric"]
+    if method.positives == "future":
+        options["steps"] = read_declaration("learner", PredictiveCoding)["steps"]
     for kind in parts_of_source(method):
         declared = read_declaration("negatives", kind, method.source_settings)
         if kind is Bank:

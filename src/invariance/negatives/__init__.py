@@ -10,6 +10,9 @@ Each works with every softmax objective: ``objective.against(u, v, source, ids)`
 >>> loss = inv.DCL(temperature=0.2).against(u, v, queue, ids=torch.arange(64))
 >>> loss.backward()
 >>> queue.remember(v, torch.arange(64))  # after use, backward pass and all
+
+``NEGATIVES`` has those that keep rows. A batch of sequences has negatives of its own:
+``IN_TIME`` names what a prediction is compared with.
 """
 
 from collections.abc import Callable
@@ -24,6 +27,7 @@ from ._accepted import (
 )
 from ._ball import Annulus, Ball
 from ._bank import Bank
+from ._in_time import IN_TIME, InTime
 from ._kmeans import Clusters, kmeans
 from ._neighbors import Neighbors
 from ._partition_estimates import (
@@ -50,6 +54,7 @@ NEGATIVES: dict[str, Callable[..., NegativeSource]] = {
 }
 
 __all__ = [
+    "IN_TIME",
     "NEGATIVES",
     "AcceptanceNetwork",
     "Accepted",
@@ -59,6 +64,7 @@ __all__ = [
     "Between",
     "Candidates",
     "Clusters",
+    "InTime",
     "Nearest",
     "NegativeSource",
     "Neighbors",

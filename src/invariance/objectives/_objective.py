@@ -309,6 +309,39 @@ class Objective(nn.Module):
             loss = reduce(self.of(logits), settings.reduction)
         return check_loss(loss, type(self).__name__)
 
+    def among(
+        self,
+        u: Tensor,
+        v: Tensor,
+        sums: Callable[[Tensor, Tensor, list[Any]], Tensor],
+        *,
+        log_count: float,
+        share: Share | None = None,
+    ) -> Tensor:
+        """The loss of anchors among negatives that their batch itself provides.
+
+        Args:
+            u: Anchors, their width last.
+            v: The anchors' positives, of the same shape.
+            sums: Called with anchors, positives (in full precision, of unit length if
+                asked) and scales; gives the negatives' log-partitions, (k, a), of the
+                anchors of all processes.
+            log_count: Logarithm of the number of an anchor's negatives.
+            share: Which of all processes' anchors these are.
+        """
+        if type(self).of is Objective.of:
+            raise SettingError(no_softmax(self))
+        settings: Any = self
+        u, v = (ready_rows(x, settings.normalize) for x in (u, v))
+        scale = take_whole_gradient(scale_of(settings.temperature), share)
+        with full_precision(u):
+            positive = scale * gather_last((u * v).sum(-1).flatten(), share)
+            negative = sums(u, v, [power * scale for power in self.powers if power])
+            loss = reduce(
+                self.of(Contrast(positive, negative, log_count)), settings.reduction
+            )
+        return check_loss(loss, type(self).__name__)
+
     @property
     def one_sided(self) -> bool:
         """Whether the first view's rows alone are anchors."""

@@ -1,0 +1,397 @@
+"""Windows of recordings: how they are cut, and which of them are held out.
+
+A recording is cut into windows of one length, a stride apart; what is left over at its
+end is covered by one more, which reaches back. Whole recordings are held out, so that
+windows that overlap are never on both sides. Of a single recording the last tenth is
+held out, and the length of a window before it is left out, as a gap.
+
+The label of a window is that of its recording (its class folder, or a label per
+sequence) or, where every row has one, that of its last row.
+"""
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ..errors import DataError, SettingError
+from ..words import count
+from ._folder import below, find_classes, find_parts, mark_files, walk_folder
+from ._kind import Sequence
+from ._load_request import Note, Origin, Request, explain_unreadable, show_path
+from ._names import find_path
+from ._recordings import (
+    AUDIO,
+    SERIES,
+    Recording,
+    number_labels,
+    open_recordings,
+    split_array,
+)
+from ._sources import Items, Read
+from ._split import HELD_OUT, split_names, spread
+
+WINDOW = 128  # values, where nobody says and sequences do not come in one length
+LONGEST_WHOLE = 1024  # of sequences that are windows as they come
+SECONDS, PATCH = 1.28, 160  # of audio: the CPC paper's 20,480 values at 16 kHz
+LOOKED_AT = 64  # windows that stand for all in the search for constant channels
+
+
+class Windows(Items):
+    """Windows of recordings, each read when it is asked for."""
+
+    kind: Sequence
+
+    def __init__(
+        self,
+        recordings: list[Recording],
+        starts: list[tuple[int, int]],
+        kind: Sequence,
+        class_names: tuple[str, ...],
+    ) -> None:
+        self.recordings, self.starts, self.kind = recordings, starts, kind
+        self.class_names = class_names
+        length = kind.shape[1]
+        self.paths = tuple(name_window(recordings[k], start) for k, start in starts)
+        if class_names:
+            last = [recordings[k].label_at(start + length - 1) for k, start in starts]
+            self.labels = torch.tensor(last)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def read(self, i: int) -> tuple[Float[Tensor, "c t"], int]:
+        """Window i and its label."""
+        k, start = self.starts[i]
+        values = self.recordings[k].read(start, start + self.kind.shape[1])
+        return self.kind.read(values), self.label(i)
+
+
+def name_window(recording: Recording, start: int) -> str:
+    """What a window is called: its recording, and where it begins."""
+    return f"{recording.name}@{start}"
+
+
+def recording_of(window: str) -> str:
+    """The recording that a window of this name is from.
+
+    >>> recording_of("birds/a.wav@20480")
+    'birds/a.wav'
+    """
+    return window.rpartition("@")[0]
+
+
+@dataclass
+class Recordings:
+    """All recordings of some data, and what is known of them."""
+
+    name: str
+    whole: list[Recording]
+    unreadable: dict[str, str]
+    mark: str = ""
+    parent: str = ""
+    class_names: tuple[str, ...] = ()
+    parts: tuple[list[int], list[int]] | None = None
+    """Numbers of those to train on and to test with, where the data say so."""
+    notes: tuple[Note, ...] = ()
+
+
+def are_sequences(data: Any, request: Request) -> bool:
+    """Whether data are to be read as sequences: as asked, or audio by its ending."""
+    if request.kind_name:
+        return request.kind_name == Sequence.name
+    return isinstance(data, (str, Path)) and Path(data).suffix.lower() in AUDIO
+
+
+def read_sequences(data: Any, request: Request) -> Read:
+    """Windows of one part of a folder, a file, arrays, or arrays with labels."""
+    known = request.known_kind
+    time_column = request.time_column if known is None else known.time_column
+    if isinstance(data, (str, Path)):
+        path = find_path(data, (*AUDIO, *SERIES), "a folder of recordings")
+        opened = (open_folder if path.is_dir() else open_file)(path, time_column)
+    else:
+        opened = take_arrays(data)
+    if not opened.whole:
+        raise DataError(f"{opened.name} {describe_broken(opened.unreadable)}")
+    agree(opened)
+    kind = known or choose_kind(opened.whole, request)
+    starts, n_held_out = choose_windows(opened, kind, request)
+    notes = [*opened.notes, *(n for r in opened.whole for n in r.notes)]
+    if known is None:
+        length, stride = kind.shape[1], kind.stride
+        text = f"{count(len(opened.whole), 'recording')} in windows of {length} values"
+        each = f", a window every {stride}" if stride != length else ""
+        notes.append(Note("size", f"{text}{each}."))
+    items = Windows(opened.whole, starts, kind, opened.class_names)
+    notes += find_constant(items)
+    own_test = opened.parts is not None
+    origin = Origin(opened.mark, opened.parent, n_held_out, own_test)
+    return Read(opened.name, items, opened.unreadable, tuple(notes), origin=origin)
+
+
+# ---------------------------------------------------------------- what there is
+
+
+def open_folder(root: Path, time_column: str | None) -> Recordings:
+    """Every recording below a folder; class folders are labels."""
+    formats = "WAV, FLAC, OGG, NPY, NPZ, CSV or Parquet"
+    walk = walk_folder(root, (*AUDIO, *SERIES), "recordings", formats)
+    base, parts = find_parts(walk.files)
+    class_names, label_of = find_classes(walk.files, base, parts)
+    whole: list[Recording] = []
+    sides: tuple[list[int], list[int]] = [], []
+    for path in walk.files:
+        try:
+            opened = open_recordings(root / path, path, time_column)
+        except (DataError, OSError, ValueError) as error:
+            walk.unreadable[path] = explain_unreadable(error)
+            continue
+        for recording in opened:
+            if class_names:
+                recording.labels = (
+                    np.array(label_of[path]) if path in label_of else None
+                )
+            if parts and below(path, base) in parts:
+                sides[below(path, base) != parts[0]].append(len(whole))
+            whole.append(recording)
+    names = class_names or number_labels(whole)
+    return Recordings(
+        root.resolve().name,
+        whole,
+        walk.unreadable,
+        mark_files(walk.sizes, base),
+        root.resolve().parent.name,
+        names,
+        sides if parts else None,
+    )
+
+
+def open_file(path: Path, time_column: str | None) -> Recordings:
+    """The recordings of one file."""
+    try:
+        whole = open_recordings(path, path.name, time_column)
+    except (DataError, OSError, ValueError) as error:
+        raise DataError(
+            f"{str(path)!r} cannot be read as sequences: {explain_unreadable(error)}."
+        ) from None
+    mark = hashlib.blake2b(f"{path.stat().st_size}".encode(), digest_size=8)
+    with path.open("rb") as file:
+        mark.update(file.read(1 << 16))
+    parent = path.resolve().parent.name
+    names = number_labels(whole)
+    return Recordings(path.name, whole, {}, mark.hexdigest(), parent, names)
+
+
+def take_arrays(data: Any) -> Recordings:
+    """Arrays from Python: one, a list of them, or either with labels."""
+    pair = isinstance(data, tuple) and len(data) == 2
+    values, labels = data if pair else (data, None)
+    if isinstance(values, (list, tuple)):
+        arrays = [to_array(x) for x in values]
+        given = [None] * len(arrays) if labels is None else list(to_array(labels))
+        if len(given) != len(arrays):
+            raise DataError(
+                f"There are {len(arrays)} sequences and {len(given)} labels: give one "
+                "label for each."
+            )
+        whole = []
+        for i, (x, label) in enumerate(zip(arrays, given, strict=True)):
+            if x.ndim > 2:
+                raise DataError(
+                    f"Sequence {i} of the list has shape {x.shape}: expected (time,) "
+                    "or (time, channels)."
+                )
+            (recording,) = split_array(x, None, f"[{i}]")
+            recording.labels = None if label is None else np.array(label)
+            whole.append(recording)
+    else:
+        labels = None if labels is None else to_array(labels)
+        try:
+            whole = split_array(to_array(values), labels, "array")
+        except DataError as error:
+            raise DataError(
+                f"The array cannot be read as sequences: {error}."
+            ) from None
+    mark = hashlib.blake2b(digest_size=8)
+    for i in spread(len(whole), 256):
+        mark.update(repr(whole[i].values.shape).encode())
+        mark.update(whole[i].read(0, 4096).tobytes())
+    names = number_labels(whole)
+    return Recordings("the array", whole, {}, mark.hexdigest(), "", names)
+
+
+def to_array(values: Any) -> np.ndarray:
+    """A tensor, an array or nested numbers as an array."""
+    return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
+
+
+def describe_broken(unreadable: dict[str, str]) -> str:
+    """Why nothing can be read."""
+    if not unreadable:
+        return "has no recordings: add some."
+    path, why = next(iter(unreadable.items()))
+    return (
+        f"has no recording that can be used; the first of {len(unreadable)} is "
+        f"{show_path(path)} ({why})."
+    )
+
+
+def agree(opened: Recordings) -> None:
+    """Refuse recordings of several rates or numbers of channels."""
+    facts: dict[str, list[int | None]] = {
+        "sampling rate": [r.rate for r in opened.whole],
+        "number of channels": [r.channels for r in opened.whole],
+    }
+    for what, values in facts.items():
+        kinds = Counter(values)
+        if len(kinds) > 1:
+            listed = ", ".join(
+                f"{value or 'none'} ({n}, as {opened.whole[values.index(value)].name})"
+                for value, n in kinds.most_common(4)
+            )
+            raise DataError(
+                f"The recordings of {opened.name} need one {what}: theirs are "
+                f"{listed}. Convert them to one first."
+            )
+
+
+# ---------------------------------------------------------------- how it is cut
+
+
+def choose_kind(recordings: list[Recording], request: Request) -> Sequence:
+    """How long windows are and how far apart, as asked or as suits the recordings."""
+    first, lengths = recordings[0], {r.length for r in recordings}
+    if request.window is not None:
+        window = request.window
+    elif first.rate is not None:
+        window = max(round(SECONDS * first.rate / PATCH), 1) * PATCH
+    elif len(recordings) > 1 and len(lengths) == 1 and min(lengths) <= LONGEST_WHOLE:
+        window = min(lengths)
+    else:
+        window = WINDOW
+    stride = window if request.stride is None else request.stride
+    if stride > window:
+        raise SettingError(
+            f"A stride of {stride} leaves values between windows of {window} out: use "
+            f"a --stride of {window} or less."
+        )
+    return Sequence(
+        (first.channels, window),
+        stride=stride,
+        rate=first.rate,
+        channel_names=first.channel_names,
+        time_column=request.time_column,
+    )
+
+
+def cut(begin: int, end: int, window: int, stride: int) -> list[int]:
+    """Where windows begin; the last one ends where the values do.
+
+    >>> cut(0, 10, 4, 3), cut(0, 11, 4, 3), cut(0, 3, 4, 3)
+    ([0, 3, 6], [0, 3, 6, 7], [])
+    """
+    last = end - window
+    starts = list(range(begin, last + 1, stride))
+    return [*starts, last] if starts and starts[-1] < last else starts
+
+
+def choose_windows(
+    opened: Recordings, kind: Sequence, request: Request
+) -> tuple[list[tuple[int, int]], int]:
+    """Recording and start of each window of a part, and how many are held out."""
+    window, stride = kind.shape[1], kind.stride
+    spans = {k: (0, r.length) for k, r in enumerate(opened.whole) if r.length >= window}
+    short = [r for r in opened.whole if r.length < window]
+    opened.unreadable |= {
+        r.name: f"{r.length} values, shorter than the window of {window}" for r in short
+    }
+    if not spans:
+        longest = max(r.length for r in opened.whole)
+        raise DataError(
+            f"Every recording of {opened.name} is shorter than the window of {window} "
+            f"values: the longest has {longest}. Use --window {longest} or less."
+        )
+
+    def windows_of(chosen: dict[int, tuple[int, int]]) -> list[tuple[int, int]]:
+        return [
+            (k, start)
+            for k, (begin, end) in chosen.items()
+            for start in cut(begin, end, window, stride)
+        ]
+
+    if request.split == "all" or request.hold_out == "nothing":
+        train, test = spans, {}
+    elif opened.parts is not None:
+        train, test = ({k: spans[k] for k in p if k in spans} for p in opened.parts)
+    elif len(spans) > 1:
+        # also without labels: how far ahead a network predicts is measured on these
+        names, numbers = [opened.whole[k].name for k in spans], list(spans)
+        asked = Request("test", hold_out="tenth")
+        rows, _ = split_names(names, asked, opened.name, labeled=True)
+        held_out = {numbers[i] for i in rows}
+        train = {k: span for k, span in spans.items() if k not in held_out}
+        test = {k: span for k, span in spans.items() if k in held_out}
+    else:
+        train, test = split_one(spans, window)
+    chosen = windows_of(test if request.split == "test" else train)
+    if not chosen:
+        if request.split == "test":
+            raise DataError(
+                f"{opened.name} has no test part: its last tenth is shorter than a "
+                f"window of {window} values, or nothing is held out. Use a shorter "
+                "--window or more recordings."
+            )
+        raise DataError(f"{opened.name} has no window in its {request.split} part.")
+    return chosen, len(windows_of(test))
+
+
+def split_one(
+    spans: dict[int, tuple[int, int]], window: int
+) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]]:
+    """The last tenth of the only recording, and what lies a window before it.
+
+    Where a tenth is shorter than a window, nothing is held out.
+
+    >>> split_one({0: (0, 1000)}, 50)
+    ({0: (0, 850)}, {0: (900, 1000)})
+    >>> split_one({0: (0, 100)}, 50)
+    ({0: (0, 100)}, {})
+    """
+    ((k, (begin, end)),) = spans.items()
+    tail = end - round((end - begin) * HELD_OUT)
+    if end - tail < window or tail - window - begin < window:
+        return spans, {}
+    return {k: (begin, tail - window)}, {k: (tail, end)}
+
+
+def find_constant(items: Windows) -> list[Note]:
+    """Say which channels never change, and refuse data in which none does."""
+    low, high = None, None
+    for i in spread(len(items), LOOKED_AT):
+        try:
+            values = items.read(i)[0]
+        except (DataError, OSError):
+            continue  # counted when all windows are read
+        low = values.amin(1) if low is None else torch.minimum(low, values.amin(1))
+        high = values.amax(1) if high is None else torch.maximum(high, values.amax(1))
+    if low is None or high is None:
+        return []
+    constant = (low == high).nonzero().flatten().tolist()
+    if not constant:
+        return []
+    names = items.kind.channel_names
+    listed = ", ".join(names[k] if names else str(k) for k in constant)
+    if len(constant) == len(low):
+        raise DataError(
+            f"No channel of these recordings ever changes ({listed}): there is nothing "
+            "to learn from them."
+        )
+    listed = f"channel {listed}" if len(constant) == 1 else f"channels {listed}"
+    return [Note("size", f"Nothing ever changes in {listed}: no window shows by it.")]
