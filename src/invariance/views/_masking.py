@@ -6,7 +6,8 @@ other view has nothing but them, each in its place.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -94,3 +95,15 @@ class HideTokens(Operation):
         n_chosen = (ordinary.sum(1, keepdim=True) * self.share).round().clamp(min=1)
         order = turn.masked_fill(~ordinary, 2.0).argsort(1).argsort(1)
         return ordinary & (order < n_chosen)
+
+
+def masked(kind: Any, *, masked_share: Number = 0.15) -> list[list[Operation]]:
+    """Sentences with some tokens hidden, and those tokens: for masked_token.
+
+    Settings:
+        masked_share (above 0 to 1): Share of a sentence's tokens that is hidden, one
+            at least.
+    """
+    how = {"mask": kind.mask, "pad": kind.pad, "special": kind.special}
+    hide = partial(HideTokens, masked_share, vocabulary=kind.vocabulary, **how)
+    return [[hide()], [hide(inverted=True)]]
