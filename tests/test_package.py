@@ -38,7 +38,7 @@ ROOMS: dict[str, set[str]] = {
     "objectives": {"partition", "diagnostics"},
     "negatives": {"partition"},
     "views": set(),
-    "encoders": {"folder"},
+    "encoders": {"data", "folder"},
     "data": {"folder"},
     "folder": set(),
     "critics": {"partition"},

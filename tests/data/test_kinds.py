@@ -65,7 +65,7 @@ def test_a_kind_is_the_same_after_its_description(rows):
     assert kind_of(kind.describe()) != Vector((4,))
     assert load(rows[:5], split="all", kind=kind).kind.spread == kind.spread
     with pytest.raises(SettingError, match=r"add its class to inv\.data\.KINDS"):
-        kind_of({"name": "smell", "shape": [3]})
+        kind_of({"name": "smell", "shape": [3]}).read("rose")
 
 
 @pytest.mark.parametrize(

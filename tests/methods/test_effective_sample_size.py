@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from tests.image_methods import IMAGE_METHODS
 from tests import reference
+from tests.image_methods import IMAGE_METHODS
 from tests.reference._scalars import dot, rows
 
 from invariance.encoders import build_encoder

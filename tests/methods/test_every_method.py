@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from torch import nn
 from tests.image_methods import IMAGE_METHODS
+from torch import nn
 
 from invariance.encoders import build_encoder
 from invariance.errors import DataError, SettingError, ShapeError
@@ -33,7 +33,9 @@ OPTIONS = {  # memories that fit a data set of 24
 }
 KEEPS_BANK = ("ir", "ir_sampled", "ir_nce", "ball", "annulus", "la", "vince")
 REMEMBERS = [
-    name for name, m in IMAGE_METHODS.items() if m.negatives in NEGATIVES or name == "nnclr"
+    name
+    for name, m in IMAGE_METHODS.items()
+    if m.negatives in NEGATIVES or name == "nnclr"
 ]
 
 

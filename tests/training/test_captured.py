@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from tests.image_methods import IMAGE_METHODS
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from tests.image_methods import IMAGE_METHODS
 
 import invariance as inv
 from invariance.encoders import Standardize

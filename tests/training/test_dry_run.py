@@ -145,7 +145,7 @@ def test_it_plays_one_of_many_processes(small, pictures, capsys):
     said = capsys.readouterr().out
     assert "a process has 2 of 16 samples; one of the 8 was tried" in said
     assert "images (2, 3, 16, 16) uint8" in said
-    assert one.image_shape[0] == 2 and alone.image_shape[0] == 16
+    assert one.local_batch == 2 and alone.local_batch == 16
     assert one.held == alone.held  # the same weights and the same memory on each
     assert one.held["remembered rows"] >= 32 * 8 * 4
     assert one.loss is None and alone.loss is not None
@@ -198,6 +198,6 @@ def test_shared_weights_and_pieces_are_played_too(small, pictures):
     assert share.traffic.n_bytes["reduce-scatter"] >= share.held["gradients"] * 0.9
     machine = Machine(device="cpu", devices=2)
     pieces = train(small(dry_run=True, machine=machine, micro_batch=4), data=pictures)
-    assert pieces.image_shape[0] == 8
+    assert pieces.local_batch == 8
     exchanged = pieces.traffic.n_bytes["all-reduce"]  # once, not for every piece
     assert exchanged < 1.5 * whole.held["gradients"]

@@ -53,6 +53,7 @@ BESIDE = {  # what a change is compared with, where it needs company
 ELSEWHERE = {  # what it decides is tested under that name
     "data": "test_python_api: arrays, folders and names",
     "pretrained": "test_build_encoder",
+    "other_encoder": "test_any_samples: two encoders",
     "start_from": "test_python_api: starting from another run",
     "storage": "test_exact_resume: the same numbers from memory and from files",
     "workers": "data/: decoding processes",

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import pytest
 import torch
+from tests.image_methods import IMAGE_METHODS
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from tests.image_methods import IMAGE_METHODS
 
 import invariance as inv
 from invariance.encoders import Encoder

@@ -11,6 +11,7 @@ from torchvision.transforms import v2
 import invariance.views as views_package
 from invariance.errors import SettingError, ShapeError
 from invariance.views import (
+    KINDS_OF,
     RECIPES,
     ColorJitter,
     GaussianBlur,
@@ -29,6 +30,8 @@ from invariance.views import (
     weaken,
 )
 
+IMAGE_RECIPES = [name for name in RECIPES if name not in KINDS_OF]
+
 PIECE_BYTES = "invariance.views._view_set.PIECE_BYTES"  # no setting, but shrunk here
 
 
@@ -37,7 +40,7 @@ def batch(n=10, c=3, size=24):
     return torch.randint(256, (n, c, size, size), generator=g, dtype=torch.uint8)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", IMAGE_RECIPES)
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_every_recipe_runs_for_any_channels(recipe, channels):
     images, ids = batch(c=channels), torch.arange(10)
@@ -145,7 +148,7 @@ def test_a_callable_sees_the_whole_batch(monkeypatch):
         (torch.zeros(3, 8, 8), torch.arange(3), r"four axes, n c h w .*images\[None\]"),
         (torch.zeros(2, 3, 8, 8, dtype=torch.long), torch.arange(2), "must be uint8"),
         (torch.zeros(2, 8, 8, 3), torch.arange(2), "channels last"),
-        (torch.zeros(2, 3, 8, 8), torch.arange(3), "each of the 2 images"),
+        (torch.zeros(2, 3, 8, 8), torch.arange(3), "each of the 2"),
         (torch.zeros(0, 3, 8, 8), torch.arange(0), "images is empty"),
     ],
 )
@@ -159,7 +162,7 @@ def test_bad_pipelines_are_named():
         ViewSet([RandomHorizontalFlip()])
     with pytest.raises(SettingError, match="operations or callables"):
         ViewSet([["flip"]])
-    with pytest.raises(ShapeError, match=r"Operation 1 of view 0.*one image for each"):
+    with pytest.raises(ShapeError, match=r"Operation 1 of view 0.*one sample for each"):
         ViewSet([[RandomResizedCrop(8), lambda x: x[:1]]])(
             batch(), samples=torch.arange(10), seed=0, epoch=0
         )
@@ -167,7 +170,9 @@ def test_bad_pipelines_are_named():
 
 def test_every_public_name_has_a_docstring():
     for name in views_package.__all__:
-        assert name == "RECIPES" or getattr(views_package, name).__doc__, name
+        assert (
+            name in ("KINDS_OF", "RECIPES") or getattr(views_package, name).__doc__
+        ), name
 
 
 def test_a_view_set_compiles_without_a_break():
@@ -187,7 +192,7 @@ for a, b in zip(eager, compiled):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", IMAGE_RECIPES)
 def test_a_gpu_makes_the_same_views_and_is_never_waited_for(recipe):
     normalize = Normalize((0.5,) * 3, (0.2,) * 3)
     view_set = ViewSet(RECIPES[recipe](72, normalize=normalize))

@@ -96,10 +96,12 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
             module = __import__(objective.__module__, fromlist=["__doc__"])
             yield name, (module.__doc__ or "").strip().splitlines()[0]
     elif command.what == "encoders":
-        from ..encoders import ENCODERS
+        from ..encoders import ENCODERS, OTHERS
 
         for name, network in ENCODERS.items():
             yield name, (network.__doc__ or "").strip().splitlines()[0]
+        for kind, names in OTHERS.items():
+            yield from ((name, f"for samples of the kind {kind}") for name in names)
         yield "NAME", "any network of timm, such as resnet18 or vit_tiny_patch16_224"
         yield "torchvision/NAME", "any classification network of torchvision"
     elif command.what == "estimators":
@@ -112,7 +114,7 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
 
         for name in DATA_SETS:
             yield name, "generated" if name == "shapes" else "torchvision"
-        yield "PATH", "a folder of images, or an .npy or .npz file of arrays"
+        yield "PATH", "a folder of images, or an .npy or .npz file of images or vectors"
     elif command.what == "views":
         from ..views import RECIPES
 
@@ -173,11 +175,13 @@ def describe_views(name: str) -> Iterator[str]:
     """What each view of a recipe is made of, and the recipe's options."""
     from ..errors import choose
     from ..methods import list_options, recipe_options
-    from ..views import RECIPES, name_operation
+    from ..views import KINDS_OF, RECIPES, name_operation
 
     recipe = choose(RECIPES, name, "views")
     yield f"{name}: {(recipe.__doc__ or '').strip().splitlines()[0]}"
-    for size in (32, 224):
+    if name in KINDS_OF:
+        yield f"for samples of the kind {' or '.join(KINDS_OF[name])}"
+    for size in () if name in KINDS_OF else (32, 224):
         views = [[name_operation(op) for op in view] for view in recipe(size)]
         for words in dict.fromkeys(map(tuple, views)):
             made_of = ", ".join(dict.fromkeys(filter(None, words))) or "nothing random"

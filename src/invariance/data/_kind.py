@@ -22,7 +22,7 @@ from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool1d
 
-from ..errors import DataError, SettingError, choose
+from ..errors import DataError, SettingError
 from ._decode import crop_square, to_image
 
 Shape = abc.Sequence[int]
@@ -89,6 +89,11 @@ class Kind(ABC):
     def describe(self) -> dict[str, Any]:
         """The name and what ``__init__`` takes, as JSON has it; see ``kind_of``."""
         return {"name": self.name, "shape": list(self.shape)}
+
+    @property
+    def seen(self) -> "Kind":
+        """What views give of it and an encoder takes; mostly itself."""
+        return self
 
     @property
     def n_bytes(self) -> int:
@@ -192,6 +197,31 @@ class Vector(Kind):
         return {**super().describe(), "spread": list(self.spread)}
 
 
+class Unknown(Kind):
+    """A kind of somebody's own, known by its description: it cannot be read."""
+
+    def __init__(self, description: Mapping[str, Any], dtype: torch.dtype) -> None:
+        super().__init__(description.get("shape", ()))
+        self.description, self.dtype = dict(description), dtype
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """As in the file."""
+        return str(self.description.get("name"))
+
+    def read(self, raw: Any) -> Tensor:
+        """It takes the class itself."""
+        raise SettingError(
+            f"{self.name!r} is a kind of sample of somebody's own: add its class to "
+            f"inv.data.KINDS as {self.name!r}, or give inv.data.Samples(items, kind) "
+            "as data."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """As it was."""
+        return self.description
+
+
 class Sequence(Kind):
     """A window of values in time, of one channel or several.
 
@@ -292,21 +322,17 @@ KINDS: dict[str, type[Kind]] = {
 """Kinds by the name that an encoder file has; one of your own may be added."""
 
 
-def kind_of(description: Mapping[str, Any]) -> Kind:
+def kind_of(description: Mapping[str, Any], dtype: torch.dtype = torch.float32) -> Kind:
     """The kind that ``Kind.describe`` described.
+
+    One that is not in ``KINDS`` has a shape and that ``dtype``, and reads nothing.
 
     >>> kind_of({"name": "image", "shape": [3, 32, 32]})
     Image(shape=(3, 32, 32))
     """
     settings = dict(description)
-    name = settings.pop("name", "")
-    if name not in KINDS:
-        raise SettingError(
-            f"{name!r} is a kind of sample of somebody's own: add its class to "
-            f"inv.data.KINDS as {name!r}, or give inv.data.Samples(items, kind) as "
-            "data."
-        )
-    return choose(KINDS, name, "kind of sample")(**settings)
+    known = KINDS.get(settings.pop("name", ""))
+    return Unknown(description, dtype) if known is None else known(**settings)
 
 
 def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:

@@ -32,7 +32,7 @@ KINDS = {"h": "features", "z": "projections"}
 
 
 def diagnosis(
-    h: Float[Tensor, "2 n e"],
+    h: Float[Tensor, "_ n e"],
     z: Float[Tensor, "2 n d"] | None = None,
     *,
     labels: Integer[Tensor, " n"] | None = None,
@@ -43,7 +43,8 @@ def diagnosis(
     """What the embeddings of two views of n samples say about their encoder.
 
     Args:
-        h: Features of both views.
+        h: Features of both views, or of one where the other's come from an encoder of
+            its own.
         z: Projections of both views; None if there is no head to make them.
         labels: Classes, if there are any.
         temperature: Of the softmax that ESS and information are read with.
@@ -58,11 +59,13 @@ def diagnosis(
     """
     kinds = {"h": h} if z is None else {"h": h, "z": z}
     readings: list[Reading] = []
-    for of, (u, v) in kinds.items():
-        readings += _read_spread(of, u, v, labels)
-    of, (u, v) = next(reversed(kinds.items()))
-    readings += _read_contrast(of, u, v, temperature, negatives, held_out)
-    spectra = {of: singular_spectrum(u) for of, (u, _) in kinds.items()}
+    for of, rows in kinds.items():
+        readings += _read_spread(of, rows, labels)
+    of, rows = next(reversed(kinds.items()))
+    u, v = rows[0], rows[-1]
+    if len(rows) > 1:
+        readings += _read_contrast(of, u, v, temperature, negatives, held_out)
+    spectra = {of: singular_spectrum(rows[0]) for of, rows in kinds.items()}
     return Diagnosis(
         tuple(readings),
         {
@@ -73,17 +76,17 @@ def diagnosis(
     )
 
 
-def _read_spread(
-    of: str, u: Tensor, v: Tensor, labels: Tensor | None
-) -> Iterator[Reading]:
+def _read_spread(of: str, rows: Tensor, labels: Tensor | None) -> Iterator[Reading]:
     """Where the rows lie: near their partners, far from others, how many ways."""
+    u = rows[0]
     kind, (n, d) = KINDS[of], u.shape
-    value = alignment(u, v)
-    meaning = (
-        f"The {kind} of two views of one image lie {value:.2f} apart (squared; "
-        "unrelated ones 2, identical ones 0)."
-    )
-    yield Reading("alignment", of, value, meaning, ideal=0.0, ceiling=4.0)
+    if len(rows) > 1:
+        value = alignment(u, rows[1])
+        meaning = (
+            f"The {kind} of two views of one sample lie {value:.2f} apart (squared; "
+            "unrelated ones 2, identical ones 0)."
+        )
+        yield Reading("alignment", of, value, meaning, ideal=0.0, ceiling=4.0)
     value, ideal = uniformity(u), uniform_sphere_uniformity(d)
     meaning = (
         f"Rows that cover the sphere of {d} dimensions evenly read {ideal:.2f}, rows "
@@ -113,8 +116,8 @@ def _read_spread(
     if labels is not None and len(labels.unique()) < len(labels):
         value = tolerance(u, labels)
         meaning = (
-            f"Images of one class have a mean cosine of {value:.2f} (unrelated rows 0, "
-            "collapse 1)."
+            f"Samples of one class have a mean cosine of {value:.2f} (unrelated rows "
+            "0, collapse 1)."
         )
         yield Reading("tolerance", of, value, meaning, ceiling=1.0)
 
@@ -132,7 +135,7 @@ def _read_contrast(
     value = contrastive_accuracy(u, v)
     # digits where rounding to whole per cents would hide what is above chance
     meaning = (
-        f"{_percent(value, 0 if value >= 0.1 else 2)} of the images find their other "
+        f"{_percent(value, 0 if value >= 0.1 else 2)} of the samples find their other "
         f"view among {n:,} (chance {_percent(1 / n, 2)})."
     )
     yield Reading("contrastive accuracy", of, value, meaning, ceiling=1.0)

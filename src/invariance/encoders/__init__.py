@@ -1,4 +1,4 @@
-"""Encoders: images in, features out; and the heads that sit on them.
+"""Encoders: samples in, features out; and the heads that sit on them.
 
 | | |
 |---|---|
@@ -23,8 +23,8 @@
 torch.Size([4, 128])
 """
 
-from ._by_name import ENCODERS, build_encoder, check_encoder_name
-from ._encoder import Encoder, Standardize, standardize
+from ._by_name import ENCODERS, OTHERS, build_encoder, check_encoder_name, is_ours
+from ._encoder import Encoder, Standardize, split_encoder, standardize
 from ._encoder_file import (
     describe_encoder,
     load_encoder,
@@ -35,6 +35,7 @@ from ._encoder_file import (
 )
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
+from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
 from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled, can_unroll
 from ._stem import fit_stem
@@ -50,6 +51,8 @@ from ._tiny import Tiny
 __all__ = [
     "ENCODERS",
     "HEADS",
+    "MLP",
+    "OTHERS",
     "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
@@ -69,12 +72,14 @@ __all__ = [
     "check_encoder_name",
     "describe_encoder",
     "fit_stem",
+    "is_ours",
     "keep_norms",
     "load_encoder",
     "load_tokenizer",
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",
+    "split_encoder",
     "standardize",
     "stem_of",
     "synchronize_norms",

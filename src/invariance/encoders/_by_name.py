@@ -1,29 +1,54 @@
 """From a name, or a module, to an encoder.
 
-    "tiny"                      ours, in ENCODERS
+    "tiny"                      ours, in ENCODERS; "mlp" takes any numbers
     "resnet18", "timm/..."      any timm name, with or without pretrained weights
     "torchvision/resnet18"      any torchvision classifier
     a module                    itself
 
-Networks lose their classifier; what is left gives one row of features per image.
+Networks lose their classifier; what is left gives one row of features per sample.
 """
 
 import contextlib
 import difflib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from ..data import Image, Kind
 from ..errors import DataError, SettingError
 from ._encoder import Encoder
+from ._mlp import MLP
 from ._network import hub_without_retries, is_reachable
+from ._sequence import SEQUENCE_ENCODERS
 from ._stem import copy_convolution, fit_stem
+from ._text_tower import TEXT_TOWERS, TRANSFORMERS, build_text_tower
 from ._tiny import Tiny
 
-ENCODERS: dict[str, Callable[..., nn.Module]] = {"tiny": Tiny}
+
+def build_tiny(kind: Kind) -> Tiny:
+    """A small convolutional network for small images of any size."""
+    return Tiny(channels=kind.shape[0])
+
+
+def build_mlp(kind: Kind) -> MLP:
+    """A perceptron of three layers for samples that are numbers, of any shape."""
+    return MLP(math.prod(kind.shape))
+
+
+ENCODERS: dict[str, Callable[[Kind], nn.Module]] = {
+    "tiny": build_tiny,
+    "mlp": build_mlp,
+}
+"""Our own networks by name, made for samples of a kind."""
+OTHERS: dict[str, Mapping[str, Any]] = {
+    "sequence": SEQUENCE_ENCODERS,
+    "text": TEXT_TOWERS,
+}
+"""The names of further networks, by the kind of samples that they take."""
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last
 
 
@@ -34,6 +59,7 @@ def build_encoder(
     image_size: int = 32,
     pretrained: bool = False,
     stem: str = "auto",
+    kind: Kind | None = None,
 ) -> Encoder:
     """An encoder by name, or around a module of your own.
 
@@ -44,6 +70,7 @@ def build_encoder(
         pretrained: whether to fetch the trained weights of a timm or torchvision name.
         stem: "small" is 3 x 3 without a max-pool, "large" is as published; "auto" is
             small for untrained ResNets on images up to 64 x 64.
+        kind: what a sample is; it says what channels and image_size say of images.
 
     >>> import torch
     >>> encoder = build_encoder("tiny", channels=1)
@@ -60,13 +87,16 @@ def build_encoder(
         )
     if isinstance(name, Encoder):
         return name
-    shape = (channels, image_size, image_size)
+    kind = Image((channels, image_size, image_size)) if kind is None else kind.seen
+    if not isinstance(kind, Image):
+        return build_other(name, kind, pretrained)
+    channels, _, image_size = kind.shape
     if isinstance(name, nn.Module):
         network, label = name, type(name).__name__
         pretrained = True  # its weights, and so its stem, are the caller's
     else:
         try:
-            network, label = find_network(name, channels, image_size, pretrained), name
+            network, label = find_network(name, kind, pretrained), name
         except OSError as cause:  # of a download; nothing else here touches a disk
             why = " ".join(str(cause).split()).rstrip(".")
             raise DataError(
@@ -76,12 +106,51 @@ def build_encoder(
     network = fit_stem(
         network, name=label, stem=stem, image_size=image_size, pretrained=pretrained
     )
-    return Encoder(network, name=label, input_shape=shape)
+    return Encoder(network, name=label, kind=kind)
+
+
+def build_other(name: str | nn.Module, kind: Kind, pretrained: bool) -> Encoder:
+    """An encoder of samples that are no images."""
+    if isinstance(name, nn.Module):
+        return Encoder(name, kind=kind)
+    if kind.name == "text" and (name in TEXT_TOWERS or name.startswith(TRANSFORMERS)):
+        text: Any = kind
+        network = build_text_tower(
+            name,
+            vocabulary=text.vocabulary,
+            length=kind.shape[0],
+            pad=text.pad,
+            pretrained=pretrained,
+        )
+        return Encoder(network, name=name, kind=kind)
+    refuse_pretrained(name, pretrained)
+    if kind.name == "sequence" and name in SEQUENCE_ENCODERS:
+        network = SEQUENCE_ENCODERS[name](channels=kind.shape[0])
+    elif name == "mlp" and kind.dtype.is_floating_point:
+        network = build_mlp(kind)
+    else:
+        check_encoder_name(name)
+        numbers = ["mlp"] if kind.dtype.is_floating_point else []
+        known = [repr(other) for other in (*numbers, *OTHERS.get(kind.name, ()))]
+        raise SettingError(
+            f"{name!r} is no network for {kind.word}s, {kind.dtype} of shape "
+            f"{kind.shape}: use {', '.join([*known, 'a module of your own'])}."
+        )
+    return Encoder(network, name=name, kind=kind)
+
+
+def refuse_pretrained(name: str, pretrained: bool) -> None:
+    """Our own networks have no weights to begin with."""
+    if pretrained:
+        raise SettingError(
+            f"{name!r} has no pretrained weights: leave pretrained out, or name a "
+            "timm network such as 'resnet18'."
+        )
 
 
 def check_encoder_name(name: str) -> None:
     """Raise a sentence, with names that are near, unless there is such an encoder."""
-    if name in ENCODERS:
+    if is_ours(name) or name.startswith(TRANSFORMERS):
         return
     if name.startswith("torchvision/"):
         from torchvision import models
@@ -93,23 +162,28 @@ def check_encoder_name(name: str) -> None:
 
         name = name.removeprefix("timm/")
         found = timm.is_model(name)
-        known = [] if found else [*ENCODERS, *timm.list_models()]
+        known = [] if found else [*ENCODERS, *other_names(), *timm.list_models()]
     if not found:
         raise SettingError(describe_unknown(name, known))
 
 
-def find_network(
-    name: str, channels: int, image_size: int, pretrained: bool
-) -> nn.Module:
+def other_names() -> list[str]:
+    """The names of networks that take samples other than images, but for mlp."""
+    return [name for names in OTHERS.values() for name in names]
+
+
+def is_ours(name: str) -> bool:
+    """Whether a network of that name is this package's."""
+    return name in ENCODERS or name in other_names()
+
+
+def find_network(name: str, kind: Kind, pretrained: bool) -> nn.Module:
     """The network with this name, without its classifier."""
     check_encoder_name(name)
     if name in ENCODERS:
-        if pretrained:
-            raise SettingError(
-                f"{name!r} has no pretrained weights: leave pretrained out, or name a "
-                "timm network such as 'resnet18'."
-            )
-        return ENCODERS[name](channels=channels)
+        refuse_pretrained(name, pretrained)
+        return ENCODERS[name](kind)
+    channels, _, image_size = kind.shape
     if name.startswith("torchvision/"):
         short = name.removeprefix("torchvision/")
         return from_torchvision(short, channels, image_size, pretrained)

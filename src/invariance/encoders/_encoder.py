@@ -1,6 +1,6 @@
 r"""An encoder is any network, plus the width of its features.
 
-$$f:\ (n, c, h, w) \to (n, e),\qquad e = \texttt{encoder.width}$$
+$$f:\ (n, \ldots) \to (n, e),\qquad e = \texttt{encoder.width}$$
 
 Feature maps (n e h w) are averaged over places; anything else than (n e) or (n e h w)
 is an error. One blank sample is run through the network to find the width, after which
@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from ..data import Image, Kind
 from ..errors import NotFiniteError, ShapeError
 
 LEAST, MOST = -1.0, 2.0  # pixels; resizing may overshoot 0 and 1 by a little
@@ -29,6 +30,8 @@ class Encoder(nn.Module):
         network: any module whose output is (n e) or (n e h w).
         name: what to call it in messages and reports; the class name if left out.
         input_shape: the shape of one sample, without the batch axis.
+        kind: what a sample is, see ``invariance.data.Kind``; it has the shape then.
+            Without one, samples of three axes are images, and others not further known.
 
     >>> network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
     >>> encoder = Encoder(network, input_shape=(3, 32, 32))
@@ -50,14 +53,18 @@ class Encoder(nn.Module):
         *,
         name: str = "",
         input_shape: tuple[int, ...] = (3, 32, 32),
+        kind: Kind | None = None,
     ):
         super().__init__()
         self.network = network
         self.name = name or type(network).__name__
-        self.input_shape = tuple(input_shape)
+        self.input_shape = tuple(input_shape) if kind is None else kind.shape
+        if kind is None and len(self.input_shape) == 3:
+            kind = Image(self.input_shape)
+        self.kind = kind
         self.width: int = self._measure()
 
-    def forward(self, samples: Float[Tensor, "n ..."]) -> Float[Tensor, "n e"]:
+    def forward(self, samples: Shaped[Tensor, "n ..."]) -> Float[Tensor, "n e"]:
         """One row of features per sample."""
         features = self.network(samples)
         if isinstance(features, Tensor) and features.ndim == 4:
@@ -80,9 +87,7 @@ class Encoder(nn.Module):
         return f"{self.name}, {self.input_shape} -> {self.width}"
 
     def _measure(self) -> int:
-        first = next(self.parameters(), torch.empty(0))
-        dtype = first.dtype if first.dtype.is_floating_point else torch.float32
-        blank = torch.zeros(1, *self.input_shape, dtype=dtype, device=first.device)
+        blank = self.blank()
         try:
             with leave_undisturbed(self.network), torch.no_grad():
                 return self(blank).shape[1]
@@ -94,12 +99,28 @@ class Encoder(nn.Module):
                 f"{cause}. Check channels and image_size, or choose another network."
             ) from cause
 
+    def blank(self) -> Shaped[Tensor, "1 ..."]:
+        """One sample of zeros, as the network takes it and where it is."""
+        first = next(self.parameters(), torch.empty(0))
+        dtype = first.dtype if first.dtype.is_floating_point else torch.float32
+        if self.kind is None:
+            return torch.zeros(1, *self.input_shape, dtype=dtype, device=first.device)
+        kept = self.kind.dtype
+        zeros = torch.zeros(1, *self.input_shape, dtype=kept, device=first.device)
+        return self.kind.prepare(zeros, dtype)
+
 
 class Standardize(nn.Module):
     """(x - mean) / std of every channel, as the first layer of an encoder.
 
-    Inside the encoder, so that whoever loads it hands over images in [0, 1] and need
-    remember nothing else.
+    Inside the encoder, so that whoever loads it hands over images in [0, 1], or other
+    samples as they come, and need remember nothing else.
+
+    Args:
+        mean: of each entry of a sample's first axis: an image's channels.
+        std: likewise.
+        axes: of one sample.
+        images: whether samples are images in [0, 1], and nothing else will do.
     """
 
     mean: Tensor
@@ -107,16 +128,32 @@ class Standardize(nn.Module):
     has_looked = False
     """Whether pixels of a batch have been looked at."""
 
-    def __init__(self, mean: list[float], std: list[float]) -> None:
+    def __init__(
+        self,
+        mean: list[float],
+        std: list[float],
+        *,
+        axes: int = 3,
+        images: bool = True,
+    ) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
-        self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
+        self.images, shape = images, (-1, *[1] * (axes - 1))
+        self.register_buffer("mean", torch.tensor(mean).view(shape))
+        self.register_buffer("std", torch.tensor(std).view(shape))
 
-    def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c h w"]:
-        """Standardized images."""
+    def forward(self, samples: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."]:
+        """Standardized samples."""
         if not torch.jit.is_tracing():  # which would take the shape for a tensor
-            self._check(images)
-        return (images - self.mean) / self.std
+            self._check(samples) if self.images else self._check_shape(samples)
+        return (samples - self.mean) / self.std
+
+    def _check_shape(self, samples: Tensor) -> None:
+        if samples.ndim != self.mean.ndim + 1 or samples.shape[1] != len(self.mean):
+            more = ", ..." if self.mean.ndim > 1 else ""
+            raise ShapeError(
+                f"This encoder takes samples of shape (n, {len(self.mean)}{more}): got "
+                f"{tuple(samples.shape)}. One sample alone needs [None]."
+            )
 
     def _check(self, images: Any) -> None:
         """Raise on the usual mistakes, which would give wrong features or none."""
@@ -161,7 +198,9 @@ class Standardize(nn.Module):
 
 
 def standardize(encoder: Encoder, mean: list[float], std: list[float]) -> Encoder:
-    """The same encoder for images in [0, 1] whose channels have this mean and spread.
+    """The same encoder for samples whose channels have this mean and spread.
+
+    Channels are the first axis of a sample; images are in [0, 1].
 
     >>> encoder = Encoder(nn.Identity(), input_shape=(1, 2, 2))
     >>> encoder = standardize(encoder, [0.5], [2.0])
@@ -169,9 +208,26 @@ def standardize(encoder: Encoder, mean: list[float], std: list[float]) -> Encode
     tensor([[0.2500]])
     """
     # a constant channel has no spread to divide by
-    layer = Standardize(list(mean), [s if s > 1e-4 else 1.0 for s in std])
+    least = 1e-4 if (images := isinstance(encoder.kind, Image)) else 1e-12
+    layer = Standardize(
+        list(mean),
+        [s if s > least else 1.0 for s in std],
+        axes=len(encoder.input_shape),
+        images=images,
+    )
     network = nn.Sequential(layer, encoder.network)
-    return Encoder(network, name=encoder.name, input_shape=encoder.input_shape)
+    shape = encoder.input_shape
+    return Encoder(network, name=encoder.name, input_shape=shape, kind=encoder.kind)
+
+
+def split_encoder(encoder: Encoder) -> tuple[Standardize | None, nn.Module]:
+    """The layer that standardizes, if there is one, and the network behind it."""
+    network = encoder.network
+    if isinstance(network, nn.Sequential) and len(network) == 2:
+        first, second = network
+        if isinstance(first, Standardize):
+            return first, second
+    return None, network
 
 
 @contextmanager

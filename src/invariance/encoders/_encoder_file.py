@@ -9,10 +9,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from ..data import Image, Kind, kind_of
 from ..errors import DataError, SettingError
 from ..folder import ENCODER, require_encoder, write_whole
-from ._by_name import ENCODERS, build_encoder
-from ._encoder import Encoder, standardize
+from ._by_name import build_encoder, is_ours
+from ._encoder import Encoder, split_encoder, standardize
 
 
 def write_encoder(
@@ -32,8 +33,23 @@ def write_encoder(
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """What is needed to build an encoder like this one."""
-    shape = list(encoder.input_shape)
-    return {"name": encoder.name, "shape": shape, "stem": stem_of(encoder)}
+    about = {
+        "name": encoder.name,
+        "shape": list(encoder.input_shape),
+        "stem": stem_of(encoder),
+        "standardizes": split_encoder(encoder)[0] is not None,
+    }
+    if encoder.kind is None:
+        return about
+    dtype = str(encoder.kind.dtype).removeprefix("torch.")
+    return about | {"kind": encoder.kind.describe(), "dtype": dtype}
+
+
+def read_kind(about: dict[str, Any]) -> Kind | None:
+    """What an encoder takes, by its description; before 0.1.0 all took images."""
+    if "kind" in about:
+        return kind_of(about["kind"], getattr(torch, about["dtype"]))
+    return Image(about["shape"]) if len(about["shape"]) == 3 else None
 
 
 def stem_of(encoder: Encoder) -> str:
@@ -78,8 +94,8 @@ def rebuild_encoder(
     about: dict[str, Any], weights: dict[str, Tensor], network: nn.Module | None
 ) -> Encoder:
     """The encoder of that description, with these weights."""
-    name, channels, size = about["name"], about["shape"][0], about["shape"][-1]
-    if network is None and name not in ENCODERS:
+    name, kind = about["name"], read_kind(about)
+    if network is None and not (is_ours(name) or name.startswith("transformers/")):
         import timm
 
         known = timm.is_model(name.removeprefix("timm/"))
@@ -89,13 +105,19 @@ def rebuild_encoder(
                 "network=module to inv.load, inv.evaluate or inv.diagnose."
             )
     with torch.random.fork_rng(devices=[]):
-        encoder = build_encoder(
-            network if network is not None else name,
-            channels=channels,
-            image_size=size,
-            stem="auto" if network is not None else about["stem"],
-        )
-    encoder = standardize(encoder, [0.0] * channels, [1.0] * channels)
+        if kind is None:
+            if network is None:
+                raise DataError(f"{name!r} does not say what it takes.")
+            encoder = Encoder(network, name=name, input_shape=tuple(about["shape"]))
+        else:
+            encoder = build_encoder(
+                network if network is not None else name,
+                stem="auto" if network is not None else about["stem"],
+                kind=kind,
+            )
+    if about.get("standardizes", True):
+        n = about["shape"][0]
+        encoder = standardize(encoder, [0.0] * n, [1.0] * n)
     try:
         encoder.load_state_dict(weights)
     except RuntimeError:

@@ -16,7 +16,7 @@ context, or the mean of its contexts.
     cpc_audio   patches of 160, GRU,                  the mean of contexts
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -139,7 +139,7 @@ class Predictive(nn.Module):
         return contexts[:, -1] if self.summary == "last" else contexts.mean(1)
 
 
-SEQUENCE_ENCODERS = {
+SEQUENCE_ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "cpc_small": Predictive,
     "cpc_conv": partial(Predictive, context="conv"),
     "cpc_audio": partial(

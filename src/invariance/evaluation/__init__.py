@@ -27,7 +27,7 @@ from ._groups import GROUPS, check_settings
 
 if TYPE_CHECKING:
     from ._clustering import clustering
-    from ._encode import encode_batch, encode_images, encode_views
+    from ._encode import OtherSide, encode_batch, encode_images, encode_views
     from ._evaluator import (
         Evaluation,
         evaluate_encoders,
@@ -70,6 +70,7 @@ __all__ = [
     "Classifier",
     "Evaluation",
     "Images",
+    "OtherSide",
     "Preset",
     "ProtocolPlan",
     "Score",
@@ -102,7 +103,7 @@ __all__ = [
 
 HOMES = {
     "_clustering": "clustering",
-    "_encode": "encode_batch encode_images encode_views",
+    "_encode": "OtherSide encode_batch encode_images encode_views",
     "_evaluator": "Evaluation evaluate_encoders make_row score_supervised_twin",
     "_few_labels": "few_labels few_labels_linear",
     "_fine_tune": "Classifier fine_tune fit_classifier",

@@ -7,13 +7,14 @@ comes back is float32 on the CPU. An encoder may round differently in batches of
 size, so features are the same bit for bit only where the batches are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from ..data import Image, Kind
+from ..data import Image, Kind, Source
 from ..processes import ALONE, Processes
 from ..views import ViewSet
 from ._images import Images, as_images
@@ -95,19 +96,34 @@ def encode_images(
     return processes.collect_rows(torch.cat(blocks) if blocks else None, sizes)
 
 
+@dataclass(frozen=True)
+class OtherSide:
+    """How the second side of pairs is seen and encoded."""
+
+    encoder: nn.Module
+    head: nn.Module | None
+    views: ViewSet
+    seed: int = 0
+
+
 @torch.no_grad()
 def encode_views(
     encoder: nn.Module,
     head: nn.Module | None,
-    images: Images,
+    images: Source,
     rows: Int[Tensor, " n"],
     views: ViewSet,
     *,
     seed: int = 0,
     epoch: int = 0,
     device: torch.device | str = "cpu",
-) -> tuple[Float[Tensor, "2 n e"], Float[Tensor, "2 n d"] | None]:
+    other: OtherSide | None = None,
+) -> tuple[Float[Tensor, "v n e"], Float[Tensor, "v n d"] | None]:
     """Features h, and projections z where there is a head, of the first two views.
+
+    Of pairs it is the first view of each side. Where those have encoders of their own,
+    h is the first side's alone: features of two encoders have nothing to do with each
+    other.
 
     Args:
         encoder: samples as it takes them in, features out, on ``device`` already.
@@ -118,19 +134,36 @@ def encode_views(
         seed: of the draws.
         epoch: of the draws.
         device: where encoder and head are.
+        other: the second side of pairs; None for samples by themselves.
     """
-    pair = ViewSet(list(views.pipelines[:2]))
-    encoder.eval()
-    if head is not None:
-        head.eval()
+    first = OtherSide(encoder, head, views, seed)
+    sides = [first] if other is None else [first, other]
+    for side in sides:
+        side.encoder.eval()
+        if side.head is not None:
+            side.head.eval()
+    shown = 2 if other is None else 1
     h: list[Tensor] = []
     z: list[Tensor] = []
     parts = rows.split(BATCH)
-    for part, batch in zip(parts, images.batches(parts, device=device), strict=True):
-        both = [
-            encoder(view) for view in pair(batch, samples=part, seed=seed, epoch=epoch)
-        ]
-        h.append(torch.stack([features.float().cpu() for features in both]))
-        if head is not None:
-            z.append(torch.stack([head(features).float().cpu() for features in both]))
-    return torch.cat(h, 1), torch.cat(z, 1) if head is not None else None
+    read: Iterable[Sequence[Tensor]] = (
+        ([batch] for batch in images.batches(parts, device=device))
+        if other is None
+        else images.pairs(parts, device=device)
+    )
+    for part, batches in zip(parts, read, strict=True):
+        features: list[Tensor] = []
+        projections: list[Tensor] = []
+        for side, batch in zip(sides, batches, strict=True):
+            pipelines = list(side.views.pipelines[:shown])
+            see = ViewSet(pipelines, prepare=side.views.prepare)
+            for view in see(batch, samples=part, seed=side.seed, epoch=epoch):
+                rows_of_view = side.encoder(view)
+                if side.encoder is encoder:
+                    features.append(rows_of_view.float().cpu())
+                if side.head is not None:
+                    projections.append(side.head(rows_of_view).float().cpu())
+        h.append(torch.stack(features))
+        if projections:
+            z.append(torch.stack(projections))
+    return torch.cat(h, 1), torch.cat(z, 1) if z else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from ..encoders import Encoder, build_head
+from ..encoders import Encoder, Head, build_head
 from ..errors import SettingError, choose, unknown
 from ..negatives import (
     IN_TIME,
@@ -36,7 +36,7 @@ from ._options import (
 from ._remembering import Remembering, make_prototypes
 
 CRITICS = ("dot", *LEARNED)
-ENCODERS = ("one", "predictor", "momentum twin")
+ENCODERS = ("one", "predictor", "momentum twin", "two")
 POSITIVES = ("views", "prototypes", "neighbors", "future", "tokens")
 PLAIN = ("batch", "none", "vocabulary")  # negatives that nothing keeps
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
@@ -49,6 +49,7 @@ def build(
     method: Method | str,
     encoder: Encoder | nn.Module,
     *,
+    other: Encoder | nn.Module | None = None,
     n_samples: int | None = None,
     seed: int = 0,
     **options: Any,
@@ -59,6 +60,7 @@ def build(
         method: A name in ``METHODS``, or four choices of your own.
         encoder: An ``Encoder``, or any network of images of 32 pixels; for others see
             ``invariance.encoders.Encoder``.
+        other: The second side's, for a method of two encoders.
         n_samples: Size of the data set, for methods with a memory bank.
         seed: Of a memory bank's first rows and draws.
         **options: Settings of the objective, such as ``temperature``, of the source of
@@ -87,6 +89,14 @@ def build(
     ):
         if value not in known:
             raise SettingError(unknown(kind, value, known))
+    if (method.encoder == "two") != (other is not None):
+        needs = "needs a second encoder, for the other side of each pair: pass other="
+        raise SettingError(
+            f"{method.objective} of two encoders {needs}."
+            if other is None
+            else "other is the encoder of a pair's second side, and this method has "
+            "one encoder for everything: leave it out."
+        )
     accepted = options_of(method)
     given = read_options(accepted, options)
     settings = settings_of_parts(method, accepted, given, n_samples)
@@ -103,16 +113,7 @@ def build(
                 hidden=method.hidden,
                 **settings["learner"],
             )
-    width = method.width
-    if method.positives == "tokens":  # a place is compared with rows of the table
-        width = require_tower(encoder).table.embedding_dim
-    head = build_head(
-        method.head,
-        encoder.width,
-        method.hidden,
-        width,
-        last_batch_norm=method.last_batch_norm,
-    )
+    head = make_head(method, encoder)
     with answer(accepted, asked=bool(given)):
         objective = build_objective(method, head.width, settings)
         refuse_idle_options(given, accepted, objective)
@@ -143,13 +144,20 @@ def build(
             return Remembering(
                 encoder, head, objective, source, **how, prototypes=prototypes
             )
-    if method.encoder == "one":
+    if other is not None:
+        from ._two_towers import TwoTowers
+
+        other = other if isinstance(other, Encoder) else Encoder(other)
+        learner = TwoTowers(encoder, head, objective, other, make_head(method, other))
+    elif method.encoder == "one":
         learner = JointEmbedding(encoder, head, objective)
+    if method.encoder in ("one", "two"):
         if method.critic in LEARNED:
+            one = method.encoder == "one"  # then either view may come first
             sizes = without_prefix("critic", settings)
-            with answer(accepted, asked=bool(given)):  # either view may come first
+            with answer(accepted, asked=bool(given)):
                 learner.critic = make_critic(
-                    method.critic, head.width, sizes, symmetric=True
+                    method.critic, head.width, sizes, symmetric=one
                 )
         return learner
     if objective.takes != "targets":
@@ -163,6 +171,20 @@ def build(
     hidden = narrow if method.encoder == "predictor" else method.hidden
     with answer(accepted, asked=bool(given)):
         return SelfPrediction(encoder, head, objective, hidden=hidden, **twin)
+
+
+def make_head(method: Method, encoder: Encoder) -> Head:
+    """The method's head on an encoder's features."""
+    width = method.width
+    if method.positives == "tokens":  # a place is compared with rows of the table
+        width = require_tower(encoder).table.embedding_dim
+    return build_head(
+        method.head,
+        encoder.width,
+        method.hidden,
+        width,
+        last_batch_norm=method.last_batch_norm,
+    )
 
 
 def refuse_idle_options(

@@ -21,11 +21,16 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the objective that differ from its own defaults."""
     views: str = "auto"
-    """A recipe of ``invariance.views``; "auto" fits the images."""
+    """A recipe of ``invariance.views``; "auto" fits the samples."""
     n_views: int = 2
+    """Of each sample; where samples are pairs of two encoders, of its first side."""
+    samples: str = "any"
+    """What it learns from: a kind of sample by its name in ``invariance.data.KINDS``,
+    "pair", or "any", whatever the data are."""
     encoder: str = "one"
-    """"one" for all views, "predictor" on top of it (the other view is a target), or
-    "momentum twin" (the target comes from a slowly moving copy)."""
+    """"one" for all views, "predictor" on top of it (the other view is a target),
+    "momentum twin" (the target comes from a slowly moving copy), or "two", one for each
+    side of a pair."""
     negatives: str = "batch"
     """"batch", "none", "vocabulary" (all tokens), or a name in
     ``invariance.negatives.NEGATIVES``; where positives are the future, one in
@@ -416,5 +421,20 @@ METHODS: dict[str, Method] = {
         source="cpc with the other times of the same window as negatives: what does "
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",
+    ),
+    "masked_token": Method(
+        objective="info_nce",
+        settings={"temperature": 1.0, "normalize": False},
+        samples="text",
+        views="masked",
+        negatives="vocabulary",
+        positives="tokens",
+        head="none",
+        source="Wu et al. 2020 (the views paper, 5.1), of Devlin et al. 2019 (BERT): "
+        "15 % of the tokens hidden, the other tokens of the vocabulary as negatives, "
+        "scores with the table of tokens as they are, without BERT's last layer and "
+        "biases",
+        released="google-research/bert: Adam at 1e-4, decay 0.01, 10000 steps of "
+        "warm-up, 1000000 steps of 256 sequences of 512 tokens, a vocabulary of 30000",
     ),
 }

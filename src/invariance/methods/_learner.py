@@ -113,6 +113,10 @@ class Learner(nn.Module):
     share: Share | None = None
     """Which samples of the last batch were this process's; None where there is one."""
 
+    n_first: int = 1
+    """Where samples are pairs: how many of the views show their first side; the others,
+    which come after them, show the second."""
+
     micro_batch: int | None = None
     """Samples that are encoded at once, all of their views; None: the whole batch."""
 

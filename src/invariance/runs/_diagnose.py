@@ -139,7 +139,7 @@ def keep_readings(folder: str | Path, result: Diagnosis) -> None:
 class Rows:
     """Embeddings of two views of images, and which images they are."""
 
-    h: Float[Tensor, "2 n e"]
+    h: Float[Tensor, "_ n e"]
     z: Float[Tensor, "2 n d"] | None
     samples: Int[Tensor, " n"]
     labels: Int[Tensor, " n"] | None
@@ -223,6 +223,7 @@ def encode_pool(
             seed=seed,
             epoch=epoch,
             device=device,
+            other=parts.other,
         )
         labels = None if source.labels is None else source.labels.cpu()[rows]
         blocks.append(Rows(h, z, rows, labels))

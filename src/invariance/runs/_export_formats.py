@@ -23,10 +23,10 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..encoders import (
-    ENCODERS,
     Encoder,
-    Standardize,
     fit_stem,
+    is_ours,
+    split_encoder,
     standardize,
     stem_of,
     write_encoder,
@@ -255,7 +255,7 @@ def timm_settings(encoder: Encoder) -> dict[str, Any]:
 def require_timm(encoder: Encoder) -> nn.Module:
     """The network, or a sentence that says why timm has none like it."""
     name = encoder.name
-    if name in ENCODERS:
+    if is_ours(name):
         why = f"{name!r} is a network of this package"
     elif name.startswith("torchvision/"):
         why = f"{name!r} is a network of torchvision"
@@ -296,19 +296,11 @@ FORMATS = {
 }
 
 
-def split_encoder(encoder: Encoder) -> tuple[Standardize | None, nn.Module]:
-    """The layer that standardizes, if there is one, and the network behind it."""
-    network = encoder.network
-    if isinstance(network, nn.Sequential) and len(network) == 2:
-        first, second = network
-        if isinstance(first, Standardize):
-            return first, second
-    return None, network
-
-
 def has_known_name(encoder: Encoder) -> bool:
     """Whether the encoder can be built from its name."""
-    if encoder.name in ENCODERS or encoder.name.startswith("torchvision/"):
+    if is_ours(encoder.name) or encoder.name.startswith(
+        ("torchvision/", "transformers/")
+    ):
         return True
     import timm
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from ..data import (
+    Image,
     Source,
     data_exists,
     default_shape,
@@ -21,9 +22,11 @@ from ..encoders import (
     build_encoder,
     load_encoder,
     read_encoder,
+    split_encoder,
     standardize,
 )
 from ..errors import DataError, InvarianceError, SettingError
+from ..evaluation import OtherSide
 from ..folder import (
     BEST_ENCODER,
     CHECKPOINTS,
@@ -133,7 +136,7 @@ def folder_of(run: str | Path | Run) -> Path:
 
 def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str]:
     """The encoder as it was before training, or None and a sentence that says why."""
-    settings, (channels, size, *_) = run.settings, run.encoder.input_shape
+    settings = run.settings
     if run.custom:
         why = "The first weights of a module of your own are not kept"
         return None, f"{why}: the untrained encoder is left out."
@@ -142,13 +145,12 @@ def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str]:
             seed_all(settings.seed)
             encoder = build_encoder(
                 run.encoder.name,
-                channels=channels,
-                image_size=size,
+                kind=run.encoder.kind,
                 pretrained=settings.pretrained,
             )
-            first: Any = run.encoder.network[0]  # type: ignore[index]
-            mean, std = (x.flatten().tolist() for x in (first.mean, first.std))
-            encoder = standardize(encoder, mean, std)
+            if (first := split_encoder(run.encoder)[0]) is not None:
+                mean, std = (x.flatten().tolist() for x in (first.mean, first.std))
+                encoder = standardize(encoder, mean, std)
             if settings.start_from:
                 encoder = start_weights_from(settings.start_from, encoder, None)
     except (InvarianceError, OSError, RuntimeError) as cause:
@@ -168,7 +170,7 @@ def load_part(
     n: int | None = None,
 ) -> tuple[Source, tuple[str, ...]]:
     """One part of a run's own data or of others, and what one should know of it."""
-    settings, (channels, size, *_) = run.settings, run.encoder.input_shape
+    settings, kind = run.settings, run.encoder.kind
     if data is None and run.from_python:
         raise DataError(
             f"{run.name} was trained on an object given in Python, which a run folder "
@@ -186,10 +188,11 @@ def load_part(
             "score on: name other data with --data (data= in Python), or use "
             "'invariance diagnose', which needs no labels."
         )
-    if channels not in (1, 3):
+    if kind is None or (isinstance(kind, Image) and kind.shape[0] not in (1, 3)):
+        shape = "x".join(map(str, run.encoder.input_shape))
         raise DataError(
-            f"The encoder of {run.name} takes images of {channels} channels; only grey "
-            "and color images can be loaded for it."
+            f"The encoder of {run.name} takes samples of {shape}; only grey and color "
+            "images can be loaded for it."
         )
     data_root = data_root or settings.data_root
     data = run.data if data is None else data
@@ -200,8 +203,7 @@ def load_part(
     source = load_data(
         data,
         split=split,
-        image_size=size,
-        channels=channels,
+        kind=kind,
         n=(settings.limit if is_own and split == "train" else None) if n is None else n,
         data_root=data_root,
         device=device,
@@ -241,6 +243,8 @@ class Rebuilt:
     """None where the head cannot be rebuilt; ``why`` says the reason."""
     views: ViewSet
     why: str = ""
+    other: OtherSide | None = None
+    """The second side of pairs, where it was learned from, too."""
 
 
 def rebuild_learner(run: OpenRun, source: Source, data: Any, device: Any) -> Rebuilt:
@@ -257,11 +261,18 @@ def rebuild_learner(run: OpenRun, source: Source, data: Any, device: Any) -> Reb
     except InvarianceError as cause:
         plan, why = None, str(cause)
     if plan is not None:
-        return Rebuilt(plan.learner.to(device).eval(), plan.views)
+        learner = plan.learner.to(device).eval()
+        other = None
+        if plan.other_views is not None:
+            second: Any = getattr(learner, "other", None)
+            head = learner.head if second is None else learner.other_head
+            encoder = run.encoder.to(device) if second is None else second
+            other = OtherSide(encoder, head, plan.other_views, plan.seeds[1])  # type: ignore[arg-type]
+        return Rebuilt(learner, plan.views, other=other)
     settings = run.settings
     method = METHODS.get(settings.method, METHODS["simclr"])
     data = None if run.from_python else settings.data
-    views = make_views(settings, method, data, source.shape)
+    views = make_views(settings, method, data, source.kind)
     return Rebuilt(None, views, f"The head cannot be rebuilt, so z is left out: {why}")
 
 
@@ -272,7 +283,7 @@ def _load_plan(run: OpenRun, data: Any, device: Any) -> tuple[Plan | None, str]:
         return None, "the run has no checkpoint."
     # every weight comes from the checkpoint: nothing to fetch, nothing to start from
     settings = dataclasses.replace(run.settings, start_from=None, pretrained=False)
-    inside = run.encoder.network[1]  # type: ignore[index]
+    inside = split_encoder(run.encoder)[1]
     try:
         with keep_random_states():
             plan = make_plan(

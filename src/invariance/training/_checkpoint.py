@@ -14,12 +14,13 @@ from torch import nn
 
 from ..data import Source, same_images
 from ..encoders import Encoder, load_encoder, read_encoder, rebuild_encoder
-from ..errors import DataError, TrainingError
+from ..errors import DataError, SettingError, TrainingError, unknown
 from ..folder import (
     CHECKPOINTS,
     CONFIG,
     ENCODER,
     METRICS,
+    OTHER_ENCODER,
     check_format,
     read_environment,
     read_images,
@@ -28,6 +29,7 @@ from ..folder import (
 )
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
+SIDES = {"first": ("encoder", ENCODER), "other": ("other", OTHER_ENCODER)}
 KEPT = 2  # the newest, and one before it in case a disk lies about the newest
 
 
@@ -121,8 +123,9 @@ def other_images(folder: Path, source: Source, before: int) -> TrainingError:
     n = len(source)
     now = f"now there are {n:,}" if n != before else "these are others"
     return TrainingError(
-        f"{folder} was training on {before:,} images, and {now}: it goes on exactly, "
-        "or not at all. Put the images back as they were, or start a new run from its "
+        f"{folder} was training on {before:,} {source.kind.word}s, and {now}: it goes "
+        f"on exactly, or not at all. Put the {source.kind.word}s back as they were, or "
+        "start a new run from its "
         f"weights: invariance train --start-from {folder}"
     )
 
@@ -142,36 +145,51 @@ def check_lost(folder: Path) -> None:
         )
 
 
-def load(run_or_file: Any, *, network: nn.Module | None = None) -> Encoder:
+def load(
+    run_or_file: Any, *, network: nn.Module | None = None, side: str = "first"
+) -> Encoder:
     """The encoder of a run folder or file: images in [0, 1] in, features out.
+
+    Samples of other kinds go in as ``encoder.kind.prepare`` leaves them.
 
     Args:
         run_or_file: What ``train`` returned, a run folder, finished or not, or an
             ``encoder.safetensors``.
         network: The module itself, when the run was trained on one of your own.
+        side: "other" is the second encoder of a run that has two, one for each side of
+            its pairs.
     """
+    if side not in SIDES:
+        raise SettingError(unknown("side", side, SIDES))
     place = getattr(run_or_file, "folder", run_or_file)  # what train returns
     folder = Path(place).expanduser() if isinstance(place, str | Path) else None
     if folder is None or not folder.is_dir():
         return load_encoder(place, network=network)
     check_format(folder, read_environment(folder))
-    return load_trained(folder, network)[0]
+    return load_trained(folder, network, side=side)[0]
 
 
 def load_trained(
-    folder: Path, network: nn.Module | None = None
+    folder: Path, network: nn.Module | None = None, *, side: str = "first"
 ) -> tuple[Encoder, int | None]:
-    """The encoder of a run and after how many steps; older runs do not say."""
-    if (folder / ENCODER).exists():
-        about, weights = read_encoder(folder / ENCODER)
+    """An encoder of a run and after how many steps; older runs do not say."""
+    name, file = SIDES[side]
+    if (folder / file).exists():
+        about, weights = read_encoder(folder / file)
         return rebuild_encoder(about, weights, network), about.get("step")
-    state = newest_checkpoint(folder / CHECKPOINTS)
-    if state is None:
+    finished = (folder / ENCODER).exists()
+    state = None if finished else newest_checkpoint(folder / CHECKPOINTS)
+    if state is None and not finished:
         raise DataError(f"{folder} holds no encoder and no checkpoint.")
-    prefix = "encoder."
+    if state is None or name not in state:
+        raise DataError(
+            f"{folder} has one encoder: a second one, side='other', comes with methods "
+            "of two, such as clip."
+        )
+    prefix = f"{name}."
     weights = {
         key.removeprefix(prefix): value
         for key, value in state["learner"].items()
         if key.startswith(prefix)
     }
-    return rebuild_encoder(state["encoder"], weights, network), state["step"]
+    return rebuild_encoder(state[name], weights, network), state["step"]

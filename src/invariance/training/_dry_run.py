@@ -59,8 +59,12 @@ class DryRun:
     processes: int
     batch_size: int
     """Samples in one contrast, over all processes."""
-    image_shape: tuple[int, ...]
-    """Of a batch of images, on one process."""
+    word: str
+    """What a sample is called."""
+    sample_shapes: tuple[tuple[int, ...], ...]
+    """Of a batch on one process; of both sides where samples are pairs."""
+    sample_types: tuple[str, ...]
+    """Of their numbers."""
     view_shapes: tuple[tuple[int, ...], ...]
     feature_width: int
     projection_shape: tuple[int, ...]
@@ -91,6 +95,11 @@ class DryRun:
     """The run that would go on."""
     done: int = 0
     """Steps that it has done."""
+
+    @property
+    def local_batch(self) -> int:
+        """Samples of one contrast on one process."""
+        return self.sample_shapes[0][0]
 
     @property
     def exchange_seconds(self) -> float:
@@ -133,10 +142,12 @@ class DryRun:
             yield f"  {name} = {value!r}  (default {default!r})"
         yield from self.facts
         if self.processes > 1:
-            share = f"{self.image_shape[0]:,} of {self.batch_size:,} samples"
+            share = f"{self.local_batch:,} of {self.batch_size:,} samples"
             yield f"a process has {share}; one of the {self.processes} was tried"
-        yield f"images {self.image_shape} uint8 -> views {list(self.view_shapes)}"
-        features = (self.image_shape[0], self.feature_width)
+        sides = zip(self.sample_shapes, self.sample_types, strict=True)
+        shapes = " and ".join(f"{shape} {dtype}" for shape, dtype in sides)
+        yield f"{self.word}s {shapes} -> views {list(self.view_shapes)}"
+        features = (self.local_batch, self.feature_width)
         yield f"-> features {features} per view -> projections {self.projection_shape}"
         if self.loss is not None:
             chance = "" if self.chance is None else f"; chance is {self.chance:.3f}"
@@ -214,7 +225,8 @@ def dry_run(
     changed = differing_settings(asked, Train(batch_size=BATCH))
     changed.pop("dry_run", None)
     # its weights move when steps are tried
-    objects["encoder"] = copy.deepcopy(objects.get("encoder"))
+    for name in ("encoder", "other_encoder"):
+        objects[name] = copy.deepcopy(objects.get(name))
     with (
         arithmetic(machine, say),
         share_cores(machine.devices or 1),
@@ -255,8 +267,9 @@ def dry_run(
         ),
         processes=processes,
         batch_size=plan.batch_size,
+        word=plan.source.kind.word,
         feature_width=plan.learner.encoder.width,
-        chance=plan.learner.chance(plan.batch_size, len(plan.views)),
+        chance=plan.learner.chance(plan.batch_size, plan.n_views),
         held=held,
         on_gpu=fabric.device.type == "cuda",
         link=choose_link(machine, fabric.device),
@@ -321,7 +334,8 @@ def try_steps(
     received = traffic.per(n_taken - before)
     logged = measure(log)
     return {
-        "image_shape": (plan.local_batch, *plan.source.shape),
+        "sample_types": tuple(str(s.kind.dtype)[6:] for s in plan.sides),
+        "sample_shapes": tuple((plan.local_batch, *s.shape) for s in plan.sides),
         "view_shapes": tuple(views),
         "projection_shape": projections,
         "loss": loss,
@@ -341,14 +355,13 @@ def weigh(prepared: Prepared, plan: Plan) -> dict[str, int]:
     parameters = [*prepared.wrapped.parameters()]
     states = prepared.optimizer.optimizer.state.values()
     kept = [x for state in states for x in state.values() if torch.is_tensor(x)]
-    source = plan.source
-    images = [source.samples] if isinstance(source, Resident) else []
+    samples = [side.samples for side in plan.sides if isinstance(side, Resident)]
     parts = {
         "weights": parameters,
         "gradients": [p for p in parameters if p.requires_grad],
         "optimizer": kept,
         "remembered rows": memory(plan.learner),
-        "images": images,
+        f"{plan.source.kind.word}s": samples,
     }
     sizes = {name: sum(map(size_of, tensors)) for name, tensors in parts.items()}
     return {name: size for name, size in sizes.items() if size}

@@ -87,6 +87,11 @@ def find_idle_settings(
             "pretrained fetches weights by the encoder's name, and an encoder was "
             "given as an object, with its own weights: leave pretrained out."
         )
+    if settings.other_encoder != "auto" and method.encoder != "two":
+        yield (
+            "other_encoder is the network of a pair's second side, and "
+            f"{settings.method} has one encoder for everything: leave it out."
+        )
     if settings.workers is not None and settings.storage == "resident":
         yield (
             "workers decode images that are streamed, and these are to be resident: "

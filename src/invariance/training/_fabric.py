@@ -34,7 +34,8 @@ from ._start_processes import choose_environment, settle_machine
 from ._step import TakeStep
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
-IN_PIECES = ("encoder", "head", "twin")  # what --micro-batch encodes with
+# what --micro-batch encodes with
+IN_PIECES = ("encoder", "head", "twin", "other", "other_head")
 
 
 def make_fabric(
@@ -175,7 +176,7 @@ class Prepared:
         if self.fabric.device.type == "cuda" or self.pace.idle:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
-            yield self.feed.views.explain()
+            yield from (views.explain() for views in self.feed.views)
 
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""
@@ -184,6 +185,7 @@ class Prepared:
             "learner": learner,
             "optimizer": optimizer,
             "encoder": describe_encoder(plan.learner.encoder),
+            **other_of(plan.learner),
             "scaler": self.fabric._precision.state_dict(),
             "controller": plan.controller and plan.controller.state_dict(),
             "said": health.state_dict(),
@@ -238,12 +240,18 @@ class Prepared:
             return contextlib.nullcontext()
         return torch.compiler.set_stance("force_eager")
 
-    def encoder(self, plan: Plan) -> Encoder:
-        """The encoder as it is now, whole; every process takes part in gathering it."""
+    def encoder(self, plan: Plan, part: str = "encoder") -> Encoder:
+        """The encoder as it is now, whole; every process takes part in gathering it.
+
+        ``part`` "other" is a second side's.
+        """
+        mine: Encoder = getattr(plan.learner, part)
         if not self.sharded:
-            return plan.learner.encoder
-        whole = copy.deepcopy(plan.untrained)
-        weights = part_of(self.wrapped.module.state_dict(), "encoder.")
+            return mine
+        untrained = plan.untrained if part == "encoder" else plan.other_untrained
+        whole = copy.deepcopy(untrained)
+        assert whole is not None
+        weights = part_of(self.wrapped.module.state_dict(), f"{part}.")
         whole.load_state_dict(gather_state(weights, keep=True))
         return whole.to(self.fabric.device)
 
@@ -269,6 +277,12 @@ class Prepared:
         first = self.fabric.is_global_zero
         learner, optimizer = (gather_state(part, keep=first) for part in state)
         return learner, optimizer
+
+
+def other_of(learner: nn.Module) -> dict[str, Any]:
+    """What a checkpoint says of the second encoder of a learner that has two."""
+    other: Any = getattr(learner, "other", None)
+    return {} if other is None else {"other": describe_encoder(other)}
 
 
 def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:

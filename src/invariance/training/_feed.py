@@ -1,6 +1,6 @@
 """What a step is fed with: batches of views, a learning rate, the share that is done.
 
-Where the images lie on one GPU, all of it is read there, from tables that are written
+Where the samples lie on one GPU, all of it is read there, from tables that are written
 once per epoch, at a place that the step itself moves on: nothing waits for the host,
 and a CUDA graph can hold the step. Elsewhere batches come as the source hands them
 over, and numbers are Python's.
@@ -41,9 +41,7 @@ class HostFeed:
         plan = self.plan
         steps = plan.steps(epoch, self.fabric.global_rank)[place:]
         self.steps = iter(steps)
-        self.images = plan.source.batches(
-            steps.flatten(0, 1), device=self.fabric.device
-        )
+        self.read = plan.batches(steps.flatten(0, 1), self.fabric.device)
         self.epoch, self.done = epoch, epoch * plan.steps_per_epoch + place
 
     def advance(self, optimizer: Any) -> float:
@@ -59,24 +57,22 @@ class HostFeed:
         plan, device = self.plan, self.fabric.device
         for samples in next(self.steps):
             before = time.monotonic()
-            images = next(self.images)
+            sides = next(self.read)
             self.waited += time.monotonic() - before
-            make = partial(self.make_views, images, samples)
+            make = partial(self.make_views, sides, samples)
             views = see(plan, make, len(samples))
             yield Batch(views, plan.labels(samples, device), samples.to(device))
 
-    def make_views(self, images: Tensor, samples: Tensor, where: slice) -> list[Tensor]:
+    def make_views(
+        self, sides: list[Tensor], samples: Tensor, where: slice
+    ) -> list[Tensor]:
         """The views of some samples of a batch."""
-        return self.plan.views(
-            images[where],
-            samples=samples[where],
-            seed=self.plan.settings.seed,
-            epoch=self.epoch,
-        )
+        some = [side[where] for side in sides]
+        return self.plan.see(some, samples[where], self.epoch)
 
 
 class DeviceFeed:
-    """Batches of resident images; everything that changes lies on the device.
+    """Batches of resident samples; everything that changes lies on the device.
 
     The optimizer's groups hold ``lr`` itself, as ``build_optimizer`` made them.
     """
@@ -84,9 +80,8 @@ class DeviceFeed:
     waited = 0.0
 
     def __init__(self, plan: Plan, lr: Tensor) -> None:
-        assert isinstance(plan.source, Resident)
         self.plan, self.lr, device = plan, lr, lr.device
-        self.views = DeviceViews(plan.views, plan.source.samples, channels_last=True)
+        self.views = device_views(plan)
         self.labels = None
         if plan.method.labeled and plan.source.labels is not None:
             self.labels = plan.source.labels.to(device)
@@ -94,7 +89,7 @@ class DeviceFeed:
         self.rates = torch.zeros(plan.steps_per_epoch, device=device)
         self.shares = torch.zeros(plan.steps_per_epoch, device=device)
         self.place = torch.zeros(1, dtype=torch.long, device=device)
-        self.keys = self.views.keys(plan.settings.seed, 0)
+        self.keys = self.make_keys(0)
 
     def begin(self, epoch: int, place: int) -> None:
         """Go to a step of an epoch: its tables are written."""
@@ -106,7 +101,8 @@ class DeviceFeed:
         send(order, self.order)
         send(torch.tensor(rates), self.rates)
         send(torch.tensor(shares), self.shares)
-        self.keys.copy_(self.views.keys(plan.settings.seed, epoch))
+        for keys, fresh in zip(self.keys, self.make_keys(epoch), strict=True):
+            keys.copy_(fresh)
         self.place.fill_(place)
 
     def advance(self, optimizer: Any) -> Tensor:
@@ -126,14 +122,29 @@ class DeviceFeed:
 
     def make_views(self, rows: Tensor, where: slice) -> list[Tensor]:
         """The views of some rows of a batch."""
-        return self.views(rows[where], self.keys)
+        sides = zip(self.views, self.keys, strict=True)
+        return [view for views, keys in sides for view in views(rows[where], keys)]
+
+    def make_keys(self, epoch: int) -> list[Tensor]:
+        """What the views of each side need to know of seed and epoch."""
+        sides = zip(self.views, self.plan.seeds, strict=False)
+        return [views.keys(seed, epoch) for views, seed in sides]
+
+
+def device_views(plan: Plan) -> list[DeviceViews]:
+    """The views of each side's samples, which are resident."""
+    made = []
+    for views, source in zip(plan.view_sets, plan.sides, strict=True):
+        assert isinstance(source, Resident)
+        made.append(DeviceViews(views, source.samples, channels_last=True))
+    return made
 
 
 def see(
     plan: Plan, make: Callable[[slice], list[Tensor]], n: int
 ) -> list[Tensor] | list[LazyView]:
     """The views of a batch, or of its pieces later, where it is encoded in pieces."""
-    if plan.settings.micro_batch is None or not plan.views.is_built_in:
+    if plan.settings.micro_batch is None or not plan.alone:
         return make(slice(0, n))
     return list(LazyViews(make, n, like=make(slice(0, 1))))
 

@@ -13,6 +13,7 @@ from ..errors import DataError, InvarianceError
 from ..evaluation import (
     LIMIT,
     Evaluation,
+    OtherSide,
     Task,
     encode_views,
     evaluate_encoders,
@@ -22,6 +23,7 @@ from ..evaluation import (
 from ..folder import (
     DIAGNOSTICS,
     ENCODER,
+    OTHER_ENCODER,
     judge,
     keep_rows,
     read_record,
@@ -38,7 +40,7 @@ from ._run_plan import Plan
 from ._settings import usual_settings
 from ._watch import Watch
 
-DIAGNOSED = 1000  # images
+DIAGNOSED = 1000  # samples
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Trained:
 
     plan: Plan
     encoder: Encoder
+    other: Encoder | None
+    """The second side's, where there are two."""
     head: nn.Module | None
     monitor: Monitor
     folder: Path
@@ -72,6 +76,8 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
             watch.say("drawing the map ...")
             if problem := write_gallery():
                 watch.say(problem, important=True)
+    if trained.other is not None:
+        write_encoder(trained.other, folder / OTHER_ENCODER, step=plan.n_steps)
     write_encoder(trained.encoder, folder / ENCODER, step=plan.n_steps)
     try:
         findings = write_verdict(folder)
@@ -108,7 +114,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
         watch.say(line, important=True)
     if epochs:
         watch.say(
-            f"Best epoch: {epochs['best epoch']}, by kNN on training images, the test "
+            f"Best epoch: {epochs['best epoch']}, by kNN on training samples, the test "
             "part untouched.",
             important=True,
         )
@@ -155,7 +161,7 @@ def find_encoders(
     """What is scored by its name, and the epoch of the best; the first's, in all."""
     plan, processes = trained.plan, trained.processes
     encoders: dict[str, nn.Module | None] = {
-        "raw pixels": None,
+        plan.source.kind.baseline: None,
         "untrained encoder": plan.untrained.to(trained.device),
         "trained encoder": trained.encoder,
     }
@@ -170,8 +176,19 @@ def find_encoders(
     return encoders, {} if epoch is None else {"best epoch": epoch}
 
 
+def find_other(trained: Trained) -> OtherSide | None:
+    """How the second side of pairs is seen; by the same encoder, or one of its own."""
+    plan, encoder, head = trained.plan, trained.encoder, trained.head
+    if plan.other_views is None:
+        return None
+    if trained.other is not None:
+        encoder, head = trained.other, getattr(plan.learner, "other_head", None)
+        head = None if trained.head is None else head
+    return OtherSide(encoder, head, plan.other_views, plan.seeds[1])
+
+
 def diagnose_trained(trained: Trained) -> Diagnosis:
-    """Quick readings of h and z, of images not trained on where there are any."""
+    """Quick readings of h and z, of samples not trained on where there are any."""
     plan, settings = trained.plan, trained.plan.settings
     source = plan.held_out
     held_out = source is not None and len(source) > 1
@@ -187,6 +204,7 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
         seed=settings.seed,
         epoch=settings.epochs,  # one that training has not seen: other views
         device=trained.device,
+        other=find_other(trained),
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
     objective = plan.learner.cosine_objective

@@ -4,7 +4,7 @@
             thumbnails.jpg  all pictures on one sheet, row by row
             views.png       some pictures, and below each the views of it
 
-Features h of at most 2,000 images, evenly spread over the test part (the training data
+Features h of at most 2,000 samples, evenly spread over the test part (the training data
 where there is none), are compared by cosine. The map is t-SNE of their first principal
 components. Everything is computed from fixed seeds in one thread (see
 ``one_blas_thread``), so that the same encoder gives the same gallery.
@@ -13,6 +13,7 @@ components. Everything is computed from fixed seeds in one thread (see
 import contextlib
 import functools
 import json
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped, UInt8
-from PIL import Image
+from jaxtyping import Float
+from PIL import Image, ImageDraw
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
@@ -34,6 +35,7 @@ from ._run_plan import Plan
 
 MOST = 2000
 THUMBNAIL = 64  # pixels, at most
+CARD, LETTERS, LINES = 96, 15, 7  # pixels of a text, letters in a line, lines
 COLUMNS = 50
 NEIGHBORS = 10
 CLUSTERS = 10  # where no labels say how many
@@ -88,7 +90,7 @@ def _begin(
 ) -> Callable[[], str | None]:
     source, part = (plan.source, "train") if plan.test is None else (plan.test, "test")
     rows = spread_rows(len(source), MOST)
-    sheet, h = pictures_and_features(source, rows, encoder, device)
+    sheet, texts, h = pictures_and_features(source, rows, encoder, device)
     if not np.isfinite(h).all():
         problem = "The report has no pictures: some features are not finite numbers."
         return lambda: problem
@@ -103,7 +105,7 @@ def _begin(
         # all colors at full resolution: half would run from one picture to the next
         sheet.save(place / "thumbnails.jpg", quality=88, subsampling=0, optimize=True)
         views.save(place / "views.png", optimize=True)
-        paths, numbers = source.paths, rows.tolist()
+        paths, numbers, word = source.paths, rows.tolist(), source.kind.word
         columns = min(COLUMNS, len(rows))
         about = {
             "size": sheet.width // columns,
@@ -111,7 +113,8 @@ def _begin(
             "count": len(rows),
             "of": len(source),
             "source": part,
-            "names": [paths[i] if paths else f"image {i}" for i in numbers],
+            "names": [paths[i] if paths else f"{word} {i}" for i in numbers],
+            **({"texts": texts} if texts else {}),
             "labels": labels,
             "class_names": list(source.class_names),
             "map": np.round(draw_map().astype(np.float64), 3).tolist(),
@@ -173,59 +176,69 @@ def lay_out(unit: Float[np.ndarray, "n e"]) -> Float[np.ndarray, "n 2"]:
 @torch.no_grad()
 def pictures_and_features(
     source: Source, rows: Tensor, encoder: nn.Module, device: Any
-) -> tuple[Image.Image, Float[np.ndarray, "n e"]]:
-    """One pass over the images: a sheet of thumbnails, and the features of each."""
-    size = min(THUMBNAIL, max(source.shape[1:]))
+) -> tuple[Image.Image, list[str], Float[np.ndarray, "n e"]]:
+    """One pass over the samples: a sheet of thumbnails, texts, and features of each.
+
+    Samples that are shown as a text have cards with it on the sheet.
+    """
     columns = min(COLUMNS, len(rows))
-    sheet = Image.new("RGB", (columns * size, -(-len(rows) // columns) * size))
     features: list[Tensor] = []
+    texts: list[str] = []
+    sheet: Image.Image | None = None
     k = 0
-    for images in source.batches(rows.split(CHUNK), device=device):
-        features.append(encode_batch(encoder, images).flatten(1))
-        for image in images.cpu():
+    for batch in source.batches(rows.split(CHUNK), device=device):
+        features.append(encode_batch(encoder, batch, kind=source.kind).flatten(1))
+        for sample in batch.cpu():
+            shown = source.kind.show(sample)
+            if isinstance(shown, str):
+                texts.append(shown)
+            picture = draw(shown)
+            if sheet is None:
+                most = CARD if isinstance(shown, str) else THUMBNAIL
+                size = min(most, max(picture.size))
+                lines = -(-len(rows) // columns)
+                sheet = Image.new("RGB", (columns * size, lines * size))
             spot = (k % columns * size, k // columns * size)
-            sheet.paste(fit_square(picture(image), size), spot)
+            sheet.paste(fit_square(picture, size), spot)
             k += 1
-    return sheet, torch.cat(features).numpy()
+    assert sheet is not None
+    return sheet, texts, torch.cat(features).numpy()
 
 
 def view_sheet(plan: Plan, device: Any) -> Image.Image:
-    """A column per picture: itself, then its views as the encoder saw them at first."""
+    """A column per sample: itself, then its views as the encoder saw them at first."""
     source, n = plan.source, min(VIEWED, len(plan.source))
     rows = spread_rows(len(source), n)
-    images = next(iter(source.batches([rows], device=device)))
-    views = plan.views(images, samples=rows, seed=plan.settings.seed, epoch=0)
-    side = max(max(batch.shape[2:]) for batch in (images, *views))
+    sides = next(iter(plan.batches([rows], device)))
+    views = iter(plan.see(sides, rows, epoch=0))
+    lines: list[list[Image.Image]] = []
+    for side, batch, view_set in zip(plan.sides, sides, plan.view_sets, strict=True):
+        lines.append([draw(side.kind.show(sample)) for sample in batch.cpu()])
+        for view in (next(views) for _ in view_set.pipelines):
+            lines.append([draw(side.kind.seen.show(sample)) for sample in view.cpu()])
     # every view keeps its size beside the others, so that small crops look small
-    scale = min(VIEW / side, max(1, VIEW // side))
-    cell = round(scale * side)
-    lines = [images, *views]
+    side_length = max(max(picture.size) for line in lines for picture in line)
+    scale = min(VIEW / side_length, max(1, VIEW // side_length))
+    cell = round(scale * side_length)
     whole = (n * (cell + GAP) - GAP, len(lines) * (cell + GAP) - GAP)
     sheet = Image.new("RGBA", whole)
     for i, line in enumerate(lines):
-        for k, image in enumerate(line.cpu()):
-            size = max(1, round(scale * max(image.shape[1:])))
-            small, margin = fit_square(picture(image), size), (cell - size) // 2
+        for k, picture in enumerate(line):
+            size = max(1, round(scale * max(picture.size)))
+            small, margin = fit_square(picture, size), (cell - size) // 2
             spot = (k * (cell + GAP) + margin, i * (cell + GAP) + margin)
             sheet.paste(small, spot)
     return sheet
 
 
-def picture(image: Shaped[Tensor, "c h w"]) -> Image.Image:
-    """A tensor as a picture: grey, or the first three of its channels."""
-    channels = image[:3] if len(image) >= 3 else image[:1].expand(3, -1, -1)
-    return Image.fromarray(as_bytes(channels).permute(1, 2, 0).contiguous().numpy())
-
-
-def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:
-    """Floats in [0, 1] as bytes; others, as after a normalization, from end to end."""
-    if image.dtype == torch.uint8:
-        return image
-    image = image.float().nan_to_num(0, 0, 0)
-    low, high = image.min(), image.max()
-    if low < -0.01 or high > 1.01:
-        image = (image - low) / (high - low)
-    return (255 * image).round().clamp(0, 255).to(torch.uint8)
+def draw(shown: Image.Image | str) -> Image.Image:
+    """A picture as it is, a text on a card; what has no room is left out."""
+    if not isinstance(shown, str):
+        return shown
+    card = Image.new("RGB", (CARD, CARD), "white")
+    text = "\n".join(textwrap.wrap(shown, LETTERS)[:LINES])
+    ImageDraw.Draw(card).multiline_text((3, 3), text, fill="black", spacing=2)
+    return card
 
 
 def fit_square(image: Image.Image, size: int) -> Image.Image:

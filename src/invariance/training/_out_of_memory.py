@@ -71,8 +71,8 @@ def largest_that_fits(fabric: Fabric, plan: Plan, module: Any) -> int | None:
     while size >= 2:
         rows = torch.arange(size)
         try:
-            (images,) = plan.source.batches([rows], device=fabric.device)
-            views = plan.views(images, samples=rows, seed=0, epoch=0)
+            (sides,) = plan.batches([rows], fabric.device)
+            views = plan.see(sides, rows, epoch=0)
             labels, ids = plan.labels(rows, fabric.device), rows.to(fabric.device)
             fabric.backward(module(views, labels, ids).loss)
             module.zero_grad(set_to_none=True)

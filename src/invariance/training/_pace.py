@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from ..data import Resident
-from ..views import DeviceViews
+from ._feed import device_views
 from ._lightning import Fabric
 from ._run_plan import Plan
 
@@ -71,13 +71,15 @@ def find_obstacle(fabric: Fabric, plan: Plan) -> str:
         return "there is no CUDA device"
     if fabric.world_size > 1:
         return "there are several processes"
-    if not isinstance(plan.source, Resident):
-        return "images are streamed"
-    if plan.source.samples.device.type != "cuda":
-        return "images are in the host's memory"
+    for source in plan.sides:
+        word = source.kind.word
+        if not isinstance(source, Resident):
+            return f"{word}s are streamed"
+        if source.samples.device.type != "cuda":
+            return f"{word}s are in the host's memory"
     if plan.settings.machine.precision == "fp16":
         return "fp16 scales its gradients with the host's help"
-    if not DeviceViews(plan.views, plan.source.samples).can_be_captured:
+    if not all(views.can_be_captured for views in device_views(plan)):
         return "a view has a function of your own"
     if plan.own_encoder:
         return "the encoder is an object of your own"
@@ -87,7 +89,7 @@ def find_obstacle(fabric: Fabric, plan: Plan) -> str:
 def estimate_saving(plan: Plan) -> float:
     """Seconds that a compiled encoder saves over the run, about."""
     batches = plan.n_steps * plan.settings.optim.accumulate
-    n_views = batches * plan.local_batch * len(plan.views)
+    n_views = batches * plan.local_batch * plan.n_views
     passes = 3 if plan.settings.micro_batch is None else 4  # backward is worth two
     flops = passes * n_views * count_flops(plan)
     return flops * SAVED_PER_FLOP
@@ -99,5 +101,5 @@ def count_flops(plan: Plan) -> int:
 
     encoder = copy.deepcopy(plan.untrained).eval()
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        encoder(torch.zeros(1, *plan.source.shape))
+        encoder(encoder.blank())
     return int(counter.get_total_flops())

@@ -1,45 +1,55 @@
-"""The encoder of a run: which network, whose weights, for images of what colors."""
+"""The encoders of a run: which network, whose weights, for samples of what spread."""
 
 import copy
 import math
 
+import torch
 from torch import nn
 
-from ..data import Source
+from ..data import Image, Source
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import SettingError
 from ..evaluation import spread_rows
 from ._checkpoint import load
-from ._settings import Train
 
-MOST_VALUES = 1 << 28  # of images that stand for the colors of all
+MOST_VALUES = 1 << 28  # of samples that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
-def make_encoder(settings: Train, source: Source, given: nn.Module | None) -> Encoder:
-    """The encoder asked for, standardizing its images itself."""
-    channels, size, _ = source.shape
-    name = settings.encoder
-    if name == "auto":
-        name = "tiny" if size <= 64 else "resnet18"
-    encoder = build_encoder(
-        given if given is not None else name,
-        channels=channels,
-        image_size=size,
-        pretrained=settings.pretrained,
-    )
-    if settings.pretrained and channels == 3:
+def make_encoder(
+    name: str, source: Source, given: nn.Module | None, *, pretrained: bool = False
+) -> Encoder:
+    """The encoder asked for, standardizing its samples itself.
+
+    Args:
+        name: Of the network; "auto" fits the samples.
+        source: What it is for.
+        given: The network itself, instead of a name.
+        pretrained: Whether to start from published weights.
+    """
+    kind = source.kind
+    name = kind.seen.encoder if name == "auto" else name
+    chosen = given if given is not None else name
+    encoder = build_encoder(chosen, kind=kind, pretrained=pretrained)
+    if pretrained and isinstance(kind, Image) and kind.shape[0] == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
     most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
     some = source.batches([spread_rows(len(source), most)])
-    pixels = next(iter(some)).double() / 255
-    mean, std = pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
-    return standardize(encoder, [round(m, 4) for m in mean], [round(s, 4) for s in std])
+    values = kind.prepare(next(iter(some)), torch.float64)
+    if not values.is_floating_point() or kind.seen is not kind:
+        return encoder  # tokens have no mean
+    axes = [axis for axis in range(values.ndim) if axis != 1]
+    mean, std = values.mean(axes).tolist(), values.std(axes).tolist()
+    if isinstance(kind, Image):
+        mean, std = [round(m, 4) for m in mean], [round(s, 4) for s in std]
+    return standardize(encoder, mean, std)
 
 
-def start_weights_from(run: str, network: Encoder, given: nn.Module | None) -> Encoder:
+def start_weights_from(
+    run: str, network: Encoder, given: nn.Module | None, *, side: str = "first"
+) -> Encoder:
     """The encoder with the weights of another run's."""
-    start = load(run, network=copy.deepcopy(given))
+    start = load(run, network=copy.deepcopy(given), side=side)
     if (
         given is None
         and start.name == network.name

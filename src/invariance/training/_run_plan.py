@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from ..data import Source, find_place, load
+from ..data import Image, Source, find_place, load
 from ..devices import require_memory
 from ..encoders import Encoder
 from ..errors import DataError, SettingError, choose
@@ -31,15 +31,17 @@ from ..views import ViewSet
 from ..words import count
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
+from ._run_data import check_kind, choose_batch, describe_parts, uses_pairs
 from ._run_encoder import make_encoder, start_weights_from
 from ._run_views import (
+    apply_recipe,
     choose_options,
     choose_recipe,
     describe_strengths,
     make_views,
 )
 from ._schedule import peak_rate
-from ._settings import BATCH, PEAKS, Train, resolve_decay
+from ._settings import PEAKS, Train, resolve_decay
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class Plan:
     """Why the batch has its size, in brackets, where nobody asked for it."""
     own_encoder: bool = False
     """Whether the encoder was given as an object."""
+    other_views: ViewSet | None = None
+    """Of a pair's second side; None where only the first is learned from."""
+    other_untrained: Encoder | None = None
+    """The second side's encoder, where there are two."""
 
     @property
     def data_name(self) -> str:
@@ -78,10 +84,57 @@ class Plan:
         """Of the run."""
         return self.settings.name or f"{self.data_name}-{self.method_name}"
 
+    @property
+    def sides(self) -> list[Source]:
+        """What is learned from: the samples, or both sides where they are pairs."""
+        other = None if self.other_views is None else self.source.other
+        return [self.source, *([] if other is None else [other])]
+
+    @property
+    def view_sets(self) -> list[ViewSet]:
+        """The views of each side."""
+        return [self.views, *([] if self.other_views is None else [self.other_views])]
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """Of each side's views, which have nothing to do with each other."""
+        return self.settings.seed, self.settings.seed + 1_000_003
+
+    @property
+    def n_views(self) -> int:
+        """Of a sample, or of both sides of a pair."""
+        return sum(map(len, self.view_sets))
+
+    @property
+    def alone(self) -> bool:
+        """Whether a view shows its sample alone, whatever batch it is made in."""
+        return all(views.is_built_in for views in self.view_sets)
+
+    def batches(
+        self, index_batches: Iterable[Tensor], device: torch.device | str
+    ) -> Iterator[list[Tensor]]:
+        """The samples of each side that is learned from."""
+        if self.other_views is None:
+            return ([b] for b in self.source.batches(index_batches, device=device))
+        return ([*pair] for pair in self.source.pairs(index_batches, device=device))
+
+    def see(self, sides: Sequence[Tensor], samples: Tensor, epoch: int) -> list[Tensor]:
+        """The views of a batch: those of the first side, then those of the other."""
+        parts = zip(self.view_sets, sides, self.seeds, strict=False)
+        return [
+            view
+            for views, batch, seed in parts
+            for view in views(batch, samples=samples, seed=seed, epoch=epoch)
+        ]
+
     def about_images(self) -> dict[str, Any]:
-        """What a run folder keeps about the images, to know them again."""
+        """What a run folder keeps about the samples, to know them again."""
+        kind = self.source.kind
         return {
             "name": self.source.name,
+            "kind": kind.name,
+            "word": kind.word,
+            "baseline": kind.baseline,
             "path": find_place(self.data),
             "n_train": len(self.source),
             **dataclasses.asdict(self.source.origin),
@@ -101,7 +154,7 @@ class Plan:
 
     @property
     def held_out(self) -> Source | None:
-        """Images that are never trained on, or None if there are none."""
+        """Samples that are never trained on, or None if there are none."""
         return self._test_part[0]
 
     @property
@@ -113,13 +166,11 @@ class Plan:
     def _test_part(self) -> tuple[Source | None, str]:
         if self.source.origin.n_held_out == 0:
             return None, ""
-        channels, size, _ = self.source.shape
         try:
             held_out = load(
                 self.data,
                 split="test",
-                image_size=size,
-                channels=channels if channels in (1, 3) else None,
+                kind=self.source.kind,
                 data_root=self.settings.data_root,
                 labels=self.settings.labels,
                 hold_out=self.settings.hold_out,
@@ -130,7 +181,7 @@ class Plan:
 
     @property
     def test(self) -> Source | None:
-        """The held-out images, if they and the others have labels."""
+        """The held-out samples, if they and the others have labels."""
         if self.source.targets is None or self.held_out is None:
             return None
         return None if self.held_out.targets is None else self.held_out
@@ -163,15 +214,18 @@ class Plan:
             "encoder": self.learner.encoder.name,
             "batch_size": self.batch_size,
             "views": self.recipe or "your own",
-            "n_views": len(self.views),
+            "n_views": self.n_views,
             "critic": self.method.critic,
             "head": self.method.head,
             "hidden": self.method.hidden,
             "width": self.method.width,
-            "image_size": self.source.shape[1],
             "optim.lr": self.settings.optim.lr or PEAKS[self.settings.optim.name],
             "optim.decay": resolve_decay(self.settings.optim),
         }
+        if isinstance(self.source.kind, Image):
+            used["image_size"] = self.source.shape[1]
+        if self.other_untrained is not None:
+            used["other_encoder"] = self.other_untrained.name
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
@@ -179,20 +233,22 @@ class Plan:
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
-        c, h, w = self.source.shape
+        kinds = [f"{s.kind.word}s of {s.kind.shape_words}" for s in self.sides]
         yield (
-            f"data: {self.source.name}, images of {c}x{h}x{w}: "
+            f"data: {self.source.name}, {' with '.join(kinds)}: "
             f"{describe_parts(self.source, labels=self.settings.labels)}"
         )
         yield from (str(n) for n in self.source.notes if n.kind != "unreadable")
+        encoders = [self.untrained, self.other_untrained]
+        networks = [f"{e.name}, {e.width} features" for e in encoders if e is not None]
         yield (
-            f"encoder: {self.learner.encoder.name}, {self.learner.encoder.width} "
-            f"features; {self.n_parameters:,} parameters with the head"
+            f"encoder: {' and '.join(networks)}; {self.n_parameters:,} parameters with "
+            f"the {'heads' if len(networks) > 1 else 'head'}"
         )
         remembered = self.method.negatives in NEGATIVES
         rows: Any = self.learner.negatives if remembered else ""
         rows = f" ({text})" if remembered and (text := rows.extra_repr()) else ""
-        parts = [count(len(self.views), "view")]
+        parts = [count(self.n_views, "view")]
         if (twin := getattr(self.learner, "twin", None)) is not None:
             parts.append(twin.describe())
         if getattr(self.learner, "symmetric", False):
@@ -219,7 +275,7 @@ class Plan:
         )
 
     def warnings(self) -> Iterator[str]:
-        """What went wrong with the images, in sentences."""
+        """What went wrong with the samples, in sentences."""
         yield from (str(n) for n in self.source.notes if n.kind == "unreadable")
 
 
@@ -230,6 +286,8 @@ def make_plan(
     encoder: nn.Module | None = None,
     method: Method | None = None,
     views: ViewSet | None = None,
+    other_encoder: nn.Module | None = None,
+    other_views: ViewSet | None = None,
     processes: int = 1,
     device: torch.device | str = "cpu",
     started: bool = False,
@@ -251,10 +309,9 @@ def make_plan(
         given = {"data": data, "encoder": encoder, "views": views}
         refuse_idle_settings(settings, four, processes=processes, **given)
     data = settings.data if data is None else data
-    recipe = None if views is not None else choose_recipe(settings, four, data)
-    options = choose_options(settings, four, recipe)
     source = load(
         data,
+        kind=four.samples if four.samples not in ("any", "pair") else None,
         image_size=settings.image_size,
         n=settings.limit,
         storage=settings.storage,
@@ -264,6 +321,14 @@ def make_plan(
         labels=settings.labels,
         hold_out=settings.hold_out,
     )
+    check_kind(settings, four, source, started)
+    pairs = uses_pairs(four, source)
+    if pairs and four.encoder != "two":  # both sides are views, as crops are
+        four = customize(four, n_views=settings.n_views or 1)
+    recipe = None
+    if views is None:
+        recipe = choose_recipe(settings, four, data, source.kind)
+    options = choose_options(settings, four, recipe)
     if settings.hold_out != "auto" and source.origin.own_test and not started:
         raise SettingError(
             "hold_out is for data without a test part of their own, and "
@@ -276,14 +341,14 @@ def make_plan(
     if len(source) < 2 or not steps_per_epoch:
         parts = settings.optim.accumulate
         most = 2 ** int(math.log2(max(len(source) // parts, 1)))
-        advice = "contrast needs at least two images"
+        advice = f"contrast needs at least two {source.kind.word}s"
         if most > 1:
-            advice = f"use --batch-size {most} or less, or more images"
+            advice = f"use --batch-size {most} or less, or more {source.kind.word}s"
         elif parts > 1:
             advice = f"{parts} batches per step (--optim.accumulate) are too many"
         raise DataError(
-            f"{source.name} has {count(len(source), 'image')} to train on, fewer than "
-            f"one step of {per_step}: {advice}."
+            f"{source.name} has {count(len(source), source.kind.word)} to train on, "
+            f"fewer than one step of {per_step}: {advice}."
         )
     if four.labeled and source.labels is None:
         raise DataError(
@@ -295,7 +360,12 @@ def make_plan(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
         )
-    chosen = views or make_views(settings, four, data, source.shape)
+    chosen = views or make_views(settings, four, data, source.kind)
+    if chosen.prepare is None and not isinstance(source.kind, Image):
+        chosen = dataclasses.replace(chosen, prepare=source.kind.prepare)
+    if pairs and source.other is not None and other_views is None:
+        side = source.other.kind
+        other_views = apply_recipe(side.views, side, len(chosen))
     if settings.n_views not in (None, len(chosen)) and not started:
         also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
         raise SettingError(
@@ -303,23 +373,36 @@ def make_plan(
             f"asks for {settings.n_views}: leave n_views out, or take other views."
         )
     alone = four.negatives in NEGATIVES and four.encoder == "one"
-    if len(chosen) < 2 and not alone:  # a memory bank is the other view
+    n_views = len(chosen) + (len(other_views) if other_views is not None else 0)
+    if n_views < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
-    local, shape = batch_size // processes, "x".join(map(str, source.shape))
+    local, kind = batch_size // processes, source.kind
     if settings.micro_batch is not None and chosen.is_built_in:
         local = min(local, settings.micro_batch)
     require_memory(
-        f"A batch of {len(chosen)} views of {local} images of {shape}",
-        4 * local * len(chosen) * math.prod(source.shape),
+        f"A batch of {n_views} views of {local} {kind.word}s of {kind.shape_words}",
+        4 * local * n_views * math.prod(source.shape),
         device,
         "use a smaller --image-size, --batch-size or --micro-batch",
     )
     check_memories(four, options, len(source), device)
     seed_all(settings.seed)
-    network = make_encoder(settings, source, encoder)
-    if settings.start_from:
-        network = start_weights_from(settings.start_from, network, encoder)
-    learner = build(four, network, n_samples=len(source), seed=settings.seed, **options)
+    start = settings.start_from
+    network = make_encoder(
+        settings.encoder, source, encoder, pretrained=settings.pretrained
+    )
+    if start:
+        network = start_weights_from(start, network, encoder)
+    other = None
+    if four.encoder == "two" and source.other is not None:
+        other = make_encoder(settings.other_encoder, source.other, other_encoder)
+        if start:
+            other = start_weights_from(start, other, other_encoder, side="other")
+    seed, n_samples = settings.seed, len(source)
+    learner = build(
+        four, network, other=other, n_samples=n_samples, seed=seed, **options
+    )
+    learner.n_first = len(chosen)
     learner.equal_shares = True  # see Plan.steps
     learner.micro_batch = settings.micro_batch
     if settings.micro_batch == 1 and not started:
@@ -345,30 +428,10 @@ def make_plan(
         n_steps=steps_per_epoch * settings.epochs,
         peak=peak_rate(settings.optim, per_step),
         why_batch=why_batch,
-        own_encoder=encoder is not None,
+        own_encoder=encoder is not None or other_encoder is not None,
+        other_views=other_views if pairs else None,
+        other_untrained=copy.deepcopy(other),
     )
-
-
-def choose_batch(settings: Train, source: Source, processes: int) -> tuple[int, str]:
-    """Samples in one contrast, and why so many where nobody asked for a number.
-
-    Small data get the largest power of two that leaves two steps per epoch: with one,
-    most of what is left over would be dropped.
-    """
-    if settings.batch_size is not None:
-        if settings.batch_size % processes:
-            raise SettingError(
-                f"batch_size {settings.batch_size} is shared by {processes} processes: "
-                f"choose a multiple of {processes}, or another number of processes."
-            )
-        return settings.batch_size, ""
-    fits = len(source) // (2 * settings.optim.accumulate)
-    usual, batch = (
-        max(2 ** int(math.log2(max(n // processes, 1))) * processes, 2)
-        for n in (BATCH, min(BATCH, fits))
-    )
-    few = f" (not the usual {usual}: there are {len(source):,} images)"
-    return batch, few if batch < usual else ""
 
 
 def refuse_single_samples(learner: Learner) -> None:
@@ -397,28 +460,3 @@ def check_memories(
         check_room("queue", size, method.width, device)
     if "bank_momentum" in options_of(method):  # one row per sample
         check_room("memory bank", n_samples, method.width, device)
-
-
-def describe_parts(source: Source, *, labels: bool = True) -> str:
-    """How many images train, how many are held out, how many classes, and why.
-
-    >>> describe_parts(load("shapes", n=100))
-    '100 to train on, a test part of their own, 10 classes by label'
-    """
-    origin = source.origin
-    parts = [f"{len(source):,} to train on"]
-    if origin.n_held_out is None:
-        parts.append("a test part of their own")
-    elif origin.own_test:
-        parts.append(f"{origin.n_held_out:,} in a test part of their own")
-    else:
-        n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
-        parts.append(f"{n_held_out} held out")
-    if source.tags is not None:
-        parts.append(f"{source.tags.shape[1]:,} classes, several per image")
-    elif source.labels is None:
-        parts.append("no labels to score by" if labels else "labels left aside")
-    else:
-        classes = count(len(source.labels.unique()), "class", "classes")
-        parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
-    return ", ".join(parts)

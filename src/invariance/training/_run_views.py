@@ -3,18 +3,26 @@
 import inspect
 from typing import Any
 
+from ..data import KINDS, Image, Kind
 from ..errors import SettingError, choose
 from ..methods import Method, options_of, read_options
-from ..views import RECIPES, ViewSet, weaken
+from ..views import KINDS_OF, RECIPES, ViewSet, weaken
 from ._settings import Train
 
 
-def choose_recipe(settings: Train, method: Method, data: Any) -> str:
+def choose_recipe(settings: Train, method: Method, data: Any, kind: Kind) -> str:
     """The recipe asked for, or the one that suits the data."""
     name = settings.views if settings.views != "auto" else method.views
-    if name != "auto":
-        return name
-    return "shapes" if isinstance(data, str) and data == "shapes" else "simclr"
+    if name == "auto":
+        return "shapes" if isinstance(data, str) and data == "shapes" else kind.views
+    kinds = KINDS_OF.get(name, ("image",))
+    mine = kind.name not in KINDS and name in KINDS_OF
+    if name in RECIPES and kind.name not in kinds and not mine:
+        raise SettingError(
+            f"The views {name!r} are for samples of the kind {' or '.join(kinds)}, and "
+            f"these are {kind.word}s: leave --views out for {kind.views!r}."
+        )
+    return name
 
 
 def choose_options(
@@ -29,18 +37,29 @@ def choose_options(
     return {k: v for k, v in options.items() if accepted[k].part != "views"}
 
 
-def make_views(
-    settings: Train, method: Method, data: Any, shape: tuple[int, ...]
-) -> ViewSet:
-    """The views that the settings name, of images of a shape."""
-    name, (channels, size, _) = choose_recipe(settings, method, data), shape
-    recipe = choose(RECIPES, name, "views")
+def make_views(settings: Train, method: Method, data: Any, kind: Kind) -> ViewSet:
+    """The views that the settings name, of samples of a kind."""
+    name = choose_recipe(settings, method, data, kind)
     accepted = options_of(method, name)
     options = read_options(accepted, settings.options)
     how = {k: v for k, v in options.items() if accepted[k].part == "views"}
+    return apply_recipe(name, kind, method.n_views, strengths_of(settings), **how)
+
+
+def apply_recipe(
+    name: str,
+    kind: Kind,
+    n_views: int,
+    strengths: dict[str, float] | None = None,
+    **options: Any,
+) -> ViewSet:
+    """Views by the name of their recipe, of samples of a kind."""
+    recipe = choose(RECIPES, name, "views")
     if "n_views" in inspect.signature(recipe).parameters:
-        how["n_views"] = method.n_views
-    return ViewSet(weaken(recipe(size, channels, **how), strengths_of(settings)))
+        options["n_views"] = n_views
+    arguments = (kind,) if name in KINDS_OF else (kind.shape[1], kind.shape[0])
+    made = weaken(recipe(*arguments, **options), strengths or {})
+    return ViewSet(made, prepare=None if isinstance(kind, Image) else kind.prepare)
 
 
 def strengths_of(settings: Train) -> dict[str, float]:

@@ -27,7 +27,10 @@ PEAKS = {"adamw": 0.004, "sgd": 0.12, "lars": 0.3}  # learning rates for 256 sam
 # released code, AdamW as its usual recipes.
 DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
 STRATEGIES = ("auto", "ddp", "fsdp")
-VIEWS = ("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity")
+VIEWS = (
+    *("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity"),
+    *("noise", "masked"),
+)
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
 
@@ -109,15 +112,18 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train an encoder on images, unlabeled; --config FILE gives settings by file."""
+    """Train an encoder on unlabeled samples; --config FILE gives settings by file."""
 
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
-    """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
+    """A folder of images, an .npy or .npz file of images or vectors, or a set (shapes,
+    cifar10, ...)."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
     encoder: str = "auto"
     """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME"; auto
-    is tiny up to 64 pixels and resnet18 above."""
+    is tiny up to 64 pixels and resnet18 above, and mlp for vectors."""
+    other_encoder: str = "auto"
+    """The network of a pair's second side, for methods of two encoders."""
     pretrained: bool = False
     """Start from timm's weights."""
     start_from: str | None = None
@@ -143,7 +149,8 @@ class Train:
     """Further settings of the method, its objective, negatives and views, as 'kernel
     log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
-    """Augmentations: simclr, byol, weak, multi_crop, shapes; auto fits the data."""
+    """Augmentations: simclr, byol, weak, multi_crop, shapes; noise for vectors; auto
+    fits the data."""
     views_drop: Annotated[
         tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
     ] = ()
@@ -170,11 +177,11 @@ class Train:
     image_size: int | None = None
     """Side of the images in pixels. Default: the data's, at most 128 for folders."""
     limit: int | None = None
-    """Use at most so many images."""
+    """Use at most so many samples."""
     storage: Literal["auto", "resident", "streamed"] = "auto"
-    """Keep all images on the device, or decode them as training goes."""
+    """Keep all samples on the device, or read them as training goes."""
     workers: int | None = None
-    """Decoding processes of streamed images."""
+    """Reading processes of streamed samples."""
     labels: bool = True
     """Use the labels that the data come with, such as class folders, to score by;
     --no-labels for folders that mean something else, such as years."""
@@ -201,7 +208,7 @@ class Train:
     checkpoint_seconds: float = 60.0
     """At most this much work is lost; 0 saves at every step."""
     evaluate: bool = True
-    """Evaluate at the end, beside raw pixels and the untrained encoder."""
+    """Evaluate at the end, beside raw samples and the untrained encoder."""
     resume: str | None = None
     """Go on with this run exactly where it stopped; its own settings hold."""
     dry_run: bool = False

@@ -108,6 +108,8 @@ def train(
     encoder: nn.Module | None = None,
     method: Method | None = None,
     views: ViewSet | None = None,
+    other_encoder: nn.Module | None = None,
+    other_views: ViewSet | None = None,
     each_epoch: EachEpoch | None = None,
 ) -> Run | DryRun:
     """Train as the settings say; objects of one's own replace what they only name.
@@ -116,12 +118,15 @@ def train(
 
     Args:
         settings: As on the command line, ``Train(data="photos", method="dcl")``.
-        data: An array, (images, labels) or a torch Dataset, instead of a name or path.
-        encoder: Any module that maps images to features. Afterwards it is the trained
+        data: An array, (array, labels), ``invariance.data.Samples`` or a torch
+            Dataset, instead of a name or path.
+        encoder: Any module that maps samples to features. Afterwards it is the trained
             one; with fsdp each process has only a share of its weights, and
             ``run.encoder(network)`` fills another network of its kind.
         method: Four choices of your own.
         views: A ``ViewSet`` of your own.
+        other_encoder: A module for the second side of pairs, of a method of two.
+        other_views: A ``ViewSet`` for the second side of pairs.
         each_epoch: Called after every epoch with its number and the learner, in the
             process that writes; the numbers it returns are logged with that epoch's
             reading. It may switch the learner to evaluation. What else it changes,
@@ -133,8 +138,10 @@ def train(
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)
     check_objects(encoder, method, views, each_epoch)
+    check_objects(other_encoder, None, other_views, None)
     objects: dict[str, Any] = {"data": data, "encoder": encoder}
     objects |= {"method": method, "views": views}
+    objects |= {"other_encoder": other_encoder, "other_views": other_views}
     watch = Watch(quiet=settings.quiet, as_json=settings.json)
     folder = Path(settings.resume) if settings.resume else None
     if folder is not None:
@@ -144,11 +151,12 @@ def train(
     if encoder is None and settings.encoder != "auto":
         check_encoder_name(settings.encoder)  # before any image is read
     if settings.dry_run:
-        with keep_form(encoder):
+        with keep_form(encoder), keep_form(other_encoder):
             return dry_run(settings, watch, folder, **objects)
     say = functools.partial(watch.say, important=True)
     with arithmetic(settings.machine, say), contextlib.ExitStack() as held:
         held.enter_context(keep_form(encoder))
+        held.enter_context(keep_form(other_encoder))
         if folder is not None and is_first_process():
             held.enter_context(hold_run(folder, say))
         settings = dataclasses.replace(
@@ -287,10 +295,12 @@ def execute(
         if metrics is not None:
             metrics.close()
     encoder = module.encoder(plan)
+    other = None if plan.other_untrained is None else module.encoder(plan, "other")
     head = None if module.sharded else getattr(plan.learner, "head", None)
     evaluation = None
     processes = join_processes() if fabric.world_size > 1 else ALONE
-    trained = Trained(plan, encoder, head, monitor, folder, fabric.device, processes)
+    device = fabric.device
+    trained = Trained(plan, encoder, other, head, monitor, folder, device, processes)
     try:
         with handle_signals(interrupt), module.uncompiled():
             if first:
@@ -358,7 +368,7 @@ def check_objects(encoder: Any, method: Any, views: Any, each_epoch: Any) -> Non
     """Refuse objects that are not what they stand in for."""
     if encoder is not None and not isinstance(encoder, nn.Module):
         raise SettingError(
-            f"encoder is a torch.nn.Module that maps images to features: got "
+            f"encoder is a torch.nn.Module that maps samples to features: got "
             f"{encoder!r}. Encoders by name go into the settings, as "
             "Train(encoder='resnet18'); a function can be the forward of a Module."
         )

@@ -44,13 +44,14 @@ from ._lazy_view import LazyView, LazyViews
 from ._masking import HideTokens
 from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
-from ._recipes import RECIPES, byol, evaluation, multi_crop, simclr, weak
+from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
 from ._transform import Transform, transform
 from ._view_set import ViewSet, to_unit_interval
 
 __all__ = [
+    "KINDS_OF",
     "RECIPES",
     "ColorJitter",
     "DeviceViews",

@@ -2,10 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError
@@ -24,18 +24,21 @@ class Operation(ABC):
     `draw` turns random numbers into parameters (one row per image, on the device of the
     draws), `apply` turns images and parameters into images. The two are apart so that
     parameters can be looked at, kept, or handed to another library for comparison.
-    Images are float, n c h w, in [0, 1]; they are never changed in place.
+    Images are float, n c h w, in [0, 1]; they are never changed in place. An operation
+    on samples of any shape has ``images_only = False``.
     """
+
+    images_only: ClassVar[bool] = True
 
     @abstractmethod
     def draw(self, draws: Draws, shape: Shape) -> Any:
         """Parameters for a batch of this shape."""
 
     @abstractmethod
-    def apply(self, images: Images, parameters: Any) -> Float[Tensor, "n c2 h2 w2"]:
+    def apply(self, images: Any, parameters: Any) -> Shaped[Tensor, "n ..."]:
         """The images under these parameters."""
 
-    def __call__(self, images: Images, draws: Draws) -> Float[Tensor, "n c2 h2 w2"]:
+    def __call__(self, images: Any, draws: Draws) -> Shaped[Tensor, "n ..."]:
         """Draw, then apply."""
         return self.apply(images, self.draw(draws, images.shape))
 

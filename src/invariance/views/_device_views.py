@@ -1,4 +1,4 @@
-"""Views of images that stay on the device, from their rows, for a captured step.
+"""Views of samples that stay on the device, from their rows, for a captured step.
 
 What changes from step to step are rows, and from epoch to epoch `keys`; both are
 tensors on the device. Nothing else enters, and nothing waits for the host, so that a
@@ -6,19 +6,19 @@ CUDA graph which captured a call makes new views when those two are overwritten.
 """
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from ._draws import Draws
-from ._view_set import ViewSet, epoch_keys, to_unit_interval
+from ._view_set import ViewSet, epoch_keys
 
 
 class DeviceViews:
-    """The views of a `ViewSet`, of images on a device, in the encoder's own layout.
+    """The views of a `ViewSet`, of samples on a device, in the encoder's own layout.
 
     Args:
-        views: What is done to the images.
-        images: All images of a set.
+        views: What is done to the samples.
+        images: All samples of a set.
         dtype: Of the views; all arithmetic is float32.
         channels_last: Whether a view's channels are stored beside each other.
 
@@ -34,7 +34,7 @@ class DeviceViews:
     def __init__(
         self,
         views: ViewSet,
-        images: UInt8[Tensor, "n c h w"],
+        images: Shaped[Tensor, "n ..."],
         *,
         dtype: torch.dtype = torch.float32,
         channels_last: bool = False,
@@ -66,17 +66,18 @@ class DeviceViews:
 
     def __call__(
         self, rows: Int[Tensor, " n"], keys: Int[Tensor, "1"]
-    ) -> list[Float[Tensor, "n _ _ _"]]:
-        """The views of these rows of the images; a row is its sample's id too."""
+    ) -> list[Shaped[Tensor, "n ..."]]:
+        """The views of these rows of the samples; a row is its sample's id too."""
         plan = self.views.plan(self.images)
         if plan.groups:
             form = (self.dtype, self.channels_last)
             return plan.make(self.images, rows, keys, rows, *form)
-        pixels = to_unit_interval(self.images.index_select(0, rows))
-        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        batch = self.views.start(self.images.index_select(0, rows))
         views = []
         for view in range(len(self.views)):
             draws = Draws.from_key(keys[0], rows, view)
-            made = self.views.make(view, pixels, draws)
-            views.append(made.to(self.dtype, memory_format=layout))
+            made = self.views.make(view, batch, draws)
+            if made.ndim == 4 and self.channels_last:
+                made = made.contiguous(memory_format=torch.channels_last)
+            views.append(made.to(self.dtype) if made.is_floating_point() else made)
         return views

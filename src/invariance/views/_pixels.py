@@ -1,10 +1,14 @@
 r"""Every pixel shifted and scaled.
 
-Noise: $x \leftarrow [\,x + \sigma\,\varepsilon\,]_0^1$.
+Noise: $x \leftarrow [\,x + \sigma s\,\varepsilon\,]_0^1$, with s = 1 for images.
 Normalize: $x \leftarrow (x - \text{mean}) / \text{std}$ for each channel.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
 
 from ..errors import SettingError, ShapeError
 from ._augment import (
@@ -16,7 +20,6 @@ from ._augment import (
     between,
     check_range,
     numbers,
-    per_image,
 )
 from ._draws import Draws
 
@@ -25,7 +28,9 @@ from ._draws import Draws
 class GaussianNoise(Operation):
     """Normal noise with a standard deviation drawn from `sigma`, then clamped.
 
-    Parameters are the noise itself, already multiplied by its standard deviation.
+    Parameters are the noise itself, already multiplied by its standard deviation. For
+    samples other than images there is nothing to clamp to, and `spread` says how far
+    each entry of their first axis spreads: sigma is a share of that.
 
     >>> import torch
     >>> from invariance.views import Draws, GaussianNoise
@@ -36,24 +41,34 @@ class GaussianNoise(Operation):
     True
     """
 
+    images_only: ClassVar[bool] = False
     sigma: Number | Range = 0.1
     clip: bool = True
+    spread: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
         check_range("GaussianNoise: sigma", self._range(), 0, float("inf"))
 
-    def draw(self, draws: Draws, shape: Shape) -> Images:
-        """The noise of each image."""
+    def draw(self, draws: Draws, shape: Shape) -> Float[Tensor, "n ..."]:
+        """The noise of each sample."""
         sigma = between(draws.uniform(1)[:, 0], self._range())
-        return draws.image_noise(shape[1:]) * per_image(sigma)
+        noise = draws.image_noise(shape[1:])
+        if self.spread:
+            spread = numbers(self.spread, noise)
+            noise = noise * spread.view(-1, *[1] * (len(shape) - 2))
+        return noise * sigma.view(-1, *[1] * (len(shape) - 1))
 
-    def apply(self, images: Images, parameters: Images) -> Images:
-        """The images with the noise on them."""
+    def apply(
+        self, images: Float[Tensor, "n ..."], parameters: Float[Tensor, "n ..."]
+    ) -> Float[Tensor, "n ..."]:
+        """The samples with the noise on them."""
         noisy = images + parameters.to(images.device, non_blocking=True)
         return noisy.clamp_(0, 1) if self.clip else noisy
 
-    def __call__(self, images: Images, draws: Draws) -> Images:
-        """Draw on the images' device: noise is as large as they are; then apply."""
+    def __call__(
+        self, images: Float[Tensor, "n ..."], draws: Draws
+    ) -> Float[Tensor, "n ..."]:
+        """Draw on the samples' device: noise is as large as they are; then apply."""
         return self.apply(images, self.draw(draws.to(images.device), images.shape))
 
     def _range(self) -> Range:

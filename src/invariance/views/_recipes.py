@@ -2,7 +2,8 @@
 
 A recipe is a function of the size of the views and the number of channels. Color
 operations are left out where color has no meaning (neither 1 nor 3 channels), and those
-that need three channels where there is one.
+that need three channels where there is one. Recipes of other samples are functions of
+their kind, and ``KINDS_OF`` says of which.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
-from ._pixels import Normalize
+from ._masking import masked
+from ._pixels import GaussianNoise, Normalize
 from ._sometimes import Sometimes
 
 SMALL = 64
@@ -205,6 +207,20 @@ def shapes(
     return [[RandomRotation(180.0), *view, *gray] for view in views]
 
 
+def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operations]:
+    """For rows of numbers: normal noise, measured by the spread of each number.
+
+    Settings:
+        sigma (0 or more): Standard deviation, as a share of each number's.
+
+    >>> from invariance.data import Vector
+    >>> noise(Vector((2,), spread=(1.0, 5.0)), n_views=1)
+    [[GaussianNoise(sigma=0.3, clip=False, spread=(1.0, 5.0))]]
+    """
+    spread = tuple(getattr(kind, "spread", ()))
+    return _repeat([GaussianNoise(sigma, clip=False, spread=spread)], n_views, None)
+
+
 RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "simclr": simclr,
     "byol": byol,
@@ -213,8 +229,14 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "multi_crop": multi_crop,
     "evaluation": evaluation,
     "identity": evaluation,
+    "noise": noise,
+    "masked": masked,
 }
-"""Recipes by name: a function of (size, channels) to a list of operations per view."""
+"""Recipes by name: a function of (size, channels) to a list of operations per view; of
+those in ``KINDS_OF``, a function of the samples' kind."""
+KINDS_OF: dict[str, tuple[str, ...]] = {"noise": ("vector",), "masked": ("text",)}
+"""For which kinds of samples, by name, a recipe is, if not for images; one's own kinds
+may use any of these."""
 
 
 def _crop_and_flip(size: int, scale: Range) -> Operations:

@@ -112,9 +112,9 @@ class NoKernelError(Exception):
 
 def plan_views(pipelines: Sequence[Sequence[Any]], images: Tensor) -> Plan:
     """How to make these views of images like these."""
-    c, h, w = images.shape[1:]
     try:
         _check_device(images)
+        c, h, w = images.shape[1:]
         made = [_read_view(operations, (c, h, w)) for operations in pipelines]
     except NoKernelError as reason:
         return Plan((), str(reason))
@@ -130,6 +130,8 @@ def _check_device(images: Tensor) -> None:
     kind = images.device.type
     if images.dtype != torch.uint8:
         raise NoKernelError("the kernels read bytes")
+    if images.ndim != 4:
+        raise NoKernelError("the kernels read images")
     if kind == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         raise NoKernelError("the images are on a CPU")
     if kind not in ("cpu", "cuda"):

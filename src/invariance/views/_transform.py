@@ -23,7 +23,7 @@ from PIL import Image
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError, choose
-from ._recipes import RECIPES
+from ._recipes import KINDS_OF, RECIPES
 from ._view_set import ViewSet
 
 EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB")
@@ -81,6 +81,11 @@ def transform(
     """
     if isinstance(views, str):
         recipe = choose(RECIPES, views, "recipe")
+        if views in KINDS_OF:
+            raise SettingError(
+                f"The recipe {views!r} is for samples that are no images: call the "
+                "view set by itself."
+            )
         if size is None:
             raise SettingError(
                 f"The recipe {views!r} needs the size of the views in pixels: write "

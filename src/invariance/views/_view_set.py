@@ -7,7 +7,7 @@ Bytes on a CUDA device become views in two launches of fused kernels for all vie
 are made alike; everything else is done operation by operation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ..errors import SettingError, ShapeError
 from ..randomness import as_signed
-from ._augment import Images, Operation
+from ._augment import Operation
 from ._draws import Draws, epoch_key
 from ._sometimes import Sometimes, Step, as_step
 from ._stages import Plan, plan_views
@@ -28,11 +28,13 @@ PIECE_BYTES = 1 << 21
 
 @dataclass(frozen=True)
 class ViewSet:
-    """One view of the images for each list of operations.
+    """One view of the samples for each list of operations.
 
-    An item of a list is an operation of this package, a function of images, or a
-    function of images and draws. Images go in as uint8, or as floats in [0, 1]; views
-    come out as float32, one tensor per view, of sizes that may differ.
+    An item of a list is an operation of this package, a function of samples, or a
+    function of samples and draws. Images go in as uint8, or as floats in [0, 1]; views
+    of them come out as float32, one tensor per view, of sizes that may differ. Other
+    samples are what ``prepare`` makes of them: by default floats become float32, and
+    whole numbers stay as they are.
 
     Nothing waits for a GPU: where kernels make the views they draw the parameters too,
     and otherwise those are drawn where `samples` is. For a step captured in a graph see
@@ -48,6 +50,7 @@ class ViewSet:
     """
 
     pipelines: Sequence[Any]
+    prepare: Callable[[Tensor], Tensor] | None = None
     steps: list[list[Step]] = field(init=False, repr=False, compare=False)
     plans: dict[tuple[Any, ...], Plan] = field(init=False, repr=False, compare=False)
 
@@ -73,9 +76,11 @@ class ViewSet:
         samples: Int[Tensor, "..."],
         seed: int,
         epoch: int,
-    ) -> list[Float[Tensor, "_ _ _ _"]]:
-        """The views of these images; `samples` says which of the set they are."""
-        _check(images, samples)
+    ) -> list[Shaped[Tensor, "..."]]:
+        """The views of this batch; `samples` says which of the set they are."""
+        if images.ndim == 4 or self.takes_images:
+            check_images(images)
+        check_samples(images, samples)
         if images.is_cuda and not torch.compiler.is_compiling():
             plan = self.plan(images)
             if plan.groups:
@@ -84,7 +89,7 @@ class ViewSet:
                 return plan.make(images, samples, keys)
         views: list[list[Tensor]] = [[] for _ in self.pipelines]
         for start in range(0, len(images), rows := self._rows(images)):
-            piece = to_unit_interval(images[start : start + rows])
+            piece = self.start(images[start : start + rows])
             ids = samples[start : start + rows]
             for view in range(len(self)):
                 draws = Draws(seed, epoch, ids, view)
@@ -106,7 +111,21 @@ class ViewSet:
         """
         return all(is_built_in(item) for view in self.pipelines for item in view)
 
-    def make(self, view: int, images: Images, draws: Draws) -> Tensor:
+    @property
+    def takes_images(self) -> bool:
+        """Whether some of its operations make sense of images alone."""
+        return any(takes_images(item) for view in self.pipelines for item in view)
+
+    def start(self, batch: Shaped[Tensor, "n ..."]) -> Shaped[Tensor, "n ..."]:
+        """A batch as the first operation takes it."""
+        if self.prepare is not None:
+            return self.prepare(batch)
+        bytes_or_floats = batch.dtype == torch.uint8 or batch.is_floating_point()
+        return to_unit_interval(batch) if bytes_or_floats else batch
+
+    def make(
+        self, view: int, images: Shaped[Tensor, "n ..."], draws: Draws
+    ) -> Shaped[Tensor, "n ..."]:
         """One of the views, operation by operation."""
         n = len(images)
         for i, step in enumerate(self.steps[view]):
@@ -115,7 +134,7 @@ class ViewSet:
                 got = tuple(images.shape) if isinstance(images, Tensor) else images
                 raise ShapeError(
                     f"Operation {i} of view {view}, {self.pipelines[view][i]!r}, must "
-                    f"return one image for each of the {n} it was given: got {got!r}."
+                    f"return one sample for each of the {n} it was given: got {got!r}."
                 )
         return images
 
@@ -133,7 +152,7 @@ def epoch_keys(seed: int, epoch: int, device: torch.device) -> Int[Tensor, "1"]:
     )
 
 
-def to_unit_interval(images: Shaped[Tensor, "n c h w"]) -> Images:
+def to_unit_interval(images: Shaped[Tensor, "n ..."]) -> Float[Tensor, "n ..."]:
     """Images as float32; bytes are divided by 255.
 
     >>> to_unit_interval(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)).item()
@@ -150,7 +169,14 @@ def is_built_in(item: object) -> bool:
     return isinstance(item, Operation) and ours
 
 
-def _check(images: Tensor, samples: Tensor) -> None:
+def takes_images(item: object) -> bool:
+    """Whether an item of a view is an operation on images."""
+    inside = item.operation if isinstance(item, Sometimes) else item
+    return isinstance(inside, Operation) and inside.images_only
+
+
+def check_images(images: Tensor) -> None:
+    """Raise on what is no batch of images."""
     if images.ndim != 4:
         raise ShapeError(
             "images needs four axes, n c h w (images, channels, height, width): got "
@@ -168,8 +194,14 @@ def _check(images: Tensor, samples: Tensor) -> None:
             f"images of shape {tuple(images.shape)} seem to have their channels last. "
             "Hand over images.permute(0, 3, 1, 2)."
         )
+
+
+def check_samples(images: Tensor, samples: Tensor) -> None:
+    """Raise unless there is a number for each sample."""
+    if 0 in images.shape:
+        raise ShapeError(f"The batch is empty: got {tuple(images.shape)}.")
     if samples.shape != images.shape[:1] or samples.is_floating_point():
         raise ShapeError(
-            f"samples needs one whole number for each of the {len(images)} images: got "
-            f"{samples.dtype} of shape {tuple(samples.shape)}."
+            f"samples needs one whole number for each of the {len(images)} of a batch: "
+            f"got {samples.dtype} of shape {tuple(samples.shape)}."
         )

@@ -1,0 +1,93 @@
+"""The data of a run: whether they suit the method, and how many make a batch."""
+
+import math
+
+from ..data import Image, Source
+from ..errors import DataError, SettingError
+from ..methods import Method
+from ..words import count
+from ._settings import BATCH, Train
+
+
+def check_kind(settings: Train, method: Method, source: Source, started: bool) -> None:
+    """Raise where the method learns from other samples than these."""
+    kind, name = source.kind, settings.method
+    if method.encoder == "two" or method.samples == "pair":
+        if source.other is None:
+            raise DataError(
+                f"{name} learns from pairs, and {source.name} has {kind.word}s by "
+                "themselves: give captioned images or other pairs, or a method that "
+                "needs none, such as simclr."
+            )
+    elif method.samples not in ("any", kind.name):
+        raise DataError(
+            f"{name} learns from samples of the kind {method.samples}, and those of "
+            f"{source.name} are {kind.word}s: use a method for these, such as simclr."
+        )
+    if settings.image_size and not isinstance(kind, Image) and not started:
+        raise SettingError(
+            f"image_size is that of images, and {source.name} has {kind.word}s: leave "
+            "it out."
+        )
+
+
+def uses_pairs(method: Method, source: Source) -> bool:
+    """Whether both sides of pairs are learned from.
+
+    One encoder sees both where they are alike, and nobody has said how alike.
+    """
+    other = source.other
+    if other is None or method.encoder == "two":
+        return other is not None
+    scored = getattr(source, "scores", None) is not None
+    return other.kind.seen == source.kind.seen and not scored
+
+
+def choose_batch(settings: Train, source: Source, processes: int) -> tuple[int, str]:
+    """Samples in one contrast, and why so many where nobody asked for a number.
+
+    Small data get the largest power of two that leaves two steps per epoch: with one,
+    most of what is left over would be dropped.
+    """
+    if settings.batch_size is not None:
+        if settings.batch_size % processes:
+            raise SettingError(
+                f"batch_size {settings.batch_size} is shared by {processes} processes: "
+                f"choose a multiple of {processes}, or another number of processes."
+            )
+        return settings.batch_size, ""
+    fits = len(source) // (2 * settings.optim.accumulate)
+    usual, batch = (
+        max(2 ** int(math.log2(max(n // processes, 1))) * processes, 2)
+        for n in (BATCH, min(BATCH, fits))
+    )
+    few = f" (not the usual {usual}: there are {count(len(source), source.kind.word)})"
+    return batch, few if batch < usual else ""
+
+
+def describe_parts(source: Source, *, labels: bool = True) -> str:
+    """How many samples train, how many are held out, how many classes, and why.
+
+    >>> from invariance.data import load
+    >>> describe_parts(load("shapes", n=100))
+    '100 to train on, a test part of their own, 10 classes by label'
+    """
+    origin = source.origin
+    parts = [f"{len(source):,} to train on"]
+    if origin.n_held_out is None:
+        parts.append("a test part of their own")
+    elif origin.own_test:
+        parts.append(f"{origin.n_held_out:,} in a test part of their own")
+    else:
+        n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
+        parts.append(f"{n_held_out} held out")
+    if source.tags is not None:
+        parts.append(
+            f"{source.tags.shape[1]:,} classes, several per {source.kind.word}"
+        )
+    elif source.labels is None:
+        parts.append("no labels to score by" if labels else "labels left aside")
+    else:
+        classes = count(len(source.labels.unique()), "class", "classes")
+        parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
+    return ", ".join(parts)

@@ -1,0 +1,175 @@
+"""Runs on samples that are no images: vectors, pairs, a kind of one's own."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import invariance as inv
+from invariance.data import Kind, Samples, Vector, load
+from invariance.errors import DataError, SettingError
+from invariance.training import Train, make_plan, train
+from invariance.views import ViewSet
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """72 rows of four classes, each number on a scale of its own."""
+    dice = np.random.default_rng(0)
+    labels = np.arange(72) % 4
+    centers = dice.normal(size=(4, 6))
+    values = (centers[labels] + 0.3 * dice.normal(size=(72, 6))) * 10.0 ** np.arange(6)
+    return values.astype(np.float32), labels
+
+
+class Letters(Kind):
+    """A word as the numbers of its letters."""
+
+    name, word, baseline = "letters", "word", "letter counts"
+    dtype = torch.int64
+
+    def read(self, raw):
+        """Zeros after the end."""
+        numbers = [ord(letter) - 96 for letter in raw[: self.shape[0]]]
+        return torch.tensor(numbers + [0] * (self.shape[0] - len(numbers)))
+
+    def plain(self, batch):
+        """How often each letter occurs."""
+        return nn.functional.one_hot(batch, 27).sum(1).float()
+
+    def show(self, sample):
+        """The word again."""
+        return "".join(chr(96 + k) for k in sample.tolist() if k)
+
+
+def hide_letters(words, draws):
+    """Each letter is hidden with a chance of one in five."""
+    return words * (draws.uniform(words.shape[1]) > 0.2).to(words.device)
+
+
+@pytest.fixture
+def words():
+    """Words of two classes: of early and of late letters."""
+    dice = np.random.default_rng(0)
+    made = [
+        "".join(dice.choice(list("abcdef" if k % 2 else "uvwxyz"), 5))
+        for k in range(72)
+    ]
+    return Samples(made, Letters((6,)), labels=["ab"[k % 2] for k in range(72)])
+
+
+def bag():
+    """An encoder of letters."""
+    return nn.EmbeddingBag(27, 16)
+
+
+OWN_VIEWS = ViewSet([[hide_letters]] * 2)
+
+
+def test_vectors_train_and_are_scored_beside_their_raw_values(rows, small):
+    settings = small(encoder="auto", evaluate=True, knn_every=1)
+    run = train(settings, data=rows)
+    scores = run.evaluation
+    assert {row["features"] for row in scores.rows} >= {"raw values", "trained encoder"}
+    encoder = inv.load(run.folder)
+    assert encoder.name == "mlp" and isinstance(encoder.kind, Vector)
+    values = torch.tensor(rows[0])
+    assert encoder(values).shape == (72, 256)
+    np.testing.assert_allclose(encoder.kind.spread, load(rows).kind.spread)
+    about = json.loads((run.folder / "gallery" / "gallery.json").read_text())
+    assert about["names"][0].startswith("row ")
+    assert (run.folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("changes", [{}, {"storage": "streamed", "workers": 0}])
+def test_stopping_changes_nothing_of_vectors(
+    rows, small, stopped_after, readings, newest, changes
+):
+    settings = small(encoder="mlp", **changes)
+    whole = train(settings, data=rows).folder
+    folder = stopped_after(3, settings, data=rows)
+    resumed = train(Train(resume=str(folder), quiet=True), data=rows).folder
+    assert readings(resumed) == readings(whole)
+    one, two = (newest(f)["learner"] for f in (resumed, whole))
+    assert all(one[key].equal(two[key]) for key in two)
+
+
+def test_a_kind_of_ones_own_goes_through_training(
+    words, small, stopped_after, readings
+):
+    settings = small(encoder="auto", evaluate=True)
+    how = {"data": words, "views": OWN_VIEWS}
+    torch.manual_seed(0)
+    network = bag()
+    start = {k: v.clone() for k, v in network.state_dict().items()}
+    run = train(settings, encoder=network, **how)
+    assert "letter counts" in {row["features"] for row in run.evaluation.rows}
+    about = json.loads((run.folder / "gallery" / "gallery.json").read_text())
+    assert set(about["texts"]) <= set(words.items)
+    encoder = run.encoder(bag())
+    assert encoder.kind.name == "letters" and encoder.kind.dtype == torch.int64
+    batch = next(load(words, split="all").batches([torch.arange(3)]))
+    assert encoder(encoder.kind.prepare(batch)).shape == (3, 16)
+    network = bag()
+    network.load_state_dict(start)
+    folder = stopped_after(3, settings, encoder=network, **how)
+    network = bag()
+    network.load_state_dict(start)
+    train(Train(resume=str(folder), quiet=True), encoder=network, **how)
+    assert readings(folder) == readings(run.folder)
+
+
+def test_pairs_of_one_kind_are_each_others_views(rows, small, stopped_after, readings):
+    values, labels = rows
+    kind = load(values).kind
+    other = Samples(values + 1, kind)
+    pairs = Samples(values, kind, labels=labels, other=other, name="pairs")
+    settings = small(encoder="mlp")
+    plan = make_plan(settings, data=pairs)
+    assert (len(plan.views), len(plan.other_views), plan.n_views) == (1, 1, 2)
+    index = torch.arange(5)
+    (sides,) = plan.batches([index], "cpu")
+    first, second = plan.see(sides, index, epoch=0)
+    near = (second - first - 1).abs() / torch.tensor(kind.spread)
+    assert 0 < near.mean() < 1, "each side is seen under noise of its own"
+    whole = train(small(encoder="mlp", evaluate=True), data=pairs).folder
+    folder = stopped_after(3, small(encoder="mlp", evaluate=True), data=pairs)
+    train(Train(resume=str(folder), quiet=True), data=pairs)
+    assert readings(folder) == readings(whole)
+
+
+def test_a_dry_run_says_what_the_samples_are(rows, small, capsys):
+    result = train(small(encoder="auto", dry_run=True, quiet=False), data=rows)
+    assert result.word == "row" and result.sample_shapes == ((16, 6),)
+    assert "rows (16, 6) float32 -> views" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": "resnet18"}, "'resnet18' is no network for rows"),
+        ({"encoder": "mlp", "pretrained": True}, "no pretrained weights"),
+        ({"views": "simclr"}, "for samples of the kind image, and these are rows"),
+        ({"image_size": 32}, "image_size is that of images"),
+        ({"other_encoder": "mlp"}, "network of a pair's second side"),
+        ({"batch_size": 512}, "has 66 rows to train on, fewer than"),
+    ],
+)
+def test_what_does_not_suit_vectors_is_answered(rows, small, changes, message):
+    with pytest.raises((SettingError, DataError), match=message):
+        train(small(**{"encoder": "auto"} | changes), data=rows)
+
+
+def test_vectors_views_are_not_for_images(pictures, small):
+    with pytest.raises(SettingError, match="for samples of the kind vector"):
+        train(small(views="noise"), data=pictures)
+
+
+def test_a_method_of_pairs_needs_pairs(rows, small):
+    two = inv.Method(objective="info_nce", encoder="two", samples="pair", n_views=1)
+    with pytest.raises(DataError, match="learns from pairs"):
+        train(small(encoder="mlp"), data=rows, method=two)
+    with pytest.raises(DataError, match="has one encoder"):
+        inv.load(train(small(encoder="mlp"), data=rows).folder, side="other")
