@@ -5,6 +5,7 @@ of the chosen are replaced by the mask, 10 % by a token drawn evenly, and 10 % s
 other view has nothing but them, each in its place.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -97,7 +98,7 @@ class HideTokens(Operation):
         return ordinary & (order < n_chosen)
 
 
-def masked(kind: Any, *, masked_share: Number = 0.15) -> list[list[Operation]]:
+def masked(kind: Any, *, masked_share: Number = 0.15) -> list[list[Callable[..., Any]]]:
     """Sentences with some tokens hidden, and those tokens: for masked_token.
 
     Settings:
