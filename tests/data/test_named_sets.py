@@ -12,7 +12,7 @@ from PIL import Image
 from scipy.io import savemat
 
 import invariance.data
-from invariance.data import DATA_SETS, data_exists, default_shape, load
+from invariance.data import DATA_SETS, GENERATED, data_exists, default_shape, load
 from invariance.errors import DataError, SettingError
 
 RNG = np.random.default_rng(0)
@@ -315,7 +315,7 @@ def test_imagenet_is_placed_by_hand(tmp_path, name):
 
 
 def test_the_catalogue_lists_every_set():
-    assert set(DATA_SETS) == {"shapes", "paraphrases", *WRITERS}
+    assert set(DATA_SETS) == {*GENERATED, *WRITERS}
 
 
 def test_a_name_nobody_knows():

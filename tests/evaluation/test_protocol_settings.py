@@ -25,6 +25,7 @@ from invariance.evaluation import (
     linear_probe,
     linear_sgd,
     make_task,
+    name_classes,
     plan_protocols,
 )
 from invariance.folder import tabulate
@@ -35,6 +36,7 @@ FUNCTIONS = {
     "linear_sgd": linear_sgd,
     "fine_tune": fit_classifier,
     "few_labels": few_labels_linear,
+    "zero_shot": name_classes,
 }
 # for every setting, a value that is not the default
 OTHERS = {
@@ -79,7 +81,10 @@ def score(task, encoder, protocol, settings):
 
 
 @pytest.mark.parametrize(
-    "group, key", [(group, key) for group, keys in GROUPS.items() for key in keys]
+    "group, key",
+    [  # those of pairs are in test_pairs.py
+        (group, key) for group in OTHERS for key in GROUPS[group]
+    ],
 )
 def test_every_setting_is_heeded_and_stands_in_the_row(task, encoder, group, key):
     protocol = next(name for name, p in PROTOCOLS.items() if group in p.takes)

@@ -21,6 +21,8 @@ Protocol = Literal[
     "few_labels_fine_tune",
     "retrieval",
     "clustering",
+    "zero_shot",
+    "pairs",
     "all",
 ]
 
@@ -102,6 +104,15 @@ class FewLabels:
     """How often each share is drawn. Default: 3."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ZeroShot:
+    """Images named by the nearest caption (zero_shot), of runs on pairs."""
+
+    templates: tuple[str, ...] | None = None
+    """Sentences with {} for the name of a class, whose rows are averaged. Default: 'a
+    {}', '{}', 'a picture of a {}', 'there is a {}'."""
+
+
 @dataclass(frozen=True)
 class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
@@ -118,7 +129,8 @@ class Evaluate:
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""
     protocols: tuple[Protocol, ...] | None = None
     """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train. Default:
-    knn, linear, few_labels_linear, retrieval and clustering, or the preset's."""
+    knn, linear, few_labels_linear, retrieval and clustering, of pairs zero_shot and
+    pairs (recall@k) too; or the preset's."""
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
     below go before its settings."""
@@ -127,6 +139,7 @@ class Evaluate:
     linear_sgd: LinearSgd = field(default_factory=LinearSgd)
     fine_tune: FineTune = field(default_factory=FineTune)
     few_labels: FewLabels = field(default_factory=FewLabels)
+    zero_shot: ZeroShot = field(default_factory=ZeroShot)
     seeds: int = 1
     """How often to repeat what draws at random."""
     supervised: bool = False
@@ -150,6 +163,7 @@ class Evaluate:
             "linear_sgd": self.linear_sgd,
             "fine_tune": self.fine_tune,
             "few_labels": self.few_labels,
+            "zero_shot": self.zero_shot,
         }
         return {
             group: {k: v for k, v in asdict(values).items() if v is not None}

@@ -110,11 +110,11 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         for name, estimator in ESTIMATORS.items():
             yield name, estimator.about
     elif command.what == "data":
-        from ..data import DATA_SETS
+        from ..data import DATA_SETS, GENERATED
 
         for name in DATA_SETS:
-            yield name, "generated" if name == "shapes" else "torchvision"
-        yield "PATH", "a folder of images, or an .npy or .npz file of images or vectors"
+            yield name, "generated" if name in GENERATED else "torchvision"
+        yield "PATH", "a folder of images, an .npy or .npz file, or .tar shards"
     elif command.what == "views":
         from ..views import RECIPES
 

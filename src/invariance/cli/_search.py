@@ -1,4 +1,4 @@
-"""``invariance search``: the images most like a query."""
+"""``invariance search``: the images most like a query, an image or a sentence."""
 
 import os
 import shlex
@@ -15,11 +15,18 @@ class Search:
 
     run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
     """A run folder, or an encoder.safetensors file."""
-    data: Annotated[str, conf.Positional, conf.arg(metavar="DATA")]
+    data: Annotated[str | None, conf.Positional, conf.arg(metavar="[DATA]")] = None
     """What to search: a file that 'invariance embed' wrote (nothing is computed again),
-    a folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
-    query: Annotated[tuple[str, ...], conf.arg(aliases=["-q"], metavar="IMAGE ...")]
+    a folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...). Default:
+    what the run was trained on."""
+    query: Annotated[
+        tuple[str, ...], conf.arg(aliases=["-q"], metavar="IMAGE ...")
+    ] = ()
     """Image files to find others like."""
+    text: Annotated[
+        tuple[str, ...], conf.arg(aliases=["-t"], metavar="SENTENCE ...")
+    ] = ()
+    """Sentences to find images by, where the run was trained on images and captions."""
     k: int = 10
     """How many to find for each."""
     sheet: str | None = None
@@ -48,9 +55,15 @@ class Search:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         import json
 
+        from ..errors import SettingError
         from ..progress import tell_loading
         from ..runs import check_request
 
+        if not self.query and not self.text:
+            raise SettingError(
+                "Say what to look for: --query IMAGE, or --text SENTENCE for a run on "
+                "images and captions."
+            )
         check_request(
             self.run_folder,
             self.data,
@@ -64,7 +77,8 @@ class Search:
         result = search(
             self.run_folder,
             self.data,
-            self.query,
+            self.query or None,
+            text=self.text or None,
             k=self.k,
             sheet=self.sheet,
             split=self.split,

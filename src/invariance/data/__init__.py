@@ -11,6 +11,7 @@
 | `shapes` | ten generated shapes with labels, without any file |
 | `latent_walk` | generated sequences of a hidden state, and what can be known of it |
 | `Text` | sentences as tokens, with a tokenizer trained on them |
+| `Captions` | several sentences about one image, the other side of a pair |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
 | `read_ahead` | a folder read by other processes, for a `load` that follows |
 | `one_pass` | every sample once and in order, the broken ones left out |
@@ -29,9 +30,10 @@ Labels, where there are any, are for evaluation only.
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._names import DATA_SETS, data_exists, find_place, require_data
+from ._names import DATA_SETS, GENERATED, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
+    from ._captioned import Captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._file_items import pack
@@ -58,10 +60,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATA_SETS",
+    "GENERATED",
     "KINDS",
     "NO_LABEL",
     "SHAPE_CLASSES",
     "Batch",
+    "Captions",
     "Image",
     "Items",
     "Kind",
@@ -103,6 +107,7 @@ __all__ = [
 
 HOMES = {
     "_dataset": "Samples",
+    "_captioned": "Captions",
     "_decode": "crop_square open_image",
     "_file_items": "pack",
     "_head_start": "read_ahead",

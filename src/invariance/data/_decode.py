@@ -7,6 +7,7 @@
 """
 
 import contextlib
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ ROWS_AT_ONCE = 1024
 TRANSPARENT = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
-def open_image(path: Path, size: int | None = None) -> Image.Image:
+def open_image(path: Path | BytesIO, size: int | None = None) -> Image.Image:
     """The image in a file, upright; raises whatever Pillow raises if it is broken.
 
     A JPEG far larger than ``size`` is decoded at 1/2, 1/4 or 1/8 of its size.
@@ -90,7 +91,7 @@ def to_pillow(pixels: UInt8[np.ndarray, "h w c"]) -> Image.Image:
     return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 
-def shorter_side(path: Path) -> int:
+def shorter_side(path: Path | BytesIO) -> int:
     """From the file's header alone; raises when it is not an image."""
     with Image.open(path) as image:
         return min(image.size)

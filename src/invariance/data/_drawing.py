@@ -32,23 +32,9 @@ def draw(
     """The images with these numbers; number i shows class i mod 10."""
     dice = uniform(number, part, 32 + 2 * LATTICE**2, seed=seed)
     place, ink = dice[:, :8], dice[:, 8:16]
-    grid = ((np.arange(size) + np.float32(0.5)) / size * 2 - 1).astype(np.float32)
-    y, x = (axis[None] for axis in np.meshgrid(grid, grid, indexing="ij"))
-
+    x, y = make_grid(size)
     scale = column(0.60 + 0.25 * place[:, 0])
-    free = np.float32(0.95) - scale  # how far the middle may leave the image's
-    turn = 2 * np.pi * place[:, 1]
-    cos, sin = column(np.cos(turn)), column(np.sin(turn))
-    dx = x - column(2 * place[:, 2] - 1) * free
-    dy = y - column(2 * place[:, 3] - 1) * free
-    u, v = (cos * dx + sin * dy) / scale, (cos * dy - sin * dx) / scale
-
-    distance, kinds = np.empty_like(u), number % len(OUTLINES)
-    for kind in np.unique(kinds):
-        rows = kinds == kind
-        distance[rows] = OUTLINES[kind](u[rows], v[rows])
-    pixel = np.float32(2 / size)
-    alpha = np.clip(np.float32(0.5) - distance * scale / pixel, 0, 1)[:, None]
+    alpha = cover(number % len(OUTLINES), place[:, 1:4], scale, x, y)
 
     front, back = pick_colors(ink)
     knots = dice[:, 32:].reshape(-1, 2, LATTICE, LATTICE)
@@ -56,6 +42,44 @@ def draw(
     back = back + draw_texture(x, y, dice[:, 24:32], knots[:, 1])[:, None]
     image = alpha * front + (1 - alpha) * back
     return (np.clip(image, 0, 1) * 255 + np.float32(0.5)).astype(np.uint8)
+
+
+def make_grid(size: int) -> tuple[Grid, Grid]:
+    """Where the middles of the pixels are, from -1 to 1, across and down."""
+    axis = ((np.arange(size) + np.float32(0.5)) / size * 2 - 1).astype(np.float32)
+    down, across = np.meshgrid(axis, axis, indexing="ij")
+    return across[None], down[None]
+
+
+def cover(
+    kinds: Int[np.ndarray, " b"],
+    place: Float[np.ndarray, "b 3"],
+    scale: Float32[np.ndarray, "b 1 1"],
+    x: Grid,
+    y: Grid,
+) -> Float32[np.ndarray, "b 1 h w"]:
+    """How much of each pixel a silhouette covers.
+
+    Args:
+        kinds: Numbers of the silhouettes.
+        place: Of each, from 0 to 1: its turn, and where its middle is, across and down,
+            on what the image leaves free.
+        scale: Their sizes; at 1 a silhouette fills the image.
+        x: Places of the pixels, see ``make_grid``.
+        y: The same, downwards.
+    """
+    free = np.float32(0.95) - scale  # how far the middle may leave the image's
+    turn = 2 * np.pi * place[:, 0]
+    cos, sin = column(np.cos(turn)), column(np.sin(turn))
+    dx = x - column(2 * place[:, 1] - 1) * free
+    dy = y - column(2 * place[:, 2] - 1) * free
+    u, v = (cos * dx + sin * dy) / scale, (cos * dy - sin * dx) / scale
+    distance = np.empty_like(u)
+    for kind in np.unique(kinds):
+        rows = kinds == kind
+        distance[rows] = OUTLINES[kind](u[rows], v[rows])
+    pixel = np.float32(2 / x.shape[-1])
+    return np.clip(np.float32(0.5) - distance * scale / pixel, 0, 1)[:, None]
 
 
 def pick_colors(

@@ -92,9 +92,9 @@ class Walk:
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
-def find_images(root: Path, request: Request) -> ImageFiles:
+def find_images(root: Path, request: Request, walk: Walk | None = None) -> ImageFiles:
     """The images of one part; image_size None takes the median shorter side."""
-    walk = walk_folder(root)
+    walk = walk_folder(root) if walk is None else walk
     notes = [note_others(walk.others)] if walk.others else []
     shape, size_notes = choose_shape(root, walk, request)
     notes += size_notes

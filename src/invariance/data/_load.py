@@ -16,12 +16,17 @@ from ..errors import DataError, SettingError, choose
 from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
+from ._captioned import (
+    read_captioned_folder,
+    read_captioned_shapes,
+    read_shard_files,
+)
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
 from ._kind import KINDS, Image, Kind
 from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
-from ._names import find_path, find_place, find_set
+from ._names import find_path, find_place, find_set, find_shards
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._sentences import are_sentences, read_paraphrases, read_sentences
@@ -34,10 +39,11 @@ from ._subset import Subset, Unlabeled
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
 
-GENERATED = {
+GENERATORS = {
     "shapes": read_shapes,
     "paraphrases": read_paraphrases,
     "latent_walk": read_latent_walk,
+    "captioned_shapes": read_captioned_shapes,
 }
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
@@ -58,10 +64,13 @@ def load(
     labels: bool = True,
     hold_out: str = "auto",
     kind: Kind | str | None = None,
+    captions: bool | str | Path = False,
+    image_column: str | None = None,
     window: int | None = None,
     stride: int | None = None,
     time_column: str | None = None,
     text_column: str | None = None,
+    other_kind: Kind | None = None,
     tokenizer: Any = None,
 ) -> Source:
     """Samples by a name in ``DATA_SETS``, a path, or an object.
@@ -100,13 +109,18 @@ def load(
         kind: what a sample is, by its name in ``KINDS`` or, where samples are to be
             read exactly as those of another part, the kind itself. None: as the data
             look.
+        captions: whether images come with their captions, as pairs: True for those of
+            a captions.csv, .jsonl or .parquet in the folder, of shards or of a set; or
+            the path of such a file.
+        image_column: what the column of images is called in it, if not as usual.
         window: of sequences, values of time in a window. None is 1.28 seconds of audio,
             sequences of one length as they are, and 128 values otherwise.
         stride: values of time from one window to the next; None is a whole window.
         time_column: of a table of values in time, the column that has the times, where
             its name does not tell.
-        text_column: the column of a table that has the sentences, or, with a comma, the
-            two of pairs; None: by their usual names.
+        text_column: the column of a table that has the sentences or captions, or, with
+            a comma, the two of pairs of sentences; None: by their usual names.
+        other_kind: how the other side of pairs was read in another part.
         tokenizer: of sentences, one of the library ``tokenizers``; None trains one on
             the training part.
     """
@@ -134,10 +148,13 @@ def load(
         labels=labels,
         hold_out=hold_out,
         kind=kind,
+        captions=None if captions is False else "" if captions is True else captions,
+        image_column=image_column,
         window=window,
         stride=stride,
         time_column=time_column,
         text_column=text_column,
+        other_kind=other_kind,
         tokenizer=tokenizer,
     )
     began = time.monotonic()
@@ -186,7 +203,7 @@ def read(data: Any, request: Request) -> Read:
     if isinstance(data, Samples):
         return read_samples(data, request)
     if name := find_set(data):
-        generate = GENERATED.get(name)
+        generate = GENERATORS.get(name)
         parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
@@ -195,7 +212,11 @@ def read(data: Any, request: Request) -> Read:
     if are_sentences(data, request):
         return read_sentences(data, request)
     if isinstance(data, (str, Path)):
+        if shards := find_shards(data):
+            return read_shard_files(shards, request)
         path = find_path(data)
+        if path.is_dir() and request.captions is not None:
+            return read_captioned_folder(path, request)
         return (read_folder if path.is_dir() else read_array_file)(path, request)
     pair = isinstance(data, tuple) and len(data) == 2
     images, labels = data if pair else (data, None)

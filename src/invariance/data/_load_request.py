@@ -71,6 +71,12 @@ class Request:
     """The column of a table that has the sentences; two, with a comma, are pairs."""
     kind: Any = None
     """The name of a kind of sample, or the kind itself; None: as the data look."""
+    captions: str | Path | None = None
+    """A file of captions, or "" for the one that the data come with; None: no captions
+    are asked for."""
+    image_column: str | None = None
+    other_kind: Any = None
+    """How the other side of pairs was read before, as of a test part."""
 
     @property
     def kind_name(self) -> str:

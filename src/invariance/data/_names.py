@@ -1,5 +1,6 @@
 """Data by name or path: which there are, and what is meant. Nothing is opened."""
 
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
         ({"year": "2007", "image_set": "test"},),
     ),
 }
-DATA_SETS = ("shapes", "paraphrases", "latent_walk", *SETS)
+GENERATED = ("shapes", "paraphrases", "latent_walk", "captioned_shapes")
+DATA_SETS = (*GENERATED, *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
 
@@ -59,7 +61,8 @@ def data_exists(data: str | Path) -> bool:
     >>> data_exists("shapes"), data_exists("no such folder")
     (True, False)
     """
-    return bool(find_set(data)) or Path(data).expanduser().exists()
+    there = Path(data).expanduser().exists()
+    return bool(find_set(data) or there or find_shards(data))
 
 
 def find_place(data: Any) -> str | None:
@@ -71,12 +74,12 @@ def find_place(data: Any) -> str | None:
     if not isinstance(data, str | Path) or find_set(str(data)):
         return None
     path = Path(data).expanduser()
-    return str(path.resolve()) if path.exists() else None
+    return str(path.resolve()) if data_exists(path) else None
 
 
 def find_path(
     data: str | Path,
-    suffixes: tuple[str, ...] = (".npy", ".npz"),
+    suffixes: tuple[str, ...] = (".npy", ".npz", ".tar"),
     folder: str = "a folder of images",
 ) -> Path:
     """The folder or file that is meant, or an error that says what is missing."""
@@ -101,3 +104,41 @@ def find_path(
     raise DataError(
         f"There is no folder or file {text!r}: check the path.{near_path(path)}"
     )
+
+
+def find_shards(data: str | Path) -> list[Path]:
+    """The .tar files that are meant: one, all of a folder, or those of a pattern.
+
+    Nothing where the data are something else.
+    """
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return sorted(path.glob("*.tar"))
+    if path.suffix.lower() != ".tar":
+        return []
+    if path.is_file():
+        return [path]
+    parts = expand(str(path))  # such as shards-{000..012}.tar
+    return [Path(name) for part in parts for name in sorted(glob(part))]  # noqa: PTH207
+
+
+def expand(pattern: str) -> list[str]:
+    """A pattern with its braces written out.
+
+    >>> expand("s-{08..10}.tar")
+    ['s-08.tar', 's-09.tar', 's-10.tar']
+    >>> expand("{a,b}-{1..2}")
+    ['a-1', 'a-2', 'b-1', 'b-2']
+    """
+    before, brace, rest = pattern.partition("{")
+    inner, closed, after = rest.partition("}")
+    if not brace or not closed:
+        return [pattern]
+    first, dots, last = inner.partition("..")
+    if dots and first.isdigit() and last.isdigit():
+        numbers = range(int(first), int(last) + 1)
+        parts = [f"{number:0{len(first)}d}" for number in numbers]
+    else:
+        parts = inner.split(",")
+    ends = expand(after)
+    return [before + part + end for part in parts for end in ends]

@@ -129,7 +129,14 @@ def read_all(
     second = None
     if items.other is not None and other is not None:
         rows = (other[good] if bad else other).to(device)
-        second = Resident(rows, kind=items.other.kind, name=name)
+        classes = items.other.labels
+        second = Resident(
+            rows,
+            classes if classes is None else classes[good],
+            kind=items.other.kind,
+            name=name,
+            class_names=items.other.class_names,
+        )
     return Resident(
         (samples[good] if bad else samples).to(device),
         labels if labels is None else labels[good],

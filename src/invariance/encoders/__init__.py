@@ -12,6 +12,7 @@
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
 | `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
+| `Towers`, `load_towers` | both sides of pairs, in the space in which they meet |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
 
@@ -47,6 +48,7 @@ from ._text_tower import (
     load_tokenizer,
 )
 from ._tiny import Tiny
+from ._towers import Towers, load_towers, write_heads
 
 __all__ = [
     "ENCODERS",
@@ -64,6 +66,7 @@ __all__ = [
     "Standardize",
     "TextTower",
     "Tiny",
+    "Towers",
     "Unrolled",
     "build_encoder",
     "build_head",
@@ -76,6 +79,7 @@ __all__ = [
     "keep_norms",
     "load_encoder",
     "load_tokenizer",
+    "load_towers",
     "read_encoder",
     "rebuild_encoder",
     "shuffle_batches",
@@ -84,4 +88,5 @@ __all__ = [
     "stem_of",
     "synchronize_norms",
     "write_encoder",
+    "write_heads",
 ]

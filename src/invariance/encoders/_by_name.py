@@ -60,6 +60,7 @@ def build_encoder(
     pretrained: bool = False,
     stem: str = "auto",
     kind: Kind | None = None,
+    dropout: float | None = None,
 ) -> Encoder:
     """An encoder by name, or around a module of your own.
 
@@ -71,6 +72,7 @@ def build_encoder(
         stem: "small" is 3 x 3 without a max-pool, "large" is as published; "auto" is
             small for untrained ResNets on images up to 64 x 64.
         kind: what a sample is; it says what channels and image_size say of images.
+        dropout: of a text tower; None is the tower's own.
 
     >>> import torch
     >>> encoder = build_encoder("tiny", channels=1)
@@ -89,7 +91,7 @@ def build_encoder(
         return name
     kind = Image((channels, image_size, image_size)) if kind is None else kind.seen
     if not isinstance(kind, Image):
-        return build_other(name, kind, pretrained)
+        return build_other(name, kind, pretrained, dropout)
     channels, _, image_size = kind.shape
     if isinstance(name, nn.Module):
         network, label = name, type(name).__name__
@@ -109,7 +111,9 @@ def build_encoder(
     return Encoder(network, name=label, kind=kind)
 
 
-def build_other(name: str | nn.Module, kind: Kind, pretrained: bool) -> Encoder:
+def build_other(
+    name: str | nn.Module, kind: Kind, pretrained: bool, dropout: float | None
+) -> Encoder:
     """An encoder of samples that are no images."""
     if isinstance(name, nn.Module):
         return Encoder(name, kind=kind)
@@ -121,6 +125,7 @@ def build_other(name: str | nn.Module, kind: Kind, pretrained: bool) -> Encoder:
             length=kind.shape[0],
             pad=text.pad,
             pretrained=pretrained,
+            dropout=dropout,
         )
         return Encoder(network, name=name, kind=kind)
     refuse_pretrained(name, pretrained)

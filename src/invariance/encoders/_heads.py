@@ -13,6 +13,7 @@ guesses the other branch's row, which keeps them from giving every sample one an
 """
 
 from itertools import pairwise
+from typing import Any
 
 from torch import nn
 
@@ -22,11 +23,11 @@ HEADS = {"none": 0, "linear": 1, "mlp2": 2, "mlp3": 3}  # number of linear layer
 
 
 class Head(nn.Sequential):
-    """Layers, and the width of what comes out of them."""
+    """Layers, the width of what comes out of them, and what ``build_head`` was told."""
 
-    def __init__(self, *layers: nn.Module, width: int):
+    def __init__(self, *layers: nn.Module, width: int, settings: dict[str, Any]):
         super().__init__(*layers)
-        self.width = width
+        self.width, self.settings = width, settings
 
 
 def build_head(
@@ -75,7 +76,15 @@ def build_head(
             layers.append(nn.ReLU(inplace=True))
     if not n_layers and last_batch_norm:
         layers.append(nn.BatchNorm1d(width, affine=False))
-    return Head(*layers, width=widths[-1])
+    settings = {
+        "kind": kind,
+        "width": width,
+        "hidden": hidden,
+        "out": out,
+        "batch_norm": batch_norm,
+        "last_batch_norm": last_batch_norm,
+    }
+    return Head(*layers, width=widths[-1], settings=settings)
 
 
 class Predictor(nn.Sequential):

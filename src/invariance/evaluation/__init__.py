@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ._linear_probe import linear_probe
     from ._linear_sgd import linear_sgd
     from ._optimization import OPTIMIZERS, SCHEDULES
+    from ._pairs import chance_of_pairs, name_classes, pair_retrieval, zero_shot
     from ._predictions import average_precisions
     from ._protocols import (
         LIMIT,
@@ -76,6 +77,7 @@ __all__ = [
     "Score",
     "Task",
     "average_precisions",
+    "chance_of_pairs",
     "check_settings",
     "choose_protocols",
     "clustering",
@@ -92,6 +94,8 @@ __all__ = [
     "linear_sgd",
     "make_row",
     "make_task",
+    "name_classes",
+    "pair_retrieval",
     "plan_protocols",
     "rank_correlation",
     "raw_pixels",
@@ -99,6 +103,7 @@ __all__ = [
     "score_supervised_twin",
     "spread_rows",
     "wilson_interval",
+    "zero_shot",
 ]
 
 HOMES = {
@@ -117,6 +122,7 @@ HOMES = {
     "Preset ProtocolPlan choose_protocols plan_protocols",
     "_rank_correlation": "rank_correlation",
     "_raw_pixels": "raw_pixels",
+    "_pairs": "chance_of_pairs name_classes pair_retrieval zero_shot",
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
     "_task": "Task make_task spread_rows",

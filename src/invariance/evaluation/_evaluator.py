@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..devices import leaves_cores_idle, run_beside
-from ..folder import TRAINED, Row
+from ..folder import CHANCE, TRAINED, Row
 from ._fine_tune import fit_classifier
 from ._labeled import number_classes
 from ._predictions import judge
@@ -82,6 +82,7 @@ def evaluate_encoders(
     plan: ProtocolPlan | None = None,
     seeds: int = 1,
     epochs: Mapping[str, int] | None = None,
+    towers: Mapping[str, nn.Module] | None = None,
     say: Say = lambda _: None,
 ) -> list[Row]:
     """Rows of scores of several kinds of features, in their order.
@@ -92,21 +93,36 @@ def evaluate_encoders(
         plan: Which protocols and how, see ``plan_protocols``; None is the quick ones.
         seeds: How often what draws at random is repeated.
         epochs: The epoch of an encoder by the name of its features, where it has one.
+        towers: Both encoders with their heads by the same names, of runs on pairs; see
+            ``encoders.Towers``.
         say: Called with a line about each score as it comes.
     """
     plan = plan_protocols() if plan is None else plan
+    towers = towers or {}
     scored: dict[int, Rows] = {}  # one network under two names is scored once
     parts: list[tuple[str, Rows]] = []
     for name, encoder in encoders.items():
         if encoder is None or id(encoder) not in scored:
-            subject = Subject(name, encoder, task)
+            subject = Subject(name, encoder, task, towers.get(name))
             scored[id(encoder)] = _score_subject(subject, plan, seeds, say)
         parts.append((name, scored[id(encoder)]))
     epochs = epochs or {}
-    return [
+    rows = [
         {**row, "features": name, "epoch": epochs.get(name)}
         for name, rows in parts
         for row in rows()
+    ]
+    return [*(_score_chance(task, plan) if towers else []), *rows]
+
+
+def _score_chance(task: Task, plan: ProtocolPlan) -> list[Row]:
+    """What guessing scores, by the protocols that say so."""
+    return [
+        make_row(part, features=CHANCE, **task.about) | plan.mark(name)
+        for name in plan.suit(task)
+        if (chance := PROTOCOLS[name].chance) is not None
+        for score in chance(task, plan.settings)
+        for part in score.split()
     ]
 
 
@@ -195,10 +211,15 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
         (name, seed)
         for name in plan.suit(task)
         if subject.encoder is not None or not PROTOCOLS[name].needs_encoder
+        if subject.towers is not None or not PROTOCOLS[name].paired
         for seed in range(seeds if PROTOCOLS[name].seeded else 1)
     ]
-    if not all(PROTOCOLS[name].needs_encoder for name, _ in jobs):
-        _ = subject.features  # before any is alone with its protocol
+    # before any is alone with its protocol
+    if any(PROTOCOLS[name].paired for name, _ in jobs):
+        _ = subject.test_features
+    fitted = [PROTOCOLS[name] for name, _ in jobs if PROTOCOLS[name].labeled]
+    if not all(protocol.needs_encoder for protocol in fitted):
+        _ = subject.features
 
     def score(job: tuple[str, int]) -> list[tuple[str, list[Row]]]:
         name, seed = job
@@ -207,7 +228,7 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
                 f"{subject.name}: {_in_short(score)}",
                 [
                     make_row(
-                        _with_limit(part, task),
+                        part if PROTOCOLS[name].paired else _with_limit(part, task),
                         features=subject.name,
                         **task.about,
                         seed=seed,

@@ -40,6 +40,17 @@ def check_shares(name: str, value: Any) -> None:
         )
 
 
+def check_templates(name: str, value: Any) -> None:
+    """Sentences, each with a place for the name of a class."""
+    several = [value] if isinstance(value, str) else list(value)
+    wrong = next((one for one in several if "{}" not in one), None)
+    if not several or wrong is not None:
+        raise SettingError(
+            f"{name} are sentences with {{}} where the name of a class belongs, at "
+            f"least one: got {several if wrong is None else wrong!r}."
+        )
+
+
 def leave_to_protocol(name: str, value: Any) -> None:
     """Names are looked up, and truth values taken, where they are used."""
 
@@ -54,6 +65,7 @@ OPTIMIZATION: dict[str, Check] = {
     "augment": leave_to_protocol,
 }
 GROUPS: dict[str, dict[str, Check]] = {
+    "zero_shot": {"templates": check_templates},
     "knn": {"k": least(1), "temperature": check_positive_number},
     "linear": {"l2": check_strength},
     "linear_sgd": OPTIMIZATION | {"standardize": leave_to_protocol},

@@ -21,6 +21,12 @@ from ._groups import GROUPS, Settings, check_settings
 from ._knn import knn
 from ._linear_probe import linear_probe
 from ._linear_sgd import linear_sgd
+from ._pairs import (
+    chance_of_partners,
+    chance_of_zero_shot,
+    score_pairs,
+    score_zero_shot,
+)
 from ._retrieval import retrieval
 from ._score import Score
 from ._steps_ahead import Ahead, recordings_of, steps_ahead
@@ -46,6 +52,10 @@ class Protocol:
     """Whether it compares with labels."""
     kinds: tuple[str, ...] = ()
     """The kinds of samples that it is for; empty: all."""
+    paired: bool = False
+    """Whether it compares both sides of pairs, each by its own tower."""
+    chance: Callable[[Task, Mapping[str, dict[str, Any]]], list[Score]] | None = None
+    """What guessing scores, where that is worth a column."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,22 @@ PROTOCOLS: dict[str, Protocol] = {
     "clustering": Protocol(
         lambda s, seed, _: clustering(*s.features[2:], seed=seed), on_host=True
     ),
+    "zero_shot": Protocol(
+        lambda s, _, of: score_zero_shot(s, **of["zero_shot"]),
+        takes=("zero_shot",),
+        seeded=False,
+        labeled=False,
+        paired=True,
+        chance=lambda task, of: chance_of_zero_shot(task, **of["zero_shot"]),
+    ),
+    "pairs": Protocol(
+        lambda s, *_: score_pairs(s),
+        seeded=False,
+        several=True,
+        labeled=False,
+        paired=True,
+        chance=lambda task, _: chance_of_partners(task),
+    ),
     "steps_ahead": Protocol(
         _steps_ahead,
         takes=("steps_ahead",),
@@ -151,6 +177,7 @@ PROTOCOLS: dict[str, Protocol] = {
     ),
 }
 QUICK = (
+    *("zero_shot", "pairs"),
     *("knn", "linear", "few_labels_linear", "retrieval", "clustering"),
     "steps_ahead",
 )
@@ -292,6 +319,8 @@ def find_misfit(name: str, task: Task) -> str:
             f"{name} is for {', '.join(protocol.kinds)} data, and a sample of "
             f"{task.data} is a {word}: leave it out."
         )
+    if protocol.paired and task.other is None:
+        return f"{name} compares both sides of pairs, and {task.data} has none."
     if protocol.labeled and not task.labeled:
         return (
             f"{name} compares with labels, and the {word}s of {task.data} have none: "

@@ -58,6 +58,11 @@ class Task:
         return self.labels.ndim == 2
 
     @property
+    def other(self) -> Any:
+        """The other side of the samples to be scored on, where they are pairs."""
+        return getattr(self.test, "other", None)
+
+    @property
     def labeled(self) -> bool:
         """Whether there are labels to compare with."""
         return len(self.labels) > 0
@@ -101,7 +106,7 @@ def make_task(
             "needs none."
         )
     # of several classes per image, one may be all there is: its images and the others
-    elif len(labels.unique()) < 2:
+    elif len(labels.unique()) < 2 and not without:
         raise DataError(
             f"{train.name} has a single class, and scores tell classes apart: add "
             "images of another, or use 'invariance diagnose', which needs none."
@@ -143,6 +148,15 @@ class Subject:
     name: str
     encoder: nn.Module | None
     task: Task
+    towers: Any = None
+    """Both encoders with their heads, where there are two: see ``encoders.Towers``."""
+
+    @cached_property
+    def test_features(self) -> Float[Tensor, "m e"]:
+        """Features of the samples to be scored on."""
+        task = self.task
+        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
+        return encode_images(self.encoder, task.test, **how)
 
     @cached_property
     def features(
@@ -155,7 +169,7 @@ class Subject:
         task = self.task
         how: dict[str, Any] = {"device": task.device, "processes": task.processes}
         train = encode_images(self.encoder, task.train, task.rows, **how)
-        test = encode_images(self.encoder, task.test, **how)
+        test = self.test_features
         n_bytes = 8 * (train.numel() + test.numel())  # in float64, as the probe has it
         on_gpu = torch.device(task.device).type == "cuda"
         if on_gpu and COPIES * n_bytes < free_bytes(task.device):

@@ -46,6 +46,7 @@ from ._files import (
     LOG,
     METRICS,
     OTHER_ENCODER,
+    PAIR_HEADS,
     REPORT,
     SCORES,
     disk_failure,
@@ -63,6 +64,7 @@ from ._metrics import Metrics, read_metrics
 from ._overview import Overview, name_data, overviews
 from ._record import Record, is_run, read_record
 from ._scores import (
+    CHANCE,
     PROTOCOL_NAMES,
     TRAINED,
     Cell,
@@ -94,6 +96,7 @@ from ._verdict import (
 
 __all__ = [
     "BEST_ENCODER",
+    "CHANCE",
     "CHECKPOINTS",
     "CONFIG",
     "DIAGNOSTICS",
@@ -104,6 +107,7 @@ __all__ = [
     "METRICS",
     "OPEN",
     "OTHER_ENCODER",
+    "PAIR_HEADS",
     "PROTOCOL_NAMES",
     "REPORT",
     "SCORES",

@@ -24,8 +24,14 @@ from ._lock import hold_files
 Row = dict[str, Any]
 
 TRAINED = "trained encoder"
-FEATURES = ("raw pixels", "untrained encoder", TRAINED, "best epoch", "supervised twin")
+CHANCE = "chance"
+FEATURES = (
+    *(CHANCE, "raw pixels", "untrained encoder", TRAINED),
+    *("best epoch", "supervised twin"),
+)
 PROTOCOL_NAMES = {
+    "zero_shot": "zero-shot",
+    "pairs": "partners",
     "knn": "kNN",
     "linear": "linear probe",
     "linear_sgd": "linear probe by SGD",
@@ -49,7 +55,7 @@ METRIC_NAMES = {
 NOT_SHARES = {"nmi", "ari", "nats"}
 # settings that came out of the data rather than being asked for
 RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
-RESULTS |= {"ceiling", "certified"}
+RESULTS |= {"ceiling", "certified", "n_classes", "n_first", "n_other"}
 REPEATS = ("draw", "seed")  # settings that repeat one question
 
 

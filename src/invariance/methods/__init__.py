@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
     from ._remembering import Remembering
+    from ._two_towers import TwoTowers
 
 __all__ = [
     "METHODS",
@@ -51,6 +52,7 @@ __all__ = [
     "Remembering",
     "SelfPrediction",
     "Step",
+    "TwoTowers",
     "build",
     "customize",
     "list_options",
@@ -67,5 +69,6 @@ HOMES = {
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",
     "_remembering": "Remembering",
+    "_two_towers": "TwoTowers",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

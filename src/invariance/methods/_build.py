@@ -34,6 +34,7 @@ from ._options import (
     separate_shares,
 )
 from ._remembering import Remembering, make_prototypes
+from ._two_towers import TwoTowers
 
 CRITICS = ("dot", *LEARNED)
 ENCODERS = ("one", "predictor", "momentum twin", "two")
@@ -144,20 +145,20 @@ def build(
             return Remembering(
                 encoder, head, objective, source, **how, prototypes=prototypes
             )
-    if other is not None:
-        from ._two_towers import TwoTowers
-
-        other = other if isinstance(other, Encoder) else Encoder(other)
-        learner = TwoTowers(encoder, head, objective, other, make_head(method, other))
-    elif method.encoder == "one":
-        learner = JointEmbedding(encoder, head, objective)
     if method.encoder in ("one", "two"):
+        learner: Learner = JointEmbedding(encoder, head, objective)
+        if other is not None:
+            other = other if isinstance(other, Encoder) else Encoder(other)
+            other_head = make_head(method, other)
+            learner = TwoTowers(encoder, head, objective, other, other_head)
         if method.critic in LEARNED:
-            one = method.encoder == "one"  # then either view may come first
             sizes = without_prefix("critic", settings)
             with answer(accepted, asked=bool(given)):
                 learner.critic = make_critic(
-                    method.critic, head.width, sizes, symmetric=one
+                    method.critic,
+                    head.width,
+                    sizes,
+                    symmetric=other is None,  # then either view may come first
                 )
         return learner
     if objective.takes != "targets":

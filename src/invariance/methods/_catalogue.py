@@ -43,6 +43,8 @@ class Method:
     critic: str = "dot"
     """What scores two projections: "dot", the cosine over the temperature; or learned
     with them, "bilinear", "separable" or "mlp"."""
+    dropout: float | None = None
+    """Of text towers; None: the tower's own."""
     head: str = "mlp2"
     hidden: int = 512
     width: int = 128
@@ -318,6 +320,41 @@ METHODS: dict[str, Method] = {
         released="google-research/big_vision: images and texts, logarithm of "
         "the scale and bias learned from log 10 and -10; batches of "
         "thousands of pairs",
+    ),
+    "clip": Method(
+        objective="info_nce",
+        settings={
+            "temperature": "learned",
+            "temperature_start": 0.07,
+            "temperature_minimum": 0.01,
+        },
+        views="identity",
+        n_views=1,
+        samples="pair",
+        encoder="two",
+        dropout=0.0,
+        head="linear",
+        source="Radford et al. 2021 (CLIP): a tower per side, linear heads, both "
+        "directions, temperature learned from 0.07 and never below 0.01; images as "
+        "they are, since captions may say where things are and in what color: --views "
+        "weak adds crops and flips; projections of 128 instead of 512 and more",
+        released="openai/CLIP has the networks, not the training; the paper: AdamW "
+        "with decay 0.2, 2,000 steps of warm-up, cosine, batch 32,768, 32 epochs of "
+        "400 million pairs, one random crop per image; mlfoundations/open_clip trains "
+        "so",
+    ),
+    "siglip": Method(
+        objective="sig_lip",
+        settings={"learnable": True},
+        views="identity",
+        n_views=1,
+        samples="pair",
+        encoder="two",
+        dropout=0.0,
+        head="linear",
+        source="Zhai et al. 2023 (SigLIP): as clip, with a yes-or-no question per "
+        "pair; scale from 10 and bias from -10, both learned",
+        released="google-research/big_vision: as sig_lip, batches of 16,384 and more",
     ),
     "align_uniform": Method(
         objective="align_uniform",

@@ -103,7 +103,7 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
     objective = choose(OBJECTIVES, method.objective, "objective")
     remembers, twin = method.negatives in NEGATIVES, method.encoder == "momentum twin"
     options = read_declaration("objective", objective, method.settings)
-    options |= temperature_options(options)
+    options |= temperature_options(options, method.settings)
     if method.critic in LEARNED:  # it takes rows as they are
         options.pop("normalize", None)
         sizes = read_declaration("critic", CRITICS[LEARNED[method.critic]])
@@ -134,7 +134,9 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
     return options if recipe is None else options | recipe_options(recipe)
 
 
-def temperature_options(options: Mapping[str, Option]) -> dict[str, Option]:
+def temperature_options(
+    options: Mapping[str, Option], settings: Mapping[str, Any]
+) -> dict[str, Option]:
     """What a temperature that is learned can be told, where there may be one.
 
     >>> options_of("moco")["temperature_start"].default
@@ -146,7 +148,8 @@ def temperature_options(options: Mapping[str, Option]) -> dict[str, Option]:
     learned = read_declaration("temperature", LearnedTemperature)
     if isinstance(given.default, float | int):
         learned["start"] = replace(learned["start"], default=given.default)
-    return add_prefix("temperature", learned)
+    named = add_prefix("temperature", learned)
+    return {k: replace(o, default=settings.get(k, o.default)) for k, o in named.items()}
 
 
 def add_prefix(prefix: str, options: Mapping[str, Option]) -> dict[str, Option]:

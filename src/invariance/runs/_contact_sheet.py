@@ -71,6 +71,21 @@ def fit_tile(image: Image.Image | None) -> Image.Image:
     return tile
 
 
+def write_tile(text: str) -> Image.Image:
+    """A sentence as a tile."""
+    tile, font = Image.new("RGB", (TILE, TILE), PAPER), load_font(14)
+    lines = [""]
+    for word in on_one_line(text).split():
+        longer = f"{lines[-1]} {word}".strip()
+        if font.getlength(longer) <= TILE - GAP or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    shown = [shorten(line, font) for line in lines[: (TILE - GAP) // LINE]]
+    ImageDraw.Draw(tile).multiline_text((GAP / 2, GAP / 2), "\n".join(shown), INK, font)
+    return tile
+
+
 def shorten(text: str, font: ImageFont.FreeTypeFont) -> str:
     """As much of a text as fits under a tile: the beginning and the end."""
     if font.getlength(text) <= TILE:

@@ -36,4 +36,5 @@ def check_request(
         check_part_name(out or "")
     if isinstance(run_or_encoder, str | Path):
         require_encoder(Path(run_or_encoder).expanduser())
-    require_data(data)
+    if data is not None:  # what a run was trained on is found later
+        require_data(data)

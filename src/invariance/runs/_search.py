@@ -1,5 +1,8 @@
 r"""Search by example: the images of a gallery that are most like a query.
 
+A query is an image or, where a run was trained on images and captions, a sentence; then
+s compares projections of both, and otherwise features of the one encoder.
+
 $$s_{qi} = \frac{\langle h_q, h_i\rangle}{\|h_q\|\,\|h_i\|},\qquad
 \text{top-}k_i\ s_{qi}\ \text{for every query}\ q$$
 
@@ -8,7 +11,7 @@ before, so that nothing is computed twice. It may be of any length: it is gone t
 once, and only the best k so far are held.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -29,7 +32,7 @@ from ..data import (
     open_image,
 )
 from ..devices import choose_device
-from ..encoders import Encoder
+from ..encoders import Encoder, load_towers
 from ..errors import (
     DataError,
     InvarianceError,
@@ -42,12 +45,13 @@ from ..folder import write_whole
 from ..plain_numbers import check_least
 from ..progress import Progress, tell
 from ..words import count
-from ._contact_sheet import draw_contact_sheet
+from ._contact_sheet import draw_contact_sheet, write_tile
 from ._embed import encode_all, name_unreadable
 from ._embed_request import check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
+from ._open import open_run
 
 
 @dataclass(frozen=True)
@@ -147,9 +151,10 @@ class SearchResult:
 
 def search(
     run_or_encoder: Any,
-    data: Any,
-    query: Any,
+    data: Any = None,
+    query: Any = None,
     *,
+    text: str | Sequence[str] | None = None,
     k: int = 10,
     sheet: str | Path | None = None,
     split: str = "all",
@@ -164,11 +169,13 @@ def search(
     """The k images of a gallery that are most like each query.
 
     The gallery is ``data`` as for ``embed``, a file that 'invariance embed' wrote, or
-    an ``Embeddings``. A query is an image file or a Pillow image; several are given as
-    a list. ``sheet`` names a PNG file to draw the result into. All other arguments are
-    those of ``embed``.
+    an ``Embeddings``; None is what the run was trained on. A query is an image file or
+    a Pillow image, or ``text``, a sentence, for a run on images and captions; several
+    are given as a list. ``sheet`` names a PNG file to draw the result into. All other
+    arguments are those of ``embed``.
     """
     check_least("k", k, 1)
+    data = find_own_data(run_or_encoder) if data is None else data
     sizes: dict[str, Any] = {
         "batch_size": batch_size,
         "limit": limit,
@@ -184,15 +191,16 @@ def search(
     where = choose_device(device)
     encoder, encoder_notes = open_encoder(run_or_encoder)
     encoder = encoder.to(where)
-    several = list(query) if isinstance(query, list | tuple) else [query]
-    queries = [open_query(one) for one in several]
-    if not queries:
-        raise SettingError("Name at least one query image.")
+    asked = ask_in_words(run_or_encoder, text, where) if text else None
+    if asked is None:
+        asked = ask_by_image(encoder, query, where)
+    elif query is not None:
+        raise SettingError(
+            "Queries are images or sentences, not both at once: search twice."
+        )
     for note in encoder_notes:
         tell(note, quiet=quiet)
-    channels, size = encoder.input_shape[0], encoder.input_shape[-1]
-    pixels = torch.stack([crop_square(image, size, channels) for _, image in queries])
-    nearest = Nearest(encode_batch(encoder, pixels, device=where), k=k)
+    nearest = Nearest(asked.rows, k=k)
     if isinstance(data, Embeddings) or is_embedding_file(data):
         gallery = open_embedded(data, encoder)
     else:
@@ -213,7 +221,9 @@ def search(
     known: dict[int, tuple[str, int]] = {}  # names and labels of the best rows
     for rows in gallery.blocks():
         first = nearest.n
-        nearest.add(torch.from_numpy(np.array(rows.features, np.float32)))
+        nearest.add(
+            asked.compare(torch.from_numpy(np.array(rows.features, np.float32)))
+        )
         known = {
             i: known[i]
             if i < first
@@ -227,8 +237,8 @@ def search(
             "shown."
         )
     neighbors = []
-    for (name, _), *best in zip(
-        queries, nearest.rows.tolist(), nearest.scores.tolist(), strict=True
+    for name, *best in zip(
+        asked.names, nearest.rows.tolist(), nearest.scores.tolist(), strict=True
     ):
         hits = (
             gallery.make_hit(rank, *known[row], score)
@@ -237,7 +247,7 @@ def search(
         neighbors.append(Hits(name, tuple(hits)))
     if sheet is not None:
         shown = {hit.name: gallery.find(hit.name) for hits in neighbors for hit in hits}
-        drawn = draw_contact_sheet(neighbors, [image for _, image in queries], shown)
+        drawn = draw_contact_sheet(neighbors, asked.pictures, shown)
         advice = "Choose another place or make room, and search again."
         write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
         if n_missing := sum(image is None for image in shown.values()):
@@ -246,6 +256,67 @@ def search(
                 "are gone, or nothing says where they are."
             )
     return SearchResult(tuple(neighbors), nearest.n, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What to look for.
+
+    Attributes:
+        names: what each query is called.
+        rows: where it lies.
+        pictures: each as an image, for a contact sheet.
+        compare: from the features of a gallery to rows that lie beside those.
+    """
+
+    names: list[str]
+    rows: Float[Tensor, "q d"]
+    pictures: list[Image.Image]
+    compare: Callable[[Tensor], Tensor] = lambda features: features
+
+
+def ask_by_image(encoder: Encoder, query: Any, device: Any) -> Asked:
+    """Images as queries, by the same encoder as the gallery."""
+    several = list(query) if isinstance(query, list | tuple) else [query]
+    queries = [open_query(one) for one in several if one is not None]
+    if not queries:
+        raise SettingError("Name at least one query image, or a sentence as text.")
+    channels, size = encoder.input_shape[0], encoder.input_shape[-1]
+    names, pictures = zip(*queries, strict=True)
+    pixels = torch.stack([crop_square(image, size, channels) for image in pictures])
+    rows = encode_batch(encoder, pixels, device=device)
+    return Asked(list(names), rows, list(pictures))
+
+
+def ask_in_words(run: Any, text: str | Sequence[str], device: Any) -> Asked:
+    """Sentences as queries, in the space where they meet the images."""
+    sentences = [text] if isinstance(text, str) else list(text)
+    folder = Path(getattr(run, "folder", run)) if not isinstance(run, Encoder) else None
+    towers = None if folder is None else load_towers(folder.expanduser())
+    if towers is None:
+        raise SettingError(
+            "To search by a sentence takes the folder of a finished run on images and "
+            "captions, such as one of --method clip: this one has no text tower."
+        )
+    try:
+        rows = towers.to(device).encode_other(sentences)
+    except DataError as cause:
+        raise SettingError(f"A query cannot be read: {cause}.") from None
+    pictures = [write_tile(sentence) for sentence in sentences]
+    return Asked(sentences, rows, pictures, towers.project)
+
+
+def find_own_data(run: Any) -> str:
+    """What a run was trained on, to be searched."""
+    if isinstance(run, Encoder) or not Path(getattr(run, "folder", run)).is_dir():
+        raise SettingError("Name the data to search: an encoder alone has none.")
+    opened = open_run(run)
+    if opened.from_python:
+        raise SettingError(
+            f"{opened.name} was trained on an object given in Python: name the data to "
+            "search."
+        )
+    return opened.data
 
 
 class Nearest:

@@ -7,7 +7,7 @@ before a rule was made go on as they were.
 from collections.abc import Iterator
 from typing import Any
 
-from ..data import DATA_SETS, data_exists
+from ..data import DATA_SETS, GENERATED, data_exists
 from ..encoders import HEADS
 from ..errors import SettingError
 from ..methods import Method
@@ -92,12 +92,18 @@ def find_idle_settings(
             "other_encoder is the network of a pair's second side, and "
             f"{settings.method} has one encoder for everything: leave it out."
         )
+    for name in ("captions", "image_column"):
+        if getattr(settings, name) is not None and method.encoder != "two":
+            yield (
+                f"{name} is for methods of images and captions, and {settings.method} "
+                "is none: leave it out, or add --method clip."
+            )
     if settings.workers is not None and settings.storage == "resident":
         yield (
             "workers decode images that are streamed, and these are to be resident: "
             "leave workers out, or the storage."
         )
-    named = settings.data in DATA_SETS and settings.data != "shapes"
+    named = settings.data in DATA_SETS and settings.data not in GENERATED
     unnamed = data is not None or (not named and data_exists(settings.data))
     if settings.data_root is not None and unnamed:
         yield (

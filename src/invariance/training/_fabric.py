@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -16,7 +16,13 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parameter import is_lazy
 
 from ..devices import choose_device, usable_cores
-from ..encoders import Encoder, describe_encoder, keep_norms, synchronize_norms
+from ..encoders import (
+    Encoder,
+    Head,
+    describe_encoder,
+    keep_norms,
+    synchronize_norms,
+)
 from ..errors import NotFiniteError, SettingError, TrainingError
 from ..methods import Step
 from ..randomness import random_states, set_random_states
@@ -35,6 +41,7 @@ from ._step import TakeStep
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 # what --micro-batch encodes with
+Module = TypeVar("Module", bound=nn.Module)
 IN_PIECES = ("encoder", "head", "twin", "other", "other_head")
 
 
@@ -249,8 +256,22 @@ class Prepared:
         if not self.sharded:
             return mine
         untrained = plan.untrained if part == "encoder" else plan.other_untrained
-        whole = copy.deepcopy(untrained)
-        assert whole is not None
+        assert untrained is not None
+        return self._gather(untrained, part)
+
+    def heads(self, plan: Plan) -> tuple[Head, Head] | None:
+        """Both heads of two encoders as they are now, whole; None of one encoder."""
+        learner: Any = plan.learner
+        if plan.untrained_heads is None:
+            return None
+        if not self.sharded:
+            return learner.head, learner.other_head
+        first, other = plan.untrained_heads
+        return self._gather(first, "head"), self._gather(other, "other_head")
+
+    def _gather(self, like: Module, part: str) -> Module:
+        """A part of the learner, of which each process has a share, whole."""
+        whole = copy.deepcopy(like)
         weights = part_of(self.wrapped.module.state_dict(), f"{part}.")
         whole.load_state_dict(gather_state(weights, keep=True))
         return whole.to(self.fabric.device)

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from ..diagnostics import Diagnosis, diagnosis
-from ..encoders import Encoder, write_encoder
+from ..encoders import Encoder, Head, Towers, write_encoder, write_heads
 from ..errors import DataError, InvarianceError
 from ..evaluation import (
     LIMIT,
@@ -24,6 +24,8 @@ from ..folder import (
     DIAGNOSTICS,
     ENCODER,
     OTHER_ENCODER,
+    PAIR_HEADS,
+    TRAINED,
     judge,
     keep_rows,
     read_record,
@@ -52,6 +54,8 @@ class Trained:
     other: Encoder | None
     """The second side's, where there are two."""
     head: nn.Module | None
+    heads: tuple[Head, Head] | None
+    """Both sides', where there are two encoders."""
     monitor: Monitor
     folder: Path
     device: Any
@@ -78,6 +82,8 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
                 watch.say(problem, important=True)
     if trained.other is not None:
         write_encoder(trained.other, folder / OTHER_ENCODER, step=plan.n_steps)
+    if trained.heads is not None:
+        write_heads(*trained.heads, folder / PAIR_HEADS)
     write_encoder(trained.encoder, folder / ENCODER, step=plan.n_steps)
     try:
         findings = write_verdict(folder)
@@ -106,7 +112,8 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
         return None
     encoders, epochs = find_encoders(trained)
     watch.say(f"scoring {join_words(list(encoders))} ...")
-    rows = evaluate_encoders(task, encoders, epochs=epochs)
+    towers = find_towers(trained)
+    rows = evaluate_encoders(task, encoders, epochs=epochs, towers=towers)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
     keep_rows(trained.folder, rows, step=trained.plan.n_steps)
@@ -128,7 +135,7 @@ def help_score(trained: Trained) -> None:
     task, _ = find_task(trained)
     if task is not None:
         encoders, epochs = find_encoders(trained)
-        evaluate_encoders(task, encoders, epochs=epochs)
+        evaluate_encoders(task, encoders, epochs=epochs, towers=find_towers(trained))
 
 
 def find_task(trained: Trained) -> tuple[Task | None, str]:
@@ -174,6 +181,22 @@ def find_encoders(
     for network in encoders.values():
         processes.copy_first(network)
     return encoders, {} if epoch is None else {"best epoch": epoch}
+
+
+def find_towers(trained: Trained) -> dict[str, Towers]:
+    """Both encoders with their heads, where there are two, before and after."""
+    plan, before = trained.plan, trained.plan.untrained_heads
+    if trained.heads is None or trained.other is None:
+        return {}
+    assert plan.other_untrained is not None
+    assert before is not None
+    untrained = Towers(plan.untrained, before[0], plan.other_untrained, before[1])
+    return {
+        "untrained encoder": untrained.to(trained.device),
+        TRAINED: Towers(
+            trained.encoder, trained.heads[0], trained.other, trained.heads[1]
+        ),
+    }
 
 
 def find_other(trained: Trained) -> OtherSide | None:

@@ -1,6 +1,7 @@
 """The data of a run: whether they suit the method, and how many make a batch."""
 
 import math
+from typing import Any
 
 from ..data import Image, Source
 from ..errors import DataError, SettingError
@@ -29,6 +30,16 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
             f"image_size is that of images, and {source.name} has {kind.word}s: leave "
             "it out."
         )
+
+
+def describe_captions(settings: Train, method: Method) -> dict[str, Any]:
+    """Whether images are read with their captions, and from where."""
+    asked = method.encoder == "two" or settings.captions is not None
+    return {
+        "captions": (settings.captions or True) if asked else False,
+        "image_column": settings.image_column,
+        "text_column": settings.text_column,
+    }
 
 
 def uses_pairs(method: Method, source: Source) -> bool:

@@ -17,7 +17,12 @@ IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 def make_encoder(
-    name: str, source: Source, given: nn.Module | None, *, pretrained: bool = False
+    name: str,
+    source: Source,
+    given: nn.Module | None,
+    *,
+    pretrained: bool = False,
+    dropout: float | None = None,
 ) -> Encoder:
     """The encoder asked for, standardizing its samples itself.
 
@@ -26,11 +31,12 @@ def make_encoder(
         source: What it is for.
         given: The network itself, instead of a name.
         pretrained: Whether to start from published weights.
+        dropout: Of a text tower; None is the tower's own.
     """
     kind = source.kind
     name = kind.seen.encoder if name == "auto" else name
     chosen = given if given is not None else name
-    encoder = build_encoder(chosen, kind=kind, pretrained=pretrained)
+    encoder = build_encoder(chosen, kind=kind, pretrained=pretrained, dropout=dropout)
     if pretrained and isinstance(kind, Image) and kind.shape[0] == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
     most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)

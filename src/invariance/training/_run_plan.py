@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..data import Image, Source, find_place, load
 from ..devices import require_memory
-from ..encoders import Encoder
+from ..encoders import Encoder, Head
 from ..errors import DataError, SettingError, choose
 from ..methods import (
     METHODS,
@@ -31,7 +31,13 @@ from ..views import ViewSet
 from ..words import count
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
-from ._run_data import check_kind, choose_batch, describe_parts, uses_pairs
+from ._run_data import (
+    check_kind,
+    choose_batch,
+    describe_captions,
+    describe_parts,
+    uses_pairs,
+)
 from ._run_encoder import make_encoder, start_weights_from
 from ._run_views import (
     apply_recipe,
@@ -73,6 +79,8 @@ class Plan:
     """Of a pair's second side; None where only the first is learned from."""
     other_untrained: Encoder | None = None
     """The second side's encoder, where there are two."""
+    untrained_heads: tuple[Head, Head] | None = None
+    """Both heads before training, where there are two encoders."""
 
     @property
     def data_name(self) -> str:
@@ -174,6 +182,10 @@ class Plan:
                 data_root=self.settings.data_root,
                 labels=self.settings.labels,
                 hold_out=self.settings.hold_out,
+                other_kind=None
+                if self.source.other is None
+                else self.source.other.kind,
+                **describe_captions(self.settings, self.method),
             )
         except DataError as cause:
             return None, str(cause)
@@ -181,8 +193,10 @@ class Plan:
 
     @property
     def test(self) -> Source | None:
-        """The held-out samples, if they and the others have labels."""
-        if self.source.targets is None or self.held_out is None:
+        """The held-out samples, if there is something to score them by."""
+        if self.held_out is None or self.held_out.other is not None:
+            return self.held_out  # partners are looked for, labels or not
+        if self.source.targets is None:
             return None
         return None if self.held_out.targets is None else self.held_out
 
@@ -320,6 +334,7 @@ def make_plan(
         device=device,
         labels=settings.labels,
         hold_out=settings.hold_out,
+        **describe_captions(settings, four),
     )
     check_kind(settings, four, source, started)
     pairs = uses_pairs(four, source)
@@ -389,13 +404,19 @@ def make_plan(
     seed_all(settings.seed)
     start = settings.start_from
     network = make_encoder(
-        settings.encoder, source, encoder, pretrained=settings.pretrained
+        settings.encoder,
+        source,
+        encoder,
+        pretrained=settings.pretrained,
+        dropout=four.dropout,
     )
     if start:
         network = start_weights_from(start, network, encoder)
     other = None
     if four.encoder == "two" and source.other is not None:
-        other = make_encoder(settings.other_encoder, source.other, other_encoder)
+        other = make_encoder(
+            settings.other_encoder, source.other, other_encoder, dropout=four.dropout
+        )
         if start:
             other = start_weights_from(start, other, other_encoder, side="other")
     seed, n_samples = settings.seed, len(source)
@@ -431,7 +452,15 @@ def make_plan(
         own_encoder=encoder is not None or other_encoder is not None,
         other_views=other_views if pairs else None,
         other_untrained=copy.deepcopy(other),
+        untrained_heads=copy_heads(learner),
     )
+
+
+def copy_heads(learner: Any) -> tuple[Head, Head] | None:
+    """Both heads of a learner of two encoders, as they are now."""
+    if not hasattr(learner, "other_head"):
+        return None
+    return copy.deepcopy(learner.head), copy.deepcopy(learner.other_head)
 
 
 def refuse_single_samples(learner: Learner) -> None:

@@ -29,7 +29,7 @@ DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
 STRATEGIES = ("auto", "ddp", "fsdp")
 VIEWS = (
     *("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity"),
-    *("noise", "masked"),
+    *("noise", "one_caption", "masked"),
 )
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
@@ -123,7 +123,15 @@ class Train:
     """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME"; auto
     is tiny up to 64 pixels and resnet18 above, and mlp for vectors."""
     other_encoder: str = "auto"
-    """The network of a pair's second side, for methods of two encoders."""
+    """The network of a pair's second side, for methods of two encoders; of captions
+    text_tiny, text_small, text_base or transformers/NAME."""
+    captions: str | None = None
+    """A .csv, .jsonl or .parquet file of captions, for methods of images and captions.
+    Default: the captions.csv, .jsonl or .parquet in the folder of images."""
+    image_column: str | None = None
+    """Its column of images. Default: image, file, filename, path or so."""
+    text_column: str | None = None
+    """Its column of captions. Default: caption, text, title, sentence or so."""
     pretrained: bool = False
     """Start from timm's weights."""
     start_from: str | None = None

@@ -22,7 +22,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from ._lightning import ModelParallelStrategy
 
-NETWORKS = ("encoder", "head", "predictor", "twin")
+NETWORKS = ("encoder", "head", "predictor", "twin", "other")
 LARGE = 1 << 20  # numbers: parts with as many are gathered by themselves
 
 

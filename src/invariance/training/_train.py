@@ -296,11 +296,14 @@ def execute(
             metrics.close()
     encoder = module.encoder(plan)
     other = None if plan.other_untrained is None else module.encoder(plan, "other")
+    heads = module.heads(plan)
     head = None if module.sharded else getattr(plan.learner, "head", None)
     evaluation = None
     processes = join_processes() if fabric.world_size > 1 else ALONE
     device = fabric.device
-    trained = Trained(plan, encoder, other, head, monitor, folder, device, processes)
+    trained = Trained(
+        plan, encoder, other, head, heads, monitor, folder, device, processes
+    )
     try:
         with handle_signals(interrupt), module.uncompiled():
             if first:

@@ -17,6 +17,7 @@ from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
 from ._masking import masked
+from ._one_caption import OneCaption
 from ._pixels import GaussianNoise, Normalize
 from ._sometimes import Sometimes
 
@@ -221,6 +222,15 @@ def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operation
     return _repeat([GaussianNoise(sigma, clip=False, spread=spread)], n_views, None)
 
 
+def one_caption(kind: Any, *, n_views: int = 1) -> list[Operations]:
+    """For captions of an image: one of them, drawn anew in each epoch.
+
+    >>> one_caption(None)
+    [[OneCaption()]]
+    """
+    return _repeat([OneCaption()], n_views, None)
+
+
 RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "simclr": simclr,
     "byol": byol,
@@ -230,11 +240,16 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "evaluation": evaluation,
     "identity": evaluation,
     "noise": noise,
+    "one_caption": one_caption,
     "masked": masked,
 }
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
-KINDS_OF: dict[str, tuple[str, ...]] = {"noise": ("vector",), "masked": ("text",)}
+KINDS_OF: dict[str, tuple[str, ...]] = {
+    "noise": ("vector",),
+    "one_caption": ("captions",),
+    "masked": ("text",),
+}
 """For which kinds of samples, by name, a recipe is, if not for images; one's own kinds
 may use any of these."""
 
