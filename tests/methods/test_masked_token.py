@@ -10,40 +10,37 @@ from tests.processes import on_processes
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from invariance.encoders import Encoder, build_encoder
-from invariance.encoders import build_text_tower as make_tower
+from invariance.encoders import Encoder, TextTower, build_encoder, build_text_tower
 from invariance.errors import SettingError, ShapeError
+from invariance.evaluation import knn
 from invariance.methods import Method, build
 from invariance.views import Draws, HideTokens
 
 PAD, BEGIN, END, MASK = SPECIAL = range(4)
 N_TOKENS, LENGTH = 30, 9
-METHOD = Method(
-    objective="info_nce",
-    settings={"temperature": 1.0, "normalize": False},
-    negatives="vocabulary",
-    positives="tokens",
-    head="none",
-)
 
 
-class Tower(nn.Module):
-    """A text tower without dropout that takes any number for a token."""
+class AnyNumbers(nn.Module):
+    """A text tower that takes any number for a token."""
 
-    def __init__(self):
+    def __init__(self, tower):
         super().__init__()
-        how = {"vocabulary": N_TOKENS, "length": LENGTH, "dropout": 0.0}
-        self.tower = make_tower("text_tiny", **how)
-        self.pad, self.table, self.states = PAD, self.tower.table, self.tower.states
+        self.tower = tower
+        self.pad, self.table, self.states = tower.pad, tower.table, tower.states
 
     def forward(self, tokens):
         return self.tower(tokens.long())
 
 
-def make(method=METHOD, **options):
+def make_encoder():
+    how = {"vocabulary": N_TOKENS, "length": LENGTH, "dropout": 0.0}
+    tower = build_text_tower("text_tiny", **how)
+    return Encoder(AnyNumbers(tower), input_shape=(LENGTH,))
+
+
+def make(method="masked_token", **options):
     torch.manual_seed(0)
-    encoder = Encoder(Tower(), input_shape=(LENGTH,))
-    return build(method, encoder, **options).double()
+    return build(method, make_encoder(), **options).double()
 
 
 def sentences(n=6):
@@ -55,14 +52,14 @@ def sentences(n=6):
     return tokens.masked_fill(place == 0, BEGIN).masked_fill(place >= lengths, PAD)
 
 
-def hide(tokens, share=0.4, samples=None, **how):
+def hide(tokens, share=0.4, samples=None, n_tokens=N_TOKENS, **how):
     samples = torch.arange(len(tokens)) if samples is None else samples
     operations = [
         HideTokens(
             share=share,
             mask=MASK,
             special=(*SPECIAL,),
-            vocabulary=N_TOKENS,
+            vocabulary=n_tokens,
             inverted=inverted,
         )
         for inverted in (False, True)
@@ -206,9 +203,54 @@ def test_it_needs_a_text_tower_and_two_views():
     with pytest.raises(
         SettingError, match="needs a text tower, such as text_tiny: got"
     ):
-        build(METHOD, build_encoder("tiny"))
+        build("masked_token", build_encoder("tiny"))
     with pytest.raises(ShapeError, match="takes two views, the sentences and the tok"):
         make()(hide(sentences())[:1])
     batch = Method(objective="info_nce", positives="tokens")
     with pytest.raises(SettingError, match="hidden tokens are found in a vocabulary"):
-        build(batch, Encoder(Tower(), input_shape=(LENGTH,)))
+        build(batch, make_encoder())
+
+
+def test_it_learns_which_words_go_together():
+    """Topics of 40 words each: two labeled sentences of a topic are enough."""
+    n_topics, n_words, length = 8, 40, 6
+    n_tokens, generator = 4 + n_topics * n_words, torch.Generator().manual_seed(0)
+
+    def draw(n):
+        topics = torch.arange(n) % n_topics
+        size = (n, length)
+        words = topics[:, None] * n_words
+        words = 4 + words + torch.randint(n_words, size, generator=generator)
+        strays = torch.randint(4, n_tokens, size, generator=generator)
+        words = words.where(torch.rand(size, generator=generator) < 0.8, strays)
+        ends = torch.ones(n, 1, dtype=torch.long)
+        return torch.cat([BEGIN * ends, words, END * ends], 1), topics
+
+    (sentences, topics), (test, truths) = draw(800), draw(400)
+    torch.manual_seed(0)
+    how = {"length": length + 2, "width": 32, "layers": 1, "heads": 2, "dropout": 0.0}
+    network = TextTower(vocabulary=n_tokens, **how)
+    learner = build("masked_token", Encoder(AnyNumbers(network), input_shape=(8,)))
+
+    @torch.no_grad()
+    def score(features):
+        rows = (features(x).float() for x in (sentences[:16], test))
+        gallery, queries = rows
+        return knn(gallery, topics[:16], queries, truths, k=2).accuracy
+
+    def count(tokens):
+        bags = torch.zeros(len(tokens), n_tokens)
+        return bags.scatter_add_(1, tokens, (tokens > MASK).float())
+
+    untrained, bag_of_words = score(network), score(count)
+    optimizer = torch.optim.AdamW(learner.parameters(), lr=0.005)
+    for epoch in range(12):
+        for batch in torch.randperm(800, generator=generator).split(100):
+            optimizer.zero_grad()
+            keys = {"epoch": epoch, "share": 0.3, "n_tokens": n_tokens}
+            views = hide(sentences[batch], samples=batch, **keys)
+            learner(views).loss.backward()
+            optimizer.step()
+    trained = score(network)
+    assert trained > 0.85, (trained, untrained, bag_of_words)
+    assert untrained < 0.4 and bag_of_words < 0.7
