@@ -37,6 +37,7 @@ from ._folder import (
 )
 from ._kind import KINDS, Image, Kind, kind_of
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._names import find_set, find_shards
 from ._shards import Shards, read_shards
 from ._sources import Items, Read
 from ._split import split_names, spread
@@ -179,6 +180,17 @@ def read_captioned_folder(root: Path, request: Request) -> Read:
         (*files.notes, *notes),
         origin=files.origin,
     )
+
+
+def has_captions(data: Any) -> bool:
+    """Whether images come with captions, as far as their names tell."""
+    if data == "captioned_shapes":
+        return True
+    if not isinstance(data, str | Path) or find_set(data):
+        return False
+    path = Path(data).expanduser()
+    found = path.is_dir() and find_caption_file(path) is not None
+    return found or bool(find_shards(data))
 
 
 def find_table(root: Path, request: Request) -> Path:
