@@ -173,3 +173,58 @@ def test_a_method_of_pairs_needs_pairs(rows, small):
         train(small(encoder="mlp"), data=rows, method=two)
     with pytest.raises(DataError, match="has one encoder"):
         inv.load(train(small(encoder="mlp"), data=rows).folder, side="other")
+
+
+TWO = inv.Method(objective="info_nce", encoder="two", samples="pair", n_views=1)
+
+
+def test_two_encoders_train_resume_and_are_both_kept(
+    rows, small, stopped_after, readings
+):
+    values, labels = rows
+    kinds = load(values).kind, load(values[:, :3]).kind
+    other = Samples(values[:, :3], kinds[1])
+    data = Samples(values, kinds[0], labels=labels, other=other, name="sensors")
+    settings = small(encoder="auto", evaluate=True)
+    run = train(settings, data=data, method=TWO)
+    folder = stopped_after(3, settings, data=data, method=TWO)
+    halfway = inv.load(folder, side="other")
+    train(Train(resume=str(folder), quiet=True), data=data, method=TWO)
+    assert readings(folder) == readings(run.folder)
+    for side, kind in zip(("first", "other"), kinds, strict=True):
+        one, two = (inv.load(place, side=side) for place in (folder, run.folder))
+        assert one.kind == two.kind == kind and one.input_shape == kind.shape
+        weights = one.state_dict()
+        assert all(weights[k].equal(v) for k, v in two.state_dict().items())
+    assert any(weights[k].ne(v).any() for k, v in halfway.state_dict().items())
+    said = [str(line) for line in make_plan(settings, data=data, method=TWO).facts()]
+    assert "data: sensors, rows of 6 with rows of 3" in said[0]
+    assert any("encoder: mlp, 256 features and mlp, 256 features" in s for s in said)
+    result = train(small(encoder="auto", dry_run=True), data=data, method=TWO)
+    assert result.sample_shapes == ((16, 6), (16, 3))
+    again = small(encoder="auto", start_from=str(run.folder))
+    plan = make_plan(again, data=data, method=TWO)
+    start = plan.other_untrained.state_dict()
+    assert all(start[k].equal(v) for k, v in weights.items())
+    with pytest.raises(SettingError, match=r"Did you mean 'other'"):
+        inv.load(run.folder, side="othr")
+
+
+def test_two_networks_may_be_ones_own(rows, words, small):
+    """The second side of whole numbers, a network and views for each."""
+    values, labels = rows
+    kind = load(values).kind
+    data = Samples(values, kind, labels=labels, other=words)
+    first, second = nn.Linear(6, 8), bag()
+    before = second.weight.detach().clone()
+    run = train(
+        small(encoder="auto"),
+        data=data,
+        method=TWO,
+        encoder=first,
+        other_encoder=second,
+        other_views=ViewSet([[hide_letters]]),
+    )
+    assert not second.weight.equal(before)
+    kept = inv.load(run.folder, network=bag(), side="other")
+    assert kept.kind.name == "letters" and kept.network.weight.equal(second.weight)

@@ -118,7 +118,7 @@ def encode_views(
     epoch: int = 0,
     device: torch.device | str = "cpu",
     other: OtherSide | None = None,
-) -> tuple[Float[Tensor, "v n e"], Float[Tensor, "v n d"] | None]:
+) -> tuple[Float[Tensor, "_ n e"], Float[Tensor, "_ n d"] | None]:
     """Features h, and projections z where there is a head, of the first two views.
 
     Of pairs it is the first view of each side. Where those have encoders of their own,
