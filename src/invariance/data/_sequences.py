@@ -103,9 +103,14 @@ class Recordings:
 
 
 def are_sequences(data: Any, request: Request) -> bool:
-    """Whether data are to be read as sequences: as asked, or audio by its ending."""
+    """Whether data are to be read as sequences: as asked, or audio by its ending.
+
+    Who says how long windows are asks for sequences, too.
+    """
     if request.kind_name:
         return request.kind_name == Sequence.name
+    if not request.window is request.stride is request.time_column is None:
+        return True
     return isinstance(data, (str, Path)) and Path(data).suffix.lower() in AUDIO
 
 

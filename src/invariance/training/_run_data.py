@@ -52,9 +52,10 @@ def describe_captions(settings: Train, method: Method) -> dict[str, Any]:
 def uses_pairs(method: Method, source: Source) -> bool:
     """Whether both sides of pairs are learned from.
 
-    One encoder sees both where they are alike, and nobody has said how alike.
+    One encoder sees both where they are alike, and nobody has said how alike. A hidden
+    token is looked for in its own sentence alone.
     """
-    other = source.other
+    other = source.other if method.positives != "tokens" else None
     if other is None or method.encoder == "two":
         return other is not None
     scored = getattr(source, "scores", None) is not None

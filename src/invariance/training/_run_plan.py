@@ -260,9 +260,8 @@ class Plan:
             f"encoder: {' and '.join(networks)}; {self.n_parameters:,} parameters with "
             f"the {'heads' if len(networks) > 1 else 'head'}"
         )
-        remembered = self.method.negatives in NEGATIVES
-        rows: Any = self.learner.negatives if remembered else ""
-        rows = f" ({text})" if remembered and (text := rows.extra_repr()) else ""
+        negatives: Any = getattr(self.learner, "negatives", None)
+        rows = "" if negatives is None else negatives.extra_repr()
         parts = [count(self.n_views, "view")]
         if (twin := getattr(self.learner, "twin", None)) is not None:
             parts.append(twin.describe())
@@ -271,13 +270,14 @@ class Plan:
         future = self.method.positives == "future"
         if future:
             parts.append(count(getattr(self.learner, "steps", 1), "step") + " ahead")
-        if remembered or future:
+        if negatives is not None or future:
+            rows = f" ({rows})" if rows else ""
             parts.append(f"negatives: {self.method.negatives}{rows}")
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        unused = objective.batch_only if remembered or future else ()
-        idle = (*objective.idle, *unused)
+        outside = () if negatives is None and not future else objective.batch_only
+        idle = (*objective.idle, *outside)
         parts.append(objective.describe(without=idle))
         yield (
             f"method: {self.method_name} ({', '.join(parts)}); defaults: "

@@ -29,7 +29,7 @@ DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
 STRATEGIES = ("auto", "ddp", "fsdp")
 VIEWS = (
     *("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity"),
-    *("noise", "same", "one_caption"),
+    *("noise", "same", "drop_words", "one_caption", "masked"),
 )
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
