@@ -312,6 +312,19 @@ METHODS: dict[str, Method] = {
         released="none; the paper: LARS, batch 4096, support of 98304, head of "
         "3 layers to 256",
     ),
+    "simcse": Method(
+        objective="info_nce",
+        settings={"temperature": 0.05, "symmetric": False},
+        samples="text",
+        views="same",
+        source="Gao et al. 2021: the same sentence twice under dropout, or both "
+        "sentences of a pair; temperature 0.05, one direction; the tower is trained "
+        "from its first weights unless it is pretrained, and the head has two layers",
+        released="princeton-nlp/SimCSE: AdamW at 3e-5, batch 64, one epoch of a "
+        "million sentences of Wikipedia (with pairs 5e-5, batch 512, 3 epochs), "
+        "sentences of 32 tokens, BERT and RoBERTa as pretrained, dropout 0.1, a "
+        "linear map and tanh on the first token as the head",
+    ),
     "sig_lip": Method(
         objective="sig_lip",
         settings={"learnable": True},

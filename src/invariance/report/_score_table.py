@@ -88,7 +88,7 @@ def why_no_scores(run: Record) -> str:
 
 def head(features: str, *, finished: bool) -> Html:
     """The heading of a column, with what the features are."""
-    below = BELOW.get(features)
+    below = BELOW.get(features, BELOW["raw pixels"])  # of other samples, a baseline
     if features == TRAINED and not finished:
         below = "from a checkpoint"
     return Html(tag("span", features) + (tag("small", below) if below else ""))
@@ -167,13 +167,13 @@ def notes(run: Record, scores: Scores) -> list[Html]:
     """How the scores came about."""
     texts = []
     if scores.n_test is not None:
-        tested = count(scores.n_test, "test image")
+        tested = count(scores.n_test, f"test {scores.word}")
         texts.append(f"{tested} of {scores.data} that were never trained on.")
     cells = [cell for line in scores.lines for cell in line.cells.values()]
     if any(cell.interval for cell in cells):
         texts.append(
             "Below a value is its 95 % interval, which covers the draw of the test "
-            "images, not the seed of the training."
+            f"{scores.word}s, not the seed of the training."
         )
     if any(cell.spread is not None for cell in cells):
         texts.append("± is the standard deviation over draws or seeds.")

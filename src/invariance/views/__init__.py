@@ -49,6 +49,7 @@ from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
 from ._transform import Transform, transform
 from ._view_set import ViewSet, to_unit_interval
+from ._words import DropWords
 
 __all__ = [
     "KINDS_OF",
@@ -56,6 +57,7 @@ __all__ = [
     "ColorJitter",
     "DeviceViews",
     "Draws",
+    "DropWords",
     "GaussianBlur",
     "GaussianNoise",
     "HideTokens",

@@ -20,6 +20,7 @@ from ._masking import masked
 from ._one_caption import OneCaption
 from ._pixels import GaussianNoise, Normalize
 from ._sometimes import Sometimes
+from ._words import DropWords
 
 SMALL = 64
 """Images up to this many pixels are small: weaker colors, no blur."""
@@ -222,6 +223,28 @@ def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operation
     return _repeat([GaussianNoise(sigma, clip=False, spread=spread)], n_views, None)
 
 
+def same(kind: Any, *, n_views: int = 2) -> list[Operations]:
+    """Every view is the sample itself; what differs is the encoder's dropout.
+
+    >>> same(None)
+    [[], []]
+    """
+    return _repeat([], n_views, None)
+
+
+def drop_words(kind: Any, *, n_views: int = 2, p: Number = 0.1) -> list[Operations]:
+    """For sentences: each word is left out with a probability.
+
+    Settings:
+        p (0 to 1): Probability that a word is left out.
+
+    >>> from invariance.data import Text
+    >>> drop_words(Text.fit(["a b", "c d"]), n_views=1)
+    [[DropWords(p=0.1, pad=0, special=(0, 1, 2, 3))]]
+    """
+    return _repeat([DropWords(p, kind.pad, kind.special)], n_views, None)
+
+
 def one_caption(kind: Any, *, n_views: int = 1) -> list[Operations]:
     """For captions of an image: one of them, drawn anew in each epoch.
 
@@ -240,6 +263,8 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "evaluation": evaluation,
     "identity": evaluation,
     "noise": noise,
+    "same": same,
+    "drop_words": drop_words,
     "one_caption": one_caption,
     "masked": masked,
 }
@@ -247,6 +272,8 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
 those in ``KINDS_OF``, a function of the samples' kind."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
     "noise": ("vector",),
+    "same": ("text", "sequence", "vector"),
+    "drop_words": ("text",),
     "one_caption": ("captions",),
     "masked": ("text",),
 }
