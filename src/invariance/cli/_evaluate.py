@@ -23,6 +23,8 @@ Protocol = Literal[
     "clustering",
     "zero_shot",
     "pairs",
+    "rank_correlation",
+    "partner",
     "all",
 ]
 

@@ -35,7 +35,8 @@ from ._folder import (
     find_images,
     walk_folder,
 )
-from ._kind import KINDS, Image, Kind, kind_of
+from ._kind import Image, Kind
+from ._kinds import KINDS, kind_of
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._shards import Shards, read_shards
 from ._sources import Items, Read
