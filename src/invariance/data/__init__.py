@@ -33,7 +33,7 @@ from ..late_imports import import_late
 from ._names import DATA_SETS, GENERATED, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
-    from ._captioned import Captions
+    from ._captioned import Captions, has_captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._file_items import pack
@@ -90,6 +90,7 @@ __all__ = [
     "filter_states",
     "find_place",
     "fingerprint",
+    "has_captions",
     "information_ahead",
     "kind_of",
     "latent_walk",
@@ -108,7 +109,7 @@ __all__ = [
 
 HOMES = {
     "_dataset": "Samples",
-    "_captioned": "Captions",
+    "_captioned": "Captions has_captions",
     "_decode": "crop_square open_image",
     "_file_items": "pack",
     "_head_start": "read_ahead",

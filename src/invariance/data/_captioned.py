@@ -36,8 +36,8 @@ from ._folder import (
     walk_folder,
 )
 from ._kind import Image, Kind
-from ._kinds import KINDS, kind_of
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._names import find_set, find_shards
 from ._shards import Shards, read_shards
 from ._sources import Items, Read
 from ._split import split_names, spread
@@ -67,7 +67,8 @@ class Captions(Kind):
     views = "one_caption"
 
     def __init__(self, text: Text | Mapping[str, Any], most: int) -> None:
-        text = text if isinstance(text, Text) else kind_of(text)
+        if not isinstance(text, Text):
+            text = Text(**{k: v for k, v in text.items() if k != "name"})
         super().__init__((most, text.length))
         self.text, self.most = text, most
         self.encoder = text.encoder
@@ -101,9 +102,6 @@ class Captions(Kind):
     def describe(self) -> dict[str, Any]:
         """How a sentence is read, and how many there are."""
         return {"name": self.name, "text": self.text.describe(), "most": self.most}
-
-
-KINDS[Captions.name] = Captions
 
 
 class CaptionItems(Items):
@@ -180,6 +178,17 @@ def read_captioned_folder(root: Path, request: Request) -> Read:
         (*files.notes, *notes),
         origin=files.origin,
     )
+
+
+def has_captions(data: Any) -> bool:
+    """Whether images come with captions, as far as their names tell."""
+    if data == "captioned_shapes":
+        return True
+    if not isinstance(data, str | Path) or find_set(data):
+        return False
+    path = Path(data).expanduser()
+    found = path.is_dir() and find_caption_file(path) is not None
+    return found or bool(find_shards(data))
 
 
 def find_table(root: Path, request: Request) -> Path:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from ._captioned import Captions
 from ._kind import Image, Kind, Sequence, Unknown, Vector
 from ._text import Text
 
@@ -13,6 +14,7 @@ KINDS: dict[str, type[Kind]] = {
     "vector": Vector,
     "sequence": Sequence,
     "text": Text,
+    "captions": Captions,
 }
 """Kinds by the name that an encoder file has; one of your own may be added."""
 

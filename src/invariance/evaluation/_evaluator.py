@@ -173,6 +173,7 @@ def make_row(
     data: str,
     fingerprint: str = "",
     parent: str = "",
+    word: str = "image",
     seed: int = 0,
 ) -> Row:
     """A score as a plain row of evaluation.jsonl.
@@ -189,6 +190,7 @@ def make_row(
         "data": data,
         **({"fingerprint": fingerprint} if fingerprint else {}),
         **({"parent": parent} if parent else {}),
+        **({"word": word} if word != "image" else {}),
         "value": score.value,
         "interval": None if score.interval is None else list(score.interval),
         "n_test": score.n_test,

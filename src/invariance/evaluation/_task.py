@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int, Integer
 from torch import Tensor, nn
 
+from ..data import Image
 from ..devices import free_bytes
 from ..errors import DataError
 from ..processes import ALONE, Processes
@@ -36,7 +37,7 @@ class Task:
     test: Images
     test_labels: Integer[Tensor, "m *c"]
     shape: tuple[int, ...]
-    """Channels, height and width of an image."""
+    """Of a sample: an image's channels, height and width."""
     limit: int | None = None
     """Fit with at most so many training images, evenly spread."""
     device: Any = "cpu"
@@ -50,7 +51,8 @@ class Task:
     @property
     def about(self) -> dict[str, Any]:
         """What a row says about the data."""
-        return {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
+        about = {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
+        return about | {"word": self.train.kind.word}
 
     @property
     def several(self) -> bool:
@@ -82,8 +84,13 @@ class Task:
         """The training images that may be used."""
         return spread_rows(len(self.train), self.limit)
 
-    def augment(self, seed: int) -> Augment:
-        """Generous crops and flips, keyed by seed, epoch and image."""
+    def augment(self, seed: int) -> Augment | None:
+        """Generous crops and flips, keyed by seed, epoch and image.
+
+        None for samples that are no images, which are taken as they are.
+        """
+        if not isinstance(self.train.kind, Image):
+            return None
         channels, size, _ = self.shape
         views = ViewSet(weak(size, channels, n_views=1))
 
@@ -106,8 +113,7 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
-    without = train.kind.name in UNLABELED or getattr(test, "other", None) is not None
-    if without and (labels is None or test_labels is None):
+    if is_scored_without_labels(test) and (labels is None or test_labels is None):
         labels = test_labels = torch.empty(0, dtype=torch.long)
     elif labels is None:
         raise DataError(
@@ -137,6 +143,11 @@ def make_task(
         parent=train.origin.parent,
         processes=processes,
     )
+
+
+def is_scored_without_labels(source: Any) -> bool:
+    """Whether some protocol scores such samples by something else than labels."""
+    return source.kind.name in UNLABELED or getattr(source, "other", None) is not None
 
 
 def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:

@@ -31,6 +31,8 @@ class Gallery:
     """The thumbnails as a data address."""
     views: str | None
     """The views as a data address."""
+    written: bool = False
+    """Whether samples are texts; those are their names."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,7 +79,8 @@ def read_gallery(folder: Path) -> tuple[Gallery | None, list[str]]:
 def _check(about: dict[str, Any]) -> dict[str, Any]:
     """The parts of gallery.json; raises where one does not fit the others."""
     count = about["count"]
-    names = [str(name) for name in about["names"]]
+    written = "texts" in about
+    names = [str(name) for name in about["texts" if written else "names"]]
     places = [(_finite(x), _finite(y)) for x, y in about["map"]]
     near = [[_index(j, count) for j in row] for row in about["neighbours"]]
     scores = [[_finite(s) for s in row] for row in about["scores"]]
@@ -94,6 +97,7 @@ def _check(about: dict[str, Any]) -> dict[str, Any]:
         "size": size,
         "columns": columns,
         "names": names,
+        "written": written,
         "labels": labels,
         "clusters": clusters,
         "class_names": [str(name) for name in about.get("class_names") or []],

@@ -289,6 +289,8 @@ class Scores:
     """The run's own."""
     n_test: int | None
     notes: list[str]
+    word: str = "image"
+    """What a sample is called."""
 
     def cell(self, features: str, protocol: str) -> Cell | None:
         """The main metric on the run's own data, of the line fitted on most images.
@@ -345,8 +347,10 @@ def tabulate(
         )
     )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
-    features = [name for name in FEATURES if name in seen]
-    features += [name for name in seen if name not in FEATURES]
+    others = [name for name in seen if name not in FEATURES]  # other samples' baselines
+    before = FEATURES.index("untrained encoder")
+    ordered = (*FEATURES[:before], *others, *FEATURES[before:])
+    features = [name for name in ordered if name in seen]
     counts = [row.get("n_test") for row in by_data.get(own_data, [])]
     known = [int(count) for count in map(finite_number, counts) if count]
     notes = [
@@ -356,7 +360,9 @@ def tabulate(
         for note in row["notes"]
     ]
     n_test = max(known, default=None)
-    return Scores(features, lines, own_data, n_test, list(dict.fromkeys(notes)))
+    words = [row.get("word") for row in by_data.get(own_data, [])]
+    word = next((str(word) for word in words if word), "image")
+    return Scores(features, lines, own_data, n_test, list(dict.fromkeys(notes)), word)
 
 
 def _find_own(

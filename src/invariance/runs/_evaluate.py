@@ -116,12 +116,10 @@ def evaluate(
         which = run.data if data is None else id(data)
         key = which, train.shape, len(train), len(test)
         if key not in pixels:
-            pixels[key] = evaluate_encoders(task, {"raw pixels": None}, **common)
-        encoders, epochs, why = _encoders(run, place)
-        rows = [
-            *pixels[key],
-            *evaluate_encoders(task, encoders, epochs=epochs, **common),
-        ]
+            pixels[key] = evaluate_encoders(task, {train.kind.baseline: None}, **common)
+        encoders, epochs, why, towers = _encoders(run, place)
+        how = {"epochs": epochs, "towers": towers}
+        rows = [*pixels[key], *evaluate_encoders(task, encoders, **how, **common)]
         if supervised:
             before = encoders.get("untrained encoder")
             if before is None:
@@ -150,19 +148,24 @@ def evaluate(
 
 def _encoders(
     run: OpenRun, device: Any
-) -> tuple[dict[str, nn.Module], dict[str, int], str]:
-    """The run's encoders by name, the epoch of the best, and why one is missing."""
-    before, why = untrained_encoder(run)
+) -> tuple[dict[str, nn.Module], dict[str, int], str, dict[str, nn.Module]]:
+    """The run's encoders by name, the epoch of the best, and why one is missing.
+
+    And, of a run on pairs, both encoders with their heads by the same names.
+    """
+    before, why, untrained = untrained_encoder(run)
     encoders: dict[str, nn.Module] = {}
     if before is not None:
         encoders["untrained encoder"] = before.to(device)
     encoders["trained encoder"] = trained = run.encoder.to(device)
+    pairs = {"untrained encoder": untrained, "trained encoder": run.towers}
+    towers = {k: both.to(device) for k, both in pairs.items() if both is not None}
     if run.best is None:
-        return encoders, {}, why
+        return encoders, {}, why, towers
     best, epoch = run.best
     last = epoch == run.settings.epochs  # then there is nothing new to score
     encoders["best epoch"] = trained if last else best.to(device)
-    return encoders, {"best epoch": epoch}, why
+    return encoders, {"best epoch": epoch}, why, towers
 
 
 def _keep(run: OpenRun, rows: Sequence[Row], images: Source | None) -> None:

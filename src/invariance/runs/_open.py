@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,17 @@ from ..data import (
     data_exists,
     default_shape,
     fingerprint,
+    has_captions,
     same_images,
 )
 from ..data import load as load_data
 from ..encoders import (
     Encoder,
+    Towers,
     build_encoder,
+    build_head,
     load_encoder,
+    load_towers,
     read_encoder,
     split_encoder,
     standardize,
@@ -71,6 +76,11 @@ class OpenRun:
     """Where its data are, or what they are called."""
     images: dict[str, Any]
     """What the run folder says about its images; empty for older runs."""
+
+    @cached_property
+    def towers(self) -> Towers | None:
+        """Both encoders with their heads, of a finished run on pairs."""
+        return load_towers(self.folder)
 
     @property
     def name(self) -> str:
@@ -134,12 +144,15 @@ def folder_of(run: str | Path | Run) -> Path:
     return run.folder if isinstance(run, Run) else Path(run).expanduser()
 
 
-def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str]:
-    """The encoder as it was before training, or None and a sentence that says why."""
-    settings = run.settings
+def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str, Towers | None]:
+    """The encoder as it was before training, or None and a sentence that says why.
+
+    Of a run on pairs also both encoders with their heads.
+    """
+    settings, trained, towers = run.settings, run.towers, None
     if run.custom:
         why = "The first weights of a module of your own are not kept"
-        return None, f"{why}: the untrained encoder is left out."
+        return None, f"{why}: the untrained encoder is left out.", None
     try:
         with keep_random_states():
             seed_all(settings.seed)
@@ -151,12 +164,22 @@ def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str]:
             if (first := split_encoder(run.encoder)[0]) is not None:
                 mean, std = (x.flatten().tolist() for x in (first.mean, first.std))
                 encoder = standardize(encoder, mean, std)
-            if settings.start_from:
-                encoder = start_weights_from(settings.start_from, encoder, None)
+            start = settings.start_from
+            if start:
+                encoder = start_weights_from(start, encoder, None)
+            if trained is not None:  # in the order in which training made them
+                other = build_encoder(trained.other.name, kind=trained.other.kind)
+                if start:
+                    other = start_weights_from(start, other, None, side="other")
+                heads = [
+                    build_head(**head.settings)
+                    for head in (trained.head, trained.other_head)
+                ]
+                towers = Towers(encoder, heads[0], other, heads[1]).eval()
     except (InvarianceError, OSError, RuntimeError) as cause:
         why = " ".join(str(cause).split())
-        return None, f"The untrained encoder is left out: {why}"
-    return encoder.eval(), ""
+        return None, f"The untrained encoder is left out: {why}", None
+    return encoder.eval(), "", towers
 
 
 def load_part(
@@ -203,6 +226,7 @@ def load_part(
     if n is None and is_own and split == "train":
         n = settings.limit
     how = {"kind": kind, "n": n, "data_root": data_root, "device": device, **parts}
+    how |= _describe_captions(run, data, is_own)
     source = load_data(data, split=split, **how)
     only_scored = source.scores is not None and source.targets is None
     if only_scored and split == "test" and not is_own:  # nothing is fitted to them
@@ -217,6 +241,20 @@ def load_part(
     if not is_own and isinstance(kind, Image):
         notes = [*_conversion(data, source, data_root), *notes]
     return source, tuple(notes)
+
+
+def _describe_captions(run: OpenRun, data: Any, is_own: bool) -> dict[str, Any]:
+    """Whether images are read with their captions, and how, for a run on pairs."""
+    if run.towers is None or not (is_own or has_captions(data)):
+        return {}
+    settings, own = run.settings, {}
+    if is_own:
+        own = {
+            "captions": settings.captions or True,
+            "image_column": settings.image_column,
+            "text_column": settings.text_column,
+        }
+    return {"captions": True, "other_kind": run.towers.other.kind, **own}
 
 
 def _conversion(data: Any, source: Source, data_root: str | None) -> list[str]:

@@ -41,6 +41,7 @@ from ._crop import RandomResizedCrop, Resize
 from ._device_views import DeviceViews
 from ._draws import Draws
 from ._lazy_view import LazyView, LazyViews
+from ._masking import HideTokens
 from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
 from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
@@ -59,6 +60,7 @@ __all__ = [
     "DropWords",
     "GaussianBlur",
     "GaussianNoise",
+    "HideTokens",
     "Jitter",
     "LazyView",
     "LazyViews",

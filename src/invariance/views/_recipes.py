@@ -16,6 +16,7 @@ from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
+from ._masking import masked
 from ._one_caption import OneCaption
 from ._pixels import GaussianNoise, Normalize
 from ._sometimes import Sometimes
@@ -223,7 +224,7 @@ def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operation
 
 
 def same(kind: Any, *, n_views: int = 2) -> list[Operations]:
-    """Every view is the sample itself; what differs is the encoder's dropout.
+    """Every view is the sample itself: what differs is elsewhere, as in dropout.
 
     >>> same(None)
     [[], []]
@@ -265,14 +266,16 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "same": same,
     "drop_words": drop_words,
     "one_caption": one_caption,
+    "masked": masked,
 }
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
-    "noise": ("vector",),
+    "noise": ("vector", "sequence"),
     "same": ("text", "sequence", "vector"),
     "drop_words": ("text",),
     "one_caption": ("captions",),
+    "masked": ("text",),
 }
 """For which kinds of samples, by name, a recipe is, if not for images; one's own kinds
 may use any of these."""
