@@ -80,6 +80,8 @@ class Step(NamedTuple):
         Without a memory or a critic, or where a memory chooses its negatives, nothing
         is added: the batch's own rows say it.
         """
+        if not self.contrasts and self.hits is None:
+            return self
         readings = dict(self.readings)
         if self.hits is not None:
             readings["accuracy"] = self.hits().mean()
