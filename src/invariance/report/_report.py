@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..folder import REPORT, Record, read_record, read_verdict, write_whole
+from ._captions import caption_grid
 from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._html import Html, Missing, lines, tag
@@ -50,6 +51,7 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         "scores": ("Scores", show_scores(run)),
         "map": ("Map", embedding_map(run)),
         "neighbors": ("Neighbors", neighbor_grid(run)),
+        "captions": ("Captions", caption_grid(run)),
         "curves": ("Curves", curves(run)),
         "diagnostics": ("Diagnostics", show_diagnostics(run)),
         "views": ("Views", views(run)),
