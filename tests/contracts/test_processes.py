@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from tests.image_methods import IMAGE_METHODS
 from tests.negatives import scenes
 from tests.processes import on_processes
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ import invariance as inv
 from invariance.diagnostics import diagnosis
 from invariance.encoders import Encoder, shuffle_batches, synchronize_norms
 from invariance.evaluation import knn, linear_probe
-from invariance.methods import METHODS, build, customize
+from invariance.methods import build, customize
 from invariance.negatives import NEGATIVES
 from invariance.partition import has_company
 
@@ -132,7 +133,7 @@ OPTIONS = {  # memories that fit so few samples, and clusters from the second ep
     "nnclr": {"size": 30},
 }
 METHOD_CASES = [
-    *((name, {}, False) for name in METHODS),
+    *((name, {}, False) for name in IMAGE_METHODS),
     *((name, {}, True) for name in ("simclr", "multi_view", "supcon", "swav", "byol")),
     *((name, {}, True) for name in ("moco", "ir", "pcl", "nnclr", "vince_plus")),
     *((name, {"symmetric": True}, True) for name in ("moco", "pcl")),
@@ -166,7 +167,7 @@ def make_learner(name: str, *, critic: str | None = None, **options: Any) -> Any
 
 def make_views(name: str, crops: bool) -> list[Tensor]:
     generator = torch.Generator().manual_seed(1)
-    sizes = [4] * METHODS[name].n_views + [2] * (2 * crops)
+    sizes = [4] * IMAGE_METHODS[name].n_views + [2] * (2 * crops)
     images = torch.randn(N, 3, 4, 4, generator=generator, dtype=torch.float64)
     views = (
         images[..., :size, :size]
@@ -336,6 +337,6 @@ def test_every_process_says_what_one_says_of_the_whole_batch(
 
 def test_nothing_is_left_out():
     assert {case.name for case in CASES} == {*inv.OBJECTIVES}
-    assert {method for method, _, _ in METHOD_CASES} == {*METHODS}
-    used = {METHODS[name].negatives for name in METHODS} | {*SOURCES}
+    assert {method for method, _, _ in METHOD_CASES} == {*IMAGE_METHODS}
+    used = {IMAGE_METHODS[name].negatives for name in IMAGE_METHODS} | {*SOURCES}
     assert {*NEGATIVES} <= used and {*scenes.SOURCES} == {*SOURCES}

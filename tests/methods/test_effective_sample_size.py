@@ -7,10 +7,11 @@ import math
 import pytest
 import torch
 from tests import reference
+from tests.image_methods import IMAGE_METHODS
 from tests.reference._scalars import dot, rows
 
 from invariance.encoders import build_encoder
-from invariance.methods import METHODS, build, customize
+from invariance.methods import build, customize
 
 N, N_SAMPLES = 6, 24
 IDS, LABELS = torch.arange(N) * 3, torch.arange(N) % 3
@@ -109,7 +110,7 @@ def scores_in_bank(name, source, z):
 
 
 def scores_by_hand(name, learner, views):
-    method = METHODS[name]
+    method = IMAGE_METHODS[name]
     if method.positives == "neighbors":
         return scores_of_neighbors(learner, views)
     if method.negatives == "batch":
@@ -120,10 +121,10 @@ def scores_by_hand(name, learner, views):
     return scores_in_bank(name, copy.deepcopy(learner.negatives), z)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_the_ess_of_every_method(name, views):
     learner = learner_of(name)
-    views = views[: METHODS[name].n_views]
+    views = views[: IMAGE_METHODS[name].n_views]
     objective = learner.objective
     by_hand = None
     if objective.negatives is not None:
@@ -142,7 +143,7 @@ def test_the_ess_of_every_method(name, views):
 
 
 def test_methods_without_a_softmax_have_none():
-    without = {n for n in METHODS if learner_of(n).objective.negatives is None}
+    without = {n for n in IMAGE_METHODS if learner_of(n).objective.negatives is None}
     assert without == {
         "kcl",
         "ir_nce",

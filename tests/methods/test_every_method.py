@@ -6,11 +6,12 @@ import math
 
 import pytest
 import torch
+from tests.image_methods import IMAGE_METHODS
 from torch import nn
 
 from invariance.encoders import build_encoder
 from invariance.errors import DataError, SettingError, ShapeError
-from invariance.methods import METHODS, Method, build, customize
+from invariance.methods import Method, build, customize
 from invariance.negatives import NEGATIVES
 from invariance.objectives import OBJECTIVES
 from invariance.training import Optim, build_optimizer
@@ -32,7 +33,9 @@ OPTIONS = {  # memories that fit a data set of 24
 }
 KEEPS_BANK = ("ir", "ir_sampled", "ir_nce", "ball", "annulus", "la", "vince")
 REMEMBERS = [
-    name for name, m in METHODS.items() if m.negatives in NEGATIVES or name == "nnclr"
+    name
+    for name, m in IMAGE_METHODS.items()
+    if m.negatives in NEGATIVES or name == "nnclr"
 ]
 
 
@@ -67,9 +70,9 @@ def changed(before, after):
     return any(not torch.equal(before[k], after[k]) for k in before)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_it_is_described(name):
-    method = METHODS[name]
+    method = IMAGE_METHODS[name]
     assert method.objective in OBJECTIVES
     assert method.source
     assert method.encoder in ("one", "predictor", "momentum twin")
@@ -78,10 +81,10 @@ def test_it_is_described(name):
     assert method.labeled == (name == "supcon")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_it_trains(name):
     learner = make(name)
-    views = batch(METHODS[name].n_views)
+    views = batch(IMAGE_METHODS[name].n_views)
     optimizer = torch.optim.SGD(
         [p for p in learner.parameters() if p.requires_grad], lr=1e-3
     )
@@ -101,9 +104,9 @@ def test_it_trains(name):
         learner.after_step((done + 1) / 2)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_its_state_comes_back(name):
-    learner, views = make(name), batch(METHODS[name].n_views)
+    learner, views = make(name), batch(IMAGE_METHODS[name].n_views)
     learner(views, LABELS, IDS)
     learner.after_step(0.5)
     learner.before_epoch(0.5)
@@ -115,7 +118,7 @@ def test_its_state_comes_back(name):
         learner.after_step(1.0), twin.after_step(1.0)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_crops_of_two_sizes_go_through(name):
     learner = make(name)
     images = torch.rand(8, 3, 16, 16)
@@ -421,10 +424,10 @@ def test_neighbors_are_as_fine_as_what_asks_for_them():
 # ---------------------------------------------------------------- a loop of one's own
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_a_step_is_a_loss_with_its_parts(name):
     learner = make(name)
-    step = learner(torch.stack(batch(METHODS[name].n_views)), LABELS, IDS)
+    step = learner(torch.stack(batch(IMAGE_METHODS[name].n_views)), LABELS, IDS)
     assert repr(step).startswith(f"Step(loss={step.loss.item():.4g}")
     assert repr(step).endswith("; 8 samples)")
     parts = {

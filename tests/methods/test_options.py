@@ -8,10 +8,11 @@ import copy
 
 import pytest
 import torch
+from tests.image_methods import IMAGE_METHODS
 
 from invariance.encoders import build_encoder
 from invariance.errors import SettingError
-from invariance.methods import METHODS, build, customize, options_of, recipe_options
+from invariance.methods import build, customize, options_of, recipe_options
 from invariance.views import KINDS_OF, RECIPES, ViewSet
 
 IMAGE_RECIPES = [name for name in RECIPES if name not in KINDS_OF]
@@ -56,7 +57,7 @@ BESIDE = {("kcl", "s"): {"kernel": "riesz"}}
 # What a learned temperature is told is tried in test_learned_temperature
 EVERY = [
     (name, option)
-    for name in METHODS
+    for name in IMAGE_METHODS
     for option in options_of(name).values()
     if option.part != "temperature"
 ]
@@ -116,7 +117,7 @@ def usual():
     def look(name, beside):
         key = name, *beside
         if key not in known:
-            known[key] = learn(make(name, **beside), METHODS[name].n_views)
+            known[key] = learn(make(name, **beside), IMAGE_METHODS[name].n_views)
         return known[key]
 
     return look
@@ -131,7 +132,7 @@ def test_it_changes_the_loss_or_the_state(name, option, usual):
     for value in inside:
         if value != small:
             learner = make(name, **beside | {option.name: value})
-            changed = learn(learner, METHODS[name].n_views)
+            changed = learn(learner, IMAGE_METHODS[name].n_views)
             assert differ(changed, usual(name, beside)), (option, value)
 
 
@@ -146,14 +147,16 @@ def test_it_is_described_and_kept_within_its_range(name, option):
         assert option.meaning in str(raised.value)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_what_is_learned_with_defaults_repeats(name):
     """Or the walk would find differences that no option made."""
-    assert not differ(*(learn(make(name), METHODS[name].n_views) for _ in range(2)))
+    assert not differ(
+        *(learn(make(name), IMAGE_METHODS[name].n_views) for _ in range(2))
+    )
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_no_name_means_two_things(name, recipe):
     assert not set(options_of(name)) & set(recipe_options(recipe))
     both = {**options_of(name), **recipe_options(recipe)}

@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from tests.image_methods import IMAGE_METHODS
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import invariance as inv
 from invariance.encoders import Standardize
 from invariance.errors import TrainingError
-from invariance.methods import METHODS
 from invariance.training import Ess, Machine, Optim, Train, make_plan, train
 from invariance.views import DeviceViews, RandomHorizontalFlip, ViewSet
 
@@ -73,7 +73,7 @@ def fill_memories(plan):
         plan.learner.after_step(0.5)
 
 
-@pytest.mark.parametrize("name", sorted(METHODS.keys() - HOST))
+@pytest.mark.parametrize("name", sorted(IMAGE_METHODS.keys() - HOST))
 @pytest.mark.parametrize("micro_batch", [None, 5])
 def test_a_step_asks_the_host_for_nothing(
     name, micro_batch, pictures, without_values, monkeypatch
@@ -81,7 +81,7 @@ def test_a_step_asks_the_host_for_nothing(
     # while a graph is captured, the two passes of a piece are not compared
     for user in ("encoders._grad_cache", "randomness"):
         monkeypatch.setattr(f"invariance.{user}.is_capturing", lambda: True)
-    moves = METHODS[name].objective in ("nt_xent", "info_nce", "dcl")
+    moves = IMAGE_METHODS[name].objective in ("nt_xent", "info_nce", "dcl")
     ess = Ess(target=0.3, end=0.2) if moves else Ess()
     settings = settings_of(name, ess=ess, micro_batch=micro_batch)
     plan = make_plan(settings, data=pictures)
@@ -253,7 +253,7 @@ def assert_same(first, second, readings):
 
 
 @ON_GPU
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_captured_is_called_to_the_bit(name, small, images, readings, capsys):
     runs = [
         train(

@@ -4,13 +4,13 @@ from typing import ClassVar
 
 import pytest
 import torch
+from tests.image_methods import IMAGE_METHODS
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 import invariance as inv
 from invariance.encoders import Encoder
 from invariance.errors import SettingError, TrainingError
-from invariance.methods import METHODS
 from invariance.training import Optim, make_plan
 from invariance.views import RandomHorizontalFlip, ViewSet
 
@@ -46,7 +46,7 @@ class Pooled(nn.Module):
 
 
 @pytest.mark.parametrize("sizes", [(16, 16), (16, 16, 8)], ids=["views", "crops"])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", IMAGE_METHODS)
 def test_a_step_in_pieces_is_the_whole_step(name, sizes):
     """Loss, gradients, readings and memories, in float64; batch norms stand still."""
     results = []

@@ -74,6 +74,8 @@ def test_a_learned_critic_is_read_as_it_scores(small, pictures):
     run = train(settings, data=pictures)
     first, *_, last = metrics(run.folder)
     assert first["loss"] == pytest.approx(math.log(32), abs=1e-4)  # a zero matrix
+    assert all(row["info_nce"] > 0 for row in (first, last))
+    assert first["info_nce"] == pytest.approx(first["loss"], abs=1e-4)
     assert first["mi_reachable"] == pytest.approx(first["mi_ceiling"])
     assert last["mi_nats"] == pytest.approx(last["mi_ceiling"] - last["info_nce"])
     assert "ess" in last and 0 <= last["accuracy"] <= 1

@@ -5,7 +5,7 @@
 | `load` | a name, a path, an array or a Dataset in, a `Source` out |
 | `DATA_SETS` | the names that `load` knows |
 | `Source` | samples of one kind, asked for by number, in batches |
-| `Kind`, `KINDS` | what a sample is: `Image`, `Vector`, `Sequence` or your own |
+| `Kind`, `KINDS` | what a sample is: an `Image`, `Text`, a `Vector`, your own |
 | `Samples` | samples of any kind as an object to train on |
 | `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from ._decode import crop_square, open_image
     from ._file_items import pack
     from ._head_start import read_ahead
-    from ._kind import KINDS, Image, Kind, Sequence, Vector, kind_of
+    from ._kind import Image, Kind, Sequence, Vector
+    from ._kinds import KINDS, kind_of
     from ._latent_walk import filter_states, information_ahead, latent_walk
     from ._load import default_shape, fingerprint, load, same_images
     from ._load_request import (
@@ -112,7 +113,8 @@ HOMES = {
     "_decode": "crop_square open_image",
     "_file_items": "pack",
     "_head_start": "read_ahead",
-    "_kind": "KINDS Image Kind Sequence Vector kind_of",
+    "_kind": "Image Kind Sequence Vector",
+    "_kinds": "KINDS kind_of",
     "_latent_walk": "filter_states information_ahead latent_walk",
     "_load": "default_shape fingerprint load same_images",
     "_load_request": "Note Origin check_unreadable describe_unreadable "

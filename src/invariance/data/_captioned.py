@@ -35,7 +35,7 @@ from ._folder import (
     find_images,
     walk_folder,
 )
-from ._kind import KINDS, Image, Kind, kind_of
+from ._kind import Image, Kind
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._names import find_set, find_shards
 from ._shards import Shards, read_shards
@@ -67,7 +67,8 @@ class Captions(Kind):
     views = "one_caption"
 
     def __init__(self, text: Text | Mapping[str, Any], most: int) -> None:
-        text = text if isinstance(text, Text) else kind_of(text)
+        if not isinstance(text, Text):
+            text = Text(**{k: v for k, v in text.items() if k != "name"})
         super().__init__((most, text.length))
         self.text, self.most = text, most
         self.encoder = text.encoder
@@ -101,9 +102,6 @@ class Captions(Kind):
     def describe(self) -> dict[str, Any]:
         """How a sentence is read, and how many there are."""
         return {"name": self.name, "text": self.text.describe(), "most": self.most}
-
-
-KINDS[Captions.name] = Captions
 
 
 class CaptionItems(Items):

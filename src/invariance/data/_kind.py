@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import abc
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,8 @@ from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool1d
 
 from ..errors import DataError, SettingError
-from ._decode import crop_square, to_image
+from ._decode import crop_square, open_image, to_image
+from ._load_request import explain_unreadable
 
 Shape = abc.Sequence[int]
 Names = abc.Sequence[str]
@@ -81,6 +83,10 @@ class Kind(ABC):
     def plain(self, batch: Shaped[Tensor, "n ..."]) -> Float[Tensor, "n e"]:
         """The features of the simplest baseline: all numbers of a sample."""
         return self.prepare(batch).flatten(1).float()
+
+    def open(self, query: Any) -> tuple[str, Any]:
+        """What a query of ``search`` is called, and what ``read`` takes of it."""
+        return str(query) if isinstance(query, str) else "query", query
 
     def show(self, sample: Shaped[Tensor, "..."]) -> Shown:
         """One sample, or one view of it, as a person may see it."""
@@ -143,6 +149,26 @@ class Image(Kind):
         values = batch.to(dtype)
         return values / 255 if batch.dtype == torch.uint8 else values
 
+    def open(self, query: Any) -> tuple[str, PIL.Image.Image]:
+        """An image file, or an image of Pillow's, upright."""
+        if isinstance(query, PIL.Image.Image):
+            return getattr(query, "filename", "") or "query", query
+        if not isinstance(query, str | Path):
+            raise DataError(
+                "A query is an image file or a Pillow image, or a list of them: got "
+                f"{type(query).__name__} ({query!r:.60})."
+            )
+        path = Path(query).expanduser()
+        if not path.exists():
+            raise DataError(f"There is no query image {str(query)!r}: check the path.")
+        try:
+            return str(query), open_image(path)
+        except Exception as cause:
+            what = "a folder" if path.is_dir() else explain_unreadable(cause)
+            raise DataError(
+                f"The query {str(query)!r} cannot be read as an image ({what})."
+            ) from None
+
     def show(self, sample: Shaped[Tensor, "c h w"]) -> PIL.Image.Image:
         """Gray, or the first three of its channels."""
         channels = sample[:3] if len(sample) >= 3 else sample[:1].expand(3, -1, -1)
@@ -158,6 +184,7 @@ class Vector(Kind):
         spread: the standard deviation of each number over the data, which noise is
             measured by.
 
+    >>> from invariance.data import kind_of
     >>> kind = Vector((2,), spread=(1.0, 5.0))
     >>> kind.read([3, 4]), kind_of(kind.describe()) == kind
     (tensor([3., 4.]), True)
@@ -178,6 +205,18 @@ class Vector(Kind):
         if not row.isfinite().all():
             raise DataError("some numbers are NaN or infinite")
         return row
+
+    def open(self, query: Any) -> tuple[str, Any]:
+        """A row of numbers, or an .npy file with one."""
+        if not isinstance(query, str | Path):
+            return "query", query
+        try:
+            return str(query), np.load(Path(query).expanduser(), allow_pickle=False)
+        except (OSError, ValueError) as cause:
+            raise DataError(
+                f"The query {str(query)!r} cannot be read as a row of numbers "
+                f"({explain_unreadable(cause)}): save one with numpy.save."
+            ) from None
 
     def show(self, sample: Float[Tensor, " d"]) -> PIL.Image.Image:
         """A bar per number, up or down by its spreads; of many, the first few."""
@@ -231,7 +270,9 @@ class Sequence(Kind):
         rate: values per second, where that is known.
         channel_names: one per channel, where they have any.
         time_column: of a table, the column with the times, where that was told.
+        spread: the standard deviation of each channel, which noise is measured by.
 
+    >>> from invariance.data import kind_of
     >>> kind = Sequence((2, 3))
     >>> kind.read([[1, 5], [2, 6], [3, 7]]), kind_of(kind.describe()) == kind
     (tensor([[1., 2., 3.],
@@ -249,8 +290,10 @@ class Sequence(Kind):
         rate: int | None = None,
         channel_names: Names = (),
         time_column: str | None = None,
+        spread: abc.Sequence[float] = (),
     ) -> None:
         super().__init__(shape)
+        self.spread = tuple(spread) or (1.0,) * self.shape[0]
         self.stride, self.rate = stride or self.shape[1], rate
         self.channel_names, self.time_column = tuple(channel_names), time_column
 
@@ -288,14 +331,14 @@ class Sequence(Kind):
     def show(self, sample: Float[Tensor, "c t"]) -> PIL.Image.Image:
         """A line per channel, each from its least to its greatest value."""
         width = 2 * PLOT
-        picture = PIL.Image.new("RGB", (width, PLOT), "white")
+        picture = PIL.Image.new("RGB", (width, width), "white")
         draw = PIL.ImageDraw.Draw(picture)
         lines = adaptive_avg_pool1d(
             sample[:MOST_LINES].float().cpu(), min(sample.shape[1], width)
         )
         low, high = lines.aminmax(dim=1, keepdim=True)
         lines = (lines - low) / (high - low).clamp_min(1e-12)
-        band = PLOT / len(lines)
+        band = width / len(lines)
         for k, line in enumerate(lines):
             heights = (band * (k + 1) - 2 - line * (band - 4)).tolist()
             step = (width - 1) / max(len(heights) - 1, 1)
@@ -311,28 +354,8 @@ class Sequence(Kind):
             "rate": self.rate,
             "channel_names": list(self.channel_names),
             "time_column": self.time_column,
+            "spread": list(self.spread),
         }
-
-
-KINDS: dict[str, type[Kind]] = {
-    "image": Image,
-    "vector": Vector,
-    "sequence": Sequence,
-}
-"""Kinds by the name that an encoder file has; one of your own may be added."""
-
-
-def kind_of(description: Mapping[str, Any], dtype: torch.dtype = torch.float32) -> Kind:
-    """The kind that ``Kind.describe`` described.
-
-    One that is not in ``KINDS`` has a shape and that ``dtype``, and reads nothing.
-
-    >>> kind_of({"name": "image", "shape": [3, 32, 32]})
-    Image(shape=(3, 32, 32))
-    """
-    settings = dict(description)
-    known = KINDS.get(settings.pop("name", ""))
-    return Unknown(description, dtype) if known is None else known(**settings)
 
 
 def as_bytes(image: Shaped[Tensor, "c h w"]) -> UInt8[Tensor, "c h w"]:

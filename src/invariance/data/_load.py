@@ -23,7 +23,8 @@ from ._captioned import (
 )
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
-from ._kind import KINDS, Image, Kind
+from ._kind import Image, Kind
+from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set, find_shards

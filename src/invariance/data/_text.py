@@ -17,7 +17,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from ..errors import DataError, SettingError
-from ._kind import KINDS, Kind
+from ._kind import Kind
 from ._split import spread
 
 PAD, BEGIN, END, MASK = SPECIAL = ("[PAD]", "[BEGIN]", "[END]", "[MASK]")
@@ -188,9 +188,6 @@ class Text(Kind):
 
     def __repr__(self) -> str:
         return f"Text({self.vocabulary} tokens, {self.length} per sentence)"
-
-
-KINDS[Text.name] = Text
 
 
 def train_tokenizer(sentences: Sequence[str], vocabulary: int) -> Any:

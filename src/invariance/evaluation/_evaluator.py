@@ -173,6 +173,7 @@ def make_row(
     data: str,
     fingerprint: str = "",
     parent: str = "",
+    word: str = "image",
     seed: int = 0,
 ) -> Row:
     """A score as a plain row of evaluation.jsonl.
@@ -189,6 +190,7 @@ def make_row(
         "data": data,
         **({"fingerprint": fingerprint} if fingerprint else {}),
         **({"parent": parent} if parent else {}),
+        **({"word": word} if word != "image" else {}),
         "value": score.value,
         "interval": None if score.interval is None else list(score.interval),
         "n_test": score.n_test,
@@ -217,6 +219,8 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
     # before any is alone with its protocol
     if any(PROTOCOLS[name].paired for name, _ in jobs):
         _ = subject.test_features
+    if any(PROTOCOLS[name].alike for name, _ in jobs):
+        _ = subject.test_features, subject.other_features
     fitted = [PROTOCOLS[name] for name, _ in jobs if PROTOCOLS[name].labeled]
     if not all(protocol.needs_encoder for protocol in fitted):
         _ = subject.features
@@ -228,7 +232,7 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
                 f"{subject.name}: {_in_short(score)}",
                 [
                     make_row(
-                        part if PROTOCOLS[name].paired else _with_limit(part, task),
+                        part if _fits_nothing(name) else _with_limit(part, task),
                         features=subject.name,
                         **task.about,
                         seed=seed,
@@ -260,6 +264,11 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
         return [row for job in jobs for row in done[job]]
 
     return rows
+
+
+def _fits_nothing(name: str) -> bool:
+    """Whether a protocol looks at test samples alone."""
+    return PROTOCOLS[name].paired or PROTOCOLS[name].alike
 
 
 def _with_limit(score: Score, task: Task) -> Score:

@@ -106,6 +106,28 @@ def words_of(task: Task) -> tuple[str, str]:
     return task.test.kind.word, task.other.kind.word
 
 
+def score_partner(subject: Subject) -> list[Score]:
+    """The protocol: the partner of a sample among all second ones, by one encoder.
+
+    Of scored pairs those with the highest score are partners; all second samples are
+    looked through.
+    """
+    task = subject.task
+    different, pairs = find_partners(task)
+    place = pairs[:, 1]
+    one_of_each = torch.zeros(len(different), dtype=torch.long)
+    one_of_each[place] = torch.arange(len(place))
+    chosen = torch.arange(len(place))
+    if task.scores is not None:
+        chosen = chosen[task.scores.cpu() == task.scores.max().cpu()]
+    queries = normalize(subject.test_features[chosen], dim=1)
+    gallery = normalize(subject.other_features[one_of_each], dim=1)
+    mine = torch.stack([torch.arange(len(chosen)), place[chosen]], 1)
+    ranks = rank_partners(queries, gallery, mine)
+    settings: dict[str, Setting] = {"n_first": len(queries), "n_other": len(gallery)}
+    return [Score.of("partner", ranks < k, settings, metric=f"recall@{k}") for k in KS]
+
+
 def find_partners(task: Task) -> tuple[Tensor, Int[Tensor, "p 2"]]:
     """The different samples of the other side, and which of the first have them.
 

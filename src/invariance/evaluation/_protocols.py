@@ -25,8 +25,10 @@ from ._pairs import (
     chance_of_partners,
     chance_of_zero_shot,
     score_pairs,
+    score_partner,
     score_zero_shot,
 )
+from ._rank_correlation import FEWEST, can_rank, rank_correlation
 from ._retrieval import retrieval
 from ._score import Score
 from ._steps_ahead import Ahead, recordings_of, steps_ahead
@@ -54,6 +56,10 @@ class Protocol:
     """The kinds of samples that it is for; empty: all."""
     paired: bool = False
     """Whether it compares both sides of pairs, each by its own tower."""
+    alike: bool = False
+    """Whether it compares both sides of pairs of one kind, by the same encoder."""
+    scored: bool = False
+    """Whether it compares with people's scores of pairs."""
     chance: Callable[[Task, Mapping[str, dict[str, Any]]], list[Score]] | None = None
     """What guessing scores, where that is worth a column."""
 
@@ -167,6 +173,23 @@ PROTOCOLS: dict[str, Protocol] = {
         paired=True,
         chance=lambda task, _: chance_of_partners(task),
     ),
+    "rank_correlation": Protocol(
+        lambda s, *_: [
+            rank_correlation(s.test_features, s.other_features, s.task.scores)
+        ],
+        seeded=False,
+        several=True,
+        labeled=False,
+        alike=True,
+        scored=True,
+    ),
+    "partner": Protocol(
+        lambda s, *_: score_partner(s),
+        seeded=False,
+        several=True,
+        labeled=False,
+        alike=True,
+    ),
     "steps_ahead": Protocol(
         _steps_ahead,
         takes=("steps_ahead",),
@@ -177,7 +200,7 @@ PROTOCOLS: dict[str, Protocol] = {
     ),
 }
 QUICK = (
-    *("zero_shot", "pairs"),
+    *("zero_shot", "pairs", "rank_correlation", "partner"),
     *("knn", "linear", "few_labels_linear", "retrieval", "clustering"),
     "steps_ahead",
 )
@@ -321,6 +344,16 @@ def find_misfit(name: str, task: Task) -> str:
         )
     if protocol.paired and task.other is None:
         return f"{name} compares both sides of pairs, and {task.data} has none."
+    if protocol.alike and not task.alike:
+        return (
+            f"{name} compares two {word}s of a pair, and {task.data} has no such pairs."
+        )
+    if protocol.scored and not can_rank(task.scores):
+        return (
+            f"{name} compares with scores of how alike pairs are, at least {FEWEST} "
+            f"that differ, and {task.data} has none: add a column such as 'score', or "
+            "leave it out."
+        )
     if protocol.labeled and not task.labeled:
         return (
             f"{name} compares with labels, and the {word}s of {task.data} have none: "

@@ -21,6 +21,11 @@ from ._score import Z95, Score
 FEWEST = 5  # pairs, below which an interval says nothing
 
 
+def can_rank(scores: Float[Tensor, " k"] | None) -> bool:
+    """Whether there are enough scores, and different ones."""
+    return scores is not None and len(scores) >= FEWEST and len(scores.unique()) > 1
+
+
 def rank_correlation(
     first: Float[Tensor, "n e"],
     other: Float[Tensor, "m e"],
@@ -39,7 +44,7 @@ def rank_correlation(
             "Pairs need a row on each side and a score: got "
             f"{len(first)} and {len(other)} rows, and {len(scores)} scores."
         )
-    if len(scores) < FEWEST or len(scores.unique()) < 2:
+    if not can_rank(scores):
         raise DataError(
             f"A rank correlation needs {FEWEST} pairs at least, whose scores differ: "
             f"got {len(scores)} with {len(scores.unique())} different scores."

@@ -41,13 +41,13 @@ def _render_block(scores: Scores, rows: Sequence[Row], columns: int) -> list[str
     if max(map(len, lines)) > columns:
         lines = _align(_fold(table, columns))
     n_test = scores.n_test or 0
-    images = count(n_test, "test image")
-    legend = f"{_legend(scores.lines, rows)} {images}, never trained on."
+    images = count(n_test, f"test {scores.word}")
+    legend = f"{_legend(scores, rows)} {images}, never trained on."
     lines += textwrap.wrap(legend, columns) if columns < WIDE else [legend]
     if n_test < FEW:
         lines.append(
-            f"So few test images (under {FEW}) tell next to nothing: one of them moves "
-            f"an accuracy by {100 / max(n_test, 1):.0f} points."
+            f"So few test {scores.word}s (under {FEW}) tell next to nothing: one of "
+            f"them moves an accuracy by {100 / max(n_test, 1):.0f} points."
         )
     return lines
 
@@ -116,16 +116,17 @@ def _render_cell(line: Line, features: str) -> str:
     if cell.interval is None:
         return show(cell.mean)
     low, high = cell.interval
-    return f"{show(cell.mean)} ({show(low)}-{show(high)})"
+    between = "-" if low >= 0 else " to "
+    return f"{show(cell.mean)} ({show(low)}{between}{show(high)})"
 
 
-def _legend(lines: Sequence[Line], rows: Sequence[Row]) -> str:
+def _legend(scores: Scores, rows: Sequence[Row]) -> str:
     """How to read the cells."""
     n_runs = len({row.get("run") for row in rows})
     of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
-    if len({line.setting for line in lines}) > 1:
+    if len({line.setting for line in scores.lines}) > 1:
         of = "the runs of a line, or draws and seeds where it has one"
     return (
-        "Accuracies in per cent; in brackets the 95 % interval over the test images, "
-        f"± the standard deviation over {of}."
+        "Accuracies in per cent; in brackets the 95 % interval over the test "
+        f"{scores.word}s, ± the standard deviation over {of}."
     )

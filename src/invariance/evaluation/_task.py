@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int, Integer
 from torch import Tensor, nn
 
+from ..data import Image
 from ..devices import free_bytes
 from ..errors import DataError
 from ..processes import ALONE, Processes
@@ -36,7 +37,7 @@ class Task:
     test: Images
     test_labels: Integer[Tensor, "m *c"]
     shape: tuple[int, ...]
-    """Channels, height and width of an image."""
+    """Of a sample: an image's channels, height and width."""
     limit: int | None = None
     """Fit with at most so many training images, evenly spread."""
     device: Any = "cpu"
@@ -50,7 +51,8 @@ class Task:
     @property
     def about(self) -> dict[str, Any]:
         """What a row says about the data."""
-        return {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
+        about = {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
+        return about | {"word": self.train.kind.word}
 
     @property
     def several(self) -> bool:
@@ -63,6 +65,16 @@ class Task:
         return getattr(self.test, "other", None)
 
     @property
+    def alike(self) -> bool:
+        """Whether these are pairs of one kind, which one encoder can compare."""
+        return self.other is not None and self.other.kind == self.test.kind
+
+    @property
+    def scores(self) -> Float[Tensor, " m"] | None:
+        """How alike people find the two samples of each pair, where they were asked."""
+        return getattr(self.test, "scores", None)
+
+    @property
     def labeled(self) -> bool:
         """Whether there are labels to compare with."""
         return len(self.labels) > 0
@@ -72,8 +84,13 @@ class Task:
         """The training images that may be used."""
         return spread_rows(len(self.train), self.limit)
 
-    def augment(self, seed: int) -> Augment:
-        """Generous crops and flips, keyed by seed, epoch and image."""
+    def augment(self, seed: int) -> Augment | None:
+        """Generous crops and flips, keyed by seed, epoch and image.
+
+        None for samples that are no images, which are taken as they are.
+        """
+        if not isinstance(self.train.kind, Image):
+            return None
         channels, size, _ = self.shape
         views = ViewSet(weak(size, channels, n_views=1))
 
@@ -96,8 +113,7 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
-    without = train.kind.name in UNLABELED or getattr(test, "other", None) is not None
-    if without and (labels is None or test_labels is None):
+    if is_scored_without_labels(test) and (labels is None or test_labels is None):
         labels = test_labels = torch.empty(0, dtype=torch.long)
     elif labels is None:
         raise DataError(
@@ -129,6 +145,11 @@ def make_task(
     )
 
 
+def is_scored_without_labels(source: Any) -> bool:
+    """Whether some protocol scores such samples by something else than labels."""
+    return source.kind.name in UNLABELED or getattr(source, "other", None) is not None
+
+
 def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:
     """At most so many of n row numbers, evenly spread, the first and the last included.
 
@@ -157,6 +178,13 @@ class Subject:
         task = self.task
         how: dict[str, Any] = {"device": task.device, "processes": task.processes}
         return encode_images(self.encoder, task.test, **how)
+
+    @cached_property
+    def other_features(self) -> Float[Tensor, "m e"]:
+        """Features of the other side of pairs, by the same encoder."""
+        task = self.task
+        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
+        return encode_images(self.encoder, task.other, **how)
 
     @cached_property
     def features(

@@ -44,6 +44,8 @@ class Gallery:
     """The views as a data address."""
     captions: list[Caption]
     """Some captions, where pictures have any."""
+    written: bool = False
+    """Whether samples are texts; those are their names."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -90,7 +92,8 @@ def read_gallery(folder: Path) -> tuple[Gallery | None, list[str]]:
 def _check(about: dict[str, Any]) -> dict[str, Any]:
     """The parts of gallery.json; raises where one does not fit the others."""
     count = about["count"]
-    names = [str(name) for name in about["names"]]
+    written = "texts" in about
+    names = [str(name) for name in about["texts" if written else "names"]]
     places = [(_finite(x), _finite(y)) for x, y in about["map"]]
     near = [[_index(j, count) for j in row] for row in about["neighbours"]]
     scores = [[_finite(s) for s in row] for row in about["scores"]]
@@ -108,6 +111,7 @@ def _check(about: dict[str, Any]) -> dict[str, Any]:
         "columns": columns,
         "names": names,
         "captions": [_check_caption(c, count) for c in about.get("captions", [])],
+        "written": written,
         "labels": labels,
         "clusters": clusters,
         "class_names": [str(name) for name in about.get("class_names") or []],

@@ -94,6 +94,16 @@ class Record:
         about = self.env.get("images")
         return about if isinstance(about, dict) else {}
 
+    @property
+    def word(self) -> str:
+        """What a sample is called."""
+        return str(self.images.get("word") or "image")
+
+    @property
+    def baseline(self) -> str:
+        """What the features that need no encoder are called."""
+        return str(self.images.get("baseline") or "raw pixels")
+
     def points(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every reading that has a finite value."""
         pairs = [(r["epoch"], finite_number(r.get(key))) for r in self.readings]

@@ -32,6 +32,8 @@ FEATURES = (
 PROTOCOL_NAMES = {
     "zero_shot": "zero-shot",
     "pairs": "partners",
+    "rank_correlation": "rank correlation",
+    "partner": "partner found",
     "knn": "kNN",
     "linear": "linear probe",
     "linear_sgd": "linear probe by SGD",
@@ -51,8 +53,9 @@ METRIC_NAMES = {
     "nmi": "NMI",
     "ari": "ARI",
     "nats": "nats",
+    "spearman": "",
 }
-NOT_SHARES = {"nmi", "ari", "nats"}
+NOT_SHARES = {"nmi", "ari", "nats", "spearman"}
 # settings that came out of the data rather than being asked for
 RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
 RESULTS |= {"ceiling", "certified", "n_classes", "n_first", "n_other"}
@@ -286,6 +289,8 @@ class Scores:
     """The run's own."""
     n_test: int | None
     notes: list[str]
+    word: str = "image"
+    """What a sample is called."""
 
     def cell(self, features: str, protocol: str) -> Cell | None:
         """The main metric on the run's own data, of the line fitted on most images.
@@ -342,8 +347,10 @@ def tabulate(
         )
     )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
-    features = [name for name in FEATURES if name in seen]
-    features += [name for name in seen if name not in FEATURES]
+    others = [name for name in seen if name not in FEATURES]  # other samples' baselines
+    before = FEATURES.index("untrained encoder")
+    ordered = (*FEATURES[:before], *others, *FEATURES[before:])
+    features = [name for name in ordered if name in seen]
     counts = [row.get("n_test") for row in by_data.get(own_data, [])]
     known = [int(count) for count in map(finite_number, counts) if count]
     notes = [
@@ -353,7 +360,9 @@ def tabulate(
         for note in row["notes"]
     ]
     n_test = max(known, default=None)
-    return Scores(features, lines, own_data, n_test, list(dict.fromkeys(notes)))
+    words = [row.get("word") for row in by_data.get(own_data, [])]
+    word = next((str(word) for word in words if word), "image")
+    return Scores(features, lines, own_data, n_test, list(dict.fromkeys(notes)), word)
 
 
 def _find_own(

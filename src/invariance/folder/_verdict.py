@@ -199,14 +199,15 @@ def _find_learning(record: Record) -> Finding | None:
         return Finding("learned", "good", "It learned", text)
     if was == 1:
         text = (
-            "The linear probe is right on every test image already before training, so "
-            "the test part cannot show it: take one that is harder or larger."
+            f"The linear probe is right on every test {record.word} already before "
+            "training, so the test part cannot show it: take one that is harder or "
+            "larger."
         )
         return Finding("learned", "unsure", "Not known", text)
     if now > was:
         text = (
             f"The linear probe rose by {gain}, {change}, which is within the margin of "
-            "this test part. Train longer or test on more images."
+            f"this test part. Train longer or test on more {record.word}s."
         )
         return Finding("learned", "unsure", "Perhaps it learned", text)
     fell = f"fell by {gain}" if now < was else "stayed as it was"
@@ -236,7 +237,7 @@ def _judge_by_readings(record: Record) -> Finding:
     if not record.finished:
         title = "It is learning" if good else "It has not yet learned"
     mood = "good" if good else "bad"
-    return Finding("learned", mood, f"{title} to tell images apart", text)
+    return Finding("learned", mood, f"{title} to tell {record.word}s apart", text)
 
 
 def _find_chance(record: Record) -> float | None:
@@ -262,15 +263,20 @@ def _find_better_epoch(record: Record) -> Finding | None:
 
 
 def _find_better_pixels(record: Record) -> Finding | None:
-    """Raw pixels, which cost nothing, do better."""
+    """Raw pixels, or what else costs nothing, do better."""
     ahead = []
     for protocol, name in (("knn", "kNN"), ("linear", "the linear probe")):
-        pixels = record.scores.cell("raw pixels", protocol)
+        pixels = record.scores.cell(record.baseline, protocol)
         trained = record.scores.cell(TRAINED, protocol)
         if pixels is not None and trained is not None and pixels.mean > trained.mean:
             pair = f"{100 * pixels.mean:.1f} % against {100 * trained.mean:.1f} %"
             ahead.append(f"{name} ({pair})")
     if not ahead:
         return None
-    text = f"They score higher by {' and '.join(ahead)}. Training longer may help."
-    return Finding("behind_pixels", "unsure", "Raw pixels are ahead", text)
+    text = f"score higher by {' and '.join(ahead)}. Training longer may help."
+    if record.baseline == "raw pixels":
+        title, text = "Raw pixels are ahead", f"They {text}"
+    else:
+        title = "The simplest baseline is ahead"
+        text = f"Its features, {record.baseline}, {text}"
+    return Finding("behind_pixels", "unsure", title, text)

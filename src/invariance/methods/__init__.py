@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
     from ._learner import JointEmbedding, Learner, SelfPrediction, Step
+    from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
     from ._remembering import Remembering
@@ -43,6 +44,7 @@ __all__ = [
     "METHODS",
     "JointEmbedding",
     "Learner",
+    "MaskedToken",
     "Method",
     "NearestNeighbor",
     "Option",
@@ -63,6 +65,7 @@ HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
     "_learner": "JointEmbedding Learner SelfPrediction Step",
+    "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",
     "_remembering": "Remembering",

@@ -9,12 +9,21 @@ from torch import nn
 
 from ..encoders import Encoder, Head, build_head
 from ..errors import SettingError, choose, unknown
-from ..negatives import IN_TIME, NEGATIVES, Bank, NegativeSource, Prototypes, Queue
+from ..negatives import (
+    IN_TIME,
+    NEGATIVES,
+    Bank,
+    NegativeSource,
+    Prototypes,
+    Queue,
+    Vocabulary,
+)
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
 from ._catalogue import METHODS, Method
 from ._cpc import PredictiveCoding
 from ._learned_critic import LEARNED, find_obstacle, make_critic
 from ._learner import JointEmbedding, Learner, SelfPrediction
+from ._masked_token import MaskedToken, require_tower
 from ._nearest_neighbor import NearestNeighbor
 from ._options import (
     SHARES,
@@ -29,7 +38,8 @@ from ._two_towers import TwoTowers
 
 CRITICS = ("dot", *LEARNED)
 ENCODERS = ("one", "predictor", "momentum twin", "two")
-POSITIVES = ("views", "prototypes", "neighbors", "future")
+POSITIVES = ("views", "prototypes", "neighbors", "future", "tokens")
+PLAIN = ("batch", "none", "vocabulary")  # negatives that nothing keeps
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
     "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
     "max_similarity": ["inner", "inner_share"],
@@ -76,7 +86,7 @@ def build(
         ("kind of encoder", method.encoder, ENCODERS),
         ("critic", method.critic, CRITICS),
         ("kind of positives", method.positives, POSITIVES),
-        ("negatives", method.negatives, ("batch", "none", *NEGATIVES, *IN_TIME)),
+        ("negatives", method.negatives, (*PLAIN, *NEGATIVES, *IN_TIME)),
     ):
         if value not in known:
             raise SettingError(unknown(kind, value, known))
@@ -115,6 +125,12 @@ def build(
             kept = {**settings["negatives"], "width": head.width}
             support = make(Queue, kept, "support of neighbors")
         return NearestNeighbor(encoder, head, objective, support, method.hidden)
+    if method.positives == "tokens":
+        n_tokens = require_tower(encoder).table.num_embeddings
+        kept = {**settings["negatives"], "n_tokens": n_tokens, "seed": seed}
+        with answer(accepted, asked=bool(given)):
+            vocabulary = make(Vocabulary, kept, "vocabulary")
+        return MaskedToken(encoder, head, objective, vocabulary)
     if method.negatives in NEGATIVES:
         if n_samples is None and "bank_momentum" in accepted:
             raise SettingError(
@@ -160,11 +176,14 @@ def build(
 
 def make_head(method: Method, encoder: Encoder) -> Head:
     """The method's head on an encoder's features."""
+    width = method.width
+    if method.positives == "tokens":  # a place is compared with rows of the table
+        width = require_tower(encoder).table.embedding_dim
     return build_head(
         method.head,
         encoder.width,
         method.hidden,
-        method.width,
+        width,
         last_batch_norm=method.last_batch_norm,
     )
 
@@ -219,6 +238,12 @@ def check_fit(method: Method, objective: Objective) -> None:
         wrong = "prototypes come with a queue of negatives and a momentum twin"
     elif method.positives == "neighbors" and method.negatives != "batch":
         wrong = "neighbors as positives come with negatives from the batch"
+    elif (method.positives == "tokens") != (method.negatives == "vocabulary"):
+        wrong = "hidden tokens are found in a vocabulary, and nothing else is"
+    elif method.positives == "tokens" and not (
+        objective.takes_negatives and objective.takes == "pair"
+    ):
+        wrong = f"{method.objective} takes no negatives from a vocabulary"
     elif method.positives == "neighbors" and method.encoder != "predictor":
         wrong = "neighbors as positives are found by a predictor: choose that encoder"
     elif objective.needs_plain_noise and remembers:

@@ -32,13 +32,14 @@ class Method:
     "momentum twin" (the target comes from a slowly moving copy), or "two", one for each
     side of a pair."""
     negatives: str = "batch"
-    """"batch", "none", or a name in ``invariance.negatives.NEGATIVES``; where positives
-    are the future, one in ``IN_TIME``."""
+    """"batch", "none", "vocabulary" (all tokens), or a name in
+    ``invariance.negatives.NEGATIVES``; where positives are the future, one in
+    ``IN_TIME``."""
     source_settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
     positives: str = "views"
-    """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR); or the
-    "future" of a sequence (CPC)."""
+    """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR); the "future"
+    of a sequence (CPC); or the "tokens" that are hidden from a sentence."""
     critic: str = "dot"
     """What scores two projections: "dot", the cosine over the temperature; or learned
     with them, "bilinear", "separable" or "mlp"."""
@@ -311,6 +312,19 @@ METHODS: dict[str, Method] = {
         released="none; the paper: LARS, batch 4096, support of 98304, head of "
         "3 layers to 256",
     ),
+    "simcse": Method(
+        objective="info_nce",
+        settings={"temperature": 0.05, "symmetric": False},
+        samples="text",
+        views="same",
+        source="Gao et al. 2021: the same sentence twice under dropout, or both "
+        "sentences of a pair; temperature 0.05, one direction; the tower is trained "
+        "from its first weights unless it is pretrained, and the head has two layers",
+        released="princeton-nlp/SimCSE: AdamW at 3e-5, batch 64, one epoch of a "
+        "million sentences of Wikipedia (with pairs 5e-5, batch 512, 3 epochs), "
+        "sentences of 32 tokens, BERT and RoBERTa as pretrained, dropout 0.1, a "
+        "linear map and tanh on the first token as the head",
+    ),
     "sig_lip": Method(
         objective="sig_lip",
         settings={"learnable": True},
@@ -426,6 +440,8 @@ METHODS: dict[str, Method] = {
     "cpc": Method(
         objective="info_nce",
         settings=PLAIN_SCORES,
+        samples="sequence",
+        views="same",
         n_views=1,
         negatives="samples_and_times",
         positives="future",
@@ -440,6 +456,8 @@ METHODS: dict[str, Method] = {
     "cpc_samples": Method(
         objective="info_nce",
         settings=PLAIN_SCORES,
+        samples="sequence",
+        views="same",
         n_views=1,
         negatives="other_samples",
         positives="future",
@@ -450,6 +468,8 @@ METHODS: dict[str, Method] = {
     "cpc_times": Method(
         objective="info_nce",
         settings=PLAIN_SCORES,
+        samples="sequence",
+        views="same",
         n_views=1,
         negatives="other_times",
         positives="future",
@@ -457,5 +477,20 @@ METHODS: dict[str, Method] = {
         source="cpc with the other times of the same window as negatives: what does "
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",
+    ),
+    "masked_token": Method(
+        objective="info_nce",
+        settings={"temperature": 1.0, "normalize": False},
+        samples="text",
+        views="masked",
+        negatives="vocabulary",
+        positives="tokens",
+        head="none",
+        source="Wu et al. 2020 (the views paper, 5.1), of Devlin et al. 2019 (BERT): "
+        "15 % of the tokens hidden, the other tokens of the vocabulary as negatives, "
+        "scores with the table of tokens as they are, without BERT's last layer and "
+        "biases",
+        released="google-research/bert: Adam at 1e-4, decay 0.01, 10000 steps of "
+        "warm-up, 1000000 steps of 256 sequences of 512 tokens, a vocabulary of 30000",
     ),
 }

@@ -80,14 +80,20 @@ class Step(NamedTuple):
         Without a memory or a critic, or where a memory chooses its negatives, nothing
         is added: the batch's own rows say it.
         """
-        if not self.contrasts:
+        if not self.contrasts and self.hits is None:
             return self
-        both = [torch.stack(contrast()) for contrast in self.contrasts]
-        loss, ceiling = torch.cat(both, 1).mean(1)
-        bound = {"info_nce": loss, "mi_nats": ceiling - loss, "mi_ceiling": ceiling}
-        if self.hits is not None:  # scores without bound reach all there is
-            bound |= {"mi_reachable": ceiling, "accuracy": self.hits().mean()}
-        return self._replace(readings={**self.readings, **bound})
+        readings = dict(self.readings)
+        if self.hits is not None:
+            readings["accuracy"] = self.hits().mean()
+        if self.contrasts:
+            both = [torch.stack(contrast()) for contrast in self.contrasts]
+            loss, ceiling = torch.cat(both, 1).mean(1)
+            readings |= {"info_nce": loss, "mi_nats": ceiling - loss}
+            readings["mi_ceiling"] = ceiling
+            if self.hits is not None:  # scores without bound reach all there is
+                readings["mi_reachable"] = ceiling
+                readings["accuracy_chance"] = (-ceiling).exp()
+        return self._replace(readings=readings)
 
     def __repr__(self) -> str:
         numbers = {"loss": self.loss, **self.parts, **self.readings}

@@ -19,7 +19,7 @@ from typing import Any, get_args
 from ..critics import CRITICS
 from ..encoders import MomentumTwin
 from ..errors import SettingError, choose, suggest
-from ..negatives import NEGATIVES, Bank, Queue
+from ..negatives import NEGATIVES, Bank, Queue, Vocabulary
 from ..objectives import OBJECTIVES, LearnedTemperature
 from ..views import RECIPES
 from ._catalogue import METHODS, Method
@@ -30,7 +30,7 @@ from ._remembering import Remembering, make_prototypes
 SCALARS = {bool, int, float, str}
 DECIDED = {  # by the encoder, the data, the run or the learner: no options
     "objective": {"width", "gather", "reduction"},
-    "negatives": {"width", "n_samples", "seed"},
+    "negatives": {"width", "n_samples", "n_tokens", "seed"},
     "views": {"size", "channels", "n_views"},
     "critic": {"x_width", "y_width", "spectral_norm"},
 }
@@ -108,8 +108,11 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         options.pop("normalize", None)
         sizes = read_declaration("critic", CRITICS[LEARNED[method.critic]])
         options |= add_prefix("critic", sizes)
-    if remembers or method.positives == "future":
+    tokens = method.positives == "tokens"
+    if remembers or tokens or method.positives == "future":
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
+    if tokens:  # rows of a table have lengths of their own
+        options.pop("normalize", None)
     if twin:
         defaults = {"momentum": method.momentum, "rising": method.rising}
         options |= read_declaration("twin", MomentumTwin, defaults)
@@ -168,6 +171,8 @@ def parts_of_source(method: Method) -> list[Callable[..., Any]]:
     """What the source of negatives, or of neighbors, is made of."""
     if method.positives == "neighbors":
         return [Queue]
+    if method.positives == "tokens":
+        return [Vocabulary]
     if method.negatives not in NEGATIVES:
         return []
     source = NEGATIVES[method.negatives]

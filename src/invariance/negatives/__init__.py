@@ -39,6 +39,7 @@ from ._partition_estimates import (
 from ._prototypes import Prototypes, concentration
 from ._queue import Queue
 from ._source import Candidates, NegativeSource, check_room
+from ._vocabulary import Vocabulary
 
 Neighbours = Neighbors  # its name before 0.1.0
 
@@ -70,6 +71,7 @@ __all__ = [
     "Neighbours",
     "Prototypes",
     "Queue",
+    "Vocabulary",
     "accept_learned",
     "accept_similar",
     "check_room",

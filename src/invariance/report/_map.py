@@ -43,7 +43,7 @@ def embedding_map(run: Record) -> Html:
         kinds.insert(0, ("label", gallery.labels, names))
     of = f" of {gallery.of:,}" if gallery.of > len(gallery) else ""
     about = (
-        f"{count(len(gallery), 'image')}{of} of the {gallery.source or '?'} part, "
+        f"{count(len(gallery), run.word)}{of} of the {gallery.source or '?'} part, "
         "placed by t-SNE of their features: near means alike, but distances between "
         "groups mean little."
     )
@@ -58,7 +58,7 @@ def embedding_map(run: Record) -> Html:
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         tabindex=0,
         role="application",
-        aria_label=f"Map of {count(len(gallery), 'image')}",
+        aria_label=f"Map of {count(len(gallery), run.word)}",
         aria_describedby="map-help",
         data_points=len(gallery),
     )
@@ -70,7 +70,7 @@ def embedding_map(run: Record) -> Html:
         *(_legend(n, *kind) for n, kind in enumerate(kinds)),
         tag("div", id="chosen", class_="needs-script"),
         tag("p", id="spoken", class_="unseen", role="status"),
-        aria_label="Legend and chosen image",
+        aria_label=f"Legend and chosen {run.word}",
     )
     return lines(
         sheet(gallery),

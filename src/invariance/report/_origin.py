@@ -38,7 +38,7 @@ def show_size(run: Record) -> str:
         count(n_parameters, "parameter") + " with the head"
         if isinstance(n_parameters, int)
         else "",
-        count(n_images, "image") + " to train on" if isinstance(n_images, int) else "",
+        count(n_images, run.word) + " to train on" if isinstance(n_images, int) else "",
         f"temperature {show_value(temperature)}" if temperature else "",
         f"learning rate up to {show_number(rate)}" if rate else "",
         f"started {run.env['started']}" if run.env.get("started") else "",

@@ -22,7 +22,9 @@ def sheet(gallery: Gallery | None) -> Html:
 
 
 def thumbnail(gallery: Gallery, i: int, alt: str) -> Html:
-    """A window on the sheet."""
+    """A window on the sheet; a text is written out."""
+    if gallery.written:
+        return tag("span", gallery.names[i], class_="thumb text")
     if gallery.sheet is None:
         return tag("span", class_="thumb", role="img", aria_label=alt)
     edge = gallery.size / 64  # a hair less, or its neighbors would shine through
@@ -56,8 +58,8 @@ def neighbor_grid(run: Record) -> Html:
         return Missing()  # the map has said so
     if not gallery.neighbors[0]:
         return Missing("No neighbors: there is one picture alone.")
-    even = queries(gallery)
-    parts = [tag("p", _about(gallery), class_="note"), _grid(gallery, even)]
+    even, word = queries(gallery), run.word if run.word != "image" else "picture"
+    parts = [tag("p", _about(gallery, word), class_="note"), _grid(gallery, even)]
     if gallery.labels is not None:
         shares = {i: gallery.agreement(i) or 0.0 for i in range(len(gallery))}
         worst = sorted(shares, key=lambda i: shares[i])[:WORST]
@@ -68,9 +70,9 @@ def neighbor_grid(run: Record) -> Html:
     return lines(*parts)
 
 
-def _about(gallery: Gallery) -> str:
+def _about(gallery: Gallery, word: str) -> str:
     text = (
-        f"Left, pictures drawn evenly from the {gallery.source or 'gallery'} part; "
+        f"Left, {word}s drawn evenly from the {gallery.source or 'gallery'} part; "
         f"then the {min(SHOWN, len(gallery.neighbors[0]))} nearest to each by cosine "
         "of their features."
     )
@@ -80,7 +82,7 @@ def _about(gallery: Gallery) -> str:
         mean = 100 * sum(shares) / len(shares)
         text += (
             " ✓ has the label of its query, ✗ has another. Over all "
-            f"{len(gallery):,} pictures, {mean:.1f} % of the "
+            f"{len(gallery):,} {word}s, {mean:.1f} % of the "
             f"{len(gallery.neighbors[0])} nearest have the same label."
         )
     return text
@@ -91,10 +93,11 @@ def _grid(gallery: Gallery, asked: list[int]) -> Html:
     for i in asked:
         label, name = gallery.label(i), gallery.names[i]
         alt = f"Query {name}" + (f", {label}" if label else "")
+        below = "" if gallery.written else name.rsplit("/")[-1]
         first = tag(
             "div",
             thumbnail(gallery, i, alt),
-            tag("span", label or name.rsplit("/")[-1], class_="label"),
+            tag("span", label or below, class_="label"),
             class_="query",
         )
         pairs = zip(gallery.neighbors[i], gallery.scores[i], strict=True)
@@ -130,13 +133,16 @@ def views(run: Record) -> Html:
     """Pictures and what the encoder was shown of them."""
     if run.gallery is None or run.gallery.views is None:
         return Missing(f"No views: {why_no_pictures(run)}.")
-    alt = "Training images in the top row; in each row below, one view of every image."
+    alt = (
+        f"Training {run.word}s in the top row; in each row below, one view of every "
+        f"{run.word}."
+    )
     return lines(
         tag(
             "p",
-            "Top row: images as they are. Below each: the views of it in the first "
-            "epoch. Training pulls the views of one image together, so whatever they "
-            "change is what the features learn to ignore.",
+            f"Top row: {run.word}s as they are. Below each: the views of it in the "
+            f"first epoch. Training pulls the views of one {run.word} together, so "
+            "whatever they change is what the features learn to ignore.",
             class_="note",
         ),
         tag("img", src=run.gallery.views, alt=alt, class_="views"),

@@ -1,5 +1,6 @@
 """A few figures at the top of the page, and the table of scores."""
 
+import dataclasses
 from collections.abc import Mapping
 
 from ..folder import (
@@ -12,6 +13,7 @@ from ..folder import (
     finite_number,
 )
 from ..words import count
+from ._ahead import PROTOCOL as AHEAD
 from ._diagnostics import read_readings
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
@@ -70,7 +72,10 @@ def show_scores(run: Record) -> Html:
     """The table of scores, or why there is none."""
     if not run.rows:
         return Missing(f"No scores: {why_no_scores(run)}.")
-    scores = run.scores
+    by_label = [line for line in run.scores.lines if line.protocol != AHEAD]
+    scores = dataclasses.replace(run.scores, lines=by_label)
+    if not by_label:
+        return Missing("No scores by label: there are no labels in these data.")
     heads = {name: head(name, finished=run.finished) for name in scores.features}
     return lines(score_table(scores, heads), *notes(run, scores))
 
@@ -88,7 +93,7 @@ def why_no_scores(run: Record) -> str:
 
 def head(features: str, *, finished: bool) -> Html:
     """The heading of a column, with what the features are."""
-    below = BELOW.get(features)
+    below = BELOW.get(features, BELOW["raw pixels"])  # of other samples, a baseline
     if features == TRAINED and not finished:
         below = "from a checkpoint"
     return Html(tag("span", features) + (tag("small", below) if below else ""))
@@ -167,13 +172,13 @@ def notes(run: Record, scores: Scores) -> list[Html]:
     """How the scores came about."""
     texts = []
     if scores.n_test is not None:
-        tested = count(scores.n_test, "test image")
+        tested = count(scores.n_test, f"test {scores.word}")
         texts.append(f"{tested} of {scores.data} that were never trained on.")
     cells = [cell for line in scores.lines for cell in line.cells.values()]
     if any(cell.interval for cell in cells):
         texts.append(
             "Below a value is its 95 % interval, which covers the draw of the test "
-            "images, not the seed of the training."
+            f"{scores.word}s, not the seed of the training."
         )
     if any(cell.spread is not None for cell in cells):
         texts.append("± is the standard deviation over draws or seeds.")

@@ -1,6 +1,6 @@
-r"""Embedding: one row of features for every image of any data.
+r"""Embedding: one row of features for every sample of any data.
 
-$$h_i = f(x_i / 255),\qquad i = 1, \dots, n$$
+$$h_i = f(\mathrm{prepare}(x_i)),\qquad i = 1, \dots, n$$
 
 ``embed`` gives a value; ``write_embeddings`` gives a file, holds a few seconds of work
 at a time however large the data are, and goes on where it was after being killed.
@@ -280,7 +280,7 @@ def open_inputs(
 ) -> tuple[Encoder, NamedImages]:
     """The encoder and the images; tells what there is to know about them."""
     encoder, notes = open_encoder(run_or_encoder)
-    images = open_images(data, encoder.input_shape, **how)
+    images = open_images(data, encoder, **how)
     for note in (*notes, *images.notes):
         tell(note, quiet=quiet)
     return encoder, images
@@ -313,11 +313,13 @@ def encode_all(
         features = torch.empty(0, encoder.width)
         try:
             if len(batch.rows):
-                features = encode_batch(encoder, batch.samples, device=device)
+                features = encode_batch(
+                    encoder, batch.samples, kind=images.items.kind, device=device
+                )
         except torch.OutOfMemoryError:
             raise SettingError(
-                f"A batch of {batch_size} images does not fit into the memory of "
-                f"{device}: use a smaller batch size."
+                f"A batch of {batch_size} {images.items.kind.word}s does not fit into "
+                f"the memory of {device}: use a smaller batch size."
             ) from None
         yield Stretch(
             batch.start,

@@ -116,7 +116,7 @@ def evaluate(
         which = run.data if data is None else id(data)
         key = which, train.shape, len(train), len(test)
         if key not in pixels:
-            pixels[key] = evaluate_encoders(task, {"raw pixels": None}, **common)
+            pixels[key] = evaluate_encoders(task, {train.kind.baseline: None}, **common)
         encoders, epochs, why, towers = _encoders(run, place)
         how = {"epochs": epochs, "towers": towers}
         rows = [*pixels[key], *evaluate_encoders(task, encoders, **how, **common)]

@@ -3,7 +3,7 @@ r"""Export: the encoder for other programs, checked against the original.
 $$\max_{n}\max_{x \in [0,1]^{n\times c\times s\times s}} |f(x) - f'(x)|
 \le 10^{-4}\max|f(x)|,\qquad n \in \{1, 2, 7\}$$
 
-Random images go through the encoder and through what was read back from the file; a
+Random samples go through the encoder and through what was read back from the file; a
 file that does not give the same features is not kept.
 """
 
@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from ..data import Image
 from ..encoders import Encoder
 from ..errors import (
     DataError,
@@ -130,16 +132,27 @@ def choose_path(
     return path
 
 
+def draw_samples(encoder: Encoder, n: int, generator: torch.Generator) -> Tensor:
+    """Random samples, as the encoder takes them."""
+    shape, kind = (n, *encoder.input_shape), encoder.kind
+    if not encoder.blank().is_floating_point():
+        most = getattr(kind, "vocabulary", 2)
+        return torch.randint(0, most, shape, generator=generator)
+    if kind is None or isinstance(kind, Image):
+        return torch.rand(shape, generator=generator)
+    return torch.randn(shape, generator=generator)
+
+
 @torch.no_grad()
 def compare(encoder: Encoder, network: Network, to: str) -> tuple[float, float]:
     """The largest difference of any feature, and the largest feature."""
     generator = torch.Generator().manual_seed(0)
     difference = largest = 0.0
     for n in BATCHES:
-        images = torch.rand(n, *encoder.input_shape, generator=generator)
-        ours = encoder(images)
+        samples = draw_samples(encoder, n, generator)
+        ours = encoder(samples)
         try:
-            theirs = network(images)
+            theirs = network(samples)
         except Exception as cause:
             first_line = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
             raise InvarianceError(

@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from ..data import Image
 from ..encoders import (
     Encoder,
     fit_stem,
@@ -64,8 +65,8 @@ class Format:
 
 
 def write_safetensors(encoder: Encoder, path: Path) -> None:
-    """As in a run folder, where every encoder standardizes its images."""
-    if split_encoder(encoder)[0] is None:
+    """As in a run folder, where every encoder of images standardizes them."""
+    if split_encoder(encoder)[0] is None and isinstance(encoder.kind, Image):
         n = encoder.input_shape[0]
         encoder = standardize(encoder, [0.0] * n, [1.0] * n)
     write_encoder(encoder, path, advice=ADVICE)
@@ -91,8 +92,8 @@ def use_safetensors(encoder: Encoder, path: Path) -> str:
 
 
 def write_pt2(encoder: Encoder, path: Path) -> None:
-    """A program for any number of images at once."""
-    blank = torch.zeros(2, *encoder.input_shape)
+    """A program for any number of samples at once."""
+    blank = encoder.blank().repeat(2, *[1] * len(encoder.input_shape))
     sizes = ({0: torch.export.Dim("n")},)
     with silence(), torch.no_grad(), explain_failure(encoder, "torch.export"):
         program = torch.export.export(encoder, (blank,), dynamic_shapes=sizes)
@@ -110,7 +111,8 @@ def use_pt2(encoder: Encoder, path: Path) -> str:
     """With torch alone."""
     return (
         f"encoder = torch.export.load({str(path)!r}).module()\n"
-        "features = encoder(images)  # float images in [0, 1], any batch size"
+        f"features = encoder({name_input(encoder)})  # {describe_input(encoder)}, any "
+        "batch size"
     )
 
 
@@ -118,15 +120,15 @@ def use_pt2(encoder: Encoder, path: Path) -> str:
 
 
 def write_onnx(encoder: Encoder, path: Path) -> None:
-    """One file, for any number of images at once."""
-    blank = torch.zeros(2, *encoder.input_shape)
+    """One file, for any number of samples at once."""
+    blank = encoder.blank().repeat(2, *[1] * len(encoder.input_shape))
     with silence(), torch.no_grad(), explain_failure(encoder, "ONNX"):
         torch.onnx.export(
             encoder,
             (blank,),
             str(path),
             dynamo=True,
-            input_names=["images"],
+            input_names=[name_input(encoder)],
             output_names=["features"],
             dynamic_shapes=({0: torch.export.Dim("n")},),
             external_data=False,
@@ -143,7 +145,7 @@ def read_onnx(encoder: Encoder, path: Path) -> Network:
         session = onnxruntime.InferenceSession(str(path), providers=providers)
 
     def run(images: Tensor) -> Tensor:
-        (features,) = session.run(["features"], {"images": images.numpy()})
+        (features,) = session.run(["features"], {name_input(encoder): images.numpy()})
         return torch.from_numpy(features)
 
     return run
@@ -151,10 +153,11 @@ def read_onnx(encoder: Encoder, path: Path) -> Network:
 
 def use_onnx(encoder: Encoder, path: Path) -> str:
     """With onnxruntime."""
+    name = name_input(encoder)
     return (
         f"session = onnxruntime.InferenceSession({str(path)!r})\n"
-        '(features,) = session.run(None, {"images": images})'
-        "  # float32 in [0, 1], any batch size"
+        f'(features,) = session.run(None, {{"{name}": {name}}})'
+        f"  # {describe_input(encoder)}, any batch size"
     )
 
 
@@ -294,6 +297,19 @@ FORMATS = {
         packages=("onnx", "onnxscript", "onnxruntime"),
     ),
 }
+
+
+def name_input(encoder: Encoder) -> str:
+    """What the input of a program is called."""
+    return "images" if isinstance(encoder.kind, Image) else "samples"
+
+
+def describe_input(encoder: Encoder) -> str:
+    """What is handed to it."""
+    if isinstance(encoder.kind, Image):
+        return "float32 in [0, 1]"
+    dtype = str(encoder.blank().dtype).removeprefix("torch.")
+    return f"{dtype}, each of shape {encoder.input_shape}"
 
 
 def has_known_name(encoder: Encoder) -> bool:

@@ -1,4 +1,4 @@
-"""What embed, search and export are given: an encoder, and images for it to look at."""
+"""What embed, search and export are given: an encoder, and samples to look at."""
 
 import copy
 import hashlib
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data import (
+    Image,
     Items,
     Streamed,
     default_shape,
@@ -21,7 +22,7 @@ from ..data import (
     show_path,
 )
 from ..encoders import Encoder
-from ..errors import SettingError, ShapeError
+from ..errors import DataError, SettingError, ShapeError
 from ..folder import ENCODER, resume_command
 from ..training import load as load_encoder
 from ..words import count
@@ -39,14 +40,16 @@ def open_encoder(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
         return copy.deepcopy(run_or_encoder).eval(), ()  # the caller's stays as it is
     if isinstance(run_or_encoder, nn.Module):
         raise SettingError(
-            f"{type(run_or_encoder).__name__} does not say which images it takes: wrap "
-            "it as invariance.encoders.Encoder(module, input_shape=(3, 32, 32))."
+            f"{type(run_or_encoder).__name__} does not say what it takes: wrap it as "
+            "invariance.encoders.Encoder(module, input_shape=(3, 32, 32))."
         )
     encoder = load_encoder(run_or_encoder)
     path = Path(getattr(run_or_encoder, "folder", run_or_encoder)).expanduser()
     shape = "x".join(map(str, encoder.input_shape))
+    word = "sample" if encoder.kind is None else encoder.kind.word
     notes = [
-        f"{path} is {encoder.name}: images of {shape} in, {encoder.width} features out."
+        f"{path} is {encoder.name}: {word}s of {shape} in, {encoder.width} features "
+        "out."
     ]
     if path.is_dir() and not (path / ENCODER).exists():
         notes.append(
@@ -68,10 +71,10 @@ def mark_encoder(encoder: Encoder) -> str:
 
 @dataclass(frozen=True, eq=False)
 class NamedImages:
-    """Images by number, each with a name.
+    """Samples by number, each with a name.
 
     Attributes:
-        items: the images, in the shape that the encoder takes.
+        items: the samples, in the shape that the encoder takes.
         title: what the data are called in messages.
         data: what the data can be opened by again; None for an object in memory.
         folder: where the names are paths in, if they are paths.
@@ -98,7 +101,7 @@ class NamedImages:
 
 def open_images(
     data: Any,
-    shape: tuple[int, ...],
+    encoder: Encoder,
     *,
     split: str = "all",
     limit: int | None = None,
@@ -106,17 +109,18 @@ def open_images(
     data_root: str | Path | None = None,
     max_bad_fraction: float | int = 0.2,
 ) -> NamedImages:
-    """Images with the channels and the size of ``shape``, an encoder's input."""
-    if len(shape) != 3 or shape[1] != shape[2]:
+    """Samples of the kind that an encoder takes, in its shape."""
+    kind, shape = encoder.kind, encoder.input_shape
+    if kind is None or (isinstance(kind, Image) and shape[1] != shape[2]):
         raise ShapeError(
             f"This encoder takes samples of shape {tuple(shape)}: only encoders of "
-            "square images (channels, size, size) can be given image data."
+            "square images (channels, size, size), and those that say what kind of "
+            "samples they take, can be given data."
         )
     source = load(
         data,
         split=split,
-        image_size=shape[-1],
-        channels=shape[0],
+        kind=kind,
         n=limit,
         storage="streamed",
         data_root=data_root,
@@ -125,6 +129,11 @@ def open_images(
     )
     assert isinstance(source, Streamed)
     items = source.items
+    if items.kind.seen != kind:
+        raise DataError(
+            f"{source.name} has {items.kind.word}s of {items.kind.shape_words}, and "
+            f"the encoder takes {kind.word}s of {kind.shape_words}: name other data."
+        )
     path = Path(data).expanduser() if isinstance(data, str | Path) else None
     are_files = items.paths is not None
     fit = describe_fit(data, items, data_root)
@@ -141,7 +150,7 @@ def open_images(
         max_bad_fraction=source.max_bad_fraction,
         unreadable={spell_bytes(k): why for k, why in source.unreadable.items()},
         notes=(
-            f"{source.name} has {count(len(items), 'image')}, {fit}",
+            f"{source.name} has {count(len(items), kind.word)}, {fit}",
             *(str(note) for note in source.notes if note.kind == "left out"),
         ),
         fingerprint=source.origin.fingerprint,
@@ -151,13 +160,14 @@ def open_images(
 def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:
     """What becomes of the images before the encoder sees them."""
     shape = "x".join(map(str, items.shape))
-    if items.paths is not None:
+    if items.paths is not None and isinstance(items.kind, Image):
         return (
             f"each brought to {shape}, the input of the encoder (shorter side resized, "
             "center cut out)."
         )
     before = items.shape
-    if isinstance(data, str | Path | np.ndarray | Tensor):  # what can be read twice
+    images = isinstance(items.kind, Image)
+    if images and isinstance(data, str | Path | np.ndarray | Tensor):  # to read twice
         before = default_shape(data, data_root=data_root)
     if before == items.shape:
         return f"of {shape}."

@@ -26,7 +26,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..data import (
-    crop_square,
+    Kind,
+    Samples,
     describe_unreadable,
     explain_unreadable,
     open_image,
@@ -111,11 +112,13 @@ class SearchResult:
         neighbors: one ``Hits`` per query, in the order of the queries.
         n_gallery: how many images were searched.
         notes: sentences on what a reader should know.
+        word: what a sample of the gallery is called.
     """
 
     neighbors: tuple[Hits, ...]
     n_gallery: int
     notes: tuple[str, ...] = ()
+    word: str = "image"
 
     def __len__(self) -> int:
         return len(self.neighbors)
@@ -128,7 +131,7 @@ class SearchResult:
 
     def lines(self) -> list[str]:
         """A line per query, and below it a line per image found."""
-        where = f" in {count(self.n_gallery, 'image')}"
+        where = f" in {count(self.n_gallery, self.word)}"
         return [line for hits in self.neighbors for line in hits.lines(where)]
 
     def _repr_html_(self) -> str:
@@ -140,11 +143,11 @@ class SearchResult:
             for hits in self.neighbors
             for hit in hits
         )
-        titles = ("query", "rank", "score", "image", "class")
+        titles = ("query", "rank", "score", self.word, "class")
         header = "".join(f"<th>{title}</th>" for title in titles)
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return (
-            f"<p>{count(self.n_gallery, 'image')} searched</p>"
+            f"<p>{count(self.n_gallery, self.word)} searched</p>"
             f"<table><tr>{header}</tr>{lines}</table>{notes}"
         )
 
@@ -191,6 +194,8 @@ def search(
     where = choose_device(device)
     encoder, encoder_notes = open_encoder(run_or_encoder)
     encoder = encoder.to(where)
+    if isinstance(data, Samples) and data.kind == encoder.kind:
+        encoder.kind = data.kind  # one's own, which a file alone cannot rebuild
     asked = ask_in_words(run_or_encoder, text, where) if text else None
     if asked is None:
         asked = ask_by_image(encoder, query, where)
@@ -206,7 +211,7 @@ def search(
     else:
         images = open_images(
             data,
-            encoder.input_shape,
+            encoder,
             split=split,
             limit=limit,
             workers=workers,
@@ -231,9 +236,10 @@ def search(
             for i in nearest.rows.unique().tolist()
         }
     notes = gallery.notes
+    word = "image" if encoder.kind is None else encoder.kind.word
     if nearest.n < k:
         notes.append(
-            f"The gallery has {count(nearest.n, 'image')}, fewer than k = {k}: all are "
+            f"The gallery has {count(nearest.n, word)}, fewer than k = {k}: all are "
             "shown."
         )
     neighbors = []
@@ -255,7 +261,7 @@ def search(
                 f"{n_missing} of the images found cannot be shown in the sheet: they "
                 "are gone, or nothing says where they are."
             )
-    return SearchResult(tuple(neighbors), nearest.n, tuple(notes))
+    return SearchResult(tuple(neighbors), nearest.n, tuple(notes), word)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,14 +284,40 @@ class Asked:
 def ask_by_image(encoder: Encoder, query: Any, device: Any) -> Asked:
     """Images as queries, by the same encoder as the gallery."""
     several = list(query) if isinstance(query, list | tuple) else [query]
-    queries = [open_query(one) for one in several if one is not None]
+    kind = encoder.kind
+    if kind is None:
+        raise SettingError(
+            f"{encoder.name} does not say what kind of samples it takes."
+        )
+    queries = [kind.open(one) for one in several if one is not None]
     if not queries:
-        raise SettingError("Name at least one query image, or a sentence as text.")
-    channels, size = encoder.input_shape[0], encoder.input_shape[-1]
-    names, pictures = zip(*queries, strict=True)
-    pixels = torch.stack([crop_square(image, size, channels) for image in pictures])
-    rows = encode_batch(encoder, pixels, device=device)
-    return Asked(list(names), rows, list(pictures))
+        what = "image, or a sentence as text" if kind.name == "image" else kind.word
+        raise SettingError(f"Name at least one query {what}.")
+    samples = [read_query(kind, *query) for query in queries]
+    rows = encode_batch(encoder, kind.collate(samples), kind=kind, device=device)
+    whole = [raw if isinstance(raw, Image.Image) else None for _, raw in queries]
+    pictures = [
+        picture or draw_sample(kind, sample)
+        for picture, sample in zip(whole, samples, strict=True)
+    ]
+    return Asked([name for name, _ in queries], rows, pictures)
+
+
+def read_query(kind: Kind, name: str, raw: Any) -> Tensor:
+    """A query's tensor, or a sentence that says why there is none."""
+    try:
+        return kind.read(raw)
+    except Exception as cause:
+        raise DataError(
+            f"The query {name!r} cannot be read as a {kind.word} "
+            f"({explain_unreadable(cause)})."
+        ) from None
+
+
+def draw_sample(kind: Kind, sample: Tensor) -> Image.Image:
+    """One sample for a contact sheet; a text is written on a tile."""
+    shown = kind.show(sample)
+    return write_tile(shown) if isinstance(shown, str) else shown
 
 
 def ask_in_words(run: Any, text: str | Sequence[str], device: Any) -> Asked:
@@ -396,11 +428,10 @@ class Gallery:
                 return open_image(self.folder / name)
             if (images := self.images()) is None:
                 return None
-            pixels, _ = images.items.read(list(images.names).index(name))
+            sample, _ = images.items.read(list(images.names).index(name))
+            return draw_sample(images.items.kind, sample)
         except Exception:  # it is gone, or a data set of one's own raises anything
             return None
-        array = pixels.permute(1, 2, 0).numpy()
-        return Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array)
 
 
 def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
@@ -436,7 +467,7 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
             if about.data is None:
                 return None
             return open_images(
-                about.data, encoder.input_shape, split=about.split, limit=about.limit
+                about.data, encoder, split=about.split, limit=about.limit
             )
         except InvarianceError:
             return None
@@ -462,24 +493,3 @@ def embed_as_searched(
         notes.extend(describe_unreadable(name_unreadable(images, missed), "left out"))
 
     return Gallery(about, blocks, images.folder, lambda: images, notes)
-
-
-def open_query(query: Any) -> tuple[str, Image.Image]:
-    """What a query is called, and its image, upright."""
-    if isinstance(query, Image.Image):
-        return getattr(query, "filename", "") or "query", query
-    if not isinstance(query, str | Path):
-        raise DataError(
-            "A query is an image file or a Pillow image, or a list of them: got "
-            f"{type(query).__name__} ({query!r:.60})."
-        )
-    path = Path(query).expanduser()
-    if not path.exists():
-        raise DataError(f"There is no query image {str(query)!r}: check the path.")
-    try:
-        return str(query), open_image(path)
-    except Exception as cause:
-        what = "a folder" if path.is_dir() else explain_unreadable(cause)
-        raise DataError(
-            f"The query {str(query)!r} cannot be read as an image ({what})."
-        ) from None

@@ -25,6 +25,13 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
             f"{name} learns from samples of the kind {method.samples}, and those of "
             f"{source.name} are {kind.word}s: use a method for these, such as simclr."
         )
+    asked = ("window", "stride", "time_column")
+    idle = [name for name in asked if getattr(settings, name) is not None]
+    if idle and kind.name != "sequence" and not started:
+        raise SettingError(
+            f"{idle[0]} is for sequences, and {source.name} has {kind.word}s: leave it "
+            "out."
+        )
     if settings.image_size and not isinstance(kind, Image) and not started:
         raise SettingError(
             f"image_size is that of images, and {source.name} has {kind.word}s: leave "
@@ -45,9 +52,10 @@ def describe_captions(settings: Train, method: Method) -> dict[str, Any]:
 def uses_pairs(method: Method, source: Source) -> bool:
     """Whether both sides of pairs are learned from.
 
-    One encoder sees both where they are alike, and nobody has said how alike.
+    One encoder sees both where they are alike, and nobody has said how alike. A hidden
+    token is looked for in its own sentence alone.
     """
-    other = source.other
+    other = source.other if method.positives != "tokens" else None
     if other is None or method.encoder == "two":
         return other is not None
     scored = getattr(source, "scores", None) is not None

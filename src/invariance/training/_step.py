@@ -39,12 +39,13 @@ class TakeStep:
                 max_norm=optim.clip_norm,
                 error_if_nonfinite=False,
             )
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        # read before a critic moves, and before the memory takes in others
         if plan.controller is not None or logs:
-            step = step.with_ess()  # before the memory takes in others
+            step = step.with_ess()
         if logs:
             step = step.with_information().gathered()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
         plan.learner.after_step(progress)
         if plan.controller is not None:
             plan.controller.update(step.readings["ess"], progress)

@@ -41,6 +41,7 @@ from ._crop import RandomResizedCrop, Resize
 from ._device_views import DeviceViews
 from ._draws import Draws
 from ._lazy_view import LazyView, LazyViews
+from ._masking import HideTokens
 from ._parameters import draw_parameters
 from ._pixels import GaussianNoise, Normalize
 from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
@@ -48,6 +49,7 @@ from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
 from ._transform import Transform, transform
 from ._view_set import ViewSet, to_unit_interval
+from ._words import DropWords
 
 __all__ = [
     "KINDS_OF",
@@ -55,8 +57,10 @@ __all__ = [
     "ColorJitter",
     "DeviceViews",
     "Draws",
+    "DropWords",
     "GaussianBlur",
     "GaussianNoise",
+    "HideTokens",
     "Jitter",
     "LazyView",
     "LazyViews",

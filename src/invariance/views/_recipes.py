@@ -16,9 +16,11 @@ from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
+from ._masking import masked
 from ._one_caption import OneCaption
 from ._pixels import GaussianNoise, Normalize
 from ._sometimes import Sometimes
+from ._words import DropWords
 
 SMALL = 64
 """Images up to this many pixels are small: weaker colors, no blur."""
@@ -221,6 +223,28 @@ def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operation
     return _repeat([GaussianNoise(sigma, clip=False, spread=spread)], n_views, None)
 
 
+def same(kind: Any, *, n_views: int = 2) -> list[Operations]:
+    """Every view is the sample itself: what differs is elsewhere, as in dropout.
+
+    >>> same(None)
+    [[], []]
+    """
+    return _repeat([], n_views, None)
+
+
+def drop_words(kind: Any, *, n_views: int = 2, p: Number = 0.1) -> list[Operations]:
+    """For sentences: each word is left out with a probability.
+
+    Settings:
+        p (0 to 1): Probability that a word is left out.
+
+    >>> from invariance.data import Text
+    >>> drop_words(Text.fit(["a b", "c d"]), n_views=1)
+    [[DropWords(p=0.1, pad=0, special=(0, 1, 2, 3))]]
+    """
+    return _repeat([DropWords(p, kind.pad, kind.special)], n_views, None)
+
+
 def one_caption(kind: Any, *, n_views: int = 1) -> list[Operations]:
     """For captions of an image: one of them, drawn anew in each epoch.
 
@@ -239,13 +263,19 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "evaluation": evaluation,
     "identity": evaluation,
     "noise": noise,
+    "same": same,
+    "drop_words": drop_words,
     "one_caption": one_caption,
+    "masked": masked,
 }
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
-    "noise": ("vector",),
+    "noise": ("vector", "sequence"),
+    "same": ("text", "sequence", "vector"),
+    "drop_words": ("text",),
     "one_caption": ("captions",),
+    "masked": ("text",),
 }
 """For which kinds of samples, by name, a recipe is, if not for images; one's own kinds
 may use any of these."""

@@ -42,6 +42,6 @@ class DropWords(Operation):
         signs = torch.tensor(self.special, device=images.device)
         words = ~torch.isin(images, signs)
         dropped = words & parameters.to(images.device, non_blocking=True)
-        order = dropped.long().argsort(1, stable=True)  # those that stay come first
+        order = dropped.long().argsort(dim=1, stable=True)  # those that stay come first
         kept = images.masked_fill(dropped, self.pad)
         return kept.gather(1, order)
