@@ -333,5 +333,5 @@ def test_plain_features_and_pictures():
     plain = source.kind.plain(windows)
     assert plain.shape == (4, 4 * 128 + 3 * 4)
     torch.testing.assert_close(plain[:, -12:-8], windows.mean(2))
-    assert source.kind.show(windows[0]).size == (128, 64)
+    assert source.kind.show(windows[0]).size == (128, 128)
     assert len(source.kind.show(windows[0]).getcolors()) > 3

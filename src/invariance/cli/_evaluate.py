@@ -21,8 +21,11 @@ Protocol = Literal[
     "few_labels_fine_tune",
     "retrieval",
     "clustering",
+    "steps_ahead",
     "zero_shot",
     "pairs",
+    "rank_correlation",
+    "partner",
     "all",
 ]
 
@@ -105,6 +108,14 @@ class FewLabels:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepsAhead:
+    """How far ahead an encoder of sequences predicts (steps_ahead)."""
+
+    steps: int | None = None
+    """Patches ahead. Default: half of a window, at most 12."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ZeroShot:
     """Images named by the nearest caption (zero_shot), of runs on pairs."""
 
@@ -130,7 +141,7 @@ class Evaluate:
     protocols: tuple[Protocol, ...] | None = None
     """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train. Default:
     knn, linear, few_labels_linear, retrieval and clustering, of pairs zero_shot and
-    pairs (recall@k) too; or the preset's."""
+    pairs (recall@k) too, of sequences steps_ahead; or the preset's."""
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
     below go before its settings."""
@@ -139,6 +150,7 @@ class Evaluate:
     linear_sgd: LinearSgd = field(default_factory=LinearSgd)
     fine_tune: FineTune = field(default_factory=FineTune)
     few_labels: FewLabels = field(default_factory=FewLabels)
+    steps_ahead: StepsAhead = field(default_factory=StepsAhead)
     zero_shot: ZeroShot = field(default_factory=ZeroShot)
     seeds: int = 1
     """How often to repeat what draws at random."""
@@ -163,6 +175,7 @@ class Evaluate:
             "linear_sgd": self.linear_sgd,
             "fine_tune": self.fine_tune,
             "few_labels": self.few_labels,
+            "steps_ahead": self.steps_ahead,
             "zero_shot": self.zero_shot,
         }
         return {

@@ -270,6 +270,7 @@ class Sequence(Kind):
         rate: values per second, where that is known.
         channel_names: one per channel, where they have any.
         time_column: of a table, the column with the times, where that was told.
+        spread: the standard deviation of each channel, which noise is measured by.
 
     >>> from invariance.data import kind_of
     >>> kind = Sequence((2, 3))
@@ -289,8 +290,10 @@ class Sequence(Kind):
         rate: int | None = None,
         channel_names: Names = (),
         time_column: str | None = None,
+        spread: abc.Sequence[float] = (),
     ) -> None:
         super().__init__(shape)
+        self.spread = tuple(spread) or (1.0,) * self.shape[0]
         self.stride, self.rate = stride or self.shape[1], rate
         self.channel_names, self.time_column = tuple(channel_names), time_column
 
@@ -328,14 +331,14 @@ class Sequence(Kind):
     def show(self, sample: Float[Tensor, "c t"]) -> PIL.Image.Image:
         """A line per channel, each from its least to its greatest value."""
         width = 2 * PLOT
-        picture = PIL.Image.new("RGB", (width, PLOT), "white")
+        picture = PIL.Image.new("RGB", (width, width), "white")
         draw = PIL.ImageDraw.Draw(picture)
         lines = adaptive_avg_pool1d(
             sample[:MOST_LINES].float().cpu(), min(sample.shape[1], width)
         )
         low, high = lines.aminmax(dim=1, keepdim=True)
         lines = (lines - low) / (high - low).clamp_min(1e-12)
-        band = PLOT / len(lines)
+        band = width / len(lines)
         for k, line in enumerate(lines):
             heights = (band * (k + 1) - 2 - line * (band - 4)).tolist()
             step = (width - 1) / max(len(heights) - 1, 1)
@@ -351,6 +354,7 @@ class Sequence(Kind):
             "rate": self.rate,
             "channel_names": list(self.channel_names),
             "time_column": self.time_column,
+            "spread": list(self.spread),
         }
 
 

@@ -85,7 +85,8 @@ class Walks(Items):
     class_names = tuple(f"state {k}" for k in range(N_STATES))
 
     def __init__(self, n_train: int, n_test: int, *, length: int, seed: int) -> None:
-        self.kind = Sequence((CHANNELS, length))
+        spread = (1 + GAIN**2 / CHANNELS) ** 0.5
+        self.kind = Sequence((CHANNELS, length), spread=[spread] * CHANNELS)
         # the test part has draws of its own
         seeds = ((n_train, 2 * seed), (n_test, 2 * seed + 1))
         drawn = [latent_walk(n, length=length, seed=s) for n, s in seeds if n]

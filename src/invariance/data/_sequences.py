@@ -103,9 +103,14 @@ class Recordings:
 
 
 def are_sequences(data: Any, request: Request) -> bool:
-    """Whether data are to be read as sequences: as asked, or audio by its ending."""
+    """Whether data are to be read as sequences: as asked, or audio by its ending.
+
+    Who says how long windows are asks for sequences, too.
+    """
     if request.kind_name:
         return request.kind_name == Sequence.name
+    if not request.window is request.stride is request.time_column is None:
+        return True
     return isinstance(data, (str, Path)) and Path(data).suffix.lower() in AUDIO
 
 
@@ -130,7 +135,8 @@ def read_sequences(data: Any, request: Request) -> Read:
         each = f", a window every {stride}" if stride != length else ""
         notes.append(Note("size", f"{text}{each}."))
     items = Windows(opened.whole, starts, kind, opened.class_names)
-    notes += find_constant(items)
+    if known is None:
+        notes += survey(items)
     own_test = opened.parts is not None
     origin = Origin(opened.mark, opened.parent, n_held_out, own_test)
     return Read(opened.name, items, opened.unreadable, tuple(notes), origin=origin)
@@ -371,24 +377,27 @@ def split_one(
     return {k: (begin, tail - window)}, {k: (tail, end)}
 
 
-def find_constant(items: Windows) -> list[Note]:
-    """Say which channels never change, and refuse data in which none does."""
-    low, high = None, None
+def survey(items: Windows) -> list[Note]:
+    """Measure how far channels spread, and say which of them never change.
+
+    Data in which none does are refused.
+    """
+    values: list[Tensor] = []
     for i in spread(len(items), LOOKED_AT):
         try:
-            values = items.read(i)[0]
+            values.append(items.read(i)[0])
         except (DataError, OSError):
             continue  # counted when all windows are read
-        low = values.amin(1) if low is None else torch.minimum(low, values.amin(1))
-        high = values.amax(1) if high is None else torch.maximum(high, values.amax(1))
-    if low is None or high is None:
+    if not values:
         return []
-    constant = (low == high).nonzero().flatten().tolist()
+    some = torch.cat(values, 1)
+    items.kind.spread = tuple(some.double().std(1).tolist())
+    constant = (some.amin(1) == some.amax(1)).nonzero().flatten().tolist()
     if not constant:
         return []
     names = items.kind.channel_names
     listed = ", ".join(names[k] if names else str(k) for k in constant)
-    if len(constant) == len(low):
+    if len(constant) == len(some):
         raise DataError(
             f"No channel of these recordings ever changes ({listed}): there is nothing "
             "to learn from them."

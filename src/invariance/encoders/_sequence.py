@@ -60,6 +60,7 @@ class Causal(nn.Module):
         self.layers = nn.ModuleList(
             nn.Conv1d(width, width, 3, dilation=2**k) for k in range(4)
         )
+        self.last = nn.LayerNorm(width)
 
     def forward(self, codes: Codes) -> Contexts:
         """One context per code."""
@@ -67,7 +68,8 @@ class Causal(nn.Module):
         for k, (norm, layer) in enumerate(zip(self.norms, self.layers, strict=True)):
             past = pad(norm(x).transpose(1, 2), (2 ** (k + 1), 0))
             x = x + torch.relu(layer(past)).transpose(1, 2)
-        return x
+        contexts: Tensor = self.last(x)
+        return contexts
 
 
 CONTEXTS = {"gru": Recurrent, "conv": Causal}
@@ -80,6 +82,7 @@ class Predictive(nn.Module):
     Args:
         channels: of the sequences.
         strides: of the convolutions, one each; their product is the length of a patch.
+            One of 1 comes first where channels are to be mixed before times are.
         latent: width of a code.
         width: of a context, and so of the features.
         context: "gru" or "conv".
@@ -95,7 +98,7 @@ class Predictive(nn.Module):
         self,
         *,
         channels: int = 1,
-        strides: Sequence[int] = (4, 2),
+        strides: Sequence[int] = (1, 4, 2),
         latent: int = 64,
         width: int = 128,
         context: str = "gru",

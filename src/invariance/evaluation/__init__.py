@@ -9,6 +9,7 @@
 | ``clustering`` | are groups found without labels the classes? | embeddings |
 | ``rank_correlation`` | are pairs near that people find alike? | embeddings |
 | ``linear_sgd`` | the papers' linear protocol, with augmentation | the encoder |
+| ``steps_ahead`` | how far ahead does a sequence encoder predict? | no labels |
 | ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
 
 ``evaluate_encoders`` runs them on an encoder and its baselines: pixels, and the encoder
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
     from ._raw_pixels import raw_pixels
     from ._retrieval import retrieval
     from ._score import Score, wilson_interval
-    from ._task import Task, make_task, spread_rows
+    from ._steps_ahead import steps_ahead
+    from ._task import Task, is_scored_without_labels, make_task, spread_rows
 
 __all__ = [
     "GROUPS",
@@ -89,6 +91,7 @@ __all__ = [
     "few_labels_linear",
     "fine_tune",
     "fit_classifier",
+    "is_scored_without_labels",
     "knn",
     "linear_probe",
     "linear_sgd",
@@ -102,6 +105,7 @@ __all__ = [
     "retrieval",
     "score_supervised_twin",
     "spread_rows",
+    "steps_ahead",
     "wilson_interval",
     "zero_shot",
 ]
@@ -125,6 +129,7 @@ HOMES = {
     "_pairs": "chance_of_pairs name_classes pair_retrieval zero_shot",
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
-    "_task": "Task make_task spread_rows",
+    "_steps_ahead": "steps_ahead",
+    "_task": "Task is_scored_without_labels make_task spread_rows",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

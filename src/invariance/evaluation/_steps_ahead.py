@@ -128,7 +128,7 @@ def steps_ahead(
                 value,
                 n,
                 (value - half, value + half),
-                {"ahead": k + 1, **settings},
+                {"ahead": k + 1, "steps": codes.shape[1], **settings},
                 notes,
                 metric="nats",
             )

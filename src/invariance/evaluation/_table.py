@@ -116,7 +116,8 @@ def _render_cell(line: Line, features: str) -> str:
     if cell.interval is None:
         return show(cell.mean)
     low, high = cell.interval
-    return f"{show(cell.mean)} ({show(low)}-{show(high)})"
+    between = "-" if low >= 0 else " to "
+    return f"{show(cell.mean)} ({show(low)}{between}{show(high)})"
 
 
 def _legend(scores: Scores, rows: Sequence[Row]) -> str:

@@ -113,8 +113,7 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
-    without = train.kind.name in UNLABELED or getattr(test, "other", None) is not None
-    if without and (labels is None or test_labels is None):
+    if is_scored_without_labels(test) and (labels is None or test_labels is None):
         labels = test_labels = torch.empty(0, dtype=torch.long)
     elif labels is None:
         raise DataError(
@@ -144,6 +143,11 @@ def make_task(
         parent=train.origin.parent,
         processes=processes,
     )
+
+
+def is_scored_without_labels(source: Any) -> bool:
+    """Whether some protocol scores such samples by something else than labels."""
+    return source.kind.name in UNLABELED or getattr(source, "other", None) is not None
 
 
 def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:

@@ -440,6 +440,8 @@ METHODS: dict[str, Method] = {
     "cpc": Method(
         objective="info_nce",
         settings=PLAIN_SCORES,
+        samples="sequence",
+        views="same",
         n_views=1,
         negatives="samples_and_times",
         positives="future",
@@ -454,6 +456,8 @@ METHODS: dict[str, Method] = {
     "cpc_samples": Method(
         objective="info_nce",
         settings=PLAIN_SCORES,
+        samples="sequence",
+        views="same",
         n_views=1,
         negatives="other_samples",
         positives="future",
@@ -464,6 +468,8 @@ METHODS: dict[str, Method] = {
     "cpc_times": Method(
         objective="info_nce",
         settings=PLAIN_SCORES,
+        samples="sequence",
+        views="same",
         n_views=1,
         negatives="other_times",
         positives="future",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..folder import REPORT, Record, read_record, read_verdict, write_whole
+from ._ahead import show_ahead
 from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._html import Html, Missing, lines, tag
@@ -48,6 +49,7 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
     parts = {
         "verdict": ("Verdict", lines(show_verdict(run), figures(run))),
         "scores": ("Scores", show_scores(run)),
+        "ahead": ("How far ahead", show_ahead(run)),
         "map": ("Map", embedding_map(run)),
         "neighbors": ("Neighbors", neighbor_grid(run)),
         "curves": ("Curves", curves(run)),

@@ -1,5 +1,6 @@
 """A few figures at the top of the page, and the table of scores."""
 
+import dataclasses
 from collections.abc import Mapping
 
 from ..folder import (
@@ -12,6 +13,7 @@ from ..folder import (
     finite_number,
 )
 from ..words import count
+from ._ahead import PROTOCOL as AHEAD
 from ._diagnostics import read_readings
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
@@ -70,7 +72,10 @@ def show_scores(run: Record) -> Html:
     """The table of scores, or why there is none."""
     if not run.rows:
         return Missing(f"No scores: {why_no_scores(run)}.")
-    scores = run.scores
+    by_label = [line for line in run.scores.lines if line.protocol != AHEAD]
+    scores = dataclasses.replace(run.scores, lines=by_label)
+    if not by_label:
+        return Missing("No scores by label: there are no labels in these data.")
     heads = {name: head(name, finished=run.finished) for name in scores.features}
     return lines(score_table(scores, heads), *notes(run, scores))
 

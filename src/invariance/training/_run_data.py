@@ -25,6 +25,13 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
             f"{name} learns from samples of the kind {method.samples}, and those of "
             f"{source.name} are {kind.word}s: use a method for these, such as simclr."
         )
+    asked = ("window", "stride", "time_column")
+    idle = [name for name in asked if getattr(settings, name) is not None]
+    if idle and kind.name != "sequence" and not started:
+        raise SettingError(
+            f"{idle[0]} is for sequences, and {source.name} has {kind.word}s: leave it "
+            "out."
+        )
     if settings.image_size and not isinstance(kind, Image) and not started:
         raise SettingError(
             f"image_size is that of images, and {source.name} has {kind.word}s: leave "

@@ -17,6 +17,7 @@ from ..data import Image, Source, find_place, load
 from ..devices import require_memory
 from ..encoders import Encoder, Head
 from ..errors import DataError, SettingError, choose
+from ..evaluation import is_scored_without_labels
 from ..methods import (
     METHODS,
     Learner,
@@ -193,12 +194,12 @@ class Plan:
 
     @property
     def test(self) -> Source | None:
-        """The held-out samples, if there is something to score them by."""
-        if self.held_out is None or self.held_out.other is not None:
-            return self.held_out  # partners are looked for, labels or not
-        if self.source.targets is None:
-            return None
-        return None if self.held_out.targets is None else self.held_out
+        """The held-out samples, if they and the others have labels or need none."""
+        held_out = self.held_out
+        if held_out is None or is_scored_without_labels(held_out):
+            return held_out
+        labeled = self.source.targets is not None and held_out.targets is not None
+        return held_out if labeled else None
 
     def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
         """Which samples each step of an epoch takes, by seed and epoch alone."""
@@ -266,13 +267,16 @@ class Plan:
             parts.append(twin.describe())
         if getattr(self.learner, "symmetric", False):
             parts.append("symmetric")
-        if negatives is not None:
+        future = self.method.positives == "future"
+        if future:
+            parts.append(count(getattr(self.learner, "steps", 1), "step") + " ahead")
+        if negatives is not None or future:
             rows = f" ({rows})" if rows else ""
             parts.append(f"negatives: {self.method.negatives}{rows}")
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        outside = () if negatives is None else objective.batch_only
+        outside = () if negatives is None and not future else objective.batch_only
         idle = (*objective.idle, *outside)
         parts.append(objective.describe(without=idle))
         yield (
@@ -328,6 +332,9 @@ def make_plan(
         data,
         kind=four.samples if four.samples not in ("any", "pair") else None,
         image_size=settings.image_size,
+        window=settings.window,
+        stride=settings.stride,
+        time_column=settings.time_column,
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
@@ -389,6 +396,7 @@ def make_plan(
             f"asks for {settings.n_views}: leave n_views out, or take other views."
         )
     alone = four.negatives in NEGATIVES and four.encoder == "one"
+    alone = alone or four.positives == "future"  # of the one view itself
     n_views = len(chosen) + (len(other_views) if other_views is not None else 0)
     if n_views < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")

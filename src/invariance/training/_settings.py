@@ -29,7 +29,7 @@ DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
 STRATEGIES = ("auto", "ddp", "fsdp")
 VIEWS = (
     *("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity"),
-    *("noise", "one_caption", "masked"),
+    *("noise", "same", "drop_words", "one_caption", "masked"),
 )
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
@@ -184,6 +184,13 @@ class Train:
     """Width of the projections. Default: the method's."""
     image_size: int | None = None
     """Side of the images in pixels. Default: the data's, at most 128 for folders."""
+    window: int | None = None
+    """Of sequences: values of time in a window. Default: sequences of one length as
+    they are, 1.28 s of audio, 128 values of others."""
+    stride: int | None = None
+    """Of sequences: values from one window to the next. Default: a window."""
+    time_column: str | None = None
+    """Of a table of values in time: the column with the times, if not called so."""
     limit: int | None = None
     """Use at most so many samples."""
     storage: Literal["auto", "resident", "streamed"] = "auto"
@@ -277,6 +284,8 @@ def check_numbers(settings: Train) -> None:
         ("knn_every", settings.knn_every, 0),
         ("limit", settings.limit, 1),
         ("image_size", settings.image_size, 1),
+        ("window", settings.window, 2),
+        ("stride", settings.stride, 1),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
     ):
         if value is not None and not value >= least:

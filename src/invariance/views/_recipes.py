@@ -224,7 +224,7 @@ def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operation
 
 
 def same(kind: Any, *, n_views: int = 2) -> list[Operations]:
-    """Every view is the sample itself; what differs is the encoder's dropout.
+    """Every view is the sample itself: what differs is elsewhere, as in dropout.
 
     >>> same(None)
     [[], []]
@@ -271,7 +271,7 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
-    "noise": ("vector",),
+    "noise": ("vector", "sequence"),
     "same": ("text", "sequence", "vector"),
     "drop_words": ("text",),
     "one_caption": ("captions",),
