@@ -31,7 +31,7 @@ import invariance as inv
 ROOT = Path(__file__).parents[1]
 COLUMNS = {
     "rank correlation": ("rank_correlation", "spearman"),
-    "paraphrase found": ("pairs", "sentence to paraphrase recall@1"),
+    "paraphrase found": ("partner", "recall@1"),
     "kNN, who": ("knn", "accuracy"),
     "linear probe, who": ("linear", "accuracy"),
 }
@@ -52,7 +52,7 @@ def train(how: str, seed: int, out: str, budget: dict[str, int]) -> tuple[Any, A
         [tokens] = source.batches([torch.arange(len(source))])
         data = inv.data.Samples([*map(source.kind.show, tokens)], source.kind)
     settings = inv.Train(
-        data="paraphrases",
+        **({} if how == "dropout" else {"data": "paraphrases"}),
         method="simcse",
         name=f"{how}-{seed}",
         seed=seed,
@@ -63,7 +63,9 @@ def train(how: str, seed: int, out: str, budget: dict[str, int]) -> tuple[Any, A
         **budget,
     )
     run = inv.train(settings, data=data)
-    return run, inv.evaluate(run, data="paraphrases")
+    protocols = [protocol for protocol, _ in COLUMNS.values()]
+    how_many = {"protocols": protocols, "limit": budget["limit"]}
+    return run, inv.evaluate(run, data="paraphrases", **how_many)
 
 
 def find_cosines(encoder: Any) -> Tensor:
@@ -124,8 +126,8 @@ def main() -> None:
     """Train, score, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--limit", type=int, default=6000)
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--limit", type=int, default=4000)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--out", type=Path, default=ROOT)
     given = parser.parse_args()

@@ -24,6 +24,8 @@ Protocol = Literal[
     "steps_ahead",
     "zero_shot",
     "pairs",
+    "rank_correlation",
+    "partner",
     "all",
 ]
 

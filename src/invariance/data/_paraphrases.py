@@ -159,15 +159,16 @@ def change(meaning: Meaning, which: set[int], dice: Dice) -> Meaning:
     return tuple(other)
 
 
+def pick(words: Sequence[T], die: float) -> T:
+    """One of the words, by a number in [0, 1)."""
+    return words[int(len(words) * die)]
+
+
 def say(meaning: Meaning, dice: Dice) -> str:
     """A sentence of this meaning."""
-
-    def pick(words: Sequence[T], die: float) -> T:
-        return words[int(len(words) * die)]
-
     who, does, whom, where, when = meaning
     active, passive = pick(VERBS[does], dice[1])
-    return FORMS[int(len(FORMS) * dice[5])].format(
+    return pick(FORMS, dice[5]).format(
         who=pick(NOUNS[who], dice[0]),
         does=active,
         done=passive,

@@ -241,6 +241,8 @@ def explain_unusable(raw: object) -> str | None:
         return f"{type(raw).__name__} instead of text"
     if not raw.strip():
         return "an empty sentence"
-    if any("\ud800" <= sign <= "\udfff" for sign in raw):  # undecodable bytes, kept
+    try:
+        raw.encode()
+    except UnicodeEncodeError:  # bytes that could not be read, kept as surrogates
         return "not UTF-8 text"
     return None

@@ -20,7 +20,7 @@ from ._fine_tune import fit_classifier
 from ._labeled import number_classes
 from ._predictions import judge
 from ._protocols import PROTOCOLS, ProtocolPlan, plan_protocols
-from ._score import Score
+from ._score import NUMBERS, Score
 from ._table import render_scores
 from ._task import Subject, Task
 
@@ -279,5 +279,5 @@ def _with_limit(score: Score, task: Task) -> Score:
 
 def _in_short(score: Score) -> str:
     """A line for those who wait."""
-    percent = "" if score.metric == "nats" else " %"
+    percent = "" if score.metric in NUMBERS else " %"
     return f"{score.name} {score.metric} {score.show(score.value)}{percent}"

@@ -12,6 +12,7 @@ one image, or images of one caption. Chance is 1/c, and k/n with one partner eac
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import starmap
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Integer
@@ -77,7 +78,8 @@ def find_classes(task: Task) -> tuple[Integer[Tensor, " n"], tuple[str, ...]] | 
     The captions may know classes of their own, such as combinations of what the images'
     labels tell apart. Nothing where there are no names, or several per image.
     """
-    for source in (task.other, task.test):
+    sides: tuple[Any, ...] = (task.other, task.test)
+    for source in sides:
         labels, names = source.labels, source.class_names
         worded = any(not name.isdigit() for name in names)
         if labels is not None and worded and len(names) > 1:

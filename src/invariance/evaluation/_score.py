@@ -24,6 +24,8 @@ from torch import Tensor
 Setting = int | float | str | bool
 Interval = tuple[float, float]
 
+NUMBERS = ("nats", "spearman")
+"""Metrics that are no shares."""
 Z95 = 1.959963984540054  # normal quantile of 97.5 %
 
 
@@ -58,7 +60,8 @@ class Score:
     notes: tuple[str, ...] = ()
     """What a reader should know about this number, in sentences."""
     metric: str = "accuracy"
-    """What the number is: "accuracy", "recall@5", "map", "nmi", "ari", "nats"."""
+    """What the number is: "accuracy", "recall@5", "map", "nmi", "ari", "nats", and
+    "spearman", a rank correlation."""
     also: dict[str, tuple[float, Interval | None]] = field(default_factory=dict)
     """Other metrics of the same predictions by name: value and interval."""
 
@@ -140,8 +143,8 @@ class Score:
         ]
 
     def show(self, value: float, digits: int = 1) -> str:
-        """A value of this metric: nats as they are, shares in per cent."""
-        if self.metric == "nats":
+        """A value of this metric: nats and such as they are, shares in per cent."""
+        if self.metric in NUMBERS:
             return f"{value:.2f}"
         return f"{100 * value:.{digits}f}"
 
@@ -155,7 +158,7 @@ class Score:
         if self.interval is not None:
             low, high = map(self.show, self.interval)
             inside.insert(0, f"95 % interval {low} to {high}")
-        percent = "" if self.metric == "nats" else " %"
+        percent = "" if self.metric in NUMBERS else " %"
         values = [f"{self.show(self.value, 2)}{percent}"]
         values += [
             f"{name} {100 * value:.2f} %" for name, (value, _) in self.also.items()

@@ -223,16 +223,14 @@ def load_part(
     if is_own:
         hold_out = "nothing" if run.held_out_nothing else settings.hold_out
         parts = {"labels": settings.labels, "hold_out": hold_out}
-    source = load_data(
-        data,
-        split=split,
-        kind=kind,
-        n=(settings.limit if is_own and split == "train" else None) if n is None else n,
-        data_root=data_root,
-        device=device,
-        **parts,
-        **_describe_captions(run, data, is_own),
-    )
+    if n is None and is_own and split == "train":
+        n = settings.limit
+    how = {"kind": kind, "n": n, "data_root": data_root, "device": device, **parts}
+    how |= _describe_captions(run, data, is_own)
+    source = load_data(data, split=split, **how)
+    only_scored = source.scores is not None and source.targets is None
+    if only_scored and split == "test" and not is_own:  # nothing is fitted to them
+        source = load_data(data, split="all", **how)
     notes = [str(note) for note in source.notes if note.kind == "unreadable"]
     known = run.images.get("fingerprint")
     if is_own and known and not same_images(source.origin.fingerprint, known):
@@ -240,7 +238,7 @@ def load_part(
             f"The images of {source.name} are not those that {run.name} was trained "
             "on: some were added, taken away or changed since."
         )
-    if not is_own:
+    if not is_own and isinstance(kind, Image):
         notes = [*_conversion(data, source, data_root), *notes]
     return source, tuple(notes)
 
