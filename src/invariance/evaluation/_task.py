@@ -122,7 +122,7 @@ def make_task(
             "needs none."
         )
     # of several classes per image, one may be all there is: its images and the others
-    elif len(labels.unique()) < 2 and not without:
+    elif len(labels.unique()) < 2 and not is_scored_without_labels(test):
         raise DataError(
             f"{train.name} has a single class, and scores tell classes apart: add "
             "images of another, or use 'invariance diagnose', which needs none."

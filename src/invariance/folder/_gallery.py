@@ -12,6 +12,17 @@ HEADS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png"}
 
 
 @dataclass(frozen=True)
+class Caption:
+    """A caption, and the pictures nearest to it, best first."""
+
+    text: str
+    pictures: list[int]
+    scores: list[float]
+    right: list[bool]
+    """Whether each shows what the caption is about."""
+
+
+@dataclass(frozen=True)
 class Gallery:
     """What ``gallery/`` holds; all lists are as long as there are pictures."""
 
@@ -31,6 +42,8 @@ class Gallery:
     """The thumbnails as a data address."""
     views: str | None
     """The views as a data address."""
+    captions: list[Caption]
+    """Some captions, where pictures have any."""
     written: bool = False
     """Whether samples are texts; those are their names."""
 
@@ -97,6 +110,7 @@ def _check(about: dict[str, Any]) -> dict[str, Any]:
         "size": size,
         "columns": columns,
         "names": names,
+        "captions": [_check_caption(c, count) for c in about.get("captions", [])],
         "written": written,
         "labels": labels,
         "clusters": clusters,
@@ -107,6 +121,15 @@ def _check(about: dict[str, Any]) -> dict[str, Any]:
         "source": str(about.get("source", "")),
         "of": _index(about.get("of", count), 10**12),
     }
+
+
+def _check_caption(about: dict[str, Any], count: int) -> Caption:
+    pictures = [_index(i, count) for i in about["pictures"]]
+    scores = [_finite(s) for s in about["scores"]]
+    right = [bool(r) for r in about["right"]]
+    if not len(pictures) == len(scores) == len(right):
+        raise ValueError("lists of different lengths")
+    return Caption(str(about["text"]), pictures, scores, right)
 
 
 def _index(value: object, end: int, low: int = 0) -> int:

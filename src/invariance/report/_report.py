@@ -9,6 +9,7 @@ from typing import Any
 
 from ..folder import REPORT, Record, read_record, read_verdict, write_whole
 from ._ahead import show_ahead
+from ._captions import caption_grid
 from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._html import Html, Missing, lines, tag
@@ -52,6 +53,7 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         "ahead": ("How far ahead", show_ahead(run)),
         "map": ("Map", embedding_map(run)),
         "neighbors": ("Neighbors", neighbor_grid(run)),
+        "captions": ("Captions", caption_grid(run)),
         "curves": ("Curves", curves(run)),
         "diagnostics": ("Diagnostics", show_diagnostics(run)),
         "views": ("Views", views(run)),

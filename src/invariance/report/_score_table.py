@@ -19,6 +19,7 @@ from ._html import Html, Missing, lines, table, tag
 from ._numbers import show_number
 
 BELOW = {
+    "chance": "guessing",
     "raw pixels": "no training at all",
     "untrained encoder": "before training",
     TRAINED: "final epoch",

@@ -72,7 +72,13 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
     evaluation = None
     if plan.settings.evaluate:
         with one_blas_thread():
-            write_gallery = begin_gallery(plan, trained.encoder, folder, trained.device)
+            write_gallery = begin_gallery(
+                plan,
+                trained.encoder,
+                folder,
+                trained.device,
+                find_towers(trained).get(TRAINED),
+            )
             evaluation = evaluate_trained(trained, watch)
             watch.say("reading the embeddings ...")
             readings = diagnose_trained(trained)

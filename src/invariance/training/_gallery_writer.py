@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from PIL import Image, ImageDraw
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from ..data import Source
 from ..devices import run_beside
+from ..encoders import Towers
 from ..errors import InvarianceError
 from ..evaluation import encode_batch, spread_rows
 from ..folder import GALLERY, write_whole
@@ -38,6 +39,7 @@ THUMBNAIL = 64  # pixels, at most
 CARD, LETTERS, LINES = 96, 15, 7  # pixels of a text, letters in a line, lines
 COLUMNS = 50
 NEIGHBORS = 10
+CAPTIONED = 10  # captions that are shown
 CLUSTERS = 10  # where no labels say how many
 CHUNK = 250
 MAP_STEPS = 500  # as many neighbors stay together as after 1,000, in half the time
@@ -61,7 +63,11 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def begin_gallery(
-    plan: Plan, encoder: nn.Module, folder: Path, device: Any
+    plan: Plan,
+    encoder: nn.Module,
+    folder: Path,
+    device: Any,
+    towers: Towers | None = None,
 ) -> Callable[[], str | None]:
     """Begin the gallery of a run: its map is drawn by one core, beside other work.
 
@@ -71,7 +77,7 @@ def begin_gallery(
     picture ends nothing.
     """
     try:
-        write = _begin(plan, encoder, folder / GALLERY, device)
+        write = _begin(plan, encoder, folder / GALLERY, device, towers)
     except (InvarianceError, OSError) as cause:
         problem = f"The report has no pictures: {cause}"
         return lambda: problem
@@ -86,7 +92,7 @@ def begin_gallery(
 
 
 def _begin(
-    plan: Plan, encoder: nn.Module, place: Path, device: Any
+    plan: Plan, encoder: nn.Module, place: Path, device: Any, towers: Towers | None
 ) -> Callable[[], str | None]:
     source, part = (plan.source, "train") if plan.test is None else (plan.test, "test")
     rows = spread_rows(len(source), MOST)
@@ -98,6 +104,7 @@ def _begin(
     labels = None if source.labels is None else source.labels.cpu()[rows].tolist()
     unit = h / np.maximum(np.linalg.norm(h, axis=1, keepdims=True), 1e-12)
     groups = find_groups(unit, len(set(labels)) if labels else CLUSTERS)
+    captions = [] if towers is None else find_captions(source, rows, h, towers)
     draw_map = run_beside(functools.partial(lay_out, unit))
 
     def write() -> str | None:
@@ -115,6 +122,7 @@ def _begin(
             "source": part,
             "names": [paths[i] if paths else f"{word} {i}" for i in numbers],
             **({"texts": texts} if texts else {}),
+            **({"captions": captions} if captions else {}),
             "labels": labels,
             "class_names": list(source.class_names),
             "map": np.round(draw_map().astype(np.float64), 3).tolist(),
@@ -128,6 +136,40 @@ def _begin(
         return None
 
     return write
+
+
+def find_captions(
+    source: Source,
+    rows: Int[Tensor, " n"],
+    h: Float[np.ndarray, "n e"],
+    towers: Towers,
+) -> list[dict[str, Any]]:
+    """Some captions of the pictures, each with the pictures nearest to it.
+
+    A picture is right if its caption is of the same class, where captions have any; or
+    else if the caption is its own.
+    """
+    other = source.other
+    assert other is not None
+    chosen = spread_rows(len(rows), CAPTIONED)
+    tokens = next(iter(other.batches([rows[chosen]]))).cpu()
+    if other.kind.seen is not other.kind:
+        tokens = tokens[:, 0]  # the first of several
+    numbers = rows if other.labels is None else other.labels.cpu()[rows]
+    scores = towers.encode_tokens(tokens) @ towers.project(torch.from_numpy(h)).T
+    best = scores.sort(dim=1, descending=True, stable=True)
+    n = min(NEIGHBORS, len(rows))
+    return [
+        {
+            "text": str(other.kind.seen.show(one)),
+            "pictures": near[:n].tolist(),
+            "scores": [round(score, 4) for score in values[:n].tolist()],
+            "right": (numbers[near[:n]] == numbers[mine]).tolist(),
+        }
+        for one, mine, near, values in zip(
+            tokens, chosen, best.indices, best.values, strict=True
+        )
+    ]
 
 
 def find_groups(unit: Float[np.ndarray, "n e"], n_clusters: int) -> dict[str, Any]:
