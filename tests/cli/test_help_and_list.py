@@ -7,6 +7,7 @@ import pytest
 import invariance as inv
 from invariance.cli import parse
 from invariance.data import DATA_SETS
+from invariance.encoders import ENCODERS, OTHERS
 from invariance.errors import SettingError
 from invariance.estimators import ESTIMATORS
 from invariance.evaluation import PRESETS
@@ -46,7 +47,13 @@ def test_help_imports_no_torch(words, python):
     [
         ("methods", METHODS),
         ("objectives", OBJECTIVES),
-        ("encoders", ["tiny", "NAME", "torchvision/NAME"]),
+        (
+            "encoders",
+            [
+                *(name for names in (ENCODERS, *OTHERS.values()) for name in names),
+                *("NAME", "torchvision/NAME", "transformers/NAME"),
+            ],
+        ),
         ("estimators", ESTIMATORS),
         ("data", [*DATA_SETS, "PATH"]),
         ("views", RECIPES),
