@@ -178,3 +178,21 @@ def test_its_state_comes_back():
         learner.critic.critic.of_x.weight.add_(1)
     other.load_state_dict(learner.state_dict())
     torch.testing.assert_close(learner(views()).loss, other(views()).loss)
+
+
+@pytest.mark.parametrize("critic", LEARNED)
+def test_of_two_encoders_each_keeps_its_place(critic):
+    torch.manual_seed(0)
+    method = customize("clip", critic=critic, **SIZES)
+    encoders = [build_encoder("tiny", image_size=16) for _ in range(2)]
+    learner = build(method, encoders[0], other=encoders[1]).double()
+    for p in learner.critic.parameters():
+        torch.nn.init.normal_(p, std=0.3)
+    step = learner(views())
+    s = scores(learner, step)
+    own = torch.arange(len(s))
+    cross_entropy = torch.nn.functional.cross_entropy
+    slow = (cross_entropy(s, own) + cross_entropy(s.T, own)) / 2
+    torch.testing.assert_close(step.loss, slow)
+    swapped = scores(learner, step._replace(u=step.v, v=step.u)).T
+    assert not torch.allclose(s, swapped)

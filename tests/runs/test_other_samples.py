@@ -90,12 +90,12 @@ def test_rows_are_embedded_from_any_place(run, table):
 
 
 def test_a_file_of_embeddings_is_written_and_searched(run, table, tmp_path):
-    file = inv.runs.write_embeddings(run, table, tmp_path / "rows.parquet")
+    file = inv.write_embeddings(run, table, tmp_path / "rows.parquet")
     assert file.n == 80
     row, sheet = np.load(table)["vectors"][3], tmp_path / "sheet.png"
     np.save(tmp_path / "query.npy", row)
-    by_file = inv.runs.search(run, file.path, str(tmp_path / "query.npy"), k=3)
-    by_row = inv.runs.search(run, table, [row], k=3, sheet=sheet)
+    by_file = inv.search(run, file.path, str(tmp_path / "query.npy"), k=3)
+    by_row = inv.search(run, table, [row], k=3, sheet=sheet)
     assert [h.name for h in by_file.neighbors[0]] == [
         h.name for h in by_row.neighbors[0]
     ]
@@ -108,7 +108,7 @@ def test_a_file_of_embeddings_is_written_and_searched(run, table, tmp_path):
 def test_a_query_that_is_no_row(run, table, query):
     given = query if isinstance(query, str) else [query]
     with pytest.raises(DataError, match="cannot be read as a row"):
-        inv.runs.search(run, table, given)
+        inv.search(run, table, given)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_it_is_diagnosed(run):
 
 @pytest.mark.parametrize("to", ["safetensors", "pt2"])
 def test_it_is_exported(run, tmp_path, to):
-    file = inv.runs.export(run, to, tmp_path / f"it.{to}")
+    file = inv.export(run, to, tmp_path / f"it.{to}")
     assert file.difference <= 1e-4 * file.largest
     if to == "pt2":
         assert "samples" in file.usage and "(5,)" in file.usage
@@ -158,7 +158,7 @@ def test_it_is_exported(run, tmp_path, to):
 
 def test_timm_has_no_such_network(run, tmp_path):
     with pytest.raises(SettingError, match="'mlp' is a network of this package"):
-        inv.runs.export(run, "timm", tmp_path / "it.safetensors")
+        inv.export(run, "timm", tmp_path / "it.safetensors")
 
 
 def test_the_report_calls_rows_by_their_name(run):
@@ -181,7 +181,7 @@ def test_words_are_embedded_and_searched(spelled, tmp_path):
     features = inv.embed(encoder, words).features
     assert features.shape == (80, 16)
     sheet = tmp_path / "words.png"
-    found = inv.runs.search(encoder, words, [words.items[7]], k=2, sheet=sheet)
+    found = inv.search(encoder, words, [words.items[7]], k=2, sheet=sheet)
     assert words.items[int(found.neighbors[0].hits[0].name)] == words.items[7]
     assert sheet.exists() and "in 80 words" in found.lines()[0]
 

@@ -145,9 +145,10 @@ def mark_items(items: Items, name: str) -> str:
     """A short mark: name, number, a few samples unless they are drawn anew."""
     values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
     values.update(f"{name} {len(items)}".encode())
-    read = items.read_many([0, *spread(len(items), MARKED)])[0]
-    if read[0].equal(read[1]):
-        values.update(read.numpy().tobytes())
+    for side in (items, *([] if items.other is None else [items.other])):
+        read = side.read_many([0, *spread(len(side), MARKED)])[0]
+        if read[0].equal(read[1]):
+            values.update(read.numpy().tobytes())
     if items.targets is None:
         return values.hexdigest()
     labels.update(items.targets.numpy().tobytes())

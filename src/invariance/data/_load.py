@@ -23,7 +23,7 @@ from ._captioned import (
 )
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
-from ._kind import Image, Kind
+from ._kind import Image, Kind, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
@@ -138,6 +138,8 @@ def load(
     elif isinstance(kind, Image):
         channels, image_size = kind.shape[0], kind.shape[-1]
         channels = channels if channels in (1, 3) else None
+    elif isinstance(kind, Unknown) and not isinstance(data, Samples):
+        kind.read(data)  # which says what is missing
     request = Request(
         split=split,
         image_size=image_size,

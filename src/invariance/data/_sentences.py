@@ -110,6 +110,10 @@ class Sentences(Items):
     def __len__(self) -> int:
         return len(self.texts)
 
+    def name(self, i: int) -> str:
+        """A sentence is what it is called, on one line."""
+        return " ".join(self.texts[i].split())
+
     def read(self, i: int) -> tuple[Int64[Tensor, " length"], int]:
         """The tokens of sentence i and its label."""
         return self.kind.read(self.texts[i]), self.label(i)

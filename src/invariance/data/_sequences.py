@@ -109,7 +109,8 @@ def are_sequences(data: Any, request: Request) -> bool:
     """
     if request.kind_name:
         return request.kind_name == Sequence.name
-    if not request.window is request.stride is request.time_column is None:
+    cut = (request.window, request.stride, request.time_column)
+    if any(setting is not None for setting in cut):
         return True
     return isinstance(data, (str, Path)) and Path(data).suffix.lower() in AUDIO
 

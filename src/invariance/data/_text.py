@@ -127,6 +127,11 @@ class Text(Kind):
         return cls(tokenizer)
 
     @property
+    def shape_words(self) -> str:
+        """The length in sentences to people."""
+        return f"up to {self.length} tokens"
+
+    @property
     def vocabulary(self) -> int:
         """How many different tokens there are."""
         return self.tokenizer.get_vocab_size()

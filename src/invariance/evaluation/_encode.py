@@ -121,6 +121,8 @@ def encode_views(
 ) -> tuple[Float[Tensor, "_ n e"], Float[Tensor, "_ n d"] | None]:
     """Features h, and projections z where there is a head, of the first two views.
 
+    Where there is one view, no two projections are to be compared: z is None.
+
     Of pairs it is the first view of each side. Where those have encoders of their own,
     h is the first side's alone: features of two encoders have nothing to do with each
     other.
@@ -164,6 +166,6 @@ def encode_views(
                 if side.head is not None:
                     projections.append(side.head(rows_of_view).float().cpu())
         h.append(torch.stack(features))
-        if projections:
+        if len(projections) > 1:
             z.append(torch.stack(projections))
     return torch.cat(h, 1), torch.cat(z, 1) if z else None

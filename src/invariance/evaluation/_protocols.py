@@ -106,6 +106,8 @@ def _steps_ahead(
     task, encoder = subject.task, subject.encoder
     if not isinstance(encoder, Encoder) or not can_unroll(encoder):
         return []  # another kind of network, which predicts nothing
+    if min(len(task.rows), len(task.test)) < 2:
+        return []  # nothing to tell a prediction from
     ahead = Ahead(encoder, **of["steps_ahead"])
     how: dict[str, Any] = {"device": task.device, "processes": task.processes}
     train = encode_images(ahead, task.train, task.rows, **how)

@@ -77,6 +77,11 @@ def find_idle_settings(
             "width is that of the projections, and without a head they are the "
             "encoder's features: leave it out, or add --head linear."
         )
+    elif settings.width is not None and method.positives == "tokens":
+        yield (
+            "width is that of the projections, which here are compared with rows of "
+            "the tower's table and are as wide: leave it out."
+        )
     if settings.pretrained and settings.start_from:
         yield (
             "pretrained and start_from both say where the weights come from: leave "

@@ -263,6 +263,7 @@ def execute(
         return numbers
 
     if first:
+        watch.word = plan.source.kind.word
         watch.begin(plan.n_steps, done)
     try:
         with (

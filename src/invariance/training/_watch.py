@@ -1,6 +1,7 @@
 """What a person sees while it trains: a live line, and a row per epoch that stays."""
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -31,6 +32,8 @@ class Column:
     """In a narrow terminal the lightest columns are left out."""
     about: str = ""
     """What it is, unless the title says it."""
+    other_title: str = ""
+    """The title where samples are no images, if it differs."""
 
 
 COLUMNS = (
@@ -44,9 +47,9 @@ COLUMNS = (
     Column("alignment", "align", 7, ".3f", 5, "distance of two views"),
     Column("uniformity", "uniform", 8, ".3f", 3, "lower is spread more evenly"),
     Column("effective_rank", "rank", 6, ".1f", 8, "directions a batch varies in"),
-    Column("knn", "kNN", 7, ".1%", 9, "by labels, among training images"),
+    Column("knn", "kNN", 7, ".1%", 9, "by labels, among training {word}s"),
     Column("lr", "lr", 9, ".2e", 2),
-    Column("time/images_per_second", "img/s", 7, ".0f", 6),
+    Column("time/images_per_second", "img/s", 7, ".0f", 6, other_title="per s"),
     Column("time/data_wait", "wait", 5, ".0%", 1, "share of time spent on loading"),
 )
 
@@ -70,6 +73,7 @@ class Watch:
         self.columns: list[Column] = []  # of the table, once it has begun
         self.readings: list[Mapping[str, Any]] = []  # since the last row
         self.silent = False
+        self.word = "image"  # what a sample is called
 
     def begin(self, n_steps: int, done: int) -> None:
         """Training starts, or goes on after ``done`` steps."""
@@ -111,8 +115,8 @@ class Watch:
         if not self.columns:
             terminal = self.console.is_terminal
             self.columns = fit_columns(self.console.width if terminal else math.inf)
-            self._log(make_header(COLUMNS))
-            self._table(make_header(self.columns))
+            self._log(make_header(COLUMNS, self.word))
+            self._table(make_header(self.columns, self.word))
         self._log(make_row(COLUMNS, values))
         self._table(make_row(self.columns, values))
 
@@ -154,8 +158,16 @@ def fit_columns(width: float | int) -> list[Column]:
     return columns
 
 
-def make_header(columns: Sequence[Column]) -> str:
-    """What the columns mean, and their titles."""
+def make_header(columns: Sequence[Column], word: str = "image") -> str:
+    """What the columns mean, and their titles; ``word`` is what a sample is called."""
+    columns = [
+        dataclasses.replace(
+            column,
+            about=column.about.format(word=word),
+            title=(word != "image" and column.other_title) or column.title,
+        )
+        for column in columns
+    ]
     meanings = [f"{column.title}: {column.about}" for column in columns if column.about]
     width = sum(column.width + 1 for column in columns) - 1
     about = f"Means over each epoch. {'; '.join(meanings)}."

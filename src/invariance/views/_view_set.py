@@ -100,7 +100,12 @@ class ViewSet:
         """How kernels make the views of images like these, or why they do not."""
         key = (images.device, images.dtype, *images.shape[1:])
         if key not in self.plans:
-            self.plans[key] = plan_views(self.pipelines, images)
+            plain = self.prepare is None
+            self.plans[key] = (
+                plan_views(self.pipelines, images)
+                if plain
+                else Plan((), "the samples are prepared first")
+            )
         return self.plans[key]
 
     @property
