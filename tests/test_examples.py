@@ -5,6 +5,8 @@ from pathlib import Path
 
 import torch
 
+import invariance as inv
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -24,4 +26,18 @@ def test_word2vec_learns_the_pointwise_mutual_information(tmp_path, capsys):
     moved = names["correlate"](scores + torch.randn(20, 1), pmi, joint)
     assert abs(moved - names["correlate"](scores, pmi, joint)) < 1e-4
     names["draw"](scores, joint, str(tmp_path / "figure.png"))
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+
+
+def test_masked_tokens_compares_rows_of_words(tmp_path):
+    names = runpy.run_path(str(EXAMPLES / "masked_tokens.py"))
+    words = " ".join(names["WORDS"].values()).split()
+    assert len({*words}) == len(words)
+    kind = inv.data.Text.fit([f"the {a} {b}" for a in words for b in words])
+    encoder = inv.encoders.build_encoder("text_tiny", kind=kind)
+    rows = names["read_rows"](encoder, words)
+    assert len(rows) > 25  # frequent words are one token
+    alike, unlike = names["compare"](rows)
+    assert abs(alike - unlike) < 0.1  # nothing was trained
+    names["draw"](rows, str(tmp_path / "figure.png"))
     assert (tmp_path / "figure.png").stat().st_size > 5000
