@@ -140,7 +140,7 @@ def test_class_folders_of_audio_are_labels_and_files_are_held_out_whole(
     assert train.origin.n_held_out == len(test) and not train.origin.own_test
     labels = [train.class_names[k] for k in train.labels]
     assert labels == [path.partition("/")[0] for path in train.paths]
-    assert load(tmp_path, split="test", kind=train.kind).kind == test.kind
+    assert load(tmp_path, split="test", kind=train.kind).kind == train.kind
 
 
 def test_a_test_folder_is_the_test_part(tmp_path, noise):
