@@ -169,7 +169,8 @@ def describe_method(name: str) -> Iterator[str]:
     yield from list_options(options) or ["none"]
     if "temperature" in options:
         yield "The temperature may also be given by itself: --temperature 0.2"
-    yield "The views have options of their own: invariance list views simclr"
+    views = "simclr" if method.views == "auto" else method.views
+    yield f"The views have options of their own: invariance list views {views}"
 
 
 def describe_views(name: str) -> Iterator[str]:
