@@ -80,4 +80,4 @@ def test_a_learned_critic_is_read_as_it_scores(small, pictures):
     assert last["mi_nats"] == pytest.approx(last["mi_ceiling"] - last["info_nce"])
     assert "ess" in last and 0 <= last["accuracy"] <= 1
     (note,) = inv.diagnose(run, data=pictures, keep=False).notes[-1:]
-    assert "Rows are compared by their cosines here" in note
+    assert "compared by their cosines here" in note

@@ -104,6 +104,7 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
             yield from ((name, f"for samples of the kind {kind}") for name in names)
         yield "NAME", "any network of timm, such as resnet18 or vit_tiny_patch16_224"
         yield "torchvision/NAME", "any classification network of torchvision"
+        yield "transformers/NAME", "any model of transformers, for sentences"
     elif command.what == "estimators":
         from ..estimators import ESTIMATORS
 
@@ -168,7 +169,8 @@ def describe_method(name: str) -> Iterator[str]:
     yield from list_options(options) or ["none"]
     if "temperature" in options:
         yield "The temperature may also be given by itself: --temperature 0.2"
-    yield "The views have options of their own: invariance list views simclr"
+    views = "simclr" if method.views == "auto" else method.views
+    yield f"The views have options of their own: invariance list views {views}"
 
 
 def describe_views(name: str) -> Iterator[str]:

@@ -244,6 +244,8 @@ def explain_unusable(raw: object) -> str | None:
             return "not UTF-8 text"
     if not isinstance(raw, str):
         return f"{type(raw).__name__} instead of text"
+    if "\0" in raw:  # as in UTF-16 without its mark
+        return "not UTF-8 text"
     if not raw.strip():
         return "an empty sentence"
     try:

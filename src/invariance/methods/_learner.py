@@ -212,18 +212,23 @@ class Learner(nn.Module):
         return Comparison(terms, shares_of(self.objective, contrasts))
 
     @property
+    def compares_views(self) -> bool:
+        """Whether cosines of its views' projections are what it learns from."""
+        return self.critic is None
+
+    @property
     def cosine_objective(self) -> Objective | None:
-        """The objective, if it compares rows by what they are; None with a critic."""
-        return self.objective if self.critic is None else None
+        """The objective, where it may be read off such cosines; else None."""
+        return self.objective if self.compares_views else None
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What to say beside readings of its projections, in sentences."""
-        if self.critic is None:
+        if self.compares_views:
             return ()
         return (
-            "Rows are compared by their cosines here; how the run's own critic "
-            "compares them is read while it trains (metrics.jsonl).",
+            "Rows of two views are compared by their cosines here; what the run itself "
+            "compares, and how, is read while it trains (metrics.jsonl).",
         )
 
     def tell_objective(self, share: Share | None) -> None:

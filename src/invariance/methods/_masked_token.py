@@ -74,6 +74,11 @@ class MaskedToken(Learner):
         assert read is not None
         return partial(read_all, read, self.share)
 
+    @property
+    def compares_views(self) -> bool:
+        """It compares places of a sentence with tokens."""
+        return False
+
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the tokens that it is compared with, or the one that it was."""
         return math.log(1 + self.negatives.n_negatives)

@@ -223,7 +223,13 @@ def load_part(
         parts = {"labels": settings.labels, "hold_out": hold_out}
     if n is None and is_own and split == "train":
         n = settings.limit
-    how = {"kind": kind, "n": n, "data_root": data_root, "device": device, **parts}
+    how: dict[str, Any] = {
+        "kind": kind,
+        "n": n,
+        "data_root": data_root,
+        "device": device,
+        **parts,
+    }
     how |= _describe_captions(run, data, is_own)
     source = load_data(data, split=split, **how)
     only_scored = source.scores is not None and source.targets is None
