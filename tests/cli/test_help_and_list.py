@@ -7,6 +7,7 @@ import pytest
 import invariance as inv
 from invariance.cli import parse
 from invariance.data import DATA_SETS
+from invariance.encoders import ENCODERS, OTHERS
 from invariance.errors import SettingError
 from invariance.estimators import ESTIMATORS
 from invariance.evaluation import PRESETS
@@ -46,7 +47,13 @@ def test_help_imports_no_torch(words, python):
     [
         ("methods", METHODS),
         ("objectives", OBJECTIVES),
-        ("encoders", ["tiny", "NAME", "torchvision/NAME"]),
+        (
+            "encoders",
+            [
+                *(name for names in (ENCODERS, *OTHERS.values()) for name in names),
+                *("NAME", "torchvision/NAME", "transformers/NAME"),
+            ],
+        ),
         ("estimators", ESTIMATORS),
         ("data", [*DATA_SETS, "PATH"]),
         ("views", RECIPES),
@@ -123,7 +130,7 @@ def test_list_runs(command, tmp_path):
         ["runs/begun", "simclr on shapes, unfinished, no reading yet"],
         [
             "runs/done",
-            " simclr on shapes, finished, epoch 1.5, kNN among training images 50.0%",
+            " simclr on shapes, finished, epoch 1.5, kNN among training samples 50.0%",
         ],
     ]
 
@@ -142,7 +149,7 @@ def test_two_knn_scores_are_never_mixed(command, tmp_path):
     scored, watched = command("list", "runs")[1].splitlines()
     assert "simclr on scored/train" in scored and scored.endswith("kNN 40.0%")
     assert "simclr on watched/train" in watched
-    assert watched.endswith("kNN among training images 60.0%")
+    assert watched.endswith("kNN among training samples 60.0%")
     assert command("list", "runs", "knn > 0.5")[1] == ""
     assert command("list", "runs", "knn > 0.3")[1].startswith("runs/scored ")
     assert len(command("list", "runs", "training_knn > 0.5")[1].splitlines()) == 2

@@ -134,6 +134,9 @@ def test_lines_that_cannot_be_read_are_left_out_and_named(tmp_path):
         (b"text\n\xff\xfe\n\xff\n", "None of the 2 sentences of a.csv can be read"),
         (b"text\n" + b"a b\n" * 20 + b'""\n' * 9, "9 of the 29 sentences"),
         (b'text,x\n"a b,1\nc d,2\n', "quotation mark in line 2"),
+        ("text\na b\nc d\n".encode("utf-16"), "is written in UTF-16: save it as UTF-8"),
+        ("a b\nc d\n".encode("utf-16-le"), r"not UTF-8 text|say so with --text-column"),
+        (b"text\n" + b"a b\n" * 5, "All 5 sentences of a.csv are the same"),
         (b"sentence,sentence2,score\na,b,c\nd,e,f\n", "its score is no number"),
     ],
 )
@@ -156,7 +159,7 @@ def test_broken_lines_of_json_cost_one_line_each(tmp_path):
 def test_files_that_are_no_tables(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         inv.data.load(write(tmp_path / "a.parquet", "no"))
-    with pytest.raises(DataError, match=r"or a \.txt, \.csv, \.jsonl or \.parquet"):
+    with pytest.raises(DataError, match="is a file: expected a folder"):
         inv.data.load(write(tmp_path / "a.docx", "no"))
 
 

@@ -335,3 +335,18 @@ def test_plain_features_and_pictures():
     torch.testing.assert_close(plain[:, -12:-8], windows.mean(2))
     assert source.kind.show(windows[0]).size == (128, 128)
     assert len(source.kind.show(windows[0]).getcolors()) > 3
+
+
+def test_a_query_is_the_end_of_a_recording(tmp_path, noise):
+    kind = read(noise.normal(size=(200, 2)), window=50).kind
+    values = noise.normal(size=(80, 2))
+    np.save(tmp_path / "q.npy", values)
+    name, raw = kind.open(str(tmp_path / "q.npy"))
+    assert name.endswith("q.npy")
+    torch.testing.assert_close(kind.read(raw), torch.tensor(values[30:]).float().T)
+    assert kind.open(values)[1] is values
+    with pytest.raises(DataError, match=r"none.npy' cannot be read as a recording"):
+        kind.open(str(tmp_path / "none.npy"))
+    np.save(tmp_path / "two.npy", noise.normal(size=(2, 80, 2)))
+    with pytest.raises(DataError, match="2 recordings, and a query is one"):
+        kind.open(str(tmp_path / "two.npy"))

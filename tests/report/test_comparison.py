@@ -37,9 +37,9 @@ def test_every_curve_has_its_own_caption(compared):
     text = compared(a={"metrics": knn}, b={"metrics": knn}).text
     for caption in (
         "Views matched How often a view finds its partner in the batch.",
-        "kNN accuracy By the labels, among training images.",
-        "Alignment Lower is better: views of one image close together.",
-        "Uniformity Lower is better: images spread out.",
+        "kNN accuracy By the labels, among training samples.",
+        "Alignment Lower is better: views of one sample close together.",
+        "Uniformity Lower is better: samples spread out.",
     ):
         assert caption in " ".join(text.split())
 

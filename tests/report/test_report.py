@@ -385,7 +385,7 @@ def test_the_spectrum_and_the_similarities_are_drawn(page):
     labels = " ".join(svg.get("aria-label", "") for svg in read.all("svg"))
     assert "Singular spectrum by direction" in labels and "lowest 0.1," in labels
     assert (
-        "Mean cosine of two views of one image 0.62 and of two images −0.12" in labels
+        "Mean cosine of two views of one sample 0.62 and of two samples −0.12" in labels
     )
     kinds = [polygon["class"] for polygon in read.all("polygon")]
     assert kinds == ["area negative", "area positive"]

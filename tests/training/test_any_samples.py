@@ -152,7 +152,7 @@ def test_a_dry_run_says_what_the_samples_are(rows, small, capsys):
         ({"encoder": "resnet18"}, "'resnet18' is no network for rows"),
         ({"encoder": "mlp", "pretrained": True}, "no pretrained weights"),
         ({"views": "simclr"}, "for samples of the kind image, and these are rows"),
-        ({"image_size": 32}, "image_size is that of images"),
+        ({"image_size": 32}, "image_size is for samples of the kind image"),
         ({"other_encoder": "mlp"}, "network of a pair's second side"),
         ({"batch_size": 512}, "has 66 rows to train on, fewer than"),
     ],
@@ -228,3 +228,8 @@ def test_two_networks_may_be_ones_own(rows, words, small):
     assert not second.weight.equal(before)
     kept = inv.load(run.folder, network=bag(), side="other")
     assert kept.kind.name == "letters" and kept.network.weight.equal(second.weight)
+
+
+def test_settings_of_other_kinds_have_no_effect_on_images(pictures, small):
+    with pytest.raises(SettingError, match="text_column is for samples of the kind"):
+        train(small(text_column="caption"), data=pictures)

@@ -204,7 +204,7 @@ def test_a_folder_of_ones_own(photos, small, capsys):
     ]
     dry = train(small(data=str(folder), method="clip", captions=str(table),
                       text_column="says", hidden=None, dry_run=True))  # fmt: skip
-    assert dry.sample_shapes == ((16, 3, 32, 32), (16, 16))
+    assert dry.sample_shapes == ((16, 3, 32, 32), (16, 2, 16))
     with pytest.raises(SettingError, match="captions is for methods of images and"):
         train(small(data=str(folder), captions=str(table)))
     with pytest.raises(DataError, match=r"has no captions\.csv"):

@@ -190,7 +190,11 @@ def test_other_methods_take_sequences_too(series, tmp_path):
         ({"window": 200}, DataError, "shorter than the window of 200"),
         ({"encoder": "tiny"}, SettingError, "no network for windows"),
         ({"views": "simclr"}, SettingError, "views 'simclr' are for"),
-        ({"image_size": 32}, SettingError, "image_size is that of images"),
+        (
+            {"image_size": 32},
+            SettingError,
+            "image_size is for samples of the kind image",
+        ),
         ({"data": "shapes"}, DataError, "cpc learns from samples of the kind sequence"),
         (
             {"data": "shapes", "method": "simclr", "window": 9, "options": {}},

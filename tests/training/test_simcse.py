@@ -155,7 +155,7 @@ def test_what_does_not_suit_sentences_is_answered(little, tmp_path, pictures):
         ({"encoder": "resnet18"}, "'resnet18' is no network for sentences"),
         ({"encoder": "text_tiny", "pretrained": True}, "no pretrained weights"),
         ({"views": "simclr"}, "for samples of the kind image"),
-        ({"image_size": 32}, "image_size is that of images"),
+        ({"image_size": 32}, "image_size is for samples of the kind image"),
     ):
         with pytest.raises(SettingError, match=message):
             train(little(**changes), data=SENTENCES)

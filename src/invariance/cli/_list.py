@@ -104,6 +104,7 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
             yield from ((name, f"for samples of the kind {kind}") for name in names)
         yield "NAME", "any network of timm, such as resnet18 or vit_tiny_patch16_224"
         yield "torchvision/NAME", "any classification network of torchvision"
+        yield "transformers/NAME", "any model of transformers, for sentences"
     elif command.what == "estimators":
         from ..estimators import ESTIMATORS
 

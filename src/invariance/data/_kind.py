@@ -26,6 +26,7 @@ from torch.nn.functional import adaptive_avg_pool1d
 from ..errors import DataError, SettingError
 from ._decode import crop_square, open_image, to_image
 from ._load_request import explain_unreadable
+from ._recordings import open_recordings
 
 Shape = abc.Sequence[int]
 Names = abc.Sequence[str]
@@ -317,6 +318,23 @@ class Sequence(Kind):
             bad = int((~values.isfinite()).sum())
             raise DataError(f"{bad} of its values are NaN or infinite")
         return values
+
+    def open(self, query: Any) -> tuple[str, Any]:
+        """Values in time, or a file with one recording, of which the end is taken."""
+        if not isinstance(query, str | Path):
+            return "query", query
+        path = Path(query).expanduser()
+        try:
+            recording, *others = open_recordings(path, path.name, self.time_column)
+            if others:
+                raise DataError(f"{1 + len(others)} recordings, and a query is one")
+            first = max(recording.length - self.shape[1], 0)
+            return str(query), recording.read(first, recording.length)
+        except (DataError, OSError, ValueError) as cause:
+            raise DataError(
+                f"The query {str(query)!r} cannot be read as a recording "
+                f"({explain_unreadable(cause)})."
+            ) from None
 
     def plain(self, batch: Shaped[Tensor, "n ..."]) -> Float[Tensor, "n e"]:
         """All values, of long windows their means over short stretches; and per channel

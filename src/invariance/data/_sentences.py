@@ -199,6 +199,12 @@ def choose_part(lines: Lines, name: str, parent: str, request: Request) -> Read:
         raise DataError(f"{name} has no sentence: give at least two.")
     most = request.max_bad_fraction
     check_unreadable(name, lines.broken, n, most, word="sentence")
+    n, different = len(lines.first), len({*lines.first})
+    if request.split == "train" and n > different == 1:
+        raise DataError(
+            f"All {n} sentences of {name} are the same, and contrast needs different "
+            "ones: add others."
+        )
     items = Sentences(lines, name, request)
     rows, n_held_out = items.split(request)
     part = Subset(items, rows) if len(rows) < len(items) else items

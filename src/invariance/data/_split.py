@@ -42,7 +42,7 @@ def split_names(
     if len(names) < 2:
         raise DataError(
             f"{what} has {len(names) or 'no'} readable {word}, and contrasting {word}s "
-            "needs at least 2: add more, or read it with split='all'."
+            "needs at least 2: add more."
         )
     asked_for = {"tenth": True, "nothing": False}
     if not asked_for.get(request.hold_out, labeled and request.labels):

@@ -10,6 +10,7 @@ costs one line. Bytes that are not UTF-8 stay in the cells as lone surrogates: w
 uses a cell says what is wrong with it.
 """
 
+import codecs
 import csv
 import json
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from typing import Any, TextIO
 from ..errors import DataError, suggest
 from ..words import count
 
+WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Row = tuple[str, tuple[Any, ...]]
 """Where it is ("line 3"), and its cells in the order of the columns."""
 
@@ -78,6 +80,9 @@ def open_table(path: Path) -> Table:
         )
     if not path.is_file():
         raise DataError(f"There is no file {str(path)!r}: check the path.")
+    with path.open("rb") as file:
+        if file.read(2) in WIDE:
+            raise DataError(f"{str(path)!r} is written in UTF-16: save it as UTF-8.")
     table: Table = reader(path)
     return table
 

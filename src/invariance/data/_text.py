@@ -127,6 +127,11 @@ class Text(Kind):
         return cls(tokenizer)
 
     @property
+    def shape_words(self) -> str:
+        """The length in sentences to people."""
+        return f"up to {self.length} tokens"
+
+    @property
     def vocabulary(self) -> int:
         """How many different tokens there are."""
         return self.tokenizer.get_vocab_size()
@@ -239,6 +244,8 @@ def explain_unusable(raw: object) -> str | None:
             return "not UTF-8 text"
     if not isinstance(raw, str):
         return f"{type(raw).__name__} instead of text"
+    if "\0" in raw:  # as in UTF-16 without its mark
+        return "not UTF-8 text"
     if not raw.strip():
         return "an empty sentence"
     try:

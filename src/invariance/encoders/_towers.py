@@ -39,6 +39,9 @@ class Towers(nn.Module):
         other_head: From its features to the common space.
     """
 
+    encoder: Encoder
+    other: Encoder
+
     def __init__(
         self, encoder: Encoder, head: nn.Module, other: Encoder, other_head: nn.Module
     ) -> None:

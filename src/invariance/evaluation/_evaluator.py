@@ -109,6 +109,7 @@ def evaluate_encoders(
     epochs = epochs or {}
     rows = [
         {**row, "features": name, "epoch": epochs.get(name)}
+        | ({"plain": True} if encoders[name] is None else {})
         for name, rows in parts
         for row in rows()
     ]

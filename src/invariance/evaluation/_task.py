@@ -113,7 +113,8 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
-    if is_scored_without_labels(test) and (labels is None or test_labels is None):
+    useless = labels is None or test_labels is None or len(labels.unique()) < 2
+    if useless and is_scored_without_labels(test):
         labels = test_labels = torch.empty(0, dtype=torch.long)
     elif labels is None:
         raise DataError(
@@ -122,7 +123,7 @@ def make_task(
             "needs none."
         )
     # of several classes per image, one may be all there is: its images and the others
-    elif len(labels.unique()) < 2 and not is_scored_without_labels(test):
+    elif len(labels.unique()) < 2:
         raise DataError(
             f"{train.name} has a single class, and scores tell classes apart: add "
             "images of another, or use 'invariance diagnose', which needs none."

@@ -45,7 +45,7 @@ class Overview:
         if v["knn"] is not None:
             parts.append(f"kNN {v['knn']:.1%}")
         elif v["training_knn"] is not None:
-            parts.append(f"kNN among training images {v['training_knn']:.1%}")
+            parts.append(f"kNN among training samples {v['training_knn']:.1%}")
         if v["linear"] is not None:
             parts.append(f"linear {v['linear']:.1%}")
         return ", ".join(parts)

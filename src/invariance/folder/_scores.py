@@ -347,10 +347,10 @@ def tabulate(
         )
     )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
-    others = [name for name in seen if name not in FEATURES]  # other samples' baselines
+    plain = {str(row.get("features")) for row in kept if row.get("plain")}
     before = FEATURES.index("untrained encoder")
-    ordered = (*FEATURES[:before], *others, *FEATURES[before:])
-    features = [name for name in ordered if name in seen]
+    ordered = (*FEATURES[:before], *sorted(plain), *FEATURES[before:], *seen)
+    features = list(dict.fromkeys(name for name in ordered if name in seen))
     counts = [row.get("n_test") for row in by_data.get(own_data, [])]
     known = [int(count) for count in map(finite_number, counts) if count]
     notes = [

@@ -12,7 +12,8 @@ PROTOCOL = "steps_ahead"
 
 def read_ahead(run: Record) -> dict[str, dict[int, Cell]]:
     """Nats of every step ahead, by features."""
-    scores, cells = run.scores, {}
+    scores = run.scores
+    cells: dict[str, dict[int, Cell]] = {}
     for line in scores.lines:
         step = dict(line.asked).get("ahead")
         ours = line.protocol == PROTOCOL and line.usual and line.data == scores.data
@@ -66,7 +67,7 @@ def show_ahead(run: Record) -> Html:
 
 def explain(run: Record) -> str:
     """What the numbers are, and whether they are certified."""
-    rows = [row for row in run.rows if row.get("protocol") == PROTOCOL]
+    rows = [row for row in run.rows or [] if row.get("protocol") == PROTOCOL]
     settings: list[dict[str, Any]] = [row.get("settings") or {} for row in rows]
     ceilings = [finite_number(s.get("ceiling")) for s in settings]
     known = [x for x in ceilings if x is not None]

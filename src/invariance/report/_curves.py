@@ -19,9 +19,9 @@ NUMBERS = (
 # Title and caption of a line that shares its chart, where it has one of its own.
 ALONE = {
     "accuracy": ("Views matched", "How often a view finds its partner in the batch."),
-    "knn": ("kNN accuracy", "By the labels, among training images."),
-    "alignment": ("Alignment", "Lower is better: views of one image close together."),
-    "uniformity": ("Uniformity", "Lower is better: images spread out."),
+    "knn": ("kNN accuracy", "By the labels, among training samples."),
+    "alignment": ("Alignment", "Lower is better: views of one sample close together."),
+    "uniformity": ("Uniformity", "Lower is better: samples spread out."),
 }
 
 
@@ -52,13 +52,13 @@ CURVES = (
         "Views matched, and kNN",
         {"accuracy": "views matched", "knn": "kNN"},
         "How often a view finds its partner in the batch; kNN is by the labels, among "
-        "training images.",
+        "training samples.",
         percent=True,
     ),
     Curve(
         "Alignment and uniformity",
         {"alignment": "alignment", "uniformity": "uniformity"},
-        "Lower is better: views close together, images spread out.",
+        "Lower is better: views close together, samples spread out.",
     ),
     Curve(
         "Effective rank",
@@ -77,7 +77,7 @@ CURVES = (
         percent=True,
     ),
     Curve("Learning rate", {"lr": "rate"}, "As scheduled."),
-    Curve("Speed", {"time/images_per_second": "speed"}, "Images in a second."),
+    Curve("Speed", {"time/images_per_second": "speed"}, "Samples in a second."),
 )
 
 

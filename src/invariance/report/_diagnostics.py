@@ -14,7 +14,7 @@ from ._charts import HEIGHT, WIDTH, Chart, Series, axes, legend, line_chart
 from ._html import Html, Missing, lines, table, tag
 from ._numbers import inside, minus, show_number
 
-NAMES = {"positive": "two views of one image", "negative": "two images"}
+NAMES = {"positive": "two views of one sample", "negative": "two samples"}
 LARGE = 4  # members, from which a family has a table of its own
 OF = {"h": "features h", "z": "projections z"}
 LEAST = 1e-6  # of a singular value beside the largest; what is below is rounding
@@ -186,7 +186,7 @@ def _similarities(run: Record) -> Html | None:
     keys = [tag("span", NAMES[name], class_=f"key {name}") for name in shown]
     about = (
         "How alike pairs are, as densities. The less the two overlap, the better "
-        f"views of one image are told from other images. {average}"
+        f"views of one sample are told from other samples. {average}"
     )
     caption = tag(
         "figcaption",

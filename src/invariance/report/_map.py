@@ -20,8 +20,8 @@ MOST_NAMES = 24  # classes whose names are written on the map
 REACH = 50  # how far a point looks for others of its class
 
 HELP = (
-    "Point at an image to see it, click for its nearest neighbors. Drag to move, + "
-    "and − to zoom. By keyboard: arrow keys go from image to image, Enter to the "
+    "Point at a dot to see what it is, click for its nearest neighbors. Drag to move, "
+    "+ and − to zoom. By keyboard: arrow keys go from dot to dot, Enter to the "
     "neighbors, 0 shows all, Escape lets go."
 )
 

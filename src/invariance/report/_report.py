@@ -9,7 +9,7 @@ from typing import Any
 
 from ..folder import REPORT, Record, read_record, read_verdict, write_whole
 from ._ahead import show_ahead
-from ._captions import caption_grid
+from ._caption_grid import caption_grid
 from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._html import Html, Missing, lines, tag

@@ -23,7 +23,7 @@ BELOW = {
     "raw pixels": "no training at all",
     "untrained encoder": "before training",
     TRAINED: "final epoch",
-    "best epoch": "chosen on training images",
+    "best epoch": "chosen on training samples",
     "supervised twin": "trained on all labels",
 }
 

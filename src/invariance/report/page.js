@@ -48,7 +48,7 @@ function map(data) {
   const all = { x: 0, y: 0, w: whole.width, h: whole.height };
   let view = { ...all };
   let selected = null, hovered = null, lit = null;
-  const hint = "Choose an image to see which ones the encoder finds most like it.";
+  const hint = "Choose a point to see which others the encoder finds most like it.";
   let kind = data.label ? "label" : "cluster";
 
   // ------------------------------------------------------------------ words, pictures

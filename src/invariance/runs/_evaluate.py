@@ -118,7 +118,7 @@ def evaluate(
         if key not in pixels:
             pixels[key] = evaluate_encoders(task, {train.kind.baseline: None}, **common)
         encoders, epochs, why, towers = _encoders(run, place)
-        how = {"epochs": epochs, "towers": towers}
+        how: dict[str, Any] = {"epochs": epochs, "towers": towers}
         rows = [*pixels[key], *evaluate_encoders(task, encoders, **how, **common)]
         if supervised:
             before = encoders.get("untrained encoder")
@@ -158,8 +158,11 @@ def _encoders(
     if before is not None:
         encoders["untrained encoder"] = before.to(device)
     encoders["trained encoder"] = trained = run.encoder.to(device)
-    pairs = {"untrained encoder": untrained, "trained encoder": run.towers}
-    towers = {k: both.to(device) for k, both in pairs.items() if both is not None}
+    towers: dict[str, nn.Module] = {}
+    if untrained is not None:
+        towers["untrained encoder"] = untrained.to(device)
+    if run.towers is not None:
+        towers["trained encoder"] = run.towers.to(device)
     if run.best is None:
         return encoders, {}, why, towers
     best, epoch = run.best

@@ -171,10 +171,8 @@ def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str, Towers | None]
                 other = build_encoder(trained.other.name, kind=trained.other.kind)
                 if start:
                     other = start_weights_from(start, other, None, side="other")
-                heads = [
-                    build_head(**head.settings)
-                    for head in (trained.head, trained.other_head)
-                ]
+                both: list[Any] = [trained.head, trained.other_head]
+                heads = [build_head(**head.settings) for head in both]
                 towers = Towers(encoder, heads[0], other, heads[1]).eval()
     except (InvarianceError, OSError, RuntimeError) as cause:
         why = " ".join(str(cause).split())
@@ -225,7 +223,13 @@ def load_part(
         parts = {"labels": settings.labels, "hold_out": hold_out}
     if n is None and is_own and split == "train":
         n = settings.limit
-    how = {"kind": kind, "n": n, "data_root": data_root, "device": device, **parts}
+    how: dict[str, Any] = {
+        "kind": kind,
+        "n": n,
+        "data_root": data_root,
+        "device": device,
+        **parts,
+    }
     how |= _describe_captions(run, data, is_own)
     source = load_data(data, split=split, **how)
     only_scored = source.scores is not None and source.targets is None

@@ -3,11 +3,17 @@
 import math
 from typing import Any
 
-from ..data import Image, Source
+from ..data import Source
 from ..errors import DataError, SettingError
 from ..methods import Method
 from ..words import count
 from ._settings import BATCH, Train
+
+OF_KINDS = {  # settings that say something of samples of one kind
+    "image_size": "image",
+    "text_column": "text",
+    **dict.fromkeys(("window", "stride", "time_column"), "sequence"),
+}
 
 
 def check_kind(settings: Train, method: Method, source: Source, started: bool) -> None:
@@ -25,18 +31,14 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
             f"{name} learns from samples of the kind {method.samples}, and those of "
             f"{source.name} are {kind.word}s: use a method for these, such as simclr."
         )
-    asked = ("window", "stride", "time_column")
-    idle = [name for name in asked if getattr(settings, name) is not None]
-    if idle and kind.name != "sequence" and not started:
-        raise SettingError(
-            f"{idle[0]} is for sequences, and {source.name} has {kind.word}s: leave it "
-            "out."
-        )
-    if settings.image_size and not isinstance(kind, Image) and not started:
-        raise SettingError(
-            f"image_size is that of images, and {source.name} has {kind.word}s: leave "
-            "it out."
-        )
+    kinds = {side.kind.seen.name for side in (source, source.other) if side is not None}
+    for setting, whose in OF_KINDS.items():
+        asked = getattr(settings, setting) is not None and not started
+        if asked and whose not in kinds:
+            raise SettingError(
+                f"{setting} is for samples of the kind {whose}, and {source.name} has "
+                f"{kind.word}s: leave it out."
+            )
 
 
 def describe_captions(settings: Train, method: Method) -> dict[str, Any]:

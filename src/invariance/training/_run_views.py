@@ -18,6 +18,8 @@ def choose_recipe(settings: Train, method: Method, data: Any, kind: Kind) -> str
     kinds = KINDS_OF.get(name, ("image",))
     mine = kind.name not in KINDS and name in KINDS_OF
     if name in RECIPES and kind.name not in kinds and not mine:
+        if settings.views == "auto":  # the method's own are for other samples
+            return kind.views
         raise SettingError(
             f"The views {name!r} are for samples of the kind {' or '.join(kinds)}, and "
             f"these are {kind.word}s: leave --views out for {kind.views!r}."
