@@ -164,3 +164,22 @@ def test_what_does_not_suit_sentences_is_answered(little, tmp_path, pictures):
     (tmp_path / "one.txt").write_text("only this\n")
     with pytest.raises(DataError, match="has 1 readable sentence"):
         train(little(data=str(tmp_path / "one.txt")))
+
+
+def test_a_pretrained_model_reads_with_its_own_tokenizer(little, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    known = inv.data.Text.fit(["the owl and the pig", "a cow"], length=12)
+    place = tmp_path / "model"
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=known.tokenizer, pad_token="[PAD]"
+    ).save_pretrained(place)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=known.vocabulary, **size)
+    transformers.BertModel(config).save_pretrained(place)
+    settings = little(encoder=f"transformers/{place}", pretrained=True)
+    run = train(settings, data=SENTENCES)
+    encoder = inv.load(run.folder)
+    assert encoder.kind.vocabulary == known.vocabulary
+    tokens = encoder.kind.read("a cow")
+    assert torch.equal(tokens[:12], known.read("a cow"))
+    assert encoder(tokens[None]).shape == (1, 16)

@@ -187,7 +187,8 @@ def read_paraphrases(request: Request) -> Read:
     usual = paraphrases(2000, seed=0)
     kind = request.known_kind
     if not isinstance(kind, Text):
-        kind = Text.fit([text for pair in usual for text in pair[:2]])
+        texts = [text for pair in usual for text in pair[:2]]
+        kind = Text.fit(texts, tokenizer=request.tokenizer)
     items = Sentences(lines, "paraphrases", replace(request, kind=kind))
     return Read("paraphrases", items, parallel=False)
 

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from ..data import Source
+from ..encoders import load_tokenizer
 from ..errors import DataError, SettingError
 from ..methods import Method
 from ..words import count
@@ -49,6 +50,13 @@ def describe_captions(settings: Train, method: Method) -> dict[str, Any]:
         "image_column": settings.image_column,
         "text_column": settings.text_column,
     }
+
+
+def find_tokenizer(settings: Train) -> Any:
+    """That of a pretrained model of sentences, which knows no other tokens."""
+    if settings.pretrained and settings.encoder.startswith("transformers/"):
+        return load_tokenizer(settings.encoder)
+    return None
 
 
 def uses_pairs(method: Method, source: Source) -> bool:

@@ -37,6 +37,7 @@ from ._run_data import (
     choose_batch,
     describe_captions,
     describe_parts,
+    find_tokenizer,
     uses_pairs,
 )
 from ._run_encoder import make_encoder, start_weights_from
@@ -342,6 +343,7 @@ def make_plan(
         device=device,
         labels=settings.labels,
         hold_out=settings.hold_out,
+        tokenizer=find_tokenizer(settings),
         **describe_captions(settings, four),
     )
     check_kind(settings, four, source, started)
