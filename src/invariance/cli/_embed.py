@@ -15,7 +15,7 @@ from ._processes import speaks
 
 @dataclass(frozen=True, kw_only=True)
 class Embed:
-    """Write the features of every image to a file; killed, it goes on where it was."""
+    """Write the features of every sample to a file; killed, it goes on where it was."""
 
     again: ClassVar[str] = "the same command goes on where it stopped"
 
@@ -45,9 +45,9 @@ class Embed:
     split: Literal["all", "train", "test"] = "all"
     """Part of the data."""
     limit: int | None = None
-    """Use at most so many images, evenly spread."""
+    """Use at most so many samples, evenly spread."""
     batch_size: int = 256
-    """Images encoded at once."""
+    """Samples encoded at once."""
     device: str = "auto"
     """"auto" takes a GPU if there is one."""
     workers: int | None = None

@@ -11,7 +11,7 @@ from tyro import conf
 
 @dataclass(frozen=True)
 class Search:
-    """Find the images most like a query, by the cosine of their features."""
+    """Find the samples most like a query, by the cosine of their features."""
 
     run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
     """A run folder, or an encoder.safetensors file."""
@@ -22,7 +22,7 @@ class Search:
     query: Annotated[
         tuple[str, ...], conf.arg(aliases=["-q"], metavar="IMAGE ...")
     ] = ()
-    """Image files to find others like."""
+    """Files to find others like: images, or what else the run has learned from."""
     text: Annotated[
         tuple[str, ...], conf.arg(aliases=["-t"], metavar="SENTENCE ...")
     ] = ()
@@ -30,13 +30,13 @@ class Search:
     k: int = 10
     """How many to find for each."""
     sheet: str | None = None
-    """Draw the images found into this PNG file."""
+    """Draw what is found into this PNG file."""
     split: Literal["all", "train", "test"] = "all"
     """Part of the data."""
     limit: int | None = None
-    """Search at most so many images, evenly spread."""
+    """Search at most so many samples, evenly spread."""
     batch_size: int = 256
-    """Images encoded at once."""
+    """Samples encoded at once."""
     device: str = "auto"
     """"auto" takes a GPU if there is one."""
     workers: int | None = None
@@ -44,7 +44,7 @@ class Search:
     data_root: str | None = None
     """Where named sets are kept."""
     max_bad_fraction: float = 0.2
-    """More unreadable images than this share are an error."""
+    """More unreadable samples than this share are an error."""
     quiet: bool = False
     """Print the result only."""
     json: bool = False

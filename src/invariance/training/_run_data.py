@@ -72,6 +72,22 @@ def uses_pairs(method: Method, source: Source) -> bool:
     return other.kind.seen == source.kind.seen and not scored
 
 
+def check_enough(source: Source, n_batches: int, per_step: int) -> None:
+    """Raise where there are fewer samples than one step of so many batches takes."""
+    if len(source) >= max(per_step, 2):
+        return
+    most = 2 ** int(math.log2(max(len(source) // n_batches, 1)))
+    advice = f"contrast needs at least two {source.kind.word}s"
+    if most > 1:
+        advice = f"use --batch-size {most} or less, or more {source.kind.word}s"
+    elif n_batches > 1:
+        advice = f"{n_batches} batches per step (--optim.accumulate) are too many"
+    raise DataError(
+        f"{source.name} has {count(len(source), source.kind.word)} to train on, fewer "
+        f"than one step of {per_step}: {advice}."
+    )
+
+
 def choose_batch(settings: Train, source: Source, processes: int) -> tuple[int, str]:
     """Samples in one contrast, and why so many where nobody asked for a number.
 

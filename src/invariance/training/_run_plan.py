@@ -33,6 +33,7 @@ from ..words import count
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
 from ._run_data import (
+    check_enough,
     check_kind,
     choose_batch,
     describe_captions,
@@ -363,18 +364,7 @@ def make_plan(
     settings = dataclasses.replace(settings, batch_size=batch_size)
     per_step = batch_size * settings.optim.accumulate
     steps_per_epoch = len(source) // per_step
-    if len(source) < 2 or not steps_per_epoch:
-        parts = settings.optim.accumulate
-        most = 2 ** int(math.log2(max(len(source) // parts, 1)))
-        advice = f"contrast needs at least two {source.kind.word}s"
-        if most > 1:
-            advice = f"use --batch-size {most} or less, or more {source.kind.word}s"
-        elif parts > 1:
-            advice = f"{parts} batches per step (--optim.accumulate) are too many"
-        raise DataError(
-            f"{source.name} has {count(len(source), source.kind.word)} to train on, "
-            f"fewer than one step of {per_step}: {advice}."
-        )
+    check_enough(source, settings.optim.accumulate, per_step)
     if four.labeled and source.labels is None:
         raise DataError(
             f"{settings.method} learns from labels and {source.name} has none: use "

@@ -115,8 +115,9 @@ class Train:
     """Train an encoder on unlabeled samples; --config FILE gives settings by file."""
 
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
-    """A folder of images, an .npy or .npz file of images or vectors, or a set (shapes,
-    cifar10, ...)."""
+    """A folder of images, with captions or without, a file of images or vectors (.npy,
+    .npz) or of sentences (.txt, .csv, .jsonl), audio or series, or a set (shapes,
+    cifar10, ...: see 'invariance list data')."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
     encoder: str = "auto"
