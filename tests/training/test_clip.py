@@ -85,7 +85,7 @@ def test_what_cannot_be_searched_is_answered(run, tmp_path):
         inv.search(run, "captioned_shapes")
 
 
-def test_both_towers_are_kept(run):
+def test_both_towers_are_kept(run, tmp_path):
     text, image = inv.load(run.folder, side="other"), inv.load(run.folder)
     tokens = text.kind.read("a small red circle")[None]
     towers = load_towers(run.folder)
@@ -95,6 +95,9 @@ def test_both_towers_are_kept(run):
     assert rows.norm(dim=1).item() == pytest.approx(1)
     features = image(torch.rand(2, 3, 32, 32))
     assert towers.project(features).shape == (2, rows.shape[1])
+    for name in ("encoder", "other"):
+        file = tmp_path / f"{name}.safetensors"
+        assert inv.export(run.folder / file.name, "safetensors", file).difference == 0
 
 
 def test_the_report_shows_captions(run):

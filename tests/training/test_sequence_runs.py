@@ -83,7 +83,7 @@ def test_it_learns_the_hidden_state(tmp_path):
             "trained encoder",
         )
     )
-    assert trained > 0.55 and trained > untrained + 0.15 and trained > plain + 0.3
+    assert trained > 0.5 and trained > untrained + 0.15 and trained > plain + 0.3
     nats = scores.values("steps_ahead")
     truth = inv.data.information_ahead(3, n=2000)
     assert nats[0] > 0.25 and nats[1] > 0.15

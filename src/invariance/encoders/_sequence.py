@@ -197,8 +197,8 @@ class Unrolled(nn.Module):
 
     def split(self, windows: Float[Tensor, "n c t"]) -> tuple[Codes, Contexts]:
         """Codes and contexts."""
-        *before, network = self.layers
-        for layer in before:
+        network: Any = self.layers[-1]
+        for layer in self.layers[:-1]:
             windows = layer(windows)
         codes, contexts = network.unroll(windows)
         return codes, contexts

@@ -13,7 +13,7 @@ n t^2 numbers, as many as codes when t is about their width.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -78,7 +78,8 @@ def number_rows(n: int, share: Share | None, device: torch.device) -> Tensor:
     return torch.arange(first, first + n, device=device)
 
 
-class InTime(NamedTuple):
+@dataclass(frozen=True)
+class InTime:
     """A choice of negatives: their log-partitions, and how many there are."""
 
     sums: Callable[[Rows, Rows, Sequence[Number], Share | None], Sums]

@@ -5,7 +5,7 @@ The rows of every weight, of its gradient and of the optimizer's state are share
 gathered; after its backward pass each process gets the averaged gradient of its share.
 A momentum twin is shared out in the same way, so that it follows share by share. What
 is small or read outside the forward pass stays whole on every process: an objective's
-parameters, batch statistics, queues and banks.
+parameters, a learned critic, batch statistics, queues and banks.
 
 A checkpoint holds whole tensors under the names that they have on one process: it is
 read by any number of processes, with any strategy.
@@ -85,6 +85,25 @@ def average_gradient(parameter: Tensor) -> None:
     assert parameter.grad is not None
     dist.all_reduce(parameter.grad)
     parameter.grad /= dist.get_world_size()
+
+
+def clip_gradients(learner: nn.Module, max_norm: float) -> bool:
+    """Scale gradients down to a norm, those in shares and those that are whole.
+
+    PyTorch takes lists of one kind alone. False, and nothing done, without shares.
+    """
+    gradients = [p.grad for p in learner.parameters() if p.grad is not None]
+    shares = [g.to_local() for g in gradients if isinstance(g, DTensor)]
+    whole = [g for g in gradients if not isinstance(g, DTensor)]
+    if not shares:
+        return False
+    square = torch.stack(torch._foreach_norm(shares)).square().sum()
+    dist.all_reduce(square)
+    if whole:
+        square = square + torch.stack(torch._foreach_norm(whole)).square().sum()
+    factor = (max_norm / (square.sqrt() + 1e-6)).clamp(max=1.0)
+    torch._foreach_mul_([*shares, *whole], factor)
+    return True
 
 
 def local_part(x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from ..methods import Step
 from ._feed import DeviceFeed, HostFeed
 from ._lightning import Fabric
 from ._run_plan import Plan
+from ._sharded import clip_gradients
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,9 @@ class TakeStep:
             with self.fabric.no_backward_sync(self.module, enabled=self.waits(last)):
                 step: Step = self.module(*batch)
                 self.fabric.backward(step.loss / optim.accumulate)
-        if optim.clip_norm is not None:
+        if optim.clip_norm is not None and not clip_gradients(
+            self.module, optim.clip_norm
+        ):
             # a norm that is not finite gives weights that are not: the loop tells
             self.fabric.clip_gradients(
                 self.module,
