@@ -9,6 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import torch
+from PIL import Image
 
 import invariance as inv
 from invariance.data import load
@@ -304,6 +305,16 @@ def test_without_soundfile_audio_is_answered_in_a_sentence(
 def test_what_is_refused(data, settings, message):
     with pytest.raises((DataError, SettingError, InvarianceError), match=message):
         read(data, **settings)
+
+
+@pytest.mark.parametrize("captions", [False, True])
+def test_windows_make_no_sequence_of_images(tmp_path, captions):
+    for k in range(3):
+        Image.new("RGB", (9, 9)).save(tmp_path / f"{k}.png")
+    rows = "".join(f"{k}.png,number {k}\n" for k in range(3))
+    (tmp_path / "captions.csv").write_text(f"image,caption\n{rows}")
+    with pytest.raises(SettingError, match=r"window is for .* has images: leave it out"):
+        load(tmp_path, window=16, captions=captions)
 
 
 # ---- the generated set ---------------------------------------------------------------

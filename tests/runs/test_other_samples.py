@@ -199,3 +199,23 @@ def test_a_kind_that_nobody_has_added_says_so(spelled, monkeypatch):
 def test_a_moved_run_still_opens(run, table, tmp_path):
     place = shutil.copytree(run, tmp_path / "elsewhere")
     assert inv.embed(place, table).features.equal(inv.embed(run, table).features)
+
+
+def test_pairs_are_read_again_by_the_columns_of_the_run(tmp_path):
+    lines = [
+        json.dumps({"asked": f"what is number {k}", "said": f"tell me number {k}"})
+        for k in range(60)
+    ]
+    for name, rows in (("pairs", lines), ("others", lines[::-1][:40])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    how = {"data": str(tmp_path / "pairs.jsonl"), "text_column": "asked,said"}
+    folder = inv.train(settings(tmp_path, method="simcse", **how)).folder
+    again = inv.evaluate(folder)
+    named = inv.evaluate(folder, data=how["data"])
+    for row, other in zip(again.rows, named.rows, strict=True):
+        assert row["protocol"] == "partner" and row["value"] == other["value"]
+    assert inv.evaluate(folder, data=tmp_path / "others.jsonl").rows
+    Image.new("RGB", (9, 9)).save(tmp_path / "one.png")
+    Image.new("RGB", (9, 9)).save(tmp_path / "two.png")
+    with pytest.raises(DataError, match="has images, and sentences are expected"):
+        inv.evaluate(folder, data=tmp_path)

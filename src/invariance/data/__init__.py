@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
     from ._resident import Resident
+    from ._sentences import has_columns
     from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import NO_LABEL, Items, Source
@@ -91,6 +92,7 @@ __all__ = [
     "find_place",
     "fingerprint",
     "has_captions",
+    "has_columns",
     "information_ahead",
     "kind_of",
     "latent_walk",
@@ -122,6 +124,7 @@ HOMES = {
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
+    "_sentences": "has_columns",
     "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",
     "_sources": "Items NO_LABEL Source",

@@ -23,7 +23,7 @@ from ._captioned import (
 )
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
-from ._kind import Image, Kind, Unknown
+from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
@@ -162,6 +162,7 @@ def load(
     )
     began = time.monotonic()
     parts = read(data, request)
+    check_found(parts, request)
     items = parts.items if labels else Unlabeled(parts.items)
     if n is not None and n < len(items):
         items = Subset(items, spread(len(items), n))
@@ -189,6 +190,23 @@ def load(
         source = Streamed(items, workers=workers, **about)
     source.origin = parts.origin
     return source
+
+
+def check_found(parts: Read, request: Request) -> None:
+    """Raise for samples of another kind than was asked for, or is spoken of."""
+    kind, name = parts.items.kind, request.kind_name
+    if name not in ("", kind.name, kind.seen.name):
+        wanted = request.known_kind or KINDS[name]
+        raise DataError(
+            f"{parts.name} has {kind.word}s, and {wanted.word}s are expected: name "
+            f"data of the kind {name}."
+        )
+    for setting in ("window", "stride", "time_column"):
+        if getattr(request, setting) is not None and kind.seen.name != Sequence.name:
+            raise SettingError(
+                f"{setting} is for samples of the kind {Sequence.name}, and "
+                f"{parts.name} has {kind.word}s: leave it out."
+            )
 
 
 def suggest_pack(data: Any, shape: tuple[int, ...], seconds: float) -> Note:
@@ -238,18 +256,25 @@ def read(data: Any, request: Request) -> Read:
     )
 
 
-def fingerprint(data: Any, *, data_root: str | Path | None = None) -> str:
+def fingerprint(
+    data: Any,
+    *,
+    data_root: str | Path | None = None,
+    kind: Kind | None = None,
+    text_column: str | None = None,
+) -> str:
     """What tells data apart, the same wherever they lie.
 
     A named set goes by its name and is not looked for; of others a few images at most
-    are read.
+    are read. What ``load`` is told of samples that are no images tells here, too.
 
     >>> fingerprint("shapes")
     'shapes'
     """
     if name := find_set(data):
         return name
-    request = Request("all", n=1, data_root=data_root, max_bad_fraction=1.0)
+    how: dict[str, Any] = {"kind": kind, "text_column": text_column}
+    request = Request("all", n=1, data_root=data_root, max_bad_fraction=1.0, **how)
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
         return read(data, request).origin.fingerprint
 

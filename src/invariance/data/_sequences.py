@@ -22,7 +22,14 @@ from torch import Tensor
 
 from ..errors import DataError, SettingError
 from ..words import count
-from ._folder import below, find_classes, find_parts, mark_files, walk_folder
+from ._folder import (
+    SUFFIXES,
+    below,
+    find_classes,
+    find_parts,
+    mark_files,
+    walk_folder,
+)
 from ._kind import Sequence
 from ._load_request import Note, Origin, Request, explain_unreadable, show_path
 from ._names import find_path
@@ -105,14 +112,24 @@ class Recordings:
 def are_sequences(data: Any, request: Request) -> bool:
     """Whether data are to be read as sequences: as asked, or audio by its ending.
 
-    Who says how long windows are asks for sequences, too.
+    Who says how long windows are asks for sequences, too, unless of images or text.
     """
     if request.kind_name:
         return request.kind_name == Sequence.name
     cut = (request.window, request.stride, request.time_column)
     if any(setting is not None for setting in cut):
-        return True
+        return request.captions is None and may_be_sequences(data)
     return isinstance(data, (str, Path)) and Path(data).suffix.lower() in AUDIO
+
+
+def may_be_sequences(data: Any) -> bool:
+    """Whether data can be values in time, as far as names of files tell."""
+    if not isinstance(data, (str, Path)):
+        return True
+    path = Path(data).expanduser()
+    if path.is_dir():
+        return not any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
+    return path.suffix.lower() in (*AUDIO, *SERIES)
 
 
 def read_sequences(data: Any, request: Request) -> Read:

@@ -16,6 +16,7 @@ from ..data import (
     default_shape,
     fingerprint,
     has_captions,
+    has_columns,
     same_images,
 )
 from ..data import load as load_data
@@ -102,8 +103,18 @@ class OpenRun:
         if data is None:
             return True
         known = self.images.get("fingerprint", "")
+        if not known:
+            return False
         root = data_root or self.settings.data_root
-        return bool(known) and same_images(fingerprint(data, data_root=root), known)
+        how: dict[str, Any] = {"text_column": self.find_columns(data)}
+        if not isinstance(self.encoder.kind, Image):  # which only shapes images
+            how["kind"] = self.encoder.kind
+        return same_images(fingerprint(data, data_root=root, **how), known)
+
+    def find_columns(self, data: Any) -> str | None:
+        """The columns it took its sentences from, where data have them, too."""
+        told = self.settings.text_column
+        return told if told and (data is None or has_columns(data, told)) else None
 
 
 def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> OpenRun:
@@ -216,6 +227,7 @@ def load_part(
             "images can be loaded for it."
         )
     data_root = data_root or settings.data_root
+    columns = run.find_columns(data)
     data = run.data if data is None else data
     parts: dict[str, Any] = {}
     if is_own:
@@ -228,6 +240,7 @@ def load_part(
         "n": n,
         "data_root": data_root,
         "device": device,
+        "text_column": columns,
         **parts,
     }
     how |= _describe_captions(run, data, is_own)

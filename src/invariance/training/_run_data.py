@@ -10,11 +10,7 @@ from ..methods import Method
 from ..words import count
 from ._settings import BATCH, Train
 
-OF_KINDS = {  # settings that say something of samples of one kind
-    "image_size": "image",
-    "text_column": "text",
-    **dict.fromkeys(("window", "stride", "time_column"), "sequence"),
-}
+OF_KINDS = {"image_size": "image", "text_column": "text"}  # those of time: see load
 
 
 def check_kind(settings: Train, method: Method, source: Source, started: bool) -> None:
