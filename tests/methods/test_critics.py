@@ -137,6 +137,7 @@ def test_objectives_on_the_sphere_or_within_views_refuse(method):
         ("sig_lip", "mlp", "SigLIP sums over inner products, and the mlp critic has"),
         ("moco", "bilinear", "remembered rows are compared by their cosines"),
         ("nnclr", "bilinear", "remembered rows are compared by their cosines"),
+        ("cpc", "mlp", "step ahead is predicted by a bilinear critic of its own"),
         ("info_nce", "bilinaer", "Unknown critic 'bilinaer'. Did you mean 'bilinear'?"),
     ],
 )

@@ -213,10 +213,15 @@ def check_fit(method: Method, objective: Objective) -> None:
     if wrong:
         pass
     elif learned and (method.negatives, method.positives) != ("batch", "views"):
+        others = {
+            "future": "each step ahead is predicted by a bilinear critic of its own",
+            "tokens": "hidden tokens are compared with the rows of a table",
+        }
+        rows = "remembered rows are compared by their cosines"
         wrong = (
-            f"the {method.critic} critic scores views of a batch, and remembered rows "
-            "are compared by their cosines: take negatives from the batch, or the "
-            "critic dot"
+            f"the {method.critic} critic scores views of a batch, and "
+            f"{others.get(method.positives, rows)}: take a method whose positives are "
+            "views and whose negatives are the batch, or the critic dot"
         )
     elif objective.takes == "targets" and method.encoder == "one":
         wrong = f"{method.objective} needs a predictor or a momentum twin as encoder"
