@@ -88,7 +88,7 @@ def test_embed_then_search_then_export(run, photos, command):
     assert code == 0, complained
     assert said.splitlines()[:2] == [
         "exported: mine.safetensors (safetensors)",
-        "checked:  random images in batches of 1, 2, 7; largest difference 0 where "
+        "checked:  random inputs in batches of 1, 2, 7; largest difference 0 where "
         f"features are up to {said.split('up to ')[1].split()[0]}",
     ]
     encoder = inv.load("mine.safetensors")

@@ -313,7 +313,7 @@ def test_windows_make_no_sequence_of_images(tmp_path, captions):
         Image.new("RGB", (9, 9)).save(tmp_path / f"{k}.png")
     rows = "".join(f"{k}.png,number {k}\n" for k in range(3))
     (tmp_path / "captions.csv").write_text(f"image,caption\n{rows}")
-    with pytest.raises(SettingError, match=r"window is for .* has images: leave it out"):
+    with pytest.raises(SettingError, match=r"window is for .* has images: leave"):
         load(tmp_path, window=16, captions=captions)
 
 

@@ -47,7 +47,7 @@ class Export:
         sizes = ", ".join(map(str, done.batch_sizes))
         print(f"exported: {shlex.quote(str(done.path))} ({done.to})")
         print(
-            f"checked:  random images in batches of {sizes}; largest difference "
+            f"checked:  random inputs in batches of {sizes}; largest difference "
             f"{done.difference:.3g} where features are up to {done.largest:.3g}"
         )
         print("use it:   " + done.usage.replace("\n", "\n          "))

@@ -20,9 +20,10 @@ class Search:
     a folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...). Default:
     what the run was trained on."""
     query: Annotated[
-        tuple[str, ...], conf.arg(aliases=["-q"], metavar="IMAGE ...")
+        tuple[str, ...], conf.arg(aliases=["-q"], metavar="QUERY ...")
     ] = ()
-    """Files to find others like: images, or what else the run has learned from."""
+    """What to find others like: files of images, or of what else the run has learned
+    from; of sentences, the sentences themselves."""
     text: Annotated[
         tuple[str, ...], conf.arg(aliases=["-t"], metavar="SENTENCE ...")
     ] = ()
@@ -61,8 +62,8 @@ class Search:
 
         if not self.query and not self.text:
             raise SettingError(
-                "Say what to look for: --query IMAGE, or --text SENTENCE for a run on "
-                "images and captions."
+                "Say what to look for: --query and an image or another sample, or "
+                "--text and a sentence for a run on captions or sentences."
             )
         check_request(
             self.run_folder,

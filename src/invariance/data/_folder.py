@@ -31,6 +31,7 @@ from ._decode import crop_pixels, open_image, shorter_side
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._pack import Pack, find_pack
+from ._recordings import AUDIO
 from ._split import split_names
 
 TEST_NAMES = ("test", "val", "valid", "validation")
@@ -225,9 +226,11 @@ def walk_folder(
     if not walk.files and not walk.unreadable:
         endings = ", ".join(sorted(s for s in walk.others if s)[:5])
         only = f" (only {endings} files)" if endings else ""
+        audio = not walk.others.keys().isdisjoint(AUDIO)
         raise DataError(
             f"The folder {str(root)!r} holds no {what}{only}: "
-            f"put {formats} files into it or its subfolders."
+            f"put {formats} files into it or its subfolders"
+            f"{', or train on recordings with --method cpc' if audio else ''}."
         )
     return walk
 

@@ -25,10 +25,11 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from ..errors import DataError
+from ..errors import DataError, SettingError
 from ._arrays import set_labels
 from ._load_request import Note, Origin, Request, check_unreadable
 from ._paraphrases import DEFAULT_N, WHO_NAMES, paraphrases
+from ._recordings import SERIES
 from ._sources import Items, Read
 from ._split import split_names, spread
 from ._subset import Subset
@@ -231,13 +232,20 @@ def read_file(path: Path, told: str | None) -> Lines:
     """All lines of a file; ``told`` is one column of sentences, or two of pairs."""
     table = open_table(path)
     told_first, _, told_second = (told or "").partition(",")
-    columns = [
-        table.require_column(FIRST, told_first or None, "sentences", "--text-column")
-    ]
+    if "," in told_second:
+        raise SettingError(
+            "text_column names at most two columns, those of the first and the second "
+            f"sentences: got {told!r}."
+        )
+    flag, advice = "--text-column", ""
+    if path.suffix.lower() in SERIES:
+        advice = " Values in time are learned from with --method cpc."
+    what = FIRST, told_first or None, "sentences", flag
+    columns = [table.require_column(*what, advice=advice)]
     second = table.find_column(SECOND)
     if told_second:
         wanted = "the second sentences"
-        second = table.require_column((), told_second, wanted, "--text-column")
+        second = table.require_column((), told_second, wanted, flag)
     elif told:  # one column, by name: no pairs were asked for
         second = None
     if second is not None:

@@ -52,7 +52,7 @@ def split_names(
         why = why if request.hold_out == "auto" else "holds nothing out, as asked"
         raise DataError(
             f"{what} {why}, so all of it is for training and there is no test part: "
-            "read it with split='train' or 'all', or with hold_out='tenth'."
+            "give labels with it, read the part train or all, or hold out a tenth."
         )
     places = [hash_name(name) for name in names]
     test = {i for i, place in enumerate(places) if place < HELD_OUT}

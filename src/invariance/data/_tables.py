@@ -52,9 +52,15 @@ class Table:
         return next((names.index(name) for name in wanted if name in names), None)
 
     def require_column(
-        self, usual: Iterable[str], told: str | None, what: str, flag: str
+        self,
+        usual: Iterable[str],
+        told: str | None,
+        what: str,
+        flag: str,
+        *,
+        advice: str = "",
     ) -> int:
-        """The same, or a sentence that says which columns there are."""
+        """The same, or a sentence that says which columns there are, and advice."""
         place = self.find_column(usual, told)
         if place is not None:
             return place
@@ -67,7 +73,7 @@ class Table:
             )
         raise DataError(
             f"Which column of {str(self.path)!r} has {what}? It has {there}: say so "
-            f"with {flag}, or call it {next(iter(usual))}."
+            f"with {flag}, or call it {next(iter(usual))}.{advice}"
         )
 
 

@@ -52,7 +52,7 @@ class Task:
     def about(self) -> dict[str, Any]:
         """What a row says about the data."""
         about = {key: getattr(self, key) for key in ("data", "fingerprint", "parent")}
-        return about | {"word": self.train.kind.word}
+        return about | {"word": "pair" if self.alike else self.train.kind.word}
 
     @property
     def several(self) -> bool:

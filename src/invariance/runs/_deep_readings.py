@@ -76,7 +76,7 @@ def pool_readings(
         of,
         best.pool_nats,
         f"The same with {best.n_pool:,} candidates at temperature {sharp:g}, which one "
-        "half of the images chose and the other half was read with.",
+        "half of the samples chose and the other half was read with.",
         unit="nats",
         ceiling=best.pool_ceiling,
         reachable=best.pool_reachable,
@@ -228,7 +228,7 @@ def augmentation_readings(
                 of,
                 score.value,
                 f"A linear probe reads the class of a view from {of} in "
-                f"{100 * score.value:.0f} % of the images (fitted on {half:,}).",
+                f"{100 * score.value:.0f} % of the samples (fitted on {half:,}).",
                 ceiling=1.0,
             )
 

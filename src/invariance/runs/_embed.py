@@ -108,7 +108,10 @@ def embed(
         labels if bool((labels != NO_LABEL).any()) else None,
         class_names=images.class_names,
         unreadable=bad,
-        notes=(*images.notes, *describe_unreadable(bad, "left out")),
+        notes=(
+            *images.notes,
+            *describe_unreadable(bad, "left out", images.items.kind.word),
+        ),
         encoder=mark_encoder(encoder),
         encoder_name=encoder.name,
         data=images.data,
@@ -183,7 +186,7 @@ def write_embeddings(
         "shard": None if part is None else f"{shard} in batches of {batch_size}",
     }
     job = Job(path, identity, span)
-    n_images = span[1] - span[0]
+    n_images, word = span[1] - span[0], images.items.kind.word
 
     def begin() -> list[tuple[int, int]]:
         job.start(overwrite=overwrite)
@@ -208,7 +211,7 @@ def write_embeddings(
         )
         job.finish(lambda file: write(file, about, lambda: job.blocks(images.names)))
         seconds = time.monotonic() - began
-        return EmbeddingFile(path, n, encoder.width, seconds, n_new, bad)
+        return EmbeddingFile(path, n, encoder.width, seconds, n_new, bad, word)
 
     try:
         batches = processes.decide(begin)
@@ -224,7 +227,7 @@ def write_embeddings(
         whole = processes.count == 1 and n_new == len(images)
         silent = quiet or not processes.first
         if done:
-            tell(f"going on after {done:,} of {n_images:,} images", quiet=silent)
+            tell(f"going on after {done:,} of {n_images:,} {word}s", quiet=silent)
         with Progress(n_images, done=done, quiet=silent) as progress:
             stretches = encode_all(
                 encoder,
@@ -280,7 +283,7 @@ def open_inputs(
 ) -> tuple[Encoder, NamedImages]:
     """The encoder and the images; tells what there is to know about them."""
     encoder, notes = open_encoder(run_or_encoder)
-    images = open_images(data, encoder, **how)
+    images = open_images(data, encoder, run=run_or_encoder, **how)
     for note in (*notes, *images.notes):
         tell(note, quiet=quiet)
     return encoder, images

@@ -16,14 +16,17 @@ from ..data import (
     Image,
     Items,
     Streamed,
+    Text,
     default_shape,
+    has_columns,
     load,
     row_names,
     show_path,
 )
 from ..encoders import Encoder
 from ..errors import DataError, SettingError, ShapeError
-from ..folder import ENCODER, resume_command
+from ..folder import CONFIG, ENCODER, read_settings, resume_command
+from ..training import Train
 from ..training import load as load_encoder
 from ..words import count
 
@@ -103,13 +106,17 @@ def open_images(
     data: Any,
     encoder: Encoder,
     *,
+    run: Any = None,
     split: str = "all",
     limit: int | None = None,
     workers: int | None = None,
     data_root: str | Path | None = None,
     max_bad_fraction: float | int = 0.2,
 ) -> NamedImages:
-    """Samples of the kind that an encoder takes, in its shape."""
+    """Samples of the kind that an encoder takes, in its shape.
+
+    Tables are read by the columns of ``run``, where they have them.
+    """
     kind, shape = encoder.kind, encoder.input_shape
     if kind is None or (isinstance(kind, Image) and shape[1] != shape[2]):
         raise ShapeError(
@@ -126,6 +133,7 @@ def open_images(
         data_root=data_root,
         workers=workers,
         max_bad_fraction=float(max_bad_fraction),
+        text_column=find_columns(run, data) if isinstance(kind, Text) else None,
     )
     assert isinstance(source, Streamed)
     items = source.items
@@ -155,6 +163,17 @@ def open_images(
         ),
         fingerprint=source.origin.fingerprint,
     )
+
+
+def find_columns(run: Any, data: Any) -> str | None:
+    """The columns that a run took its sentences from, where data have them, too."""
+    if run is None or isinstance(run, nn.Module):
+        return None
+    folder = Path(getattr(run, "folder", run)).expanduser()
+    told = None
+    if (folder / CONFIG).is_file():
+        told = read_settings(folder, Train).text_column
+    return told if told and has_columns(data, told) else None
 
 
 def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:

@@ -16,7 +16,6 @@ from ..data import (
     default_shape,
     fingerprint,
     has_captions,
-    has_columns,
     same_images,
 )
 from ..data import load as load_data
@@ -56,6 +55,7 @@ from ..training import (
     start_weights_from,
 )
 from ..views import ViewSet
+from ._inputs import find_columns
 
 
 @dataclass(frozen=True)
@@ -106,15 +106,10 @@ class OpenRun:
         if not known:
             return False
         root = data_root or self.settings.data_root
-        how: dict[str, Any] = {"text_column": self.find_columns(data)}
+        how: dict[str, Any] = {"text_column": find_columns(self.folder, data)}
         if not isinstance(self.encoder.kind, Image):  # which only shapes images
             how["kind"] = self.encoder.kind
         return same_images(fingerprint(data, data_root=root, **how), known)
-
-    def find_columns(self, data: Any) -> str | None:
-        """The columns it took its sentences from, where data have them, too."""
-        told = self.settings.text_column
-        return told if told and (data is None or has_columns(data, told)) else None
 
 
 def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> OpenRun:
@@ -216,7 +211,7 @@ def load_part(
         )
     if is_own and split == "test" and run.held_out_nothing:
         raise DataError(
-            f"{run.name} was trained on all images of its data, none were held out to "
+            f"{run.name} was trained on all of its data, nothing was held out to "
             "score on: name other data with --data (data= in Python), or use "
             "'invariance diagnose', which needs no labels."
         )
@@ -227,7 +222,6 @@ def load_part(
             "images can be loaded for it."
         )
     data_root = data_root or settings.data_root
-    columns = run.find_columns(data)
     data = run.data if data is None else data
     parts: dict[str, Any] = {}
     if is_own:
@@ -240,7 +234,7 @@ def load_part(
         "n": n,
         "data_root": data_root,
         "device": device,
-        "text_column": columns,
+        "text_column": find_columns(run.folder, data),
         **parts,
     }
     how |= _describe_captions(run, data, is_own)
@@ -252,8 +246,8 @@ def load_part(
     known = run.images.get("fingerprint")
     if is_own and known and not same_images(source.origin.fingerprint, known):
         notes.append(
-            f"The images of {source.name} are not those that {run.name} was trained "
-            "on: some were added, taken away or changed since."
+            f"The {source.kind.word}s of {source.name} are not those that {run.name} "
+            "was trained on: some were added, taken away or changed since."
         )
     if not is_own and isinstance(kind, Image):
         notes = [*_conversion(data, source, data_root), *notes]

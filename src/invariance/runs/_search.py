@@ -28,6 +28,7 @@ from torch.nn.functional import normalize
 from ..data import (
     Kind,
     Samples,
+    Text,
     describe_unreadable,
     explain_unreadable,
     open_image,
@@ -196,6 +197,8 @@ def search(
     encoder = encoder.to(where)
     if isinstance(data, Samples) and data.kind == encoder.kind:
         encoder.kind = data.kind  # one's own, which a file alone cannot rebuild
+    if text and query is None and isinstance(encoder.kind, Text):
+        query, text = text, None  # sentences are what it has learned from
     asked = ask_in_words(run_or_encoder, text, where) if text else None
     if asked is None:
         asked = ask_by_image(encoder, query, where)
@@ -212,6 +215,7 @@ def search(
         images = open_images(
             data,
             encoder,
+            run=run_or_encoder,
             split=split,
             limit=limit,
             workers=workers,
@@ -258,7 +262,7 @@ def search(
         write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
         if n_missing := sum(image is None for image in shown.values()):
             notes.append(
-                f"{n_missing} of the images found cannot be shown in the sheet: they "
+                f"{n_missing} of the {word}s found cannot be shown in the sheet: they "
                 "are gone, or nothing says where they are."
             )
     return SearchResult(tuple(neighbors), nearest.n, tuple(notes), word)
@@ -490,6 +494,10 @@ def embed_as_searched(
                 names = [images.names[i] for i in part.rows.tolist()]
                 yield Rows(names, part.labels.numpy(), part.features.numpy())
                 progress.reach(part.stop)
-        notes.extend(describe_unreadable(name_unreadable(images, missed), "left out"))
+        notes.extend(
+            describe_unreadable(
+                name_unreadable(images, missed), "left out", images.items.kind.word
+            )
+        )
 
     return Gallery(about, blocks, images.folder, lambda: images, notes)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from ..data import Image, Source, find_place, load
+from ..data import Image, Source, Text, find_place, load
 from ..devices import require_memory
 from ..encoders import Encoder, Head
 from ..errors import DataError, SettingError, choose
@@ -285,6 +285,8 @@ class Plan:
             f"method: {self.method_name} ({', '.join(parts)}); defaults: "
             f"{self.method.source or 'your own'}"
         )
+        if isinstance(self.source.kind, Text) and self.method_name == Train.method:
+            yield "For sentences a method of their own is usual: --method simcse."
         if text := describe_strengths(self.settings):
             yield f"views: {text}"
         micro = self.settings.micro_batch
