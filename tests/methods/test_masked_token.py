@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from invariance.encoders import Encoder, TextTower, build_encoder, build_text_tower
 from invariance.errors import SettingError, ShapeError
 from invariance.evaluation import knn
-from invariance.methods import Method, build
+from invariance.methods import Method, build, customize
 from invariance.views import Draws, HideTokens
 
 PAD, BEGIN, END, MASK = SPECIAL = range(4)
@@ -209,6 +209,9 @@ def test_it_needs_a_text_tower_and_two_views():
     batch = Method(objective="info_nce", positives="tokens")
     with pytest.raises(SettingError, match="hidden tokens are found in a vocabulary"):
         build(batch, make_encoder())
+    learned = customize("masked_token", critic="mlp")
+    with pytest.raises(SettingError, match="compared with the rows of a table"):
+        build(learned, make_encoder())
 
 
 def test_it_learns_which_words_go_together():

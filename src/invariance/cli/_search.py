@@ -56,15 +56,9 @@ class Search:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         import json
 
-        from ..errors import SettingError
         from ..progress import tell_loading
         from ..runs import check_request
 
-        if not self.query and not self.text:
-            raise SettingError(
-                "Say what to look for: --query and an image or another sample, or "
-                "--text and a sentence for a run on captions or sentences."
-            )
         check_request(
             self.run_folder,
             self.data,

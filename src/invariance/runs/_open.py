@@ -150,6 +150,19 @@ def folder_of(run: str | Path | Run) -> Path:
     return run.folder if isinstance(run, Run) else Path(run).expanduser()
 
 
+def find_own_data(run: Any) -> str:
+    """What a run was trained on, to be searched."""
+    if isinstance(run, Encoder) or not Path(getattr(run, "folder", run)).is_dir():
+        raise SettingError("Name the data to search: an encoder alone has none.")
+    opened = open_run(run)
+    if opened.from_python:
+        raise SettingError(
+            f"{opened.name} was trained on an object given in Python: name the data to "
+            "search."
+        )
+    return opened.data
+
+
 def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str, Towers | None]:
     """The encoder as it was before training, or None and a sentence that says why.
 

@@ -53,7 +53,7 @@ from ._embed_request import check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
 from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
-from ._open import open_run
+from ._open import find_own_data
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def search(
         tell(note, quiet=quiet)
     nearest = Nearest(asked.rows, k=k)
     if isinstance(data, Embeddings) or is_embedding_file(data):
-        gallery = open_embedded(data, encoder)
+        gallery = open_embedded(data, encoder, run_or_encoder)
     else:
         images = open_images(
             data,
@@ -295,8 +295,8 @@ def ask_by_image(encoder: Encoder, query: Any, device: Any) -> Asked:
         )
     queries = [kind.open(one) for one in several if one is not None]
     if not queries:
-        what = "image, or a sentence as text" if kind.name == "image" else kind.word
-        raise SettingError(f"Name at least one query {what}.")
+        text = ", or a sentence (--text)" if kind.name == "image" else ""
+        raise SettingError(f"Name at least one query {kind.word} (--query){text}.")
     samples = [read_query(kind, *query) for query in queries]
     rows = encode_batch(encoder, kind.collate(samples), kind=kind, device=device)
     whole = [raw if isinstance(raw, Image.Image) else None for _, raw in queries]
@@ -340,19 +340,6 @@ def ask_in_words(run: Any, text: str | Sequence[str], device: Any) -> Asked:
         raise SettingError(f"A query cannot be read: {cause}.") from None
     pictures = [write_tile(sentence) for sentence in sentences]
     return Asked(sentences, rows, pictures, towers.project)
-
-
-def find_own_data(run: Any) -> str:
-    """What a run was trained on, to be searched."""
-    if isinstance(run, Encoder) or not Path(getattr(run, "folder", run)).is_dir():
-        raise SettingError("Name the data to search: an encoder alone has none.")
-    opened = open_run(run)
-    if opened.from_python:
-        raise SettingError(
-            f"{opened.name} was trained on an object given in Python: name the data to "
-            "search."
-        )
-    return opened.data
 
 
 class Nearest:
@@ -438,7 +425,7 @@ class Gallery:
             return None
 
 
-def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
+def open_embedded(data: Embeddings | str | Path, encoder: Encoder, run: Any) -> Gallery:
     """A gallery that was embedded before, if it was by this encoder."""
     if isinstance(data, Embeddings):
         about, blocks, title = data.about(), data.blocks, "The gallery"
@@ -470,9 +457,8 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
         try:
             if about.data is None:
                 return None
-            return open_images(
-                about.data, encoder, split=about.split, limit=about.limit
-            )
+            how: dict[str, Any] = {"split": about.split, "limit": about.limit}
+            return open_images(about.data, encoder, run=run, **how)
         except InvarianceError:
             return None
 
@@ -494,10 +480,7 @@ def embed_as_searched(
                 names = [images.names[i] for i in part.rows.tolist()]
                 yield Rows(names, part.labels.numpy(), part.features.numpy())
                 progress.reach(part.stop)
-        notes.extend(
-            describe_unreadable(
-                name_unreadable(images, missed), "left out", images.items.kind.word
-            )
-        )
+        bad = name_unreadable(images, missed)
+        notes.extend(describe_unreadable(bad, "left out", images.items.kind.word))
 
     return Gallery(about, blocks, images.folder, lambda: images, notes)
