@@ -193,13 +193,12 @@ def load(
 
 
 def check_found(parts: Read, request: Request) -> None:
-    """Raise for samples of another kind than was asked for, or is spoken of."""
-    kind, name = parts.items.kind, request.kind_name
-    if name not in ("", kind.name, kind.seen.name):
-        wanted = request.known_kind or KINDS[name]
+    """Raise for samples of another kind than another part's, or than is spoken of."""
+    kind, known = parts.items.kind, request.known_kind
+    if known is not None and known.name not in (kind.name, kind.seen.name):
         raise DataError(
-            f"{parts.name} has {kind.word}s, and {wanted.word}s are expected: name "
-            f"data of the kind {name}."
+            f"{parts.name} has {kind.word}s, and {known.word}s are expected: name "
+            f"data of the kind {known.name}."
         )
     for setting in ("window", "stride", "time_column"):
         if getattr(request, setting) is not None and kind.seen.name != Sequence.name:

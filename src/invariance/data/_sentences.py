@@ -240,8 +240,8 @@ def read_file(path: Path, told: str | None) -> Lines:
     flag, advice = "--text-column", ""
     if path.suffix.lower() in SERIES:
         advice = " Values in time are learned from with --method cpc."
-    what = FIRST, told_first or None, "sentences", flag
-    columns = [table.require_column(*what, advice=advice)]
+    first = FIRST, told_first or None, "sentences", flag
+    columns = [table.require_column(*first, advice=advice)]
     second = table.find_column(SECOND)
     if told_second:
         wanted = "the second sentences"
