@@ -51,7 +51,14 @@ from ._embed import encode_all, name_unreadable
 from ._embed_request import check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
-from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
+from ._inputs import (
+    NamedImages,
+    find_folder,
+    mark_encoder,
+    on_one_line,
+    open_encoder,
+    open_images,
+)
 from ._open import open_run
 
 
@@ -258,7 +265,7 @@ def search(
         write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
         if n_missing := sum(image is None for image in shown.values()):
             notes.append(
-                f"{n_missing} of the images found cannot be shown in the sheet: they "
+                f"{n_missing} of the {word}s found cannot be shown in the sheet: they "
                 "are gone, or nothing says where they are."
             )
     return SearchResult(tuple(neighbors), nearest.n, tuple(notes), word)
@@ -295,10 +302,9 @@ def ask_by_image(encoder: Encoder, query: Any, device: Any) -> Asked:
         raise SettingError(f"Name at least one query {what}.")
     samples = [read_query(kind, *query) for query in queries]
     rows = encode_batch(encoder, kind.collate(samples), kind=kind, device=device)
-    whole = [raw if isinstance(raw, Image.Image) else None for _, raw in queries]
     pictures = [
-        picture or draw_sample(kind, sample)
-        for picture, sample in zip(whole, samples, strict=True)
+        raw if isinstance(raw, Image.Image) else draw_sample(kind, sample)
+        for (_, raw), sample in zip(queries, samples, strict=True)
     ]
     return Asked([name for name, _ in queries], rows, pictures)
 
@@ -451,15 +457,13 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
         raise DataError(f"{title} holds no rows: there is nothing to search.")
     notes = []
     if not about.encoder:
-        notes.append(
-            f"{title} does not say which encoder made it: make sure it was this one."
-        )
+        doubt = "does not say which encoder made it: make sure it was this one."
+        notes.append(f"{title} {doubt}")
     if about.part is not None:
         notes.append(
             f"{title} is shard {about.part.number}/{about.part.of}: the other parts "
             "are not searched."
         )
-    folder = Path(about.data) if about.data and Path(about.data).is_dir() else None
 
     @cache
     def reopen() -> NamedImages | None:
@@ -472,6 +476,7 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
         except InvarianceError:
             return None
 
+    folder = find_folder(about.data, encoder.kind)
     return Gallery(about, blocks, folder, reopen, notes)
 
 
