@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..data import Source
 from ..devices import choose_device
-from ..diagnostics import Diagnosis, diagnosis
+from ..diagnostics import Diagnosis, Reading, diagnosis
 from ..errors import DataError
 from ..evaluation import encode_views, spread_rows
 from ..folder import DIAGNOSTICS, write_json
@@ -29,6 +29,10 @@ FACTOR = 100
 DIAGNOSED = 2000
 PROBED = 4000
 MOST_BYTES = 1 << 30
+ONE_VIEW = (
+    "This run shows each sample in one view: alignment, information and gradients, "
+    "which compare two, are not read."
+)
 ENOUGH = 200  # held-out images; of fewer, training images help out
 
 
@@ -89,20 +93,24 @@ def diagnose(
         negatives=getattr(objective, "negatives", None) or "cross",
         held_out=len(few.samples) <= held,
     )
-    (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
-    tell(f"{opened.name}: information at {size} and {len(u):,} candidates", quiet=quiet)
-    more = list(pool_readings(of, u, v, temperature, size))
-    tell(f"{opened.name}: gradients, objective by objective", quiet=quiet)
-    readings, unread = gradient_readings(
-        of,
-        u,
-        v,
-        trained=objective,
-        temperature=temperature,
-        batch_size=size,
-        labels=rows.labels,
-    )
-    more += readings
+    more: list[Reading] = []
+    unread = [ONE_VIEW]
+    (u, *others), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
+    for v in others:
+        n = f"{size} and {len(u):,} candidates"
+        tell(f"{opened.name}: information at {n}", quiet=quiet)
+        more += pool_readings(of, u, v, temperature, size)
+        tell(f"{opened.name}: gradients, objective by objective", quiet=quiet)
+        readings, unread = gradient_readings(
+            of,
+            u,
+            v,
+            trained=objective,
+            temperature=temperature,
+            batch_size=size,
+            labels=rows.labels,
+        )
+        more += readings
     tell(f"{opened.name}: what h and z keep of the views", quiet=quiet)
     few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
     seed, epoch = view_keys(opened)
@@ -137,7 +145,7 @@ def keep_readings(folder: str | Path, result: Diagnosis) -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """Embeddings of two views of images, and which images they are."""
+    """Embeddings of one or two views of samples, and which samples they are."""
 
     h: Float[Tensor, "_ n e"]
     z: Float[Tensor, "2 n d"] | None
