@@ -203,6 +203,13 @@ def test_a_mapped_file_travels_as_its_name(tmp_path, noise):
 # ---- what is wrong is said -----------------------------------------------------------
 
 
+def test_a_word_in_a_column_of_numbers_is_named(tmp_path):
+    rows = "\n".join(f"{i},{'oops' if i == 7 else i * i}" for i in range(40))
+    (tmp_path / "x.csv").write_text(f"a,b\n{rows}\n")
+    with pytest.raises(DataError, match=r"'oops' .* in row 8 of the column 'b'"):
+        read(tmp_path / "x.csv", window=10)
+
+
 def test_short_recordings_are_left_out_by_name(noise):
     values = [noise.normal(size=n) for n in (100, 30, 80)]
     source = read(values, window=50)
