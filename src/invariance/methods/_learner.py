@@ -93,7 +93,7 @@ class Step(NamedTuple):
             readings["mi_ceiling"] = ceiling
             if self.hits is not None:  # scores without bound reach all there is
                 readings["mi_reachable"] = ceiling
-                readings["accuracy_chance"] = (-ceiling).exp()
+                readings.setdefault("accuracy_chance", (-ceiling).exp())
             for share in found:
                 readings |= {"accuracy": share, "accuracy_chance": (-ceiling).exp()}
         return self._replace(readings=readings)
