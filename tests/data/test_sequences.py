@@ -261,6 +261,7 @@ def test_broken_and_empty_files(tmp_path, noise):
     assert len(source) == 6 and len(source.unreadable) == 6
     assert source.unreadable["empty.csv"] == "an empty file"
     assert source.unreadable["head.csv"] == "no rows"
+    assert "6 unreadable recordings were left out" in notes_of(source)
     assert source.unreadable["words.csv"] == "no column of numbers"
     assert "no audio" in source.unreadable["noise.wav"]
     with pytest.raises(DataError, match=r"head.csv' cannot be read as sequences: no"):

@@ -218,7 +218,7 @@ def test_other_methods_take_sequences_too(series, tmp_path):
         (
             {"data": "shapes", "method": "simclr", "window": 9, "options": {}},
             SettingError,
-            "window is for sequences",
+            "window is for samples of the kind sequence",
         ),
     ],
 )

@@ -108,7 +108,7 @@ def embed(
         labels if bool((labels != NO_LABEL).any()) else None,
         class_names=images.class_names,
         unreadable=bad,
-        notes=(*images.notes, *describe_unreadable(bad, "left out")),
+        notes=(*images.notes, *describe_unreadable(bad, "left out", encoder.kind)),
         encoder=mark_encoder(encoder),
         encoder_name=encoder.name,
         data=images.data,
@@ -237,7 +237,7 @@ def write_embeddings(
             while processes.first and progress.done < n_images:  # others are at work
                 time.sleep(WAIT_SECONDS)
                 progress.reach(job.n_done())
-        return processes.decide(finish)
+        return replace(processes.decide(finish), kind=encoder.kind)
     finally:
         job.close()
 

@@ -476,8 +476,7 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder) -> Gallery:
         except InvarianceError:
             return None
 
-    folder = find_folder(about.data, encoder.kind)
-    return Gallery(about, blocks, folder, reopen, notes)
+    return Gallery(about, blocks, find_folder(about.data, encoder.kind), reopen, notes)
 
 
 def embed_as_searched(
@@ -495,6 +494,7 @@ def embed_as_searched(
                 names = [images.names[i] for i in part.rows.tolist()]
                 yield Rows(names, part.labels.numpy(), part.features.numpy())
                 progress.reach(part.stop)
-        notes.extend(describe_unreadable(name_unreadable(images, missed), "left out"))
+        bad = name_unreadable(images, missed)
+        notes.extend(describe_unreadable(bad, "left out", encoder.kind))
 
     return Gallery(about, blocks, images.folder, lambda: images, notes)
