@@ -228,7 +228,7 @@ def augmentation_readings(
                 of,
                 score.value,
                 f"A linear probe reads the class of a view from {of} in "
-                f"{100 * score.value:.0f} % of the images (fitted on {half:,}).",
+                f"{100 * score.value:.0f} % of the samples (fitted on {half:,}).",
                 ceiling=1.0,
             )
 

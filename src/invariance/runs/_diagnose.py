@@ -71,11 +71,12 @@ def diagnose(
     check_least("batch_size", batch_size, 2)
     check_least("pool", pool, 2)
     sources, notes = load_pool(opened, data, n_pool, place, data_root)
+    word = sources[0].kind.word
     if pool is None and n_pool < FACTOR * size:
-        notes = (*notes, f"The pool is cut to {n_pool:,} images to stay below 1 GiB.")
+        notes = (*notes, f"The pool is cut to {n_pool:,} {word}s to stay below 1 GiB.")
     parts = rebuild_learner(opened, sources[0], data, place)
     tell(
-        f"{opened.name}: embedding views of {n_pool:,} images or all there are",
+        f"{opened.name}: embedding views of {n_pool:,} {word}s or all there are",
         quiet=quiet,
     )
     rows = encode_pool(opened, parts, sources, n_pool, place)
@@ -184,10 +185,11 @@ def load_pool(
     train, more = load_part(run, data, "train", **where)
     n, asked = n_held_out + len(train), min(n_pool, n_held_out + len(train))
     check_enough(train, n_held_out)
+    word = train.kind.word
     short = f" of the {n_pool:,} asked for, all there are" if n < n_pool else ""
     note = (
-        f"The pool holds {asked:,} images{short}; {asked - n_held_out:,} of them are "
-        "training images, so its information is an estimate rather than a bound."
+        f"The pool holds {asked:,} {word}s{short}; {asked - n_held_out:,} of them are "
+        f"training {word}s, so its information is an estimate rather than a bound."
     )
     return [*sources, train], (*(notes or more), note)
 
@@ -196,8 +198,8 @@ def check_enough(source: Source, n_more: int = 0) -> Source:
     """The images, unless with so many more they are too few."""
     if (n := len(source) + n_more) < 10:
         raise DataError(
-            f"{source.name} has {n} images: too few to read anything from. Use 10 or "
-            "more."
+            f"{source.name} has {n} {source.kind.word}s: too few to read anything "
+            "from. Use 10 or more."
         )
     return source
 
