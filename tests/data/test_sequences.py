@@ -204,6 +204,13 @@ def test_a_mapped_file_travels_as_its_name(tmp_path, noise):
 # ---- what is wrong is said -----------------------------------------------------------
 
 
+def test_a_word_in_a_column_of_numbers_is_named(tmp_path):
+    rows = "\n".join(f"{i},{'oops' if i == 7 else i * i}" for i in range(40))
+    (tmp_path / "x.csv").write_text(f"a,b\n{rows}\n")
+    with pytest.raises(DataError, match=r"'oops' .* in row 8 of the column 'b'"):
+        read(tmp_path / "x.csv", window=10)
+
+
 def test_short_recordings_are_left_out_by_name(noise):
     values = [noise.normal(size=n) for n in (100, 30, 80)]
     source = read(values, window=50)
@@ -255,6 +262,7 @@ def test_broken_and_empty_files(tmp_path, noise):
     assert len(source) == 6 and len(source.unreadable) == 6
     assert source.unreadable["empty.csv"] == "an empty file"
     assert source.unreadable["head.csv"] == "no rows"
+    assert "6 unreadable recordings were left out" in notes_of(source)
     assert source.unreadable["words.csv"] == "no column of numbers"
     assert "no audio" in source.unreadable["noise.wav"]
     with pytest.raises(DataError, match=r"head.csv' cannot be read as sequences: no"):

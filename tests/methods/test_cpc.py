@@ -87,6 +87,19 @@ def test_where_nothing_tells_codes_apart_the_loss_is_chance(negatives):
     assert step.readings["mi_ceiling"].item() == pytest.approx(chance)
     assert step.readings["mi_nats"].item() == pytest.approx(0, abs=1e-9)
     assert step.readings["ess"].item() == pytest.approx(1)
+    for name in ("accuracy", "accuracy_chance"):
+        assert step.readings[name].item() == pytest.approx(math.exp(-chance))
+
+
+def test_accuracy_is_that_of_predictions_among_all_their_candidates():
+    learner, windows = make(steps=1), make_windows()
+    step = learner([windows]).with_information()
+    rows = Unrolled(learner.encoder)(windows)
+    ((guesses, codes),) = learner.predict(rows)
+    scores = guesses.flatten(0, 1) @ codes.flatten(0, 1).T
+    found = (scores.argmax(1) == torch.arange(len(scores))).double().mean()
+    assert step.readings["accuracy"].item() == pytest.approx(found.item(), abs=1e-6)
+    assert step.readings["accuracy_chance"].item() == pytest.approx(1 / len(scores))
 
 
 def test_parts_are_the_steps_and_their_mean_is_the_loss():

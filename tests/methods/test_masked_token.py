@@ -139,7 +139,9 @@ def test_the_nearest_tokens_are_the_paper_s_ball():
     slow = (torch.cat([positive, others], 1).logsumexp(1) - positive[:, 0]).mean()
     torch.testing.assert_close(step.loss, slow)
     assert learner.chance(6) == pytest.approx(math.log(6))
-    assert "accuracy" in step.with_information().readings
+    readings = step.with_information().readings
+    assert "accuracy" in readings
+    assert readings["accuracy_chance"].item() == pytest.approx(1 / N_TOKENS)
 
 
 def test_tokens_may_be_drawn_and_go_on_from_a_checkpoint():

@@ -1,6 +1,7 @@
 """Runs on sequences: they learn, survive a kill, and pass every door."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -140,6 +141,24 @@ def test_a_run_on_audio_from_dry_run_to_report(audio, tmp_path, capsys):
     encoder = inv.load(run.folder)
     assert encoder.kind == plan.source.kind and encoder.kind.rate == 8000
     assert encoder(torch.zeros(2, 1, 800)).shape == (2, 256)
+    reading = [json.loads(x) for x in (run.folder / "metrics.jsonl").open()][-1]
+    n_candidates = round(math.exp(reading["mi_ceiling"]))
+    assert reading["accuracy_chance"] == pytest.approx(1 / n_candidates)
+    assert n_candidates > 16
+    embedded = tmp_path / "windows.parquet"
+    n = inv.write_embeddings(run.folder, audio, embedded).n
+    first, sheet = next(iter(sorted(audio.rglob("*.wav")))), tmp_path / "sheet.png"
+    for gallery in (audio, embedded):
+        found = inv.search(run.folder, gallery, str(first), k=3, sheet=sheet)
+        assert f"in {n} windows" in found.lines()[0]
+        assert "@" in found.neighbors[0].hits[0].name
+        assert "cannot be shown" not in " ".join(found.notes)
+    diagnosed = inv.diagnose(run.folder, keep=False)
+    names = {reading.name for reading in diagnosed.readings}
+    assert {"uniformity", "effective rank"} <= names and "information" not in names
+    assert "shows each sample in one view" in " ".join(diagnosed.notes)
+    with pytest.raises(DataError, match="3 channels, and windows of 1 channel"):
+        inv.embed(run.folder, np.zeros((4, 800, 3)))
 
 
 def test_series_are_standardized_by_the_training_part(series, tmp_path):
@@ -199,7 +218,7 @@ def test_other_methods_take_sequences_too(series, tmp_path):
         (
             {"data": "shapes", "method": "simclr", "window": 9, "options": {}},
             SettingError,
-            "window is for sequences",
+            "window is for samples of the kind sequence",
         ),
     ],
 )

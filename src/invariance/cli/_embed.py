@@ -130,20 +130,20 @@ class Embed:
             return 130
         if not speaks():
             return 0
-        for line in describe_unreadable(done.unreadable, "left out", done.word):
+        for line in describe_unreadable(done.unreadable, "left out", done.kind):
             print(line, file=sys.stderr)
+        word = "image" if done.kind is None else done.kind.word
         rate = done.n_new / max(done.seconds, 1e-9)
         print(
             f"embeddings: {done.path}, {count(done.n, 'row')} of {done.width} features "
-            f"({count(done.n_new, done.word)} in {done.seconds:.1f} s, {rate:,.0f}/s, "
+            f"({count(done.n_new, word)} in {done.seconds:.1f} s, {rate:,.0f}/s, "
             f"peak memory {peak_mebibytes():,.0f} MiB)"
         )
         if self.shard:
             print("merge them: invariance embed --merge PART ... -o FILE")
             return 0
         words = ["invariance", "search", self.run_folder, str(done.path)]
-        query = {"image": "IMAGE", "sentence": "SENTENCE"}.get(done.word, "FILE")
-        print(f"search it:  {shlex.join(words)} --query {query}")
+        print(f"search it:  {shlex.join(words)} --query {word.upper()}")
         return 0
 
     def merge_parts(self) -> int:

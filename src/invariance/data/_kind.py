@@ -69,6 +69,10 @@ class Kind(ABC):
         Raises if it cannot be read: the sample is then left out, with that reason.
         """
 
+    def word_for(self, name: str) -> str:
+        """What is called by a name in sentences: a sample."""
+        return self.word
+
     def collate(
         self, samples: abc.Sequence[Shaped[Tensor, "..."]]
     ) -> Shaped[Tensor, "n ..."]:
@@ -297,6 +301,15 @@ class Sequence(Kind):
         self.spread = tuple(spread) or (1.0,) * self.shape[0]
         self.stride, self.rate = stride or self.shape[1], rate
         self.channel_names, self.time_column = tuple(channel_names), time_column
+
+    def word_for(self, name: str) -> str:
+        """A window is called by its recording and where in it it begins.
+
+        >>> kind = Sequence((1, 9))
+        >>> kind.word_for("a.wav"), kind.word_for("a.wav@9")
+        ('recording', 'window')
+        """
+        return self.word if "@" in name else "recording"
 
     @property
     def encoder(self) -> str:  # type: ignore[override]

@@ -112,28 +112,32 @@ def show_path(path: str) -> str:
 
 
 def describe_unreadable(
-    unreadable: dict[str, str], fate: str, word: str = "image"
+    unreadable: dict[str, str], fate: str, kind: Any = None
 ) -> tuple[str, ...]:
-    """Nothing, or one sentence that counts and names the samples.
+    """One sentence per word of the kind: it counts and names what is unreadable.
 
     >>> describe_unreadable({"a.png": "empty file"}, "left out")
     ('1 unreadable image was left out: a.png (empty file).',)
     """
-    if not unreadable:
-        return ()
-    n = len(unreadable)
-    first = list(unreadable.items())[:MOST_NAMED]
-    names = ", ".join(f"{show_path(path)} ({why})" for path, why in first)
-    more = f" and {n - MOST_NAMED} more" if n > MOST_NAMED else ""
-    were = f"{word} was" if n == 1 else f"{word}s were"
-    return (f"{n} unreadable {were} {fate}: {names}{more}.",)
+    groups: dict[str, list[str]] = {}
+    for path, why in unreadable.items():
+        word = "image" if kind is None else kind.word_for(path)
+        groups.setdefault(word, []).append(f"{show_path(path)} ({why})")
+    sentences = []
+    for word, names in groups.items():
+        n = len(names)
+        more = f" and {n - MOST_NAMED} more" if n > MOST_NAMED else ""
+        were = f"{word} was" if n == 1 else f"{word}s were"
+        listed = ", ".join(names[:MOST_NAMED])
+        sentences.append(f"{n} unreadable {were} {fate}: {listed}{more}.")
+    return tuple(sentences)
 
 
 def note_unreadable(
-    unreadable: dict[str, str], fate: str, word: str
+    unreadable: dict[str, str], fate: str, kind: Any
 ) -> tuple[Note, ...]:
-    """The same as a note."""
-    sentences = describe_unreadable(unreadable, fate, word)
+    """The same as notes."""
+    sentences = describe_unreadable(unreadable, fate, kind)
     return tuple(Note("unreadable", sentence) for sentence in sentences)
 
 

@@ -225,6 +225,7 @@ def open_table(path: Path, name: str, time_column: str | None) -> Recording:
         elif types.is_boolean(field.type):
             channels[field.name] = column.cast(pyarrow.int8()).to_numpy()
         else:
+            check_words(field.name, column.to_pylist())
             words.append(field.name)
     if not table.num_rows:
         raise DataError("no rows")
@@ -238,6 +239,34 @@ def open_table(path: Path, name: str, time_column: str | None) -> Recording:
     return Recording(
         name, values, labels, channel_names=tuple(channels), notes=tuple(notes)
     )
+
+
+def check_words(name: str, values: Sequence[Any]) -> None:
+    """Refuse a column of numbers in which some words got lost; say where.
+
+    >>> check_words("who", ["ann", "bob"])
+    """
+    given = {row: x for row, x in enumerate(values, 1) if x is not None}
+    odd = {row: x for row, x in given.items() if not is_number(x)}
+    if odd and 2 * len(odd) < len(given):
+        row, word = next(iter(odd.items()))
+        raise DataError(
+            f"{str(word)!r} instead of a number in row {row} of the column {name!r}, "
+            f"as in {len(odd)} of {len(given)}: mend it or remove the column"
+        )
+
+
+def is_number(value: Any) -> bool:
+    """Whether a text is one.
+
+    >>> is_number("-1.5e3"), is_number("x")
+    (True, False)
+    """
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_times(times: Any, name: str) -> list[Note]:

@@ -65,7 +65,7 @@ class Resident(Source):
         """What was left out and why, and where the samples are kept."""
         return (
             *self._notes,
-            *note_unreadable(self.unreadable, "left out", self.kind.word),
+            *note_unreadable(self.unreadable, "left out", self.kind),
         )
 
     def add_note(self, note: Note) -> None:

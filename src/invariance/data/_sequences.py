@@ -144,6 +144,8 @@ def read_sequences(data: Any, request: Request) -> Read:
     if not opened.whole:
         raise DataError(f"{opened.name} {describe_broken(opened.unreadable)}")
     agree(opened)
+    if known is not None:
+        check_known(opened, known)
     kind = known or choose_kind(opened.whole, request)
     starts, n_held_out = choose_windows(opened, kind, request)
     notes = [*opened.notes, *(n for r in opened.whole for n in r.notes)]
@@ -284,6 +286,21 @@ def agree(opened: Recordings) -> None:
                 f"The recordings of {opened.name} need one {what}: theirs are "
                 f"{listed}. Convert them to one first."
             )
+
+
+def check_known(opened: Recordings, kind: Sequence) -> None:
+    """Refuse recordings of other channels or another rate than the kind has."""
+    first = opened.whole[0]
+    if first.channels != kind.shape[0]:
+        raise DataError(
+            f"{opened.name} has {count(first.channels, 'channel')}, and windows of "
+            f"{count(kind.shape[0], 'channel')} are needed: name other data."
+        )
+    if first.rate and kind.rate and first.rate != kind.rate:
+        raise DataError(
+            f"{opened.name} has {first.rate:,} values per second, and "
+            f"{kind.rate:,} are needed: resample it first."
+        )
 
 
 # ---------------------------------------------------------------- how it is cut

@@ -77,8 +77,8 @@ class Streamed(Source):
         left_out = {k: v for k, v in self.unreadable.items() if k not in self._replaced}
         return (
             *self._notes,
-            *note_unreadable(left_out, "left out", self.kind.word),
-            *note_unreadable(self._replaced, "replaced by a neighbor", self.kind.word),
+            *note_unreadable(left_out, "left out", self.kind),
+            *note_unreadable(self._replaced, "replaced by a neighbor", self.kind),
         )
 
     def __len__(self) -> int:

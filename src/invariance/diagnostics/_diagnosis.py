@@ -72,7 +72,7 @@ def diagnosis(
             of: (s / s[:1].clamp_min(torch.finfo(s.dtype).tiny)).tolist()
             for of, s in spectra.items()
         },
-        similarity_histograms(u, v),
+        similarity_histograms(u, v) if len(rows) > 1 else {},
     )
 
 

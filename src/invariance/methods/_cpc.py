@@ -32,6 +32,7 @@ from ..plain_numbers import check_whole
 from ._learner import Learner, Maybe, Step, View, make_step
 
 Pair = tuple[Tensor, Tensor]
+SHARP = 10_000  # times the scale: a softmax so steep that the best has all of it
 
 
 class PredictiveCoding(Learner):
@@ -156,12 +157,15 @@ class Ahead:
         single, double = self.read_sums([1, 2])
         return effective_share(single, double, math.log(self.n_negatives))
 
-    def read_information(self) -> Pair:
-        """Each prediction's InfoNCE, and the logarithm of its number of candidates."""
+    def read_information(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Each prediction's InfoNCE, the logarithm of its number of candidates, and 1
+        where the code that came scores highest of them; equals share the 1.
+        """
         scores = self.scale * (self.guesses * self.codes).sum(-1).flatten()
         share = self.share and self.share.repeat(self.guesses.shape[1])
-        loss = softplus(self.read_sums([1])[0] - gather_last(scores, share))
-        return loss, torch.full_like(loss, self.ceiling)
+        scores, sums = gather_last(scores, share), self.read_sums([1, SHARP])
+        loss, sharp = softplus(sums[0] - scores), softplus(sums[1] - SHARP * scores)
+        return loss, torch.full_like(loss, self.ceiling), (-sharp).exp()
 
 
 def check_horizon(n_patches: int, steps: int, encoder: Encoder) -> None:

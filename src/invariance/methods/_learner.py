@@ -44,10 +44,11 @@ class Step(NamedTuple):
     shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING
     """How to compute the effective share of each anchor's negatives, by the reading's
     name, for every contrast the loss is made of."""
-    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = ()
-    """How to compute the anchors' InfoNCE over their candidates, and the logarithm of
-    the candidates' number, where the cosines of u and v do not say it: of a memory
-    whose rows are the negatives as they are, or of a learned critic."""
+    contrasts: Sequence[Callable[[], tuple[Tensor, ...]]] = ()
+    """How to compute the anchors' InfoNCE over their candidates, the logarithm of the
+    candidates' number and, where u and v are not all of them, whether each anchor finds
+    its partner among these; where the cosines of u and v do not say it: of a memory
+    whose rows are the negatives as they are, of predictions, or of a learned critic."""
     hits: Callable[[], Tensor] | None = None
     """How to compute whether each anchor finds its partner, by a learned critic."""
     share: Share | None = None
@@ -76,9 +77,9 @@ class Step(NamedTuple):
         """The step with the information bound of ``contrasts`` as a reading.
 
         "info_nce" and "mi_nats", at most "mi_ceiling", the logarithm of the number of
-        candidates; of a learned critic also "accuracy". Ask before ``after_step``, too.
-        Without a memory or a critic, or where a memory chooses its negatives, nothing
-        is added: the batch's own rows say it.
+        candidates; of predictions and of a learned critic also "accuracy". Ask before
+        ``after_step``, too. Without a memory or a critic, or where a memory chooses its
+        negatives, nothing is added: the batch's own rows say it.
         """
         if not self.contrasts and self.hits is None:
             return self
@@ -87,12 +88,14 @@ class Step(NamedTuple):
             readings["accuracy"] = self.hits().mean()
         if self.contrasts:
             both = [torch.stack(contrast()) for contrast in self.contrasts]
-            loss, ceiling = torch.cat(both, 1).mean(1)
+            loss, ceiling, *found = torch.cat(both, 1).mean(1)
             readings |= {"info_nce": loss, "mi_nats": ceiling - loss}
             readings["mi_ceiling"] = ceiling
             if self.hits is not None:  # scores without bound reach all there is
                 readings["mi_reachable"] = ceiling
-                readings["accuracy_chance"] = (-ceiling).exp()
+                readings.setdefault("accuracy_chance", (-ceiling).exp())
+            for share in found:
+                readings |= {"accuracy": share, "accuracy_chance": (-ceiling).exp()}
         return self._replace(readings=readings)
 
     def __repr__(self) -> str:
@@ -344,7 +347,7 @@ def make_step(
     v: Tensor,
     readings: Mapping[str, Tensor] = NOTHING,
     shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING,
-    contrasts: Sequence[Callable[[], tuple[Tensor, Tensor]]] = (),
+    contrasts: Sequence[Callable[[], tuple[Tensor, ...]]] = (),
     hits: Callable[[], Tensor] | None = None,
 ) -> Step:
     """The mean of several losses, and of their parts where they have any."""

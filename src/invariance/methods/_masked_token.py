@@ -64,6 +64,8 @@ class MaskedToken(Learner):
             [Terms({"loss": loss})],
             u,
             table[target],
+            # tokens are found among all, however few they are compared with
+            {"accuracy_chance": u.new_full((), 1 / len(table))},
             shares={"ess": [self._of_all(source.shares)]},
             contrasts=[self._of_all(source.contrast)] if source.contrast else (),
             hits=self._of_all(partial(find_tokens, u.detach(), table, target)),

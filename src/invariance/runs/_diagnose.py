@@ -15,14 +15,13 @@ from torch import Tensor, nn
 
 from ..data import Source
 from ..devices import choose_device
-from ..diagnostics import Diagnosis, diagnosis
+from ..diagnostics import Diagnosis, Reading, diagnosis
 from ..errors import DataError
 from ..evaluation import encode_views, spread_rows
 from ..folder import DIAGNOSTICS, write_json
 from ..plain_numbers import check_least
 from ..progress import tell
 from ..training import Run, temperature_of
-from ..words import count
 from ._deep_readings import augmentation_readings, gradient_readings, pool_readings
 from ._open import OpenRun, Rebuilt, load_part, open_run, rebuild_learner
 
@@ -30,6 +29,10 @@ FACTOR = 100
 DIAGNOSED = 2000
 PROBED = 4000
 MOST_BYTES = 1 << 30
+ONE_VIEW = (
+    "This run shows each sample in one view: alignment, information and gradients, "
+    "which compare two, are not read."
+)
 ENOUGH = 200  # held-out images; of fewer, training images help out
 
 
@@ -91,20 +94,24 @@ def diagnose(
         negatives=getattr(objective, "negatives", None) or "cross",
         held_out=len(few.samples) <= held,
     )
-    (u, v), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
-    tell(f"{opened.name}: information at {size} and {len(u):,} candidates", quiet=quiet)
-    more = list(pool_readings(of, u, v, temperature, size))
-    tell(f"{opened.name}: gradients, objective by objective", quiet=quiet)
-    readings, unread = gradient_readings(
-        of,
-        u,
-        v,
-        trained=objective,
-        temperature=temperature,
-        batch_size=size,
-        labels=rows.labels,
-    )
-    more += readings
+    more: list[Reading] = []
+    unread = [ONE_VIEW]
+    (u, *others), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
+    for v in others:
+        n = f"{size} and {len(u):,} candidates"
+        tell(f"{opened.name}: information at {n}", quiet=quiet)
+        more += pool_readings(of, u, v, temperature, size)
+        tell(f"{opened.name}: gradients, objective by objective", quiet=quiet)
+        readings, unread = gradient_readings(
+            of,
+            u,
+            v,
+            trained=objective,
+            temperature=temperature,
+            batch_size=size,
+            labels=rows.labels,
+        )
+        more += readings
     tell(f"{opened.name}: what h and z keep of the views", quiet=quiet)
     few = rows.first(min(held if held >= ENOUGH else n_pool, PROBED))
     seed, epoch = view_keys(opened)
@@ -139,7 +146,7 @@ def keep_readings(folder: str | Path, result: Diagnosis) -> None:
 
 @dataclass(frozen=True)
 class Rows:
-    """Embeddings of two views of images, and which images they are."""
+    """Embeddings of one or two views of samples, and which samples they are."""
 
     h: Float[Tensor, "_ n e"]
     z: Float[Tensor, "2 n d"] | None
@@ -178,11 +185,11 @@ def load_pool(
     train, more = load_part(run, data, "train", **where)
     n, asked = n_held_out + len(train), min(n_pool, n_held_out + len(train))
     check_enough(train, n_held_out)
+    word = train.kind.word
     short = f" of the {n_pool:,} asked for, all there are" if n < n_pool else ""
     note = (
-        f"The pool holds {count(asked, train.kind.word)}{short}; "
-        f"{asked - n_held_out:,} of them were trained on, so its "
-        "information is an estimate rather than a bound."
+        f"The pool holds {asked:,} {word}s{short}; {asked - n_held_out:,} of them are "
+        f"training {word}s, so its information is an estimate rather than a bound."
     )
     return [*sources, train], (*(notes or more), note)
 
@@ -191,8 +198,8 @@ def check_enough(source: Source, n_more: int = 0) -> Source:
     """The images, unless with so many more they are too few."""
     if (n := len(source) + n_more) < 10:
         raise DataError(
-            f"{source.name} has {count(n, source.kind.word)}: too few to read "
-            "anything from. Use 10 or more."
+            f"{source.name} has {n} {source.kind.word}s: too few to read anything "
+            "from. Use 10 or more."
         )
     return source
 

@@ -108,10 +108,7 @@ def embed(
         labels if bool((labels != NO_LABEL).any()) else None,
         class_names=images.class_names,
         unreadable=bad,
-        notes=(
-            *images.notes,
-            *describe_unreadable(bad, "left out", images.items.kind.word),
-        ),
+        notes=(*images.notes, *describe_unreadable(bad, "left out", encoder.kind)),
         encoder=mark_encoder(encoder),
         encoder_name=encoder.name,
         data=images.data,
@@ -186,7 +183,7 @@ def write_embeddings(
         "shard": None if part is None else f"{shard} in batches of {batch_size}",
     }
     job = Job(path, identity, span)
-    n_images, word = span[1] - span[0], images.items.kind.word
+    n_images = span[1] - span[0]
 
     def begin() -> list[tuple[int, int]]:
         job.start(overwrite=overwrite)
@@ -211,7 +208,7 @@ def write_embeddings(
         )
         job.finish(lambda file: write(file, about, lambda: job.blocks(images.names)))
         seconds = time.monotonic() - began
-        return EmbeddingFile(path, n, encoder.width, seconds, n_new, bad, word)
+        return EmbeddingFile(path, n, encoder.width, seconds, n_new, bad, encoder.kind)
 
     try:
         batches = processes.decide(begin)
@@ -227,7 +224,7 @@ def write_embeddings(
         whole = processes.count == 1 and n_new == len(images)
         silent = quiet or not processes.first
         if done:
-            tell(f"going on after {done:,} of {n_images:,} {word}s", quiet=silent)
+            tell(f"going on after {done:,} of {n_images:,}", quiet=silent)
         with Progress(n_images, done=done, quiet=silent) as progress:
             stretches = encode_all(
                 encoder,
@@ -240,7 +237,7 @@ def write_embeddings(
             while processes.first and progress.done < n_images:  # others are at work
                 time.sleep(WAIT_SECONDS)
                 progress.reach(job.n_done())
-        return processes.decide(finish)
+        return replace(processes.decide(finish), kind=encoder.kind)
     finally:
         job.close()
 

@@ -55,7 +55,7 @@ class EmbeddingFile:
         seconds: how long it took.
         n_new: images encoded this time; the others were done before.
         unreadable: images that have no row, with the reason.
-        word: what one of them is called, if not an image.
+        kind: what an image is, or else a sample; None where nobody knows.
     """
 
     path: Path
@@ -64,7 +64,7 @@ class EmbeddingFile:
     seconds: float
     n_new: int
     unreadable: dict[str, str] = field(default_factory=dict)
-    word: str = "image"
+    kind: Any = None
 
 
 @dataclass(frozen=True)

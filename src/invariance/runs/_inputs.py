@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..data import (
     Image,
     Items,
+    Kind,
     Streamed,
     Text,
     default_shape,
@@ -153,7 +154,7 @@ def open_images(
         names=[spell_bytes(name) for name in row_names(items)],
         class_names=items.class_names,
         data=None if path is None else str(path.resolve() if path.exists() else data),
-        folder=path if are_files and path is not None and path.is_dir() else None,
+        folder=find_folder(path, kind) if are_files else None,
         workers=workers,
         max_bad_fraction=source.max_bad_fraction,
         unreadable={spell_bytes(k): why for k, why in source.unreadable.items()},
@@ -174,6 +175,15 @@ def find_columns(run: Any, data: Any) -> str | None:
     if (folder / CONFIG).is_file():
         told = read_settings(folder, Train).text_column
     return told if told and has_columns(data, told) else None
+
+
+def find_folder(data: str | Path | None, kind: Kind | None) -> Path | None:
+    """Where names are paths in: a folder of images.
+
+    Windows are called by their recording and where they begin, which is no path.
+    """
+    files = kind is None or isinstance(kind, Image)
+    return Path(data) if files and data and Path(data).is_dir() else None
 
 
 def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:
@@ -209,6 +219,8 @@ def mark_images(images: NamedImages) -> str:
             line = (os.fsencode(path), status.st_size, status.st_mtime_ns)
             mark.update(repr(line).encode())
         return mark.hexdigest()
+    if images.items.paths is not None:  # windows: files are told apart by their sizes
+        mark.update(repr((images.fingerprint, images.items.paths)).encode())
     if images.data is not None and (file := Path(images.data)).is_file():
         mark.update(repr((file.stat().st_size, file.stat().st_mtime_ns)).encode())
     step = max(1, len(images) // SAMPLED)

@@ -52,7 +52,14 @@ from ._embed import encode_all, name_unreadable
 from ._embed_request import check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
-from ._inputs import NamedImages, mark_encoder, on_one_line, open_encoder, open_images
+from ._inputs import (
+    NamedImages,
+    find_folder,
+    mark_encoder,
+    on_one_line,
+    open_encoder,
+    open_images,
+)
 from ._open import find_own_data
 
 
@@ -299,10 +306,9 @@ def ask_by_image(encoder: Encoder, query: Any, device: Any) -> Asked:
         raise SettingError(f"Name at least one query {kind.word} (--query){text}.")
     samples = [read_query(kind, *query) for query in queries]
     rows = encode_batch(encoder, kind.collate(samples), kind=kind, device=device)
-    whole = [raw if isinstance(raw, Image.Image) else None for _, raw in queries]
     pictures = [
-        picture or draw_sample(kind, sample)
-        for picture, sample in zip(whole, samples, strict=True)
+        raw if isinstance(raw, Image.Image) else draw_sample(kind, sample)
+        for (_, raw), sample in zip(queries, samples, strict=True)
     ]
     return Asked([name for name, _ in queries], rows, pictures)
 
@@ -442,15 +448,13 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder, run: Any) -> 
         raise DataError(f"{title} holds no rows: there is nothing to search.")
     notes = []
     if not about.encoder:
-        notes.append(
-            f"{title} does not say which encoder made it: make sure it was this one."
-        )
+        doubt = "does not say which encoder made it: make sure it was this one."
+        notes.append(f"{title} {doubt}")
     if about.part is not None:
         notes.append(
             f"{title} is shard {about.part.number}/{about.part.of}: the other parts "
             "are not searched."
         )
-    folder = Path(about.data) if about.data and Path(about.data).is_dir() else None
 
     @cache
     def reopen() -> NamedImages | None:
@@ -462,7 +466,7 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder, run: Any) -> 
         except InvarianceError:
             return None
 
-    return Gallery(about, blocks, folder, reopen, notes)
+    return Gallery(about, blocks, find_folder(about.data, encoder.kind), reopen, notes)
 
 
 def embed_as_searched(
@@ -481,6 +485,6 @@ def embed_as_searched(
                 yield Rows(names, part.labels.numpy(), part.features.numpy())
                 progress.reach(part.stop)
         bad = name_unreadable(images, missed)
-        notes.extend(describe_unreadable(bad, "left out", images.items.kind.word))
+        notes.extend(describe_unreadable(bad, "left out", encoder.kind))
 
     return Gallery(about, blocks, images.folder, lambda: images, notes)
