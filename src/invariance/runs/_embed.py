@@ -208,7 +208,7 @@ def write_embeddings(
         )
         job.finish(lambda file: write(file, about, lambda: job.blocks(images.names)))
         seconds = time.monotonic() - began
-        return EmbeddingFile(path, n, encoder.width, seconds, n_new, bad, encoder.kind)
+        return EmbeddingFile(path, n, encoder.width, seconds, n_new, bad)
 
     try:
         batches = processes.decide(begin)
