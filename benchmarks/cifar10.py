@@ -205,8 +205,8 @@ class Look:
         assert parts.held_out is not None
         self.settings, self.parts, self.every = settings, parts, every
         self.device = choose_device(settings)
-        shape, method = parts.held_out.shape, choose(METHODS, settings.method, "method")
-        self.views = make_views(settings, method, None, shape)
+        method = choose(METHODS, settings.method, "method")
+        self.views = make_views(settings, method, None, parts.held_out.kind)
         self.seconds = 0.0
 
     def __call__(self, epoch: int, learner: inv.Learner) -> Mapping[str, float]:

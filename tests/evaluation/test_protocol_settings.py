@@ -27,6 +27,7 @@ from invariance.evaluation import (
     make_task,
     name_classes,
     plan_protocols,
+    steps_ahead,
 )
 from invariance.folder import tabulate
 
@@ -37,6 +38,7 @@ FUNCTIONS = {
     "fine_tune": fit_classifier,
     "few_labels": few_labels_linear,
     "zero_shot": name_classes,
+    "steps_ahead": steps_ahead,
 }
 # for every setting, a value that is not the default
 OTHERS = {

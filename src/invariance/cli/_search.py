@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from tyro import conf
 
+NOTHING = "(default: none)"
+
 
 @dataclass(frozen=True)
 class Search:
@@ -20,12 +22,14 @@ class Search:
     a folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...). Default:
     what the run was trained on."""
     query: Annotated[
-        tuple[str, ...], conf.arg(aliases=["-q"], metavar="QUERY ...")
+        tuple[str, ...],
+        conf.arg(aliases=["-q"], metavar="QUERY ...", help_behavior_hint=NOTHING),
     ] = ()
     """What to find others like: files of images, or of what else the run has learned
     from; of sentences, the sentences themselves."""
     text: Annotated[
-        tuple[str, ...], conf.arg(aliases=["-t"], metavar="SENTENCE ...")
+        tuple[str, ...],
+        conf.arg(aliases=["-t"], metavar="SENTENCE ...", help_behavior_hint=NOTHING),
     ] = ()
     """Sentences to find images by, where the run was trained on images and captions."""
     k: int = 10
