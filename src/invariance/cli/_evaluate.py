@@ -21,11 +21,11 @@ Protocol = Literal[
     "few_labels_fine_tune",
     "retrieval",
     "clustering",
-    "steps_ahead",
     "zero_shot",
     "pairs",
     "rank_correlation",
     "partner",
+    "steps_ahead",
     "all",
 ]
 
