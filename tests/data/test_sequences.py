@@ -8,6 +8,7 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+import soundfile
 import torch
 from PIL import Image
 
@@ -15,7 +16,6 @@ import invariance as inv
 from invariance.data import load
 from invariance.errors import DataError, InvarianceError, SettingError
 
-soundfile = pytest.importorskip("soundfile")
 RATE = 8000
 
 

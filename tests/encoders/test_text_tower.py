@@ -90,7 +90,6 @@ def test_every_name_builds_a_tower_whose_parameters_all_learn(name):
 
 
 def test_a_model_of_transformers_by_its_type():
-    pytest.importorskip("transformers")
     tower = build_text_tower("transformers/distilbert", vocabulary=300, length=8)
     rows = tower.eval()(TOKENS)
     assert rows.shape == (2, 768)
@@ -101,7 +100,8 @@ def test_a_model_of_transformers_by_its_type():
 
 
 def test_pretrained_weights_come_with_their_own_tokenizer(tmp_path):
-    transformers = pytest.importorskip("transformers")
+    import transformers  # seconds, which the other tests need not wait for
+
     sentences = ["the cat sat", "a dog ran home", "the dog sat"]
     trained = inv.data.Text.fit(sentences, length=12)
     signs = {"pad_token": "[PAD]", "mask_token": "[MASK]"}
