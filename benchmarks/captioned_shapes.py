@@ -78,8 +78,8 @@ def render(runs: list[dict]) -> str:
             f"## {method}, {len(mine)} seeds",
             "",
             f"{mine[0]['steps']:,} steps; {cost:.0f} s of processor time (user + "
-            f"system) for the whole command, on {mine[0]['threads']} thread(s) of a "
-            f"shared machine with 2 cores; {clock} s by the clock.",
+            f"system) for the whole command, on {mine[0]['threads']} threads of a "
+            f"machine with 2 cores; {clock} s by the clock.",
             "",
             f"| | {' | '.join(COLUMNS)} |",
             "|---|" + "---|" * len(COLUMNS),

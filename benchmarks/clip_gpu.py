@@ -1,6 +1,6 @@
 """CLIP at large batches: images per second, memory, and what the loss takes of a step.
 
-    python benchmarks/clip_gpu.py 4096 32768:1024 32768:1024:called 65536:1024
+    python benchmarks/clip_gpu.py 1024 32768:1024 32768:1024:called
     python benchmarks/clip_gpu.py 64 64:16 --size 32 --encoder tiny --text text_tiny
 
 A job is pairs in one contrast, pairs encoded at once (all of them without a second
@@ -131,7 +131,7 @@ def measure(job: str, pairs: Samples, options: argparse.Namespace) -> dict:
 def main() -> None:
     """Measure each job, print its row, keep the rows where a GPU gave them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("jobs", nargs="*", default=["4096", "32768:1024"])
+    parser.add_argument("jobs", nargs="*", default=["1024", "32768:1024"])
     parser.add_argument("--method", choices=["clip", "siglip"], default="clip")
     parser.add_argument("--encoder", default="vit_small_patch16_224")
     parser.add_argument("--text", default="text_base")

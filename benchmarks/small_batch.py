@@ -31,7 +31,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -257,8 +256,8 @@ def find_row(rows: Sequence[Row], job: Job) -> Row | None:
 def estimate(job: Job, rows: Sequence[Row], parallel: int) -> tuple[float, float]:
     """Seconds a job takes by the clock among so many, and of the device's time.
 
-    By the runs of that batch that were measured with so many together, or else by what
-    is expected of an H200.
+    By the slowest of the runs of that batch that were measured with so many together
+    (some had quicker company than others), or else by what is expected of an H200.
     """
     batch = job.batch_size
     like = [
@@ -269,8 +268,8 @@ def estimate(job: Job, rows: Sequence[Row], parallel: int) -> tuple[float, float
         and "held_out" in row
     ]
     if like:
-        epoch = median((s["training"] + s["curve"]) / s["epochs"] for s in like)
-        beside = median(s["preparing"] + s["evaluation"] for s in like)
+        epoch = max((s["training"] + s["curve"]) / s["epochs"] for s in like)
+        beside = max(s["preparing"] + s["evaluation"] for s in like)
         wall = job.epochs * epoch + beside
         return wall, wall / parallel
     gain = min(GAIN[batch], parallel)
