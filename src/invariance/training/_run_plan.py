@@ -246,7 +246,12 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        return {"used": used, "peak_rate": self.peak, "parameters": self.n_parameters}
+        return {
+            "used": used,
+            "positives": self.method.positives,
+            "peak_rate": self.peak,
+            "parameters": self.n_parameters,
+        }
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
