@@ -11,6 +11,7 @@
 | `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
+| `Mapped` | an encoder that gives a feature map, too, in the same pass |
 | `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
 | `Towers`, `load_towers` | both sides of pairs, in the space in which they meet |
 | `fit_stem` | the small-image stem of a ResNet |
@@ -34,6 +35,7 @@ from ._encoder_file import (
     stem_of,
     write_encoder,
 )
+from ._feature_map import Mapped
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
@@ -60,6 +62,7 @@ __all__ = [
     "Encoder",
     "GradCache",
     "Head",
+    "Mapped",
     "MomentumTwin",
     "Predictive",
     "Predictor",

@@ -33,6 +33,7 @@ from ._catalogue import METHODS, Method
 if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
+    from ._dim import DeepInfoMax
     from ._learner import JointEmbedding, Learner, SelfPrediction, Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METHODS",
+    "DeepInfoMax",
     "JointEmbedding",
     "Learner",
     "MaskedToken",
@@ -64,6 +66,7 @@ __all__ = [
 HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
+    "_dim": "DeepInfoMax",
     "_learner": "JointEmbedding Learner SelfPrediction Step",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",

@@ -42,7 +42,10 @@ from ._step import TakeStep
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 # what --micro-batch encodes with
 Module = TypeVar("Module", bound=nn.Module)
-IN_PIECES = ("encoder", "head", "twin", "other", "other_head")
+IN_PIECES = (
+    *("encoder", "head", "twin", "other", "other_head"),
+    *("place_head", "map_head"),
+)
 
 
 def make_fabric(
@@ -339,9 +342,7 @@ def compile_encoders(plan: Plan) -> None:
     # else kernels are chosen by the clock, and with them the order of sums
     exact = plan.settings.machine.deterministic and hasattr(config, "deterministic")
     options = {"deterministic": True} if exact else None
-    for module in plan.learner.modules():
-        if isinstance(module, Encoder):
-            module.network.compile(dynamic=False, options=options)
+    plan.learner.compile_encoders(dynamic=False, options=options)
 
 
 @contextlib.contextmanager

@@ -275,15 +275,15 @@ class Plan:
         if getattr(self.learner, "symmetric", False):
             parts.append("symmetric")
         future = self.method.positives == "future"
-        if future:
-            parts.append(count(getattr(self.learner, "steps", 1), "step") + " ahead")
+        parts += self.learner.facts
         if negatives is not None or future:
             rows = f" ({rows})" if rows else ""
             parts.append(f"negatives: {self.method.negatives}{rows}")
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        outside = () if negatives is None and not future else objective.batch_only
+        within = self.method.positives in ("future", "places")
+        outside = () if negatives is None and not within else objective.batch_only
         idle = (*objective.idle, *outside)
         parts.append(objective.describe(without=idle))
         yield (
@@ -395,7 +395,8 @@ def make_plan(
             f"asks for {settings.n_views}: leave n_views out, or take other views."
         )
     alone = four.negatives in NEGATIVES and four.encoder == "one"
-    alone = alone or four.positives == "future"  # of the one view itself
+    # parts of the one view itself
+    alone = alone or four.positives in ("future", "places")
     n_views = len(chosen) + (len(other_views) if other_views is not None else 0)
     if n_views < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
