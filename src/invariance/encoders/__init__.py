@@ -12,6 +12,7 @@
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
 | `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
+| `GIN`, `Geometric` | encoders of graphs: ours, and those of torch-geometric |
 | `Towers`, `load_towers` | both sides of pairs, in the space in which they meet |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
@@ -34,6 +35,7 @@ from ._encoder_file import (
     stem_of,
     write_encoder,
 )
+from ._graph import GIN, GRAPH_ENCODERS, Geometric
 from ._grad_cache import GradCache
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
@@ -52,12 +54,15 @@ from ._towers import Towers, load_towers, write_heads
 
 __all__ = [
     "ENCODERS",
+    "GIN",
+    "GRAPH_ENCODERS",
     "HEADS",
     "MLP",
     "OTHERS",
     "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
+    "Geometric",
     "GradCache",
     "Head",
     "MomentumTwin",
