@@ -40,6 +40,7 @@ from ._color_jitter import ColorJitter, Jitter
 from ._crop import RandomResizedCrop, Resize
 from ._device_views import DeviceViews
 from ._draws import Draws
+from ._graph_changes import DropNodes, MaskAttributes, OneOf, PerturbEdges, Subgraph
 from ._lazy_view import LazyView, LazyViews
 from ._masking import HideTokens
 from ._parameters import draw_parameters
@@ -57,6 +58,7 @@ __all__ = [
     "ColorJitter",
     "DeviceViews",
     "Draws",
+    "DropNodes",
     "DropWords",
     "GaussianBlur",
     "GaussianNoise",
@@ -64,9 +66,12 @@ __all__ = [
     "Jitter",
     "LazyView",
     "LazyViews",
+    "MaskAttributes",
     "Motion",
     "Normalize",
+    "OneOf",
     "Operation",
+    "PerturbEdges",
     "RandomAffine",
     "RandomGrayscale",
     "RandomHorizontalFlip",
@@ -75,6 +80,7 @@ __all__ = [
     "RandomSolarize",
     "Resize",
     "Sometimes",
+    "Subgraph",
     "Transform",
     "ViewSet",
     "byol",
