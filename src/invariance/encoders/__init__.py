@@ -34,7 +34,7 @@ from ._encoder_file import (
     stem_of,
     write_encoder,
 )
-from ._grad_cache import GradCache
+from ._grad_cache import GradCache, keep_values
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
@@ -77,6 +77,7 @@ __all__ = [
     "fit_stem",
     "is_ours",
     "keep_norms",
+    "keep_values",
     "load_encoder",
     "load_tokenizer",
     "load_towers",
