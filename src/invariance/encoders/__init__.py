@@ -38,7 +38,7 @@ from ._encoder_file import (
 )
 from ._feature_map import Mapped
 from ._graph import GIN, GRAPH_ENCODERS, Geometric
-from ._grad_cache import GradCache
+from ._grad_cache import GradCache, keep_values
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
@@ -85,6 +85,7 @@ __all__ = [
     "fit_stem",
     "is_ours",
     "keep_norms",
+    "keep_values",
     "load_encoder",
     "load_tokenizer",
     "load_towers",

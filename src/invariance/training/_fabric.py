@@ -24,7 +24,7 @@ from ..encoders import (
     synchronize_norms,
 )
 from ..errors import NotFiniteError, SettingError, TrainingError
-from ..methods import Step
+from ..methods import MEMORIES, Step
 from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
@@ -312,9 +312,6 @@ def other_of(learner: nn.Module) -> dict[str, Any]:
 def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     """The entries below a prefix, without it."""
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-
-
-MEMORIES = ("negatives", "prototypes", "support")
 
 
 def memory(learner: nn.Module) -> list[torch.Tensor]:

@@ -9,6 +9,7 @@
 | `RECIPES` | by name: `simclr`, `byol`, `weak`, `multi_crop`, `evaluation`, `shapes` |
 | `RandomResizedCrop`, `ColorJitter`, ... | operations, with torchvision's meaning |
 | `Sometimes` | any operation, or your own function, with a probability |
+| `PGD` | samples changed, within a small ball, so that a loss rises most |
 | `weaken` | views with some operations weakened or left out |
 | `Draws` | random numbers that depend on (seed, epoch, sample, view) only |
 | `draw_parameters` | the numbers behind a view: how bright, how far turned, ... |
@@ -44,6 +45,7 @@ from ._graph_changes import DropNodes, MaskAttributes, OneOf, PerturbEdges, Subg
 from ._lazy_view import LazyView, LazyViews
 from ._masking import HideTokens
 from ._parameters import draw_parameters
+from ._pgd import PGD
 from ._pixels import GaussianNoise, Normalize
 from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
@@ -54,6 +56,7 @@ from ._words import DropWords
 
 __all__ = [
     "KINDS_OF",
+    "PGD",
     "RECIPES",
     "ColorJitter",
     "DeviceViews",
