@@ -3,10 +3,14 @@
 import contextlib
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from invariance.folder import new_folder
 from invariance.training import Stopped, Train, train
@@ -99,3 +103,43 @@ def newest():
 def one_thread():
     """The environment of a subprocess that takes one core."""
     return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+
+
+@pytest.fixture
+def survive_a_kill(tmp_path, one_thread, readings):
+    """A command of training, killed and resumed, says what it says when it is not."""
+
+    def start(*words):
+        return subprocess.Popen(
+            [sys.executable, "-m", "invariance", "train", *words],
+            cwd=tmp_path,
+            env=one_thread,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def check(*words, step, networks=("encoder",)):
+        often = ("--log-every", "1", "--json", "--checkpoint-seconds", "0")
+        whole, killed = (
+            start(*words, *often, "--name", name) for name in ("whole", "killed")
+        )
+        with whole, killed:
+            for line in killed.stdout:
+                if f'"step": {step}' in line:
+                    os.kill(killed.pid, signal.SIGKILL)
+                    break
+            said, _ = whole.communicate()
+            assert whole.returncode == 0, said
+        assert killed.returncode == -signal.SIGKILL
+        with start("--resume", "runs/killed", "--json") as resumed:
+            said, _ = resumed.communicate()
+            assert resumed.returncode == 0, said
+        folders = [tmp_path / "runs" / name for name in ("killed", "whole")]
+        assert readings(folders[0]) == readings(folders[1])
+        for name in networks:
+            ours, theirs = (load_file(f / f"{name}.safetensors") for f in folders)
+            assert ours.keys() == theirs.keys()
+            assert all(ours[k].equal(theirs[k]) for k in ours)
+
+    return check
