@@ -433,7 +433,8 @@ def _detail(row: Row) -> str:
             f"{key} {value}" for key, value in changed.items() if key not in known
         ]
     if "limit" in settings:
-        parts.append(f"fitted on at most {settings['limit']:,} images")
+        word = row.get("word") or "image"
+        parts.append(f"fitted on at most {settings['limit']:,} {word}s")
     return ", ".join(filter(None, parts))
 
 

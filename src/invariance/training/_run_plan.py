@@ -250,12 +250,8 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        return {
-            "used": used,
-            "positives": self.method.positives,
-            "peak_rate": self.peak,
-            "parameters": self.n_parameters,
-        }
+        about = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        return {"used": used, "positives": self.method.positives, **about}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -295,7 +291,7 @@ class Plan:
             f"{self.method.source or 'your own'}"
         )
         if isinstance(self.source.kind, Text) and self.method_name == Train.method:
-            yield "For sentences a method of their own is usual: --method simcse."
+            yield f"{self.method_name} is for any samples, simcse for sentences."
         if text := describe_views(self.settings, self.attack):
             yield f"views: {text}"
         micro = self.settings.micro_batch
