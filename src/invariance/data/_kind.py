@@ -57,6 +57,10 @@ class Kind(ABC):
     """The encoder's name where nobody chooses one."""
     views: str = "noise"
     """The recipe of the views where neither method nor user chooses one."""
+    also: ClassVar[tuple[str, ...]] = ()
+    """Kinds whose methods take its samples, too."""
+    standardized: ClassVar[bool] = False
+    """Whether its encoders know mean and spread of its samples without looking."""
     shape: tuple[int, ...]
 
     def __init__(self, shape: Shape) -> None:
@@ -197,6 +201,7 @@ class Vector(Kind):
 
     name = "vector"
     word = "row"
+    also = ("row",)
 
     def __init__(self, shape: Shape, spread: abc.Sequence[float] = ()) -> None:
         super().__init__(shape)

@@ -39,6 +39,8 @@ def make_encoder(
     encoder = build_encoder(chosen, kind=kind, pretrained=pretrained, dropout=dropout)
     if pretrained and isinstance(kind, Image) and kind.shape[0] == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
+    if kind.standardized:
+        return encoder
     most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
     some = source.batches([spread_rows(len(source), most)])
     values = kind.prepare(next(iter(some)), torch.float64)
