@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ._decode import crop_square, open_image
     from ._double_spiral import double_spiral
     from ._file_items import pack
+    from ._graph import Graph
     from ._head_start import read_ahead
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
@@ -73,6 +74,7 @@ __all__ = [
     "Batch",
     "Captions",
     "Column",
+    "Graph",
     "Image",
     "Items",
     "Kind",
@@ -125,6 +127,7 @@ HOMES = {
     "_decode": "crop_square open_image",
     "_double_spiral": "double_spiral",
     "_file_items": "pack",
+    "_graph": "Graph",
     "_head_start": "read_ahead",
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",

@@ -26,6 +26,8 @@ from ._captioned import (
 from ._dataset import Samples, read_dataset, read_samples
 from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
+from ._graph_sets import read_blocks, read_motifs
+from ._graphs import are_graphs, read_graphs
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
@@ -52,6 +54,8 @@ GENERATORS = {
     "captioned_shapes": read_captioned_shapes,
     "double_spiral": read_double_spiral,
     "beetles": read_beetles,
+    "motifs": read_motifs,
+    "blocks": read_blocks,
 }
 SETTINGS_OF = {
     **dict.fromkeys(("window", "stride", "time_column"), Sequence.name),
@@ -246,6 +250,8 @@ def read(data: Any, request: Request) -> Read:
         parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    if are_graphs(data, request):
+        return read_graphs(data, request)
     if are_sequences(data, request):
         return read_sequences(data, request)
     if are_table_rows(data, request):

@@ -100,7 +100,7 @@ class Row(Kind):
     name = word = "row"
     baseline = "raw columns"
     views = "scarf"
-    standardized = True
+    measured = False  # see ``expand``
 
     def __init__(
         self,

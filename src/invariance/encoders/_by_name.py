@@ -18,10 +18,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data import Image, Kind
+from ..data import Graph, Image, Kind, Row
 from ..errors import DataError, SettingError
 from ._columns import count_inputs, lay_out
 from ._encoder import Encoder
+from ._graph import GEOMETRIC, GRAPH_ENCODERS, build_geometric
 from ._mlp import MLP, build_perceptron, is_mlp
 from ._network import hub_without_retries, is_reachable
 from ._sequence import SEQUENCE_ENCODERS
@@ -48,6 +49,7 @@ ENCODERS: dict[str, Callable[[Kind], nn.Module]] = {
 OTHERS: dict[str, Mapping[str, Any]] = {
     "sequence": SEQUENCE_ENCODERS,
     "text": TEXT_TOWERS,
+    "graph": GRAPH_ENCODERS,
 }
 """The names of further networks, by the kind of samples that they take."""
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last
@@ -133,17 +135,27 @@ def build_other(
     refuse_pretrained(name, pretrained)
     if kind.name == "sequence" and name in SEQUENCE_ENCODERS:
         network = SEQUENCE_ENCODERS[name](channels=kind.shape[0])
-    elif is_mlp(name) and kind.dtype.is_floating_point:
+    elif isinstance(kind, Graph) and name in GRAPH_ENCODERS:
+        network = GRAPH_ENCODERS[name](kind)
+    elif isinstance(kind, Graph) and name.startswith(GEOMETRIC):
+        network = build_geometric(name, kind)
+    elif is_mlp(name) and takes_numbers(kind):
         network = lay_out(build_perceptron(name, count_inputs(kind)), kind)
     else:
         check_encoder_name(name)
-        numbers = ["mlp"] if kind.dtype.is_floating_point else []
+        numbers = ["mlp"] if takes_numbers(kind) else []
         known = [repr(other) for other in (*numbers, *OTHERS.get(kind.name, ()))]
         raise SettingError(
             f"{name!r} is no network for {kind.word}s, {kind.dtype} of shape "
             f"{kind.shape}: use {', '.join([*known, 'a module of your own'])}."
         )
     return Encoder(network, name=name, kind=kind)
+
+
+def takes_numbers(kind: Kind) -> bool:
+    """Whether a perceptron can make sense of samples."""
+    laid_out = isinstance(kind, Row)  # into numbers, see ``lay_out``
+    return kind.dtype.is_floating_point and (kind.measured or laid_out)
 
 
 def refuse_pretrained(name: str, pretrained: bool) -> None:
@@ -157,7 +169,7 @@ def refuse_pretrained(name: str, pretrained: bool) -> None:
 
 def check_encoder_name(name: str) -> None:
     """Raise a sentence, with names that are near, unless there is such an encoder."""
-    if is_ours(name) or name.startswith(TRANSFORMERS):
+    if is_ours(name) or name.startswith((TRANSFORMERS, GEOMETRIC)):
         return
     if name.startswith("torchvision/"):
         from torchvision import models

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..late_imports import import_late
 from ._settings import (
     BATCH,
+    Attack,
     Ess,
     Machine,
     Optim,
@@ -40,6 +41,7 @@ __all__ = [
     "BATCH",
     "LARS",
     "TRACKERS",
+    "Attack",
     "DryRun",
     "Ess",
     "EssController",

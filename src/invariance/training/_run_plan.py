@@ -28,7 +28,7 @@ from ..methods import (
 )
 from ..negatives import NEGATIVES, check_room
 from ..randomness import seed_all
-from ..views import ViewSet
+from ..views import PGD, ViewSet
 from ..words import count
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
@@ -41,12 +41,13 @@ from ._run_data import (
     find_tokenizer,
     uses_pairs,
 )
-from ._run_encoder import make_encoder, start_weights_from
+from ._run_encoder import make_encoder, refuse_single_samples, start_weights_from
 from ._run_views import (
     apply_recipe,
     choose_options,
     choose_recipe,
-    describe_strengths,
+    describe_views,
+    make_attack,
     make_views,
 )
 from ._schedule import peak_rate
@@ -84,6 +85,8 @@ class Plan:
     """The second side's encoder, where there are two."""
     untrained_heads: tuple[Head, Head] | None = None
     """Both heads before training, where there are two encoders."""
+    attack: PGD | None = None
+    """How views are attacked before a step; None where they are not."""
 
     @property
     def data_name(self) -> str:
@@ -113,8 +116,9 @@ class Plan:
 
     @property
     def n_views(self) -> int:
-        """Of a sample, or of both sides of a pair."""
-        return sum(map(len, self.view_sets))
+        """Of a sample, or of both sides of a pair, an added one among them."""
+        added = self.settings.views_adversarial == "added"
+        return sum(map(len, self.view_sets)) + added
 
     @property
     def alone(self) -> bool:
@@ -246,7 +250,12 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        return {"used": used, "peak_rate": self.peak, "parameters": self.n_parameters}
+        return {
+            "used": used,
+            "positives": self.method.positives,
+            "peak_rate": self.peak,
+            "parameters": self.n_parameters,
+        }
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -270,15 +279,15 @@ class Plan:
         if getattr(self.learner, "symmetric", False):
             parts.append("symmetric")
         future = self.method.positives == "future"
-        if future:
-            parts.append(count(getattr(self.learner, "steps", 1), "step") + " ahead")
+        parts += self.learner.facts
         if negatives is not None or future:
             rows = f" ({rows})" if rows else ""
             parts.append(f"negatives: {self.method.negatives}{rows}")
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        outside = () if negatives is None and not future else objective.batch_only
+        within = self.method.positives in ("future", "places")
+        outside = () if negatives is None and not within else objective.batch_only
         idle = (*objective.idle, *outside)
         parts.append(objective.describe(without=idle))
         yield (
@@ -287,7 +296,7 @@ class Plan:
         )
         if isinstance(self.source.kind, Text) and self.method_name == Train.method:
             yield "For sentences a method of their own is usual: --method simcse."
-        if text := describe_strengths(self.settings):
+        if text := describe_views(self.settings, self.attack):
             yield f"views: {text}"
         micro = self.settings.micro_batch
         pieces = "" if micro is None else f" encoded {micro} at a time,"
@@ -392,10 +401,13 @@ def make_plan(
             f"asks for {settings.n_views}: leave n_views out, or take other views."
         )
     alone = four.negatives in NEGATIVES and four.encoder == "one"
-    alone = alone or four.positives == "future"  # of the one view itself
+    # parts of the one view itself
+    alone = alone or four.positives in ("future", "places")
     n_views = len(chosen) + (len(other_views) if other_views is not None else 0)
     if n_views < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
+    attack = make_attack(settings, chosen, source.kind, n_views)
+    added = settings.views_adversarial == "added"
     local, kind = batch_size // processes, source.kind
     if settings.micro_batch is not None and chosen.is_built_in:
         local = min(local, settings.micro_batch)
@@ -428,7 +440,7 @@ def make_plan(
     learner = build(
         four, network, other=other, n_samples=n_samples, seed=seed, **options
     )
-    learner.n_first = len(chosen)
+    learner.n_first = len(chosen) + added
     learner.equal_shares = True  # see Plan.steps
     learner.micro_batch = settings.micro_batch
     if settings.micro_batch == 1 and not started:
@@ -458,6 +470,7 @@ def make_plan(
         other_views=other_views if pairs else None,
         other_untrained=copy.deepcopy(other),
         untrained_heads=copy_heads(learner),
+        attack=attack,
     )
 
 
@@ -466,20 +479,6 @@ def copy_heads(learner: Any) -> tuple[Head, Head] | None:
     if not hasattr(learner, "other_head"):
         return None
     return copy.deepcopy(learner.head), copy.deepcopy(learner.other_head)
-
-
-def refuse_single_samples(learner: Learner) -> None:
-    """Refuse batch norms over pieces of one sample.
-
-    Two views by themselves come out of a batch norm as each other's negative.
-    """
-    kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
-    if any(isinstance(part, kinds) for part in learner.online.modules()):
-        raise SettingError(
-            "micro_batch 1 lets batch norms see one sample at a time, whose views they "
-            "would turn into opposites: use --micro-batch 32 or so, 2 at least, or an "
-            "encoder and a head without batch norm."
-        )
 
 
 def check_memories(
