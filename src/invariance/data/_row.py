@@ -114,7 +114,9 @@ class Row(Kind):
     @property
     def spread(self) -> tuple[float, ...]:
         """What noise is measured by: the scale of numbers, nothing for categories."""
-        return tuple(float(c.scale) if c.categories is None else 0.0 for c in self.columns)
+        numbers = [column.categories is None for column in self.columns]
+        pairs = zip(self.columns, numbers, strict=True)
+        return tuple(float(column.scale) * number for column, number in pairs)
 
     @property
     def shape_words(self) -> str:
