@@ -344,6 +344,8 @@ def make_plan(
         window=settings.window,
         stride=settings.stride,
         time_column=settings.time_column,
+        target=settings.target,
+        columns=settings.columns,
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
@@ -382,12 +384,12 @@ def make_plan(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
         )
-    chosen = views or make_views(settings, four, data, source.kind)
+    chosen = views or make_views(settings, four, data, source)
     if chosen.prepare is None and not isinstance(source.kind, Image):
         chosen = dataclasses.replace(chosen, prepare=source.kind.prepare)
     if pairs and source.other is not None and other_views is None:
-        side = source.other.kind
-        other_views = apply_recipe(side.views, side, len(chosen))
+        side = source.other
+        other_views = apply_recipe(side.kind.views, side, len(chosen))
     if settings.n_views not in (None, len(chosen)) and not started:
         also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
         raise SettingError(
