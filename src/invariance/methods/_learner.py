@@ -122,6 +122,9 @@ class Learner(nn.Module):
     """Where samples are pairs: how many of the views show their first side; the others,
     which come after them, show the second."""
 
+    memories = ("negatives", "prototypes", "support")
+    """Parts in which rows of past batches are kept, in a learner that has them."""
+
     micro_batch: int | None = None
     """Samples that are encoded at once, all of their views; None: the whole batch."""
 

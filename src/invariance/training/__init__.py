@@ -9,6 +9,7 @@ from ..late_imports import import_late
 from ._settings import (
     BATCH,
     Ess,
+    Federated,
     Machine,
     Optim,
     Train,
@@ -43,6 +44,7 @@ __all__ = [
     "DryRun",
     "Ess",
     "EssController",
+    "Federated",
     "Machine",
     "Optim",
     "Plan",

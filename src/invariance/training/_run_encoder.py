@@ -10,6 +10,7 @@ from ..data import Image, Source
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import SettingError
 from ..evaluation import spread_rows
+from ..methods import Learner
 from ._checkpoint import load
 
 MOST_VALUES = 1 << 28  # of samples that stand for the colors of all
@@ -71,3 +72,17 @@ def start_weights_from(
             "same number of channels."
         ) from None
     return network
+
+
+def refuse_single_samples(learner: Learner) -> None:
+    """Refuse batch norms over pieces of one sample.
+
+    Two views by themselves come out of a batch norm as each other's negative.
+    """
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
+    if any(isinstance(part, kinds) for part in learner.online.modules()):
+        raise SettingError(
+            "micro_batch 1 lets batch norms see one sample at a time, whose views they "
+            "would turn into opposites: use --micro-batch 32 or so, 2 at least, or an "
+            "encoder and a head without batch norm."
+        )
