@@ -329,7 +329,7 @@ def test_updates_are_clipped(small, pictures):
 
 
 def test_noise_has_the_deviation_that_was_asked_for(small, pictures, newest):
-    """A clip so small that the server moves by the noise alone, on average by z C / m."""
+    """The clip is so small that the server moves by noise alone, of z C / 4."""
     federated = Federated(clients=4, local_steps=1, clip=1e-3, noise=50.0)
     settings = small(federated=federated, batch_size=4, epochs=1)
     run = train(settings, data=pictures)

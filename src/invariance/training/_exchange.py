@@ -5,7 +5,6 @@ running statistics of batch norms too, but for its memories: a queue stays, as d
 samples, the labels and the optimizer.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from torch import Tensor
@@ -14,7 +13,7 @@ from ..data import Source
 from ..methods import Learner
 from ..words import join_words
 from ._clients import Rounds
-from ._privacy import describe_privacy
+from ._privacy import describe_privacy, privacy_budget
 
 MB = 2**20
 Weights = dict[str, Tensor]
@@ -47,54 +46,56 @@ def find_variances(learner: Learner) -> list[str]:
 def describe_federation(
     rounds: Rounds, learner: Learner, source: Source
 ) -> dict[str, Any]:
-    """Clients, rounds, what leaves a client and what stays, in values, for env.json."""
-    sent = sent_of(learner)
+    """Clients, what leaves them and what stays, in values and in sentences."""
+    sent, word = sent_of(learner), source.kind.word
     parts = {name.split(".")[0]: 0 for name in sent}
     for name, value in sent.items():
         parts[name.split(".")[0]] += value.numel() * value.element_size()
-    stays = [f"{source.kind.word}s", "optimizer"]
+    stays = [f"{word}s", "optimizer"]
     stays += ["labels"] * (source.labels is not None)
     stays += ["queue of past rows"] * bool(memories_of(learner))
-    batches = enumerate(rounds.batches)
     names, sizes = rounds.clients.names, rounds.clients.sizes
-    return {
+    active = set(rounds.active)
+    about = {
         "clients": [
             {
                 "name": names[c],
                 "samples": sizes[c],
-                "batch": batch if c in rounds.active else 0,
-                "steps": rounds.steps_of(c) if c in rounds.active else 0,
+                "batch": batch if c in active else 0,
+                "steps": rounds.steps_of(c) if c in active else 0,
             }
-            for c, batch in batches
+            for c, batch in enumerate(rounds.batches)
         ],
         "labels": rounds.clients.count_labels(source.labels),
+        "per_round": rounds.per_round,
         "sent": parts,
         "tensors": len(sent),
         "bytes_per_round": 2 * rounds.per_round * sum(parts.values()),
         "batch_norm_statistics": bool(find_variances(learner)),
         "stays": stays,
-        "sentences": [
-            rounds.describe(source.kind.word),
-            *rounds.describe_small(source.kind.word),
-        ],
-        "privacy": describe_privacy(rounds),
+        "budget": privacy_budget(rounds),
     }
+    privacy = describe_privacy(rounds)
+    sentences = [
+        rounds.describe(word),
+        *rounds.describe_small(word),
+        say_exchange(about),
+        *([privacy] if privacy else []),
+    ]
+    return {**about, "sentences": sentences}
 
 
-def say_federation(about: dict[str, Any]) -> Iterator[str]:
-    """The same in sentences."""
-    yield from about["sentences"]
+def say_exchange(about: dict[str, Any]) -> str:
+    """What leaves a client, in a sentence."""
     parts = [f"{name} {size / MB:.2f} MB" for name, size in about["sent"].items()]
     statistics = (
         "running statistics of batch norms are among them"
         if about["batch_norm_statistics"]
         else "there are no running statistics of batch norms"
     )
-    yield (
+    return (
         f"sent: in a round a client gets and sends {join_words(parts)}: "
         f"{about['tensors']} tensors ({statistics}), "
         f"{about['bytes_per_round'] / MB:.2f} MB per round over all clients, both "
         f"ways; {join_words(about['stays'])} stay at the client"
     )
-    if about["privacy"]:
-        yield about["privacy"]

@@ -31,7 +31,7 @@ from ..words import count
 from ._clients import Rounds, check_federated, share_samples
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
-from ._exchange import describe_federation, say_federation
+from ._exchange import describe_federation
 from ._order import Epochs
 from ._run_data import (
     check_kind,
@@ -311,7 +311,7 @@ class Plan:
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
         if about := self.federation:
-            yield from say_federation(about["federated"])
+            yield from about["federated"]["sentences"]
 
     def warnings(self) -> Iterator[str]:
         """What went wrong with the samples, in sentences."""
