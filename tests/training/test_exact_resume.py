@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from invariance.errors import TrainingError
-from invariance.training import Ess, Federated, Optim, Train, train
+from invariance.training import Attack, Ess, Federated, Optim, Train, train
 
 RUNS = {
     "simclr": {},
@@ -18,6 +18,15 @@ RUNS = {
     "learned scale and bias": {"method": "sig_lip"},
     "symmetric queue": {"method": "moco", "options": {"symmetric": True, "size": 50}},
     "weaker views": {"views_drop": ("gray",), "views_strength": {"crop": 0.5}},
+    "attacked": {"views_adversarial": "first", "attack": Attack(steps=2)},
+    "an attacked view more": {
+        "method": "moco",
+        "options": {"size": 50},
+        "views_adversarial": "added",
+        "attack": Attack(steps=1, norm="l2"),
+        "optim": Optim(accumulate=2),
+        "batch_size": 8,
+    },
     "small crops": {
         "method": "swav",
         "views": "multi_crop",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._file_items import pack
+    from ._graph import Graph
     from ._head_start import read_ahead
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
@@ -68,6 +69,7 @@ __all__ = [
     "SHAPE_CLASSES",
     "Batch",
     "Captions",
+    "Graph",
     "Image",
     "Items",
     "Kind",
@@ -114,6 +116,7 @@ HOMES = {
     "_captioned": "Captions has_captions",
     "_decode": "crop_square open_image",
     "_file_items": "pack",
+    "_graph": "Graph",
     "_head_start": "read_ahead",
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",

@@ -53,6 +53,9 @@ class Kind(ABC):
     """What its ``plain`` features are called in tables of scores."""
     dtype: torch.dtype = torch.float32
     """Of one sample's tensor."""
+    measured: ClassVar[bool] = True
+    """Whether its numbers are measurements, which an encoder standardizes; numbers that
+    name something, as the nodes of an edge, are none."""
     encoder: str = "mlp"
     """The encoder's name where nobody chooses one."""
     views: str = "noise"

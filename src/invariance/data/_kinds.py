@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from ._captioned import Captions
+from ._graph import Graph
 from ._kind import Image, Kind, Sequence, Unknown, Vector
 from ._text import Text
 
@@ -15,6 +16,7 @@ KINDS: dict[str, type[Kind]] = {
     "sequence": Sequence,
     "text": Text,
     "captions": Captions,
+    "graph": Graph,
 }
 """Kinds by the name that an encoder file has; one of your own may be added."""
 

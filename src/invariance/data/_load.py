@@ -23,6 +23,8 @@ from ._captioned import (
 )
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
+from ._graph_sets import read_blocks, read_motifs
+from ._graphs import are_graphs, read_graphs
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
@@ -45,6 +47,8 @@ GENERATORS = {
     "paraphrases": read_paraphrases,
     "latent_walk": read_latent_walk,
     "captioned_shapes": read_captioned_shapes,
+    "motifs": read_motifs,
+    "blocks": read_blocks,
 }
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
@@ -227,6 +231,8 @@ def read(data: Any, request: Request) -> Read:
         parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    if are_graphs(data, request):
+        return read_graphs(data, request)
     if are_sequences(data, request):
         return read_sequences(data, request)
     if are_sentences(data, request):

@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data import Image, Kind
+from ..data import Graph, Image, Kind
 from ..errors import DataError, SettingError
 from ._encoder import Encoder
+from ._graph import GEOMETRIC, GRAPH_ENCODERS, build_geometric
 from ._mlp import MLP
 from ._network import hub_without_retries, is_reachable
 from ._sequence import SEQUENCE_ENCODERS
@@ -47,6 +48,7 @@ ENCODERS: dict[str, Callable[[Kind], nn.Module]] = {
 OTHERS: dict[str, Mapping[str, Any]] = {
     "sequence": SEQUENCE_ENCODERS,
     "text": TEXT_TOWERS,
+    "graph": GRAPH_ENCODERS,
 }
 """The names of further networks, by the kind of samples that they take."""
 CLASSIFIERS = ("fc", "classifier", "heads", "head")  # torchvision's names for the last
@@ -131,17 +133,26 @@ def build_other(
     refuse_pretrained(name, pretrained)
     if kind.name == "sequence" and name in SEQUENCE_ENCODERS:
         network = SEQUENCE_ENCODERS[name](channels=kind.shape[0])
-    elif name == "mlp" and kind.dtype.is_floating_point:
+    elif isinstance(kind, Graph) and name in GRAPH_ENCODERS:
+        network = GRAPH_ENCODERS[name](kind)
+    elif isinstance(kind, Graph) and name.startswith(GEOMETRIC):
+        network = build_geometric(name, kind)
+    elif name == "mlp" and takes_numbers(kind):
         network = build_mlp(kind)
     else:
         check_encoder_name(name)
-        numbers = ["mlp"] if kind.dtype.is_floating_point else []
+        numbers = ["mlp"] if takes_numbers(kind) else []
         known = [repr(other) for other in (*numbers, *OTHERS.get(kind.name, ()))]
         raise SettingError(
             f"{name!r} is no network for {kind.word}s, {kind.dtype} of shape "
             f"{kind.shape}: use {', '.join([*known, 'a module of your own'])}."
         )
     return Encoder(network, name=name, kind=kind)
+
+
+def takes_numbers(kind: Kind) -> bool:
+    """Whether a perceptron can make sense of samples."""
+    return kind.dtype.is_floating_point and kind.measured
 
 
 def refuse_pretrained(name: str, pretrained: bool) -> None:
@@ -155,7 +166,7 @@ def refuse_pretrained(name: str, pretrained: bool) -> None:
 
 def check_encoder_name(name: str) -> None:
     """Raise a sentence, with names that are near, unless there is such an encoder."""
-    if is_ours(name) or name.startswith(TRANSFORMERS):
+    if is_ours(name) or name.startswith((TRANSFORMERS, GEOMETRIC)):
         return
     if name.startswith("torchvision/"):
         from torchvision import models

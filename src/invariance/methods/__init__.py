@@ -33,7 +33,8 @@ from ._catalogue import METHODS, Method
 if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
-    from ._learner import JointEmbedding, Learner, SelfPrediction, Step
+    from ._dim import DeepInfoMax
+    from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction, Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from ._two_towers import TwoTowers
 
 __all__ = [
+    "MEMORIES",
     "METHODS",
+    "DeepInfoMax",
     "JointEmbedding",
     "Learner",
     "MaskedToken",
@@ -64,7 +67,8 @@ __all__ = [
 HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
-    "_learner": "JointEmbedding Learner SelfPrediction Step",
+    "_dim": "DeepInfoMax",
+    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction Step",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",

@@ -39,7 +39,8 @@ class Method:
     """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
     positives: str = "views"
     """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR); the "future"
-    of a sequence (CPC); or the "tokens" that are hidden from a sentence."""
+    of a sequence (CPC); the "tokens" that are hidden from a sentence; or the "places"
+    of an image's feature map (Deep InfoMax)."""
     critic: str = "dot"
     """What scores two projections: "dot", the cosine over the temperature; or learned
     with them, "bilinear", "separable" or "mlp"."""
@@ -478,6 +479,43 @@ METHODS: dict[str, Method] = {
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",
     ),
+    "dim": Method(
+        objective="info_nce",
+        settings=PLAIN_SCORES,
+        samples="image",
+        views="weak",
+        n_views=1,
+        positives="places",
+        source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
+        "(5.2) writes it: every place finds its image's summary among those of the "
+        "batch; prior matching weighs 0.1; heads of 2 layers in place of the paper's, "
+        "and the features under the head are kept",
+        released="rdevon/DIM: Adam at 1e-4, batch 64, crops and flips, maps of 8 x 8 "
+        "places, rows of 2048, weights of global, local and prior 1, 0 and 1 for the "
+        "global form and 0, 1 and 0.1 for the local one, Jensen-Shannon by default",
+    ),
+    "dim_jsd": Method(
+        objective="jsd",
+        settings=PLAIN_SCORES,
+        samples="image",
+        views="weak",
+        n_views=1,
+        positives="places",
+        source="dim with the Jensen-Shannon loss, the released code's choice; its "
+        "value is no information in nats",
+        released="as dim",
+    ),
+    "dim_dv": Method(
+        objective="dv",
+        settings=PLAIN_SCORES,
+        samples="image",
+        views="weak",
+        n_views=1,
+        positives="places",
+        source="dim with Donsker and Varadhan's loss, at every place over all pairs of "
+        "the batch; on a batch its value leans upwards and is no bound",
+        released="as dim; one of the losses that the paper compares",
+    ),
     "masked_token": Method(
         objective="info_nce",
         settings={"temperature": 1.0, "normalize": False},
@@ -492,5 +530,17 @@ METHODS: dict[str, Method] = {
         "biases",
         released="google-research/bert: Adam at 1e-4, decay 0.01, 10000 steps of "
         "warm-up, 1000000 steps of 256 sequences of 512 tokens, a vocabulary of 30000",
+    ),
+    "graphcl": Method(
+        objective="nt_xent",
+        settings={"temperature": 0.2},
+        samples="graph",
+        views="graphcl",
+        source="You et al. 2020 (GraphCL): two views of a graph under one change each, "
+        "drawn among nodes, edges, attributes and subgraph, a fifth of each; "
+        "temperature 0.2, a network of 4 layers of 64",
+        released="Shen-Lab/GraphCL: Adam at 0.01 or 0.001, batch 128, 20 epochs of the "
+        "TU sets, 3 layers of 32 and batch norm, a head of 2 layers as wide as the "
+        "features, temperature 0.2, negatives of the other view",
     ),
 }

@@ -5,7 +5,8 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 ``before_epoch`` and, when the optimizer has moved, ``after_step``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +16,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..critics import Critic
-from ..encoders import Encoder, GradCache, Head, MomentumTwin, Predictor
+from ..encoders import (
+    Encoder,
+    GradCache,
+    Head,
+    MomentumTwin,
+    Predictor,
+    keep_values,
+)
 from ..errors import DataError, SettingError, ShapeError
 from ..objectives import Objective, Terms
 from ..partition import Share, gather_rows, share_rows
@@ -27,6 +35,8 @@ Maybe = Tensor | None
 View = Tensor | LazyView
 T = TypeVar("T")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+MEMORIES = ("negatives", "prototypes", "support")
+"""The parts of learners that keep rows of earlier steps."""
 
 
 class Step(NamedTuple):
@@ -122,9 +132,6 @@ class Learner(nn.Module):
     """Where samples are pairs: how many of the views show their first side; the others,
     which come after them, show the second."""
 
-    memories = ("negatives", "prototypes", "support")
-    """Parts in which rows of past batches are kept, in a learner that has them."""
-
     micro_batch: int | None = None
     """Samples that are encoded at once, all of their views; None: the whole batch."""
 
@@ -142,6 +149,7 @@ class Learner(nn.Module):
         self.head = head
         self.objective = objective
         self.critic: Critic | None = None  # else what scores two projections
+        self.used: list[tuple[Tensor, Tensor]] = []  # rows to be remembered, and ids
 
     @property
     def online(self) -> nn.Sequential:
@@ -217,6 +225,16 @@ class Learner(nn.Module):
         terms = self.objective.terms_of_views(whole, parts)
         return Comparison(terms, shares_of(self.objective, contrasts))
 
+    def compile_encoders(self, **how: Any) -> None:
+        """Have its encoders, a twin's too, compiled when they first run.
+
+        Args:
+            **how: As for ``torch.nn.Module.compile``.
+        """
+        for module in self.modules():
+            if isinstance(module, Encoder):
+                module.network.compile(**how)
+
     @property
     def compares_views(self) -> bool:
         """Whether cosines of its views' projections are what it learns from."""
@@ -226,6 +244,11 @@ class Learner(nn.Module):
     def cosine_objective(self) -> Objective | None:
         """The objective, where it may be read off such cosines; else None."""
         return self.objective if self.compares_views else None
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What its class adds to a method's description, in a few words each."""
+        return ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -251,6 +274,25 @@ class Learner(nn.Module):
 
     def drop_step(self) -> None:
         """Call it when a step was broken off: nothing of it is remembered."""
+        self.used.clear()
+
+    @contextmanager
+    def leave_no_trace(self) -> Iterator[None]:
+        """Within this, a pass moves no statistics and no counter, and nothing of it
+        will be remembered.
+        """
+        used = list(self.used)
+        # rows that are remembered are only read in a pass, and may be many
+        changing = [
+            buffer.data
+            for name, buffer in self.named_buffers()
+            if buffer.ndim == 0 or not name.startswith(MEMORIES)
+        ]
+        try:
+            with keep_values(changing):
+                yield
+        finally:
+            self.used[:] = used
 
     @property
     def host_state(self) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..late_imports import import_late
 from ._settings import (
     BATCH,
+    Attack,
     Ess,
     Federated,
     Machine,
@@ -41,6 +42,7 @@ __all__ = [
     "BATCH",
     "LARS",
     "TRACKERS",
+    "Attack",
     "DryRun",
     "Ess",
     "EssController",

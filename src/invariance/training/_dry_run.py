@@ -22,6 +22,7 @@ from ..devices import peak_bytes, reset_peak, started_outside
 from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
 from ..words import count, show_duration
+from ._adversary import arrange
 from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
 from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
@@ -293,7 +294,8 @@ def try_steps(
     device, feed = prepared.fabric.device, prepared.feed
     feed.begin(0, 0)
     feed.advance(prepared.optimizer)
-    views = [tuple(view.shape) for view in next(iter(feed.batches())).views]
+    batch = next(iter(feed.batches()))
+    views = [tuple(view.shape) for view in arrange(plan, batch.views)]
     take_step, n_taken = prepared.take_step(plan, say), 0
 
     def go(logs: bool = False) -> Any:

@@ -11,7 +11,7 @@ from ..data import DATA_SETS, GENERATED, data_exists
 from ..encoders import HEADS
 from ..errors import SettingError
 from ..methods import Method
-from ._settings import BATCH, Ess, Federated, Optim, Train
+from ._settings import BATCH, Attack, Ess, Federated, Optim, Train
 
 
 def refuse_idle_settings(
@@ -63,6 +63,11 @@ def find_idle_settings(
         yield (
             "ess.end and ess.rate say how the temperature follows an effective sample "
             "size, and none is asked for: add --ess.target 0.3, or leave them out."
+        )
+    if settings.views_adversarial is None and settings.attack != Attack():
+        yield (
+            "attack says how adversarial views are found, and there are none: add "
+            "--views.adversarial first, or leave it out."
         )
     yield from find_idle_clients(settings.federated)
     if settings.temperature is not None and "temperature" in settings.options:

@@ -24,7 +24,7 @@ from ..encoders import (
     synchronize_norms,
 )
 from ..errors import NotFiniteError, SettingError, TrainingError
-from ..methods import Learner, Step
+from ..methods import MEMORIES, Step
 from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
@@ -44,7 +44,10 @@ from ._step import TakeStep
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 # what --micro-batch encodes with
 Module = TypeVar("Module", bound=nn.Module)
-IN_PIECES = ("encoder", "head", "twin", "other", "other_head")
+IN_PIECES = (
+    *("encoder", "head", "twin", "other", "other_head"),
+    *("place_head", "map_head"),
+)
 
 
 def make_fabric(
@@ -320,16 +323,15 @@ def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
-def memory(learner: Learner) -> list[torch.Tensor]:
+def memory(learner: nn.Module) -> list[torch.Tensor]:
     """The buffers in which past rows are kept."""
     wanted = set(memory_names(learner))
     return [buffer for name, buffer in learner.named_buffers() if name in wanted]
 
 
-def memory_names(learner: Learner) -> list[str]:
+def memory_names(learner: nn.Module) -> list[str]:
     """What they are called."""
-    names = (name for name, _ in learner.named_buffers())
-    return [name for name in names if name.startswith(learner.memories)]
+    return [name for name, _ in learner.named_buffers() if name.startswith(MEMORIES)]
 
 
 def compile_encoders(plan: Plan) -> None:
@@ -346,9 +348,7 @@ def compile_encoders(plan: Plan) -> None:
     # else kernels are chosen by the clock, and with them the order of sums
     exact = plan.settings.machine.deterministic and hasattr(config, "deterministic")
     options = {"deterministic": True} if exact else None
-    for module in plan.learner.modules():
-        if isinstance(module, Encoder):
-            module.network.compile(dynamic=False, options=options)
+    plan.learner.compile_encoders(dynamic=False, options=options)
 
 
 @contextlib.contextmanager

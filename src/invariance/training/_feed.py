@@ -7,7 +7,7 @@ over, and numbers are Python's.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..data import Resident
-from ..views import DeviceViews, LazyView, LazyViews
+from ..views import DeviceViews, Draws, LazyView, LazyViews
 from ._lightning import Fabric
 from ._order import Epochs
 from ._run_plan import Plan
@@ -25,7 +25,7 @@ from ._schedule import rate_at
 class Batch(NamedTuple):
     """The views of some samples, and what is known of them."""
 
-    views: list[Tensor] | list[LazyView]
+    views: Sequence[Tensor | LazyView]
     labels: Tensor | None
     ids: Tensor
 
@@ -66,6 +66,10 @@ class HostFeed:
             make = partial(self.make_views, sides, samples)
             views = see(plan, make, len(samples))
             yield Batch(views, plan.labels(samples, device), samples.to(device))
+
+    def draws(self, ids: Tensor, view: int) -> Draws:
+        """Random numbers of these samples in this epoch."""
+        return Draws(self.plan.settings.seed, self.epoch, ids, view)
 
     def make_views(
         self, sides: list[Tensor], samples: Tensor, where: slice
@@ -125,6 +129,10 @@ class DeviceFeed:
             labels = None if self.labels is None else self.labels.index_select(0, rows)
             make = partial(self.make_views, rows)
             yield Batch(see(self.plan, make, len(rows)), labels, rows)
+
+    def draws(self, ids: Tensor, view: int) -> Draws:
+        """Random numbers of these samples in this epoch."""
+        return Draws.from_key(self.keys[0][0], ids, view)
 
     def make_views(self, rows: Tensor, where: slice) -> list[Tensor]:
         """The views of some rows of a batch."""

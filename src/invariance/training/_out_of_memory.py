@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import TrainingError
+from ._adversary import arrange
 from ._lightning import Fabric
 from ._run_plan import Plan
 
@@ -72,7 +73,7 @@ def largest_that_fits(fabric: Fabric, plan: Plan, module: Any) -> int | None:
         rows = torch.arange(size)
         try:
             (sides,) = plan.batches([rows], fabric.device)
-            views = plan.see(sides, rows, epoch=0)
+            views = arrange(plan, plan.see(sides, rows, epoch=0))
             labels, ids = plan.labels(rows, fabric.device), rows.to(fabric.device)
             fabric.backward(module(views, labels, ids).loss)
             module.zero_grad(set_to_none=True)

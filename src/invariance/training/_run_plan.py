@@ -26,7 +26,7 @@ from ..methods import (
 )
 from ..negatives import NEGATIVES
 from ..randomness import seed_all
-from ..views import ViewSet
+from ..views import PGD, ViewSet
 from ..words import count
 from ._clients import Rounds, check_federated, share_samples
 from ._effects import refuse_idle_settings
@@ -43,16 +43,13 @@ from ._run_data import (
     make_order,
     uses_pairs,
 )
-from ._run_encoder import (
-    make_encoder,
-    refuse_single_samples,
-    start_weights_from,
-)
+from ._run_encoder import make_encoder, refuse_single_samples, start_weights_from
 from ._run_views import (
     apply_recipe,
     choose_options,
     choose_recipe,
-    describe_strengths,
+    describe_views,
+    make_attack,
     make_views,
 )
 from ._schedule import peak_rate
@@ -90,6 +87,8 @@ class Plan:
     """The second side's encoder, where there are two."""
     untrained_heads: tuple[Head, Head] | None = None
     """Both heads before training, where there are two encoders."""
+    attack: PGD | None = None
+    """How views are attacked before a step; None where they are not."""
 
     @property
     def data_name(self) -> str:
@@ -119,8 +118,9 @@ class Plan:
 
     @property
     def n_views(self) -> int:
-        """Of a sample, or of both sides of a pair."""
-        return sum(map(len, self.view_sets))
+        """Of a sample, or of both sides of a pair, an added one among them."""
+        added = self.settings.views_adversarial == "added"
+        return sum(map(len, self.view_sets)) + added
 
     @property
     def alone(self) -> bool:
@@ -259,8 +259,13 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        rest = {"peak_rate": self.peak, "parameters": self.n_parameters}
-        return {"used": used, **rest, **self.federation}
+        return {
+            "used": used,
+            "positives": self.method.positives,
+            "peak_rate": self.peak,
+            "parameters": self.n_parameters,
+            **self.federation,
+        }
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -284,15 +289,15 @@ class Plan:
         if getattr(self.learner, "symmetric", False):
             parts.append("symmetric")
         future = self.method.positives == "future"
-        if future:
-            parts.append(count(getattr(self.learner, "steps", 1), "step") + " ahead")
+        parts += self.learner.facts
         if negatives is not None or future:
             rows = f" ({rows})" if rows else ""
             parts.append(f"negatives: {self.method.negatives}{rows}")
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        outside = () if negatives is None and not future else objective.batch_only
+        within = self.method.positives in ("future", "places")
+        outside = () if negatives is None and not within else objective.batch_only
         idle = (*objective.idle, *outside)
         parts.append(objective.describe(without=idle))
         yield (
@@ -301,7 +306,7 @@ class Plan:
         )
         if isinstance(self.source.kind, Text) and self.method_name == Train.method:
             yield "For sentences a method of their own is usual: --method simcse."
-        if text := describe_strengths(self.settings):
+        if text := describe_views(self.settings, self.attack):
             yield f"views: {text}"
         micro = self.settings.micro_batch
         pieces = "" if micro is None else f" encoded {micro} at a time,"
@@ -412,10 +417,13 @@ def make_plan(
             f"asks for {settings.n_views}: leave n_views out, or take other views."
         )
     alone = four.negatives in NEGATIVES and four.encoder == "one"
-    alone = alone or four.positives == "future"  # of the one view itself
+    # parts of the one view itself
+    alone = alone or four.positives in ("future", "places")
     n_views = len(chosen) + (len(other_views) if other_views is not None else 0)
     if n_views < 2 and not alone:  # a memory bank is the other view
         raise SettingError("Contrast needs two views or more: the view set has one.")
+    attack = make_attack(settings, chosen, source.kind, n_views)
+    added = settings.views_adversarial == "added"
     local, kind = batch_size // processes, source.kind
     if settings.micro_batch is not None and chosen.is_built_in:
         local = min(local, settings.micro_batch)
@@ -448,7 +456,7 @@ def make_plan(
     learner = build(
         four, network, other=other, n_samples=n_samples, seed=seed, **options
     )
-    learner.n_first = len(chosen)
+    learner.n_first = len(chosen) + added
     learner.equal_shares = True  # see Plan.steps
     learner.micro_batch = settings.micro_batch
     if settings.micro_batch == 1 and not started:
@@ -477,6 +485,7 @@ def make_plan(
         other_views=other_views if pairs else None,
         other_untrained=copy.deepcopy(other),
         untrained_heads=copy_heads(learner),
+        attack=attack,
     )
 
 

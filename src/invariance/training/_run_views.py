@@ -1,13 +1,20 @@
 """The views of a run: which recipe, with what options, and how strong they are."""
 
+import dataclasses
 import inspect
 from typing import Any
 
 from ..data import KINDS, Image, Kind
 from ..errors import SettingError, choose
 from ..methods import Method, options_of, read_options
-from ..views import KINDS_OF, RECIPES, ViewSet, weaken
+from ..views import KINDS_OF, PGD, RECIPES, Normalize, ViewSet, weaken
 from ._settings import Train
+
+ATTACKED = {
+    "first": "the first one attacked",
+    "all": "all of them attacked",
+    "added": "an attacked copy of the first added",
+}
 
 
 def choose_recipe(settings: Train, method: Method, data: Any, kind: Kind) -> str:
@@ -75,13 +82,52 @@ def strengths_of(settings: Train) -> dict[str, float]:
     return dict.fromkeys(settings.views_drop, 0.0) | settings.views_strength
 
 
-def describe_strengths(settings: Train) -> str:
-    """How the views were weakened, in words; empty if they were not.
+def make_attack(
+    settings: Train, views: ViewSet, kind: Kind, n_views: int
+) -> PGD | None:
+    """How views are attacked; None where they are not.
 
-    >>> describe_strengths(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
+    Args:
+        settings: Of the run.
+        views: Of the samples, or of a pair's first side.
+        kind: What such a sample is.
+        n_views: Of both sides together.
+    """
+    if settings.views_adversarial is None:
+        return None
+    name = "--views.adversarial"
+    if not isinstance(kind, Image):
+        raise SettingError(
+            f"{name} changes the pixels of images, and these are {kind.word}s: leave "
+            "it out."
+        )
+    if n_views < 2:
+        raise SettingError(
+            f"{name} drives two views apart, and {settings.method} shows each sample "
+            "in one: add --n-views 2, take another method, or leave it out."
+        )
+    if any(isinstance(item, Normalize) for view in views.pipelines for item in view):
+        raise SettingError(
+            f"{name} keeps pixels between 0 and 1, and these views are normalized: "
+            "leave Normalize out, since the encoder standardizes for itself."
+        )
+    return PGD(**dataclasses.asdict(settings.attack))
+
+
+def describe_views(settings: Train, attack: PGD | None = None) -> str:
+    """How the views were weakened and attacked, in words; empty if they were not.
+
+    >>> describe_views(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
     'without blur, crop at 0.5 of its strength'
     """
     strengths = strengths_of(settings)
     parts = [f"without {name}" for name, s in strengths.items() if s == 0]
     weaker = [f"{n} at {s:g} of its strength" for n, s in strengths.items() if s]
-    return ", ".join([*parts, *weaker])
+    attacked = []
+    if attack is not None and settings.views_adversarial is not None:
+        which = ATTACKED[settings.views_adversarial]
+        attacked.append(
+            f"{which}, by {attack.describe()} against the loss; readings "
+            "of a step are of the attacked views"
+        )
+    return ", ".join([*parts, *weaker, *attacked])

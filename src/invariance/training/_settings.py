@@ -79,6 +79,22 @@ class Ess:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Attack:
+    """How adversarial views are found, with --views.adversarial."""
+
+    epsilon: float | None = None
+    """How far they may be from the views, in pixels from 0 to 1. Default: 8/255, and
+    128/255 of l2."""
+    steps: int = 5
+    """Of projected gradient ascent (PGD); each costs as much as training on the batch
+    once more."""
+    step_size: float | None = None
+    """Length of a step. Default: a quarter of epsilon."""
+    norm: Literal["linf", "l2"] = "linf"
+    """What epsilon bounds: every pixel (linf), or the length of the whole change."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Federated:
     """Train at simulated clients, which send weights and keep their samples."""
 
@@ -210,6 +226,11 @@ class Train:
     ] = field(default_factory=dict)
     """Operations of the views made weaker, as 'crop 0.5 color 0.2': 1 is as they are, 0
     leaves them out."""
+    views_adversarial: Annotated[
+        Literal["first", "all", "added"] | None, conf.arg(name="views.adversarial")
+    ] = None
+    """Change views a little so that the loss rises most, and train on that: the first
+    one, all of them, or a copy of the first that is added. See --attack."""
     n_views: int | None = None
     """Views of each sample. Default: the method's."""
     head: Literal["none", "linear", "mlp2", "mlp3"] | None = None
@@ -245,6 +266,7 @@ class Train:
     """Of weights, order and views."""
     optim: Optim = field(default_factory=Optim)
     ess: Ess = field(default_factory=Ess)
+    attack: Attack = field(default_factory=Attack)
     federated: Federated = field(default_factory=Federated)
     machine: Machine = field(default_factory=Machine)
     out: str = "runs"
@@ -324,6 +346,7 @@ def check_numbers(settings: Train) -> None:
         ("window", settings.window, 2),
         ("stride", settings.stride, 1),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
+        ("attack.steps", settings.attack.steps, 1),
         ("federated.clients", settings.federated.clients, 1),
         ("federated.local_steps", settings.federated.local_steps, 1),
         ("federated.local_epochs", settings.federated.local_epochs, 1),
@@ -334,6 +357,8 @@ def check_numbers(settings: Train) -> None:
         ("optim.lr", settings.optim.lr),
         ("optim.clip_norm", settings.optim.clip_norm),
         ("temperature", settings.temperature),
+        ("attack.epsilon", settings.attack.epsilon),
+        ("attack.step_size", settings.attack.step_size),
         ("federated.skew", settings.federated.skew),
         ("federated.clip", settings.federated.clip),
         ("federated.noise", settings.federated.noise),
@@ -364,6 +389,11 @@ def check_numbers(settings: Train) -> None:
         raise SettingError(
             "A batch in pieces (micro_batch) is encoded again in the backward pass, "
             "for which fsdp does not gather the weights: use --machine.strategy ddp."
+        )
+    if settings.views_adversarial and settings.machine.strategy == "fsdp":
+        raise SettingError(
+            "Adversarial views take gradients of their own between the steps, for "
+            "which fsdp does not gather the weights: use --machine.strategy ddp."
         )
     check_workers(settings.workers)
     check_installed(settings.trackers)

@@ -9,6 +9,7 @@
 | `RECIPES` | by name: `simclr`, `byol`, `weak`, `multi_crop`, `evaluation`, `shapes` |
 | `RandomResizedCrop`, `ColorJitter`, ... | operations, with torchvision's meaning |
 | `Sometimes` | any operation, or your own function, with a probability |
+| `PGD` | samples changed, within a small ball, so that a loss rises most |
 | `weaken` | views with some operations weakened or left out |
 | `Draws` | random numbers that depend on (seed, epoch, sample, view) only |
 | `draw_parameters` | the numbers behind a view: how bright, how far turned, ... |
@@ -40,9 +41,11 @@ from ._color_jitter import ColorJitter, Jitter
 from ._crop import RandomResizedCrop, Resize
 from ._device_views import DeviceViews
 from ._draws import Draws
+from ._graph_changes import DropNodes, MaskAttributes, OneOf, PerturbEdges, Subgraph
 from ._lazy_view import LazyView, LazyViews
 from ._masking import HideTokens
 from ._parameters import draw_parameters
+from ._pgd import PGD
 from ._pixels import GaussianNoise, Normalize
 from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
@@ -53,10 +56,12 @@ from ._words import DropWords
 
 __all__ = [
     "KINDS_OF",
+    "PGD",
     "RECIPES",
     "ColorJitter",
     "DeviceViews",
     "Draws",
+    "DropNodes",
     "DropWords",
     "GaussianBlur",
     "GaussianNoise",
@@ -64,9 +69,12 @@ __all__ = [
     "Jitter",
     "LazyView",
     "LazyViews",
+    "MaskAttributes",
     "Motion",
     "Normalize",
+    "OneOf",
     "Operation",
+    "PerturbEdges",
     "RandomAffine",
     "RandomGrayscale",
     "RandomHorizontalFlip",
@@ -75,6 +83,7 @@ __all__ = [
     "RandomSolarize",
     "Resize",
     "Sometimes",
+    "Subgraph",
     "Transform",
     "ViewSet",
     "byol",

@@ -16,6 +16,7 @@ from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
 from ._crop import RandomResizedCrop, Resize
+from ._graph_changes import graphcl
 from ._masking import masked
 from ._one_caption import OneCaption
 from ._pixels import GaussianNoise, Normalize
@@ -267,15 +268,17 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "drop_words": drop_words,
     "one_caption": one_caption,
     "masked": masked,
+    "graphcl": graphcl,
 }
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
     "noise": ("vector", "sequence"),
-    "same": ("text", "sequence", "vector"),
+    "same": ("text", "sequence", "vector", "graph"),
     "drop_words": ("text",),
     "one_caption": ("captions",),
     "masked": ("text",),
+    "graphcl": ("graph",),
 }
 """For which kinds of samples, by name, a recipe is, if not for images; one's own kinds
 may use any of these."""
