@@ -122,8 +122,10 @@ def write_table(runs: dict[str, list[Path]]) -> None:
         f"seeds, `simclr`, encoder `tiny`, {SAMPLES:,} generated shapes of 10 classes, "
         f"batches of {BATCH}, AdamW, on a CPU. Every row sees each sample {PASSES} "
         "times (but for what does not fill a client's last batch); clients, split, "
-        "weights and views change with the seed. Agreement is the square of the mean "
-        "update over the mean square of the updates, averaged over rounds.",
+        "weights and views change with the seed. Agreement is, of the trained weights, "
+        "the square of the mean update over the mean square of the updates, averaged "
+        "over rounds: 1 if all clients go the same way, one over their number if each "
+        "goes its own.",
         "",
         "| | rounds | MB per round | agreement, % | kNN, % | linear probe, % |",
         "|---|---:|---:|---:|---:|---:|",

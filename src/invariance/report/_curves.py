@@ -79,7 +79,7 @@ CURVES = (
     Curve(
         "Agreement of clients",
         {"federated/agreement": "agreement"},
-        "Of a round: square of the mean update over the mean square of the updates. 1: "
+        "Of a round, by weights: square of the mean update over the mean square. 1: "
         "all clients go the same way; one over their number: each its own.",
         percent=True,
     ),

@@ -13,7 +13,7 @@ Server, sum and what clients keep lie in the host's memory, the sum in float64: 
 client the mean is what it sent, to the bit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -35,6 +35,7 @@ class Federation:
         self.rounds, self.learner, self.feed = rounds, learner, feed
         self.optimizer = optimizer
         self.blank = copy_to_host(memories_of(learner))
+        self.learned = [n for n, p in learner.named_parameters() if p.requires_grad]
         self.kept: dict[int, dict[str, Any]] = {}  # by client
         self.server: Weights = {}  # as the round began; nothing between rounds
         self.begin_sum()
@@ -79,8 +80,7 @@ class Federation:
         settings, sent = self.rounds.settings, copy_to_host(sent_of(self.learner))
         size = self.rounds.clients.sizes[visit.client]
         weight = 1.0 if settings.noise is not None else float(size)
-        length = norm_of(self.server, sent)
-        factor = 1.0
+        length, factor = norm_of(self.server, sent, self.server), 1.0
         if settings.clip is not None and length > settings.clip:
             factor, self.n_clipped = settings.clip / length, self.n_clipped + 1
         for name, value in sent.items():
@@ -91,24 +91,30 @@ class Federation:
             total = self.sum.get(name, torch.zeros_like(exact))
             self.sum[name] = total + weight * exact
         self.weight += weight
-        self.squares += weight * (factor * length) ** 2
+        step = factor * norm_of(self.server, sent, self.learned)
+        self.squares += weight * step**2
         kept: dict[str, Any] = {"memories": copy_to_host(memories_of(self.learner))}
         if settings.optimizer == "kept":
             kept["optimizer"] = copy_to_host(save_optimizer(self.optimizer))
         self.kept[visit.client] = kept
 
     def average(self, visit: Visit) -> dict[str, float]:
-        """End a round: the mean becomes the server's; gives readings of the round."""
+        """End a round: the mean becomes the server's; gives readings of the round.
+
+        "update" is how far all that is sent has moved; "agreement", of the weights that
+        are trained, the square of the mean update over the mean square: 1 if all
+        clients went the same way, one over their number if each went its own.
+        """
         server, settings = self.server, self.rounds.settings
         mean = {name: total / self.weight for name, total in self.sum.items()}
-        moved = norm_of(server, mean)
+        moved, together = (norm_of(server, mean, s) for s in (server, self.learned))
         if settings.noise is not None and settings.clip is not None:
             scale = settings.noise * settings.clip / self.weight
             self.add_noise(mean, scale, visit.round)
         fresh = {name: to_kind(value, server[name]) for name, value in mean.items()}
         self.learner.load_state_dict(fresh | copy_to_host(memories_of(self.learner)))
         average_square = self.squares / self.weight
-        agreement = moved**2 / average_square if average_square > 0 else 1.0
+        agreement = together**2 / average_square if average_square > 0 else 1.0
         numbers = {"update": moved, "agreement": agreement}
         if settings.clip is not None:
             numbers["clipped"] = self.n_clipped / self.rounds.per_round
@@ -177,12 +183,12 @@ def copy_to_host(values: Any) -> Any:
     return values
 
 
-def norm_of(start: Weights, end: Weights) -> float:
-    """Length of the way from one to the other, over all numbers that are no counts."""
+def norm_of(start: Weights, end: Weights, names: Iterable[str]) -> float:
+    """Length of the way from one to the other, by all that are named but counts."""
     squares = [
-        (end[name].double() - value.double()).square().sum()
-        for name, value in start.items()
-        if value.is_floating_point()
+        (end[name].double() - start[name].double()).square().sum()
+        for name in names
+        if start[name].is_floating_point()
     ]
     return float(torch.stack(squares).sum().sqrt())
 
