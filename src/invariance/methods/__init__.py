@@ -28,7 +28,8 @@ each pass over the data if the method clusters (la, pcl).
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._catalogue import METHODS, Method
+from ._catalogue import METHODS
+from ._method import Method
 
 if TYPE_CHECKING:
     from ._build import build, customize
