@@ -259,9 +259,9 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        about = {"peak_rate": self.peak, "parameters": self.n_parameters}
-        about |= {"positives": self.method.positives, **self.federation}
-        return {"used": used, **about}
+        about: dict[str, Any] = {"parameters": self.n_parameters}
+        about |= {"peak_rate": self.peak, "positives": self.method.positives}
+        return {"used": used, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
