@@ -143,7 +143,12 @@ def views(run: Record) -> Html:
             explain_views(run),
             class_="note",
         ),
-        tag("img", src=run.gallery.views, alt=alt, class_="views"),
+        tag(
+            "div",
+            tag("img", src=run.gallery.views, alt=alt, class_="views"),
+            class_="scroll",
+            tabindex="0",
+        ),
     )
 
 
