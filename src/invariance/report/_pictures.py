@@ -140,12 +140,33 @@ def views(run: Record) -> Html:
     return lines(
         tag(
             "p",
-            f"Top row: {run.word}s as they are. Below each: the views of it in the "
-            f"first epoch. Training pulls the views of one {run.word} together, so "
-            "whatever they change is what the features learn to ignore.",
+            explain_views(run),
             class_="note",
         ),
-        tag("img", src=run.gallery.views, alt=alt, class_="views"),
+        tag(
+            "div",
+            tag("img", src=run.gallery.views, alt=alt, class_="views"),
+            class_="scroll",
+            tabindex="0",
+        ),
+    )
+
+
+def explain_views(run: Record) -> str:
+    """How to read them."""
+    text = f"Top row: {run.word}s as they are. Below each: the views of it in the first"
+    if run.positives == "pairs":
+        return (
+            f"{text} epoch, then the other side of its pair in the same way. Training "
+            "pulls the two sides together."
+        )
+    if run.positives == "future":
+        return f"{text} epoch. Training predicts the later parts from the earlier ones."
+    if run.positives == "tokens":
+        return f"{text} epoch. Training asks for the tokens that are hidden in them."
+    return (
+        f"{text} epoch. Training pulls the views of one {run.word} together, so "
+        "whatever they change is what the features learn to ignore."
     )
 
 

@@ -62,10 +62,10 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         "settings": ("Settings", show_settings(run, defaults)),
         "environment": ("Environment", show_environment(run)),
     }
-    gone = [inside for _, inside in parts.values() if isinstance(inside, Missing)]
+    gone = [x for _, x in parts.values() if isinstance(x, Missing) and x]
     kept = {k: p for k, p in parts.items() if not isinstance(p[1], Missing)}
     if gone:
-        sentences = lines(*(tag("li", sentence) for sentence in filter(None, gone)))
+        sentences = lines(*(tag("li", sentence) for sentence in gone))
         kept["missing"] = ("Not in this report", tag("ul", sentences))
     return page(
         f"{run.name}: run report",

@@ -259,9 +259,10 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        about: dict[str, Any] = {"parameters": self.n_parameters}
-        about |= {"peak_rate": self.peak, "positives": self.method.positives}
-        return {"used": used, **about, **self.federation}
+        paired = self.other_views is not None and self.method.positives == "views"
+        positives = "pairs" if paired else self.method.positives
+        about = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        return {"used": used, "positives": positives, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
