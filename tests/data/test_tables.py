@@ -145,7 +145,7 @@ def test_a_row_by_itself(tmp_path):
     kind = Row([Column("age", 50, 10), Column("color", categories=("blue", "red"))])
     for raw in ({"color": "red", "age": "60", "more": 1}, ["60", "red"]):
         assert kind.read(raw).tolist() == [60.0, 1.0]
-    name, raw = kind.open('{"age": 60, "color": "red"}')
+    _, raw = kind.open('{"age": 60, "color": "red"}')
     assert kind.show(kind.read(raw)) == "age 60 · color red"
     one = write_csv(tmp_path / "one.csv", {"color": ["red"], "age": [60]})
     assert kind.read(kind.open(one)[1]).tolist() == [60.0, 1.0]
