@@ -1,6 +1,6 @@
 """The double spiral of the views paper: what noise does to a representation in 2-D.
 
-    python benchmarks/double_spiral.py          # three seeds, some 3 minutes of one core
+    python benchmarks/double_spiral.py      # three seeds, some 3 minutes of one core
 
 Instance discrimination (`ir`, a memory bank of all points) with an encoder of five
 layers of 128 that ends in two numbers, and views that add even noise from 0 to a width
@@ -99,8 +99,8 @@ def write_table(accuracies, raw: float) -> None:
         "",
         f"`benchmarks/double_spiral.py`: test accuracy of a linear probe in per cent, "
         f"mean ± standard deviation over {n} seeds; `ir` at temperature 0.1, "
-        f"`{ENCODER}`, {EPOCHS} epochs of {N:,} points, on a CPU. Chance is 50; a probe "
-        f"of the coordinates themselves reaches {100 * raw:.1f}. Neighboring arms are "
+        f"`{ENCODER}`, {EPOCHS} epochs of {N:,} points, on a CPU. Chance is 50; a "
+        f"probe of the coordinates themselves reaches {100 * raw:.1f}. Neighboring arms are "
         "0.5 apart.",
         "",
         "| noise, from 0 to | " + " | ".join(f"{width:g}" for width in WIDTHS) + " |",

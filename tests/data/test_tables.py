@@ -97,7 +97,8 @@ def test_csv_parquet_json_lines_and_python_are_one_table(tmp_path, table):
     columns = make_columns()
     frame = pyarrow.table(columns)
     pyarrow.parquet.write_table(frame, tmp_path / "shop.parquet")
-    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values())]
+    whole = zip(*columns.values(), strict=True)
+    rows = [dict(zip(columns, cells, strict=True)) for cells in whole]
     lines = tmp_path / "shop.jsonl"
     lines.write_text("\n".join(map(json.dumps, rows)))
     sources = [
