@@ -138,7 +138,7 @@ def test_rounds_are_the_loops_that_say_it_slowly(
 
 def test_one_step_of_equal_clients_is_the_mean_gradient(small, pictures, newest):
     settings = small(
-        federated=Federated(clients=5, local_steps=1),
+        federated=Federated(clients=6, local_steps=1),
         optim=dataclasses.replace(PLAIN, lr_scaling="none"),
         epochs=1,
         machine=Machine(device="cpu"),
@@ -151,7 +151,7 @@ def test_one_step_of_equal_clients_is_the_mean_gradient(small, pictures, newest)
         views = plan.see(next(iter(plan.batches([samples], "cpu"))), samples, passes)
         learner(views).loss.backward()
         gradients.append([p.grad for p in learner.parameters()])
-    assert plan.order.clients.sizes == [13] * 5
+    assert plan.order.clients.sizes == [11] * 6
     trained = learner_of(run.folder, newest)
     for (name, start), *parts in zip(
         plan.learner.named_parameters(), *gradients, strict=True
