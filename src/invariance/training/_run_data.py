@@ -29,7 +29,7 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
                 "themselves: give captioned images or other pairs, or a method that "
                 "needs none, such as simclr."
             )
-    elif method.samples not in ("any", kind.name):
+    elif method.samples not in ("any", kind.name, *kind.also):
         raise DataError(
             f"{name} learns from samples of the kind {method.samples}, and those of "
             f"{source.name} are {kind.word}s: use a method for these, such as simclr."

@@ -259,13 +259,9 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        return {
-            "used": used,
-            "positives": self.method.positives,
-            "peak_rate": self.peak,
-            "parameters": self.n_parameters,
-            **self.federation,
-        }
+        about: dict[str, Any] = {"parameters": self.n_parameters}
+        about |= {"peak_rate": self.peak, "positives": self.method.positives}
+        return {"used": used, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -305,7 +301,7 @@ class Plan:
             f"{self.method.source or 'your own'}"
         )
         if isinstance(self.source.kind, Text) and self.method_name == Train.method:
-            yield "For sentences a method of their own is usual: --method simcse."
+            yield f"{self.method_name} is for any samples, simcse for sentences."
         if text := describe_views(self.settings, self.attack):
             yield f"views: {text}"
         micro = self.settings.micro_batch
@@ -362,6 +358,8 @@ def make_plan(
         window=settings.window,
         stride=settings.stride,
         time_column=settings.time_column,
+        target=settings.target,
+        columns=settings.columns,
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
@@ -404,12 +402,12 @@ def make_plan(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
         )
-    chosen = views or make_views(settings, four, data, source.kind)
+    chosen = views or make_views(settings, four, data, source)
     if chosen.prepare is None and not isinstance(source.kind, Image):
         chosen = dataclasses.replace(chosen, prepare=source.kind.prepare)
     if pairs and source.other is not None and other_views is None:
-        side = source.other.kind
-        other_views = apply_recipe(side.views, side, len(chosen))
+        side = source.other
+        other_views = apply_recipe(side.kind.views, side, len(chosen))
     if settings.n_views not in (None, len(chosen)) and not started:
         also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
         raise SettingError(

@@ -29,7 +29,8 @@ DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
 STRATEGIES = ("auto", "ddp", "fsdp")
 VIEWS = (
     *("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity"),
-    *("noise", "same", "drop_words", "one_caption", "masked"),
+    *("noise", "uniform_noise", "scarf", "hide_columns"),
+    *("same", "drop_words", "one_caption", "masked"),
 )
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
@@ -167,13 +168,14 @@ class Train:
 
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, with captions or without, a file of images or vectors (.npy,
-    .npz) or of sentences (.txt, .csv, .jsonl), audio or series, or a set (shapes,
-    cifar10, ...: see 'invariance list data')."""
+    .npz), of sentences (.txt, .csv, .jsonl) or a table (.csv, .parquet), audio or
+    series, or a set (shapes, cifar10, ...: see 'invariance list data')."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
     encoder: str = "auto"
-    """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME"; auto
-    is tiny up to 64 pixels and resnet18 above, and mlp for vectors."""
+    """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME", for
+    rows mlp or, by its layers, mlp-128-128-2; auto is tiny up to 64 pixels and resnet18
+    above, and mlp for rows."""
     other_encoder: str = "auto"
     """The network of a pair's second side, for methods of two encoders; of captions
     text_tiny, text_small, text_base or transformers/NAME."""
@@ -209,8 +211,8 @@ class Train:
     """Further settings of the method, its objective, negatives and views, as 'kernel
     log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
-    """Augmentations: simclr, byol, weak, multi_crop, shapes; noise for vectors; auto
-    fits the data."""
+    """Augmentations: simclr, byol, weak, multi_crop, shapes; scarf, noise,
+    uniform_noise and hide_columns for rows; auto fits the data."""
     views_drop: Annotated[
         tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
     ] = ()
@@ -248,6 +250,11 @@ class Train:
     """Of sequences: values from one window to the next. Default: a window."""
     time_column: str | None = None
     """Of a table of values in time: the column with the times, if not called so."""
+    target: str | None = None
+    """Of a table: the column of classes, to score by and never to learn from. Default:
+    one called target, label, class or y."""
+    columns: Annotated[tuple[str, ...], EMPTY] = ()
+    """Of a table: the columns to learn from. Default: all but the target."""
     limit: int | None = None
     """Use at most so many samples."""
     storage: Literal["auto", "resident", "streamed"] = "auto"
