@@ -4,6 +4,8 @@ import copy
 import dataclasses
 import importlib.util
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -376,10 +378,10 @@ def test_clients_that_never_meet_teach_one_encoder(tmp_path):
     settings = Train(
         data="latent_walk",
         method="cpc",
-        limit=2000,
+        limit=1200,
         epochs=6,
-        batch_size=64,
-        federated=Federated(clients=4, skew=1.0, optimizer="kept"),
+        batch_size=32,
+        federated=Federated(clients=3, skew=1.0, optimizer="kept"),
         knn_every=0,
         evaluate=False,
         quiet=True,
@@ -392,3 +394,22 @@ def test_clients_that_never_meet_teach_one_encoder(tmp_path):
         for features in ("values and statistics", "untrained encoder", TRAINED)
     )
     assert trained > max(plain, untrained) + 0.1
+
+
+def test_a_killed_run_goes_on_in_the_middle_of_a_round(survive_a_kill):
+    """Nine steps in a round: the fifth is the second of the second client."""
+    survive_a_kill(
+        *("shapes", "--limit", "120", "--method", "moco", "--options", "size", "64"),
+        *("--batch-size", "16", "--epochs", "2", "--federated.clients", "3"),
+        *("--federated.skew", "1", "--federated.local-steps", "3", "--no-evaluate"),
+        *("--machine.device", "cpu"),
+        step=5,
+    )
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "federated.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "federated.md", "exec"), {})
+    assert (tmp_path / "runs" / "shapes-simclr" / "encoder.safetensors").exists()
