@@ -219,7 +219,7 @@ class Plan:
         """In all."""
         return self.order.n_steps
 
-    @property
+    @cached_property
     def federation(self) -> dict[str, Any]:
         """Clients, rounds and what is exchanged; nothing where there are none."""
         if not isinstance(self.order, Rounds):
