@@ -246,7 +246,7 @@ def sum_strangers(
         share: Whose samples these are.
         function: "exp" gives logarithms of sums of exponentials, "softplus" its sums.
     """
-    n, m, _ = u.shape
+    m = u.shape[1]
     # a summary meets the anchors of all processes, as a parameter does
     columns = take_whole_gradient(gather_rows(v.squeeze(1), share=share), share)
     everyone = torch.arange(len(columns), device=u.device)
