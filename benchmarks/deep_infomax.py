@@ -2,7 +2,7 @@
 
     python benchmarks/deep_infomax.py                    # shapes, three seeds, a CPU
     python benchmarks/deep_infomax.py --data cifar10 --encoder resnet18 --limit 0 \\
-        --epochs 100 --protocols knn linear              # or a folder; on a GPU
+        --image-size 0 --epochs 100 --protocols knn linear    # or a folder; on a GPU
 
 Every run is one of `invariance train`, scored by `invariance evaluate`. All have the
 same images, epochs, batches and optimizer. Runs are kept in --out and not repeated; the
@@ -48,6 +48,7 @@ def run_one(row: str, seed: int, asked: argparse.Namespace, out: Path) -> list[d
             inv.Train(
                 data=asked.data,
                 limit=asked.limit or None,
+                image_size=asked.image_size or None,
                 encoder=asked.encoder,
                 epochs=asked.epochs,
                 batch_size=asked.batch_size,
@@ -82,7 +83,8 @@ def main() -> None:
     parser.add_argument("--data", default="shapes")
     parser.add_argument("--encoder", default="tiny")
     parser.add_argument("--limit", type=int, default=3000, help="0 takes all images")
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--image-size", type=int, default=16, help="0: as it is")
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
@@ -118,12 +120,13 @@ def write_table(
 ) -> None:
     """Results as a page."""
     n = f"{asked.limit:,}" if asked.limit else "all"
+    size = f" at {asked.image_size} pixels" if asked.image_size else ""
     lines = [
         "# Deep InfoMax: local against global",
         "",
         f"`benchmarks/deep_infomax.py`: mean ± standard deviation over "
         f"{len(asked.seeds)} seeds, in percent; {asked.epochs} epochs of {n} images of "
-        f"`{asked.data}` in batches of {asked.batch_size}, encoder `{asked.encoder}`, "
+        f"`{asked.data}`{size} in batches of {asked.batch_size}, encoder `{asked.encoder}`, "
         'every row with the same optimizer; scored on the test part. "one view" '
         "compares parts of one weakly cropped view, as the paper does; the others "
         "compare a view's places with the summary of another view.",
