@@ -56,6 +56,8 @@ def run_one(row: str, seed: int, asked: argparse.Namespace, out: Path) -> list[d
                 name=name,
                 out=str(out),
                 evaluate=False,
+                knn_every=0,
+                log_every=100,
                 quiet=True,
                 **ROWS[row],
             )
