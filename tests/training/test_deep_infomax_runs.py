@@ -78,7 +78,7 @@ def test_from_dry_run_to_report(small, pictures, tmp_path, newest):
     state = newest(run.folder)
     assert any("prior.n_drawn" in name for name in state["learner"]), state.keys()
     page = (run.folder / "report.html").read_text()
-    assert "discriminator" in page
+    assert "dim" in page and "which" in page  # its settings are told
     images, _ = pictures
     embedded = inv.embed(run.folder, images)
     assert embedded.shape == (72, 256)
