@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import invariance as inv
 from invariance.encoders import Standardize
 from invariance.errors import TrainingError
-from invariance.training import Ess, Machine, Optim, Train, make_plan, train
-from invariance.views import DeviceViews, RandomHorizontalFlip, ViewSet
+from invariance.training import Attack, Ess, Machine, Optim, Train, make_plan, train
+from invariance.views import DeviceViews, Draws, RandomHorizontalFlip, ViewSet
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 HOST = {"annulus", "la"}
@@ -65,7 +65,7 @@ def settings_of(name, **changes):
 
 def fill_memories(plan):
     """Three steps on the CPU."""
-    for rows in plan.steps(0, 0)[:3, 0]:
+    for rows in plan.order.steps(0, 0)[:3, 0]:
         plan.learner.before_epoch(0.5)
         (images,) = plan.source.batches([rows])
         views = plan.views(images, samples=rows, seed=0, epoch=0)
@@ -83,7 +83,8 @@ def test_a_step_asks_the_host_for_nothing(
         monkeypatch.setattr(f"invariance.{user}.is_capturing", lambda: True)
     moves = IMAGE_METHODS[name].objective in ("nt_xent", "info_nce", "dcl")
     ess = Ess(target=0.3, end=0.2) if moves else Ess()
-    settings = settings_of(name, ess=ess, micro_batch=micro_batch)
+    attacked = {"views_adversarial": "first", "attack": Attack(steps=1)}
+    settings = settings_of(name, ess=ess, micro_batch=micro_batch, **attacked)
     plan = make_plan(settings, data=pictures)
     learner, controller = plan.learner, plan.controller
     assert learner.why_not_captured == ""
@@ -96,7 +97,15 @@ def test_a_step_asks_the_host_for_nothing(
         controller.move_to(torch.device("meta"))
     before = learner.host_state
     with HostForbidden():
-        step = learner(views(rows, keys), labels, rows)
+        first, *others = views(rows, keys)
+        start = plan.attack.start(first, Draws.from_key(keys[0], rows, 0))
+        (first,) = plan.attack(
+            lambda changed: learner([*changed, *others], labels, rows).loss,
+            [first],
+            [start],
+            within=learner.leave_no_trace,
+        )
+        step = learner([first, *others], labels, rows)
         step.loss.backward()
         step = step.with_ess().with_information()
         learner.after_step(progress)
@@ -145,6 +154,7 @@ RUNS = {
     "pieces": {"method": "moco", "options": {"size": 40}, "micro_batch": 5},
     "ess": {"ess": Ess(target=0.3, end=0.2, rate=0.05)},
     "learned": {"method": "info_nce", "temperature": "learned"},
+    "attacked": {"views_adversarial": "added", "attack": Attack(steps=2)},
     "crops": {
         "method": "swav",
         "views": "multi_crop",
@@ -302,6 +312,12 @@ GPU_RUNS = {
     "learned": {"name": "info_nce", "temperature": "learned"},
     "float32": {"name": "moco", "machine": {"precision": "32"}},
     "pieces": {"name": "simclr", "micro_batch": 5},
+    "attacked": {"name": "moco", "views_adversarial": "first"},
+    "attacked in pieces": {
+        "name": "simclr",
+        "micro_batch": 5,
+        "views_adversarial": "all",
+    },
     # which leaves out layers at random
     "drops": {
         "name": "simclr",
@@ -312,8 +328,8 @@ GPU_RUNS = {
 
 
 @ON_GPU
-@pytest.mark.parametrize("name", ["pieces", "drops"])
-def test_captured_pieces_are_called_ones_to_the_bit(name, small, images, readings):
+@pytest.mark.parametrize("name", ["pieces", "attacked", "drops"])
+def test_captured_runs_are_called_ones_to_the_bit(name, small, images, readings):
     runs = [
         train(on_gpu(small, **GPU_RUNS[name], machine={"capture": how}), data=images)
         for how in (True, False)

@@ -7,7 +7,7 @@ import pytest
 import invariance as inv
 from invariance.errors import SettingError
 from invariance.methods import Method
-from invariance.training import Ess, Machine, Optim, Train, make_plan
+from invariance.training import Attack, Ess, Machine, Optim, Train, make_plan
 from invariance.views import RandomHorizontalFlip, ViewSet
 
 CHANGES = {  # each gives other losses than the settings of ``small``
@@ -21,6 +21,7 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "views": {"views": "weak"},
     "views_drop": {"views_drop": ("gray",)},
     "views_strength": {"views_strength": {"crop": 0.5}},
+    "views_adversarial": {"views_adversarial": "first"},
     "n_views": {"n_views": 3},
     "critic": {"method": "info_nce", "critic": "separable"},
     "head": {"head": "mlp3"},
@@ -41,6 +42,10 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "ess.target": {"ess": Ess(target=0.3)},
     "ess.end": {"ess": Ess(target=0.3, end=0.9)},
     "ess.rate": {"ess": Ess(target=0.3, rate=0.2)},
+    "attack.epsilon": {"views_adversarial": "first", "attack": Attack(epsilon=0.1)},
+    "attack.steps": {"views_adversarial": "first", "attack": Attack(steps=2)},
+    "attack.step_size": {"views_adversarial": "first", "attack": Attack(step_size=0.1)},
+    "attack.norm": {"views_adversarial": "first", "attack": Attack(norm="l2")},
 }
 BESIDE = {  # what a change is compared with, where it needs company
     "optim.decay": {"optim": Optim(weight_decay=0.5)},
@@ -49,6 +54,10 @@ BESIDE = {  # what a change is compared with, where it needs company
     "ess.end": {"ess": Ess(target=0.3)},
     "ess.rate": {"ess": Ess(target=0.3)},
     "critic": {"method": "info_nce"},
+    **{
+        f"attack.{name}": {"views_adversarial": "first"}
+        for name in ("epsilon", "steps", "step_size", "norm")
+    },
 }
 ELSEWHERE = {  # what it decides is tested under that name
     "data": "test_python_api: arrays, folders and names",

@@ -55,7 +55,12 @@ def settings(data, tmp_path, **changes):
 def test_it_learns_the_hidden_state(tmp_path):
     run = train(
         settings(
-            "latent_walk", tmp_path, options={}, epochs=4, batch_size=64, limit=2000
+            *("latent_walk", tmp_path),
+            options={},
+            epochs=3,
+            batch_size=32,
+            limit=1000,
+            log_every=10,
         )
     )
     scores = inv.evaluate(

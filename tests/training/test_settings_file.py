@@ -12,7 +12,7 @@ from invariance.folder import (
     to_dict,
     to_yaml,
 )
-from invariance.training import Ess, Machine, Optim, Train, peak_rate, rate_at
+from invariance.training import Attack, Ess, Machine, Optim, Train, peak_rate, rate_at
 
 CHANGED = Train(
     data="my photos/ünïcode",
@@ -22,6 +22,8 @@ CHANGED = Train(
     head="mlp3",
     views_drop=("blur", "gray"),
     views_strength={"crop": 0.5},
+    views_adversarial="added",
+    attack=Attack(epsilon=0.1, norm="l2"),
     limit=12,
     optim=Optim(name="lars", lr=0.1, accumulate=4),
     ess=Ess(target=0.3, end=0.2),

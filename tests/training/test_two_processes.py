@@ -31,6 +31,13 @@ CASES = {
         "batch_size": 8,
         "ess": inv.Ess(target=0.5),  # moves the temperature after every step
     },
+    "attacked": {  # against the loss of both; signs of rounded numbers may differ
+        "method": "moco",
+        "options": {"size": 32},
+        "views_adversarial": "added",
+        "attack": inv.Attack(norm="l2", steps=2),
+        "optim": inv.Optim(name="sgd"),
+    },
     # running averages, by which kNN encodes, are those of the first process's pieces
     "pieces": {"method": "byol", "micro_batch": 4, "knn_every": 0},
     "byol-fsdp": {"method": "byol"},

@@ -13,6 +13,7 @@
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
 | `Mapped` | an encoder that gives a feature map, too, in the same pass |
 | `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
+| `GIN`, `Geometric` | encoders of graphs: ours, and those of torch-geometric |
 | `Towers`, `load_towers` | both sides of pairs, in the space in which they meet |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
@@ -36,7 +37,8 @@ from ._encoder_file import (
     write_encoder,
 )
 from ._feature_map import Mapped
-from ._grad_cache import GradCache
+from ._grad_cache import GradCache, keep_values
+from ._graph import GIN, GRAPH_ENCODERS, Geometric
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
@@ -54,12 +56,15 @@ from ._towers import Towers, load_towers, write_heads
 
 __all__ = [
     "ENCODERS",
+    "GIN",
+    "GRAPH_ENCODERS",
     "HEADS",
     "MLP",
     "OTHERS",
     "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
+    "Geometric",
     "GradCache",
     "Head",
     "Mapped",
@@ -80,6 +85,7 @@ __all__ = [
     "fit_stem",
     "is_ours",
     "keep_norms",
+    "keep_values",
     "load_encoder",
     "load_tokenizer",
     "load_towers",

@@ -24,9 +24,10 @@ from ._lock import hold_files
 Row = dict[str, Any]
 
 TRAINED = "trained encoder"
+UNTRAINED = "untrained encoder"
 CHANCE = "chance"
 FEATURES = (
-    *(CHANCE, "raw pixels", "untrained encoder", TRAINED),
+    *(CHANCE, "raw pixels", UNTRAINED, TRAINED),
     *("best epoch", "supervised twin"),
 )
 PROTOCOL_NAMES = {
@@ -41,6 +42,7 @@ PROTOCOL_NAMES = {
     "supervised": "supervised",
     "few_labels_linear": "linear probe",
     "few_labels_fine_tune": "fine-tuned",
+    "attacked": "linear probe attacked",
     "retrieval": "retrieval",
     "clustering": "clusters",
     "steps_ahead": "ahead",
@@ -48,6 +50,7 @@ PROTOCOL_NAMES = {
 METRIC_NAMES = {
     "accuracy": "",
     "top5": "top-5",
+    "clean": "before the attack",
     "map": "MAP",
     "map11": "MAP of 11 points",
     "nmi": "NMI",
@@ -293,17 +296,14 @@ class Scores:
     """What a sample is called."""
 
     def cell(self, features: str, protocol: str) -> Cell | None:
-        """The main metric on the run's own data, of the line fitted on most images.
+        """The main metric on the run's own data, of the line fitted on most samples.
 
-        That is the accuracy, or the mean average precision where images may show
-        several classes; the usual settings go before others.
+        That is the first one of a protocol: the accuracy, or the mean average precision
+        where images may show several classes; the first of several steps ahead. The
+        usual settings go before others.
         """
-        lines = [
-            line
-            for line in self.lines
-            if line.data == self.data and line.metric in ("accuracy", "map")
-            if line.protocol == protocol and features in line.cells
-        ]
+        own = [x for x in self.lines if (x.protocol, x.data) == (protocol, self.data)]
+        lines = [x for x in own if x.metric == own[0].metric and features in x.cells]
         best = max(lines, key=lambda x: (x.usual, _limit(x)), default=None)
         return None if best is None else best.cells[features]
 
@@ -348,7 +348,7 @@ def tabulate(
     )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
     plain = {str(row.get("features")) for row in kept if row.get("plain")}
-    before = FEATURES.index("untrained encoder")
+    before = FEATURES.index(UNTRAINED)
     ordered = (*FEATURES[:before], *sorted(plain), *FEATURES[before:], *seen)
     features = list(dict.fromkeys(name for name in ordered if name in seen))
     counts = [row.get("n_test") for row in by_data.get(own_data, [])]
@@ -420,6 +420,11 @@ def _detail(row: Row) -> str:
         ]
     if "ahead" in settings:
         parts.append(f"{settings['ahead']} ahead, at most {settings['ceiling']:.2f}")
+    if row.get("protocol") == "attacked" and "epsilon" in settings:
+        parts.append(
+            f"{settings['steps']} steps within {settings['epsilon']:.3g} "
+            f"({settings['norm']})"
+        )
     share = finite_number(settings.get("share"))
     if share is not None:
         labels = f"{settings['n_labels']:,} labels" if "n_labels" in settings else ""
@@ -431,11 +436,13 @@ def _detail(row: Row) -> str:
     changed = row.get("changed")
     if isinstance(changed, dict):
         known = {"k", "temperature", "shares", "draws"}  # said already
+        known |= {"epsilon", "steps", "norm"} if "epsilon" in settings else set()
         parts += [
             f"{key} {value}" for key, value in changed.items() if key not in known
         ]
     if "limit" in settings:
-        parts.append(f"fitted on at most {settings['limit']:,} images")
+        word = row.get("word") or "image"
+        parts.append(f"fitted on at most {settings['limit']:,} {word}s")
     return ", ".join(filter(None, parts))
 
 

@@ -28,13 +28,14 @@ each pass over the data if the method clusters (la, pcl).
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._catalogue import METHODS, Method
+from ._catalogue import METHODS
+from ._method import Method
 
 if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
     from ._dim import DeepInfoMax
-    from ._learner import JointEmbedding, Learner, SelfPrediction, Step
+    from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction, Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ._two_towers import TwoTowers
 
 __all__ = [
+    "MEMORIES",
     "METHODS",
     "DeepInfoMax",
     "JointEmbedding",
@@ -67,7 +69,7 @@ HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
     "_dim": "DeepInfoMax",
-    "_learner": "JointEmbedding Learner SelfPrediction Step",
+    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction Step",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",

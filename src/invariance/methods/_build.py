@@ -20,12 +20,13 @@ from ..negatives import (
     Vocabulary,
 )
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
-from ._catalogue import METHODS, Method
+from ._catalogue import METHODS
 from ._cpc import PredictiveCoding
 from ._dim import DeepInfoMax
 from ._learned_critic import LEARNED, find_obstacle, make_critic
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._masked_token import MaskedToken, require_tower
+from ._method import Method
 from ._nearest_neighbor import NearestNeighbor
 from ._options import (
     SHARES,

@@ -5,7 +5,8 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 ``before_epoch`` and, when the optimizer has moved, ``after_step``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +16,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..critics import Critic
-from ..encoders import Encoder, GradCache, Head, MomentumTwin, Predictor
+from ..encoders import (
+    Encoder,
+    GradCache,
+    Head,
+    MomentumTwin,
+    Predictor,
+    keep_values,
+)
 from ..errors import DataError, SettingError, ShapeError
 from ..objectives import Objective, Terms
 from ..partition import Share, gather_rows, share_rows
@@ -27,6 +35,8 @@ Maybe = Tensor | None
 View = Tensor | LazyView
 T = TypeVar("T")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+MEMORIES = ("negatives", "prototypes", "support")
+"""The parts of learners that keep rows of earlier steps."""
 
 
 class Step(NamedTuple):
@@ -139,6 +149,7 @@ class Learner(nn.Module):
         self.head = head
         self.objective = objective
         self.critic: Critic | None = None  # else what scores two projections
+        self.used: list[tuple[Tensor, Tensor]] = []  # rows to be remembered, and ids
 
     @property
     def online(self) -> nn.Sequential:
@@ -263,6 +274,25 @@ class Learner(nn.Module):
 
     def drop_step(self) -> None:
         """Call it when a step was broken off: nothing of it is remembered."""
+        self.used.clear()
+
+    @contextmanager
+    def leave_no_trace(self) -> Iterator[None]:
+        """Within this, a pass moves no statistics and no counter, and nothing of it
+        will be remembered.
+        """
+        used = list(self.used)
+        # rows that are remembered are only read in a pass, and may be many
+        changing = [
+            buffer.data
+            for name, buffer in self.named_buffers()
+            if buffer.ndim == 0 or not name.startswith(MEMORIES)
+        ]
+        try:
+            with keep_values(changing):
+                yield
+        finally:
+            self.used[:] = used
 
     @property
     def host_state(self) -> tuple[Any, ...]:

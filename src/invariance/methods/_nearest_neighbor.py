@@ -44,7 +44,6 @@ class NearestNeighbor(Learner):
         self.predictor = Predictor(head.width, hidden)
         self.support = support
         support.gather = False  # it is given the rows of all processes
-        self.used: list[tuple[Tensor, Tensor]] = []
 
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Each whole view's neighbor, to be found from every other view."""
@@ -73,10 +72,6 @@ class NearestNeighbor(Learner):
     def host_state(self) -> tuple[Any, ...]:
         """How full the support is."""
         return self.support.host_state
-
-    def drop_step(self) -> None:
-        """What was used is not remembered."""
-        self.used.clear()
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The first view's projections become the next steps' neighbors."""

@@ -22,10 +22,11 @@ from ..errors import SettingError, choose, suggest
 from ..negatives import NEGATIVES, Bank, Queue, Vocabulary
 from ..objectives import OBJECTIVES, LearnedTemperature
 from ..views import RECIPES
-from ._catalogue import METHODS, Method
+from ._catalogue import METHODS
 from ._cpc import PredictiveCoding
 from ._dim import DeepInfoMax
 from ._learned_critic import LEARNED
+from ._method import Method
 from ._remembering import Remembering, make_prototypes
 
 SCALARS = {bool, int, float, str}

@@ -71,7 +71,6 @@ class Remembering(Learner):
         self.twin = None
         if momentum is not None:
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
-        self.used: list[tuple[Tensor, Tensor]] = []
         self.shares: dict[str, list[Callable[[], Tensor]]] = {}
         self.contrasts: list[Callable[[], tuple[Tensor, Tensor]]] = []
 
@@ -171,10 +170,6 @@ class Remembering(Learner):
     def why_not_captured(self) -> str:
         """As its negatives say."""
         return str(self.negatives.why_not_captured)
-
-    def drop_step(self) -> None:
-        """What was used is not remembered."""
-        self.used.clear()
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The twin follows, the memory takes in what was used."""

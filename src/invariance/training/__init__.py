@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from ..late_imports import import_late
 from ._settings import (
     BATCH,
+    Attack,
     Ess,
+    Federated,
     Machine,
     Optim,
     Train,
@@ -40,9 +42,11 @@ __all__ = [
     "BATCH",
     "LARS",
     "TRACKERS",
+    "Attack",
     "DryRun",
     "Ess",
     "EssController",
+    "Federated",
     "Machine",
     "Optim",
     "Plan",

@@ -7,7 +7,7 @@ over, and numbers are Python's.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from ..data import Resident
-from ..views import DeviceViews, LazyView, LazyViews
+from ..views import DeviceViews, Draws, LazyView, LazyViews
 from ._lightning import Fabric
+from ._order import Epochs
 from ._run_plan import Plan
 from ._schedule import rate_at
 
@@ -24,7 +25,7 @@ from ._schedule import rate_at
 class Batch(NamedTuple):
     """The views of some samples, and what is known of them."""
 
-    views: list[Tensor] | list[LazyView]
+    views: Sequence[Tensor | LazyView]
     labels: Tensor | None
     ids: Tensor
 
@@ -39,29 +40,36 @@ class HostFeed:
     def begin(self, epoch: int, place: int) -> None:
         """Go to a step of an epoch."""
         plan = self.plan
-        steps = plan.steps(epoch, self.fabric.global_rank)[place:]
-        self.steps = iter(steps)
-        self.read = plan.batches(steps.flatten(0, 1), self.fabric.device)
-        self.epoch, self.done = epoch, epoch * plan.steps_per_epoch + place
+        turns = plan.order.turns(epoch, self.fabric.global_rank)[place:]
+        self.turns = iter(turns)
+        batches = [batch for _, samples in turns for batch in samples]
+        self.read = plan.batches(batches, self.fabric.device)
+        self.done = plan.order.first_step(epoch) + place
 
     def advance(self, optimizer: Any) -> float:
         """Go on to the next step: set its rate; gives the share done after it."""
+        done, n_steps = self.plan.order.find_rate(self.done)
         lr = rate_of(self.plan, self.done)
         for group in optimizer.param_groups:
             group["lr"] = lr
         self.done += 1
-        return self.done / self.plan.n_steps
+        return (done + 1) / n_steps
 
     def batches(self) -> Iterator[Batch]:
         """The batches of this step."""
         plan, device = self.plan, self.fabric.device
-        for samples in next(self.steps):
+        self.epoch, batches = next(self.turns)
+        for samples in batches:
             before = time.monotonic()
             sides = next(self.read)
             self.waited += time.monotonic() - before
             make = partial(self.make_views, sides, samples)
             views = see(plan, make, len(samples))
             yield Batch(views, plan.labels(samples, device), samples.to(device))
+
+    def draws(self, ids: Tensor, view: int) -> Draws:
+        """Random numbers of these samples in this epoch."""
+        return Draws(self.plan.settings.seed, self.epoch, ids, view)
 
     def make_views(
         self, sides: list[Tensor], samples: Tensor, where: slice
@@ -81,11 +89,13 @@ class DeviceFeed:
 
     def __init__(self, plan: Plan, lr: Tensor) -> None:
         self.plan, self.lr, device = plan, lr, lr.device
+        assert isinstance(plan.order, Epochs)
+        self.epochs = plan.order
         self.views = device_views(plan)
         self.labels = None
         if plan.method.labeled and plan.source.labels is not None:
             self.labels = plan.source.labels.to(device)
-        self.order = plan.steps(0, 0).to(device)
+        self.order = self.epochs.steps(0, 0).to(device)
         self.rates = torch.zeros(plan.steps_per_epoch, device=device)
         self.shares = torch.zeros(plan.steps_per_epoch, device=device)
         self.place = torch.zeros(1, dtype=torch.long, device=device)
@@ -96,7 +106,7 @@ class DeviceFeed:
         plan = self.plan
         first = epoch * plan.steps_per_epoch
         steps = range(first, first + plan.steps_per_epoch)
-        order, rates = plan.steps(epoch, 0), [rate_of(plan, step) for step in steps]
+        order, rates = self.epochs.steps(epoch, 0), [rate_of(plan, s) for s in steps]
         shares = [(step + 1) / plan.n_steps for step in steps]
         send(order, self.order)
         send(torch.tensor(rates), self.rates)
@@ -119,6 +129,10 @@ class DeviceFeed:
             labels = None if self.labels is None else self.labels.index_select(0, rows)
             make = partial(self.make_views, rows)
             yield Batch(see(self.plan, make, len(rows)), labels, rows)
+
+    def draws(self, ids: Tensor, view: int) -> Draws:
+        """Random numbers of these samples in this epoch."""
+        return Draws.from_key(self.keys[0][0], ids, view)
 
     def make_views(self, rows: Tensor, where: slice) -> list[Tensor]:
         """The views of some rows of a batch."""
@@ -156,4 +170,5 @@ def send(numbers: Tensor, table: Tensor) -> None:
 
 def rate_of(plan: Plan, step: int) -> float:
     """The learning rate of a step of a plan."""
-    return rate_at(step, plan.n_steps, plan.peak, plan.settings.optim.warmup)
+    place, n_steps = plan.order.find_rate(step)
+    return rate_at(place, n_steps, plan.peak, plan.settings.optim.warmup)

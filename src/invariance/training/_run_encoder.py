@@ -10,6 +10,7 @@ from ..data import Image, Source
 from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import SettingError
 from ..evaluation import spread_rows
+from ..methods import Learner
 from ._checkpoint import load
 
 MOST_VALUES = 1 << 28  # of samples that stand for the colors of all
@@ -39,10 +40,12 @@ def make_encoder(
     encoder = build_encoder(chosen, kind=kind, pretrained=pretrained, dropout=dropout)
     if pretrained and isinstance(kind, Image) and kind.shape[0] == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
+    if not kind.measured or kind.seen is not kind:
+        return encoder
     most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
     some = source.batches([spread_rows(len(source), most)])
     values = kind.prepare(next(iter(some)), torch.float64)
-    if not values.is_floating_point() or kind.seen is not kind:
+    if not values.is_floating_point():
         return encoder  # tokens have no mean
     axes = [axis for axis in range(values.ndim) if axis != 1]
     mean, std = values.mean(axes).tolist(), values.std(axes).tolist()
@@ -71,3 +74,17 @@ def start_weights_from(
             "same number of channels."
         ) from None
     return network
+
+
+def refuse_single_samples(learner: Learner) -> None:
+    """Refuse batch norms over pieces of one sample.
+
+    Two views by themselves come out of a batch norm as each other's negative.
+    """
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d)
+    if any(isinstance(part, kinds) for part in learner.online.modules()):
+        raise SettingError(
+            "micro_batch 1 lets batch norms see one sample at a time, whose views they "
+            "would turn into opposites: use --micro-batch 32 or so, 2 at least, or an "
+            "encoder and a head without batch norm."
+        )

@@ -1,13 +1,24 @@
 """The views of a run: which recipe, with what options, and how strong they are."""
 
+import dataclasses
 import inspect
 from typing import Any
 
-from ..data import KINDS, Image, Kind
+from torch import Tensor
+
+from ..data import KINDS, Image, Kind, Source
 from ..errors import SettingError, choose
+from ..evaluation import spread_rows
 from ..methods import Method, options_of, read_options
-from ..views import KINDS_OF, RECIPES, ViewSet, weaken
+from ..views import KINDS_OF, PGD, RECIPES, Normalize, ViewSet, weaken
 from ._settings import Train
+
+MOST_ROWS = 10_000  # that stand for all, where views redraw some of a row
+ATTACKED = {
+    "first": "the first one attacked",
+    "all": "all of them attacked",
+    "added": "an attacked copy of the first added",
+}
 
 
 def choose_recipe(settings: Train, method: Method, data: Any, kind: Kind) -> str:
@@ -39,29 +50,40 @@ def choose_options(
     return {k: v for k, v in options.items() if accepted[k].part != "views"}
 
 
-def make_views(settings: Train, method: Method, data: Any, kind: Kind) -> ViewSet:
-    """The views that the settings name, of samples of a kind."""
-    name = choose_recipe(settings, method, data, kind)
+def make_views(settings: Train, method: Method, data: Any, source: Source) -> ViewSet:
+    """The views that the settings name, of the samples of a source."""
+    name = choose_recipe(settings, method, data, source.kind)
     accepted = options_of(method, name)
     options = read_options(accepted, settings.options)
     how = {k: v for k, v in options.items() if accepted[k].part == "views"}
-    return apply_recipe(name, kind, method.n_views, strengths_of(settings), **how)
+    return apply_recipe(name, source, method.n_views, strengths_of(settings), **how)
 
 
 def apply_recipe(
     name: str,
-    kind: Kind,
+    source: Source,
     n_views: int,
     strengths: dict[str, float] | None = None,
     **options: Any,
 ) -> ViewSet:
-    """Views by the name of their recipe, of samples of a kind."""
-    recipe = choose(RECIPES, name, "views")
-    if "n_views" in inspect.signature(recipe).parameters:
+    """Views by the name of their recipe, of the samples of a source."""
+    recipe, kind = choose(RECIPES, name, "views"), source.kind
+    parameters = inspect.signature(recipe).parameters
+    if "n_views" in parameters:
         options["n_views"] = n_views
+    if "rows" in parameters:
+        options["rows"] = take_rows(source)
     arguments = (kind,) if name in KINDS_OF else (kind.shape[1], kind.shape[0])
     made = weaken(recipe(*arguments, **options), strengths or {})
     return ViewSet(made, prepare=None if isinstance(kind, Image) else kind.prepare)
+
+
+def take_rows(source: Source) -> Tensor:
+    """Samples for views to draw from, evenly spread, where the source keeps them."""
+    kept = getattr(source, "samples", None)
+    device = kept.device if isinstance(kept, Tensor) else "cpu"
+    rows = spread_rows(len(source), MOST_ROWS)
+    return next(iter(source.batches([rows], device=device)))
 
 
 def strengths_of(settings: Train) -> dict[str, float]:
@@ -75,13 +97,52 @@ def strengths_of(settings: Train) -> dict[str, float]:
     return dict.fromkeys(settings.views_drop, 0.0) | settings.views_strength
 
 
-def describe_strengths(settings: Train) -> str:
-    """How the views were weakened, in words; empty if they were not.
+def make_attack(
+    settings: Train, views: ViewSet, kind: Kind, n_views: int
+) -> PGD | None:
+    """How views are attacked; None where they are not.
 
-    >>> describe_strengths(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
+    Args:
+        settings: Of the run.
+        views: Of the samples, or of a pair's first side.
+        kind: What such a sample is.
+        n_views: Of both sides together.
+    """
+    if settings.views_adversarial is None:
+        return None
+    name = "--views.adversarial"
+    if not isinstance(kind, Image):
+        raise SettingError(
+            f"{name} changes the pixels of images, and these are {kind.word}s: leave "
+            "it out."
+        )
+    if n_views < 2:
+        raise SettingError(
+            f"{name} drives two views apart, and {settings.method} shows each sample "
+            "in one: add --n-views 2, take another method, or leave it out."
+        )
+    if any(isinstance(item, Normalize) for view in views.pipelines for item in view):
+        raise SettingError(
+            f"{name} keeps pixels between 0 and 1, and these views are normalized: "
+            "leave Normalize out, since the encoder standardizes for itself."
+        )
+    return PGD(**dataclasses.asdict(settings.attack))
+
+
+def describe_views(settings: Train, attack: PGD | None = None) -> str:
+    """How the views were weakened and attacked, in words; empty if they were not.
+
+    >>> describe_views(Train(views_drop=("blur",), views_strength={"crop": 0.5}))
     'without blur, crop at 0.5 of its strength'
     """
     strengths = strengths_of(settings)
     parts = [f"without {name}" for name, s in strengths.items() if s == 0]
     weaker = [f"{n} at {s:g} of its strength" for n, s in strengths.items() if s]
-    return ", ".join([*parts, *weaker])
+    attacked = []
+    if attack is not None and settings.views_adversarial is not None:
+        which = ATTACKED[settings.views_adversarial]
+        attacked.append(
+            f"{which}, by {attack.describe()} against the loss; readings "
+            "of a step are of the attacked views"
+        )
+    return ", ".join([*parts, *weaker, *attacked])

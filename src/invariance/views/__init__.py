@@ -9,6 +9,7 @@
 | `RECIPES` | by name: `simclr`, `byol`, `weak`, `multi_crop`, `evaluation`, `shapes` |
 | `RandomResizedCrop`, `ColorJitter`, ... | operations, with torchvision's meaning |
 | `Sometimes` | any operation, or your own function, with a probability |
+| `PGD` | samples changed, within a small ball, so that a loss rises most |
 | `weaken` | views with some operations weakened or left out |
 | `Draws` | random numbers that depend on (seed, epoch, sample, view) only |
 | `draw_parameters` | the numbers behind a view: how bright, how far turned, ... |
@@ -37,13 +38,16 @@ from ._augment import Operation
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter, Jitter
+from ._columns_of_rows import HideColumns, RedrawColumns
 from ._crop import RandomResizedCrop, Resize
 from ._device_views import DeviceViews
 from ._draws import Draws
+from ._graph_changes import DropNodes, MaskAttributes, OneOf, PerturbEdges, Subgraph
 from ._lazy_view import LazyView, LazyViews
 from ._masking import HideTokens
 from ._parameters import draw_parameters
-from ._pixels import GaussianNoise, Normalize
+from ._pgd import PGD
+from ._pixels import GaussianNoise, Normalize, UniformNoise
 from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
@@ -53,29 +57,38 @@ from ._words import DropWords
 
 __all__ = [
     "KINDS_OF",
+    "PGD",
     "RECIPES",
     "ColorJitter",
     "DeviceViews",
     "Draws",
+    "DropNodes",
     "DropWords",
     "GaussianBlur",
     "GaussianNoise",
+    "HideColumns",
     "HideTokens",
     "Jitter",
     "LazyView",
     "LazyViews",
+    "MaskAttributes",
     "Motion",
     "Normalize",
+    "OneOf",
     "Operation",
+    "PerturbEdges",
     "RandomAffine",
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
     "RandomRotation",
     "RandomSolarize",
+    "RedrawColumns",
     "Resize",
     "Sometimes",
+    "Subgraph",
     "Transform",
+    "UniformNoise",
     "ViewSet",
     "byol",
     "draw_parameters",
