@@ -431,25 +431,23 @@ METHODS: dict[str, Method] = {
     ),
     "dim": Method(
         objective="info_nce",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
         "(5.2) writes it: every place finds its image's summary among those of the "
-        "batch; prior matching weighs 0.1; heads of 2 layers in place of the paper's, "
-        "and the features under the head are kept",
+        "batch; between two views, as in AMDIM (Bachman et al. 2019), since within one "
+        "(--n-views 1 --views weak, the paper's) color is enough; cosines at "
+        "temperature 0.2, since plain inner products start too large for a short run; "
+        "prior matching weighs 0.1; the features under the head are kept",
         released="rdevon/DIM: Adam at 1e-4, batch 64, crops and flips, maps of 8 x 8 "
         "places, rows of 2048, weights of global, local and prior 1, 0 and 1 for the "
         "global form and 0, 1 and 0.1 for the local one, Jensen-Shannon by default",
     ),
     "dim_jsd": Method(
         objective="jsd",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="dim with the Jensen-Shannon loss, the released code's choice; its "
         "value is no information in nats",
@@ -457,10 +455,8 @@ METHODS: dict[str, Method] = {
     ),
     "dim_dv": Method(
         objective="dv",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="dim with Donsker and Varadhan's loss, at every place over all pairs of "
         "the batch; on a batch its value leans upwards and is no bound",
