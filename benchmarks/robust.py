@@ -67,24 +67,27 @@ class Bench:
         self.train = load(asked.data, **how)
         self.test = load(asked.data, split="test", **(how | {"n": None}))
 
-    def score(self, encoder, **attack):
-        """The attacked probe's score."""
+    def score(self, encoder, *attacks):
+        """The scores of a linear probe that is attacked in several ways."""
         encoder = encoder.to(self.device).eval()
-        features = (
-            *(
-                encode_images(encoder, self.train, device=self.device),
-                self.train.labels,
-            ),
-            *(encode_images(encoder, self.test, device=self.device), self.test.labels),
-        )
-        features = tuple(part.cpu() for part in features)
-        how = {"images": self.asked.images, "device": self.device} | attack
-        return attack_probe(encoder, *features, self.test, **how)
+        features = [
+            part.cpu()
+            for source in (self.train, self.test)
+            for part in (
+                encode_images(encoder, source, device=self.device),
+                source.labels,
+            )
+        ]
+        how = {"images": self.asked.images, "device": self.device}
+        return [
+            attack_probe(encoder, *features, self.test, **how, **attack)
+            for attack in attacks
+        ]
 
     def row(self, encoder) -> list[float]:
         """Clean accuracy, then that under attack at each distance."""
-        scores = [self.score(encoder, epsilon=e / 255) for e in EPSILONS]
-        return [scores[0].also["clean"][0], *(s.value for s in scores)]
+        scores = self.score(encoder, *({"epsilon": e / 255} for e in EPSILONS))
+        return [scores[0].also["clean"][0], *(score.value for score in scores)]
 
 
 def show(values) -> str:
@@ -126,11 +129,12 @@ def main() -> None:
             if seed == asked.seeds[0]:
                 encoders[name] = encoder
     for name, encoder in encoders.items():
-        checks[name] = [
-            bench.score(encoder, epsilon=e / 255, **more).value
+        ways = [
+            {"epsilon": e / 255, **more}
             for e in EPSILONS
             for more in ({}, {"steps": 100}, {"restarts": 5})
         ]
+        checks[name] = [score.value for score in bench.score(encoder, *ways)]
     write_table(asked, rows, checks)
     draw_figure(bench, encoders)
 
@@ -144,11 +148,12 @@ def write_table(asked, rows, checks) -> None:
         f"`benchmarks/robust.py`: accuracy of a linear probe in per cent, mean ± "
         f"standard deviation over {len(asked.seeds)} seeds. SimCLR for {asked.epochs} "
         f"epochs of {asked.limit:,} images of {asked.image_size} pixels in batches of "
-        f"{asked.batch_size}, encoder {asked.encoder}; with attacked views: {asked.steps} "
-        f"steps of PGD within {asked.epsilon:g}/255 (linf) against the loss. The probes "
-        f"are fitted on all {asked.limit:,} images as they are, and attacked on "
-        f"{asked.images} test images by 20 steps of PGD against their margin, within the "
-        "distance at the head of a column (linf, pixels from 0 to 1).",
+        f"{asked.batch_size}, encoder {asked.encoder}; with attacked views: "
+        f"{asked.steps} steps of PGD within {asked.epsilon:g}/255 (linf) against the "
+        f"loss. The probes are fitted on all {asked.limit:,} images as they are, and "
+        f"attacked on {asked.images} test images by 20 steps of PGD against their "
+        "margin, within the distance at the head of a column (linf, pixels from 0 to "
+        "1).",
         "",
         f"| | clean | {' | '.join(head)} |",
         "|---|---|" + "---|" * len(head),
