@@ -34,10 +34,11 @@ _HOMES = {
     "errors": "InvarianceError",
     "partition": "explain gather gather_rows log_partition share_rows",
     "objectives": (
-        "OBJECTIVES AlignUniform BYOL BarlowTwins BinaryNCE DCL DHEL Debiased FlatNCE "
-        "InfoNCE KCL LearnedTemperature MultiView NTXent SigLIP SimSiam SupCon SwAV "
-        "Terms VICReg align_uniform barlow_twins binary_nce byol dcl debiased dhel "
-        "flat_nce info_nce kcl multi_view nt_xent sig_lip sim_siam sup_con swav vicreg"
+        "OBJECTIVES AlignUniform BYOL BarlowTwins BinaryNCE DCL DHEL DV Debiased "
+        "FlatNCE InfoNCE JSD KCL LearnedTemperature MultiView NTXent SigLIP SimSiam "
+        "SupCon SwAV Terms VICReg align_uniform barlow_twins binary_nce byol dcl "
+        "debiased dhel dv flat_nce info_nce jsd kcl multi_view nt_xent sig_lip "
+        "sim_siam sup_con swav vicreg"
     ),
     "negatives": (
         "Accepted Annulus Ball Bank NEGATIVES Neighbors Neighbours Prototypes Queue "
@@ -45,7 +46,9 @@ _HOMES = {
     ),
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
-    "training": "Attack DryRun Ess Machine Optim Run Stopped Train load train",
+    "training": (
+        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load train"
+    ),
     "folder": "Finding",
     "evaluation": "Evaluation Score",
     "runs": (

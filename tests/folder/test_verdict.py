@@ -51,7 +51,7 @@ def test_a_test_part_that_was_right_before_proves_nothing(words):
 def test_raw_pixels_ahead(words):
     found, text = words(evaluation=scores(pixels=0.7))
     assert found == [("good", "It learned"), ("unsure", "Raw pixels are ahead")]
-    assert "kNN (70.0 % against 60.0 %) and the linear probe" in text
+    assert "kNN 70.0 % against 60.0 %, linear probe 70.0 % against 60.0 %" in text
 
 
 @pytest.mark.parametrize(("best", "said"), [(0.62, False), (0.9, True)])
@@ -59,6 +59,63 @@ def test_a_best_epoch_that_is_clearly_ahead(words, best, said):
     found, text = words(evaluation=[*scores(), score("best epoch", best)])
     assert (("unsure", "It was better before") in found) == said
     assert ("90.0 % against 60.0 %" in text) == said
+
+
+OWN_SCORES = {
+    "zero_shot": ({}, "accuracy", "to find partners", "Zero-shot accuracy rose by 60"),
+    "pairs": ({}, "image to caption recall@1", "to find partners", "by 60.0 points"),
+    "rank_correlation": ({}, "spearman", "which pairs are alike", "by 0.60, from 0.10"),
+    "steps_ahead": (
+        {"positives": "future"},
+        "nats",
+        "to predict what comes next",
+        "by 0.60 nats, from 0.10 nats untrained to 0.70 nats",
+    ),
+}
+
+
+@pytest.mark.parametrize("protocol", OWN_SCORES)
+def test_a_run_is_judged_by_what_its_method_is_about(words, protocol):
+    """Whatever a probe of labels says, which is worse here than before."""
+    env, metric, goal, text = OWN_SCORES[protocol]
+    env = {"used": {"other_encoder": "text_tiny"}, **env}
+    names = {"raw pixels": 0.05, "untrained encoder": 0.1, "trained encoder": 0.7}
+    more = {"ahead": 1, "ceiling": 6.9} if protocol == "steps_ahead" else {}
+    own = [
+        score(name, value, protocol, metric=metric, settings=more)
+        for name, value in names.items()
+    ]
+    rest = scores(pixels=0.9, untrained=0.8, trained=0.1)
+    found, said = words(evaluation=[*rest, *own], env=env)
+    assert found == [("good", f"It learned {goal}")] and text in said
+    for row in own[2:]:
+        row |= {"value": 0.02, "interval": [0.0, 0.04]}
+    found, said = words(name="worse", evaluation=[*rest, *own], env=env)
+    assert found[0] == ("bad", f"It did not learn {goal}") and "Train longer" in said
+    assert found[1][1] == "Raw pixels are ahead" and "kNN" not in said
+
+
+def test_steps_ahead_are_not_what_other_methods_are_about(words):
+    names = {"untrained encoder": 0.0, "trained encoder": 0.9}
+    own = [
+        score(n, v, "steps_ahead", metric="nats", settings={"ahead": 1, "ceiling": 6.9})
+        for n, v in names.items()
+    ]
+    found, text = words(evaluation=[*scores(), *own])
+    assert found == [("good", "It learned")] and "linear probe" in text
+
+
+@pytest.mark.parametrize(
+    ("env", "goal"),
+    [
+        ({"positives": "future"}, "to predict what comes next"),
+        ({"positives": "tokens"}, "to name hidden tokens"),
+        ({"used": {"other_encoder": "text_tiny"}}, "to find partners"),
+    ],
+)
+def test_readings_say_what_the_method_is_about(words, env, goal):
+    found, _ = words(evaluation=[], gallery=gallery(labels=False), env=env)
+    assert found == [("good", f"It learned {goal}")]
 
 
 @pytest.mark.parametrize("sick", [{"spread": 0.02}, {"effective_rank": 1.1}])

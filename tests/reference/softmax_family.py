@@ -170,3 +170,25 @@ def sig_lip(u, v, *, scale=10.0, bias=-10.0, normalize=True):
             margin = -logit if i == j else logit
             total.append(log_sum_exp([0 * margin, margin]))
     return sum(total) / n
+
+
+def jsd(u, v, *, temperature=0.1, normalize=True):
+    """softplus(-s_ii) over partners, plus softplus(s_ij) over strangers: two means."""
+    u, v = rows(u, normalize), rows(v, normalize)
+    alike, unlike = [], []
+    for i in range(len(u)):
+        for j in range(len(u)):
+            score = dot(u[i], v[j]) / temperature
+            margin, kind = (-score, alike) if i == j else (score, unlike)
+            kind.append(log_sum_exp([0 * margin, margin]))
+    return mean(alike) + mean(unlike)
+
+
+def dv(u, v, *, temperature=0.1, normalize=True):
+    """log of the mean of e^s_ij over strangers, minus the mean of s_ii."""
+    u, v = rows(u, normalize), rows(v, normalize)
+    n = len(u)
+    scores = [[dot(u[i], v[j]) / temperature for j in range(n)] for i in range(n)]
+    strange = [scores[i][j] for i in range(n) for j in range(n) if i != j]
+    log_mean = log_sum_exp(strange) - math.log(len(strange))
+    return log_mean - mean([scores[i][i] for i in range(n)])

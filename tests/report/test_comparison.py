@@ -66,14 +66,14 @@ def test_an_unfinished_run_says_how_to_go_on(compared):
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        (0.7, "b is ahead of a by 10.0 points, more than the margin"),
-        (0.61, "b is ahead of a by 1.0 points, which is within the margin"),
-        (0.6, "a and b are level"),
+        (0.7, "b ahead of a by 10.0 points, more than the margin"),
+        (0.61, "b ahead of a by 1.0 points, which is within the margin"),
+        (0.6, "a and b level"),
     ],
 )
 def test_it_says_which_run_is_ahead(compared, second, words):
     read = compared(a={}, b={"evaluation": scores(trained=second)})
-    assert f"By the linear probe, {words}" in read.text
+    assert f"The linear probe puts {words}" in read.text
 
 
 def test_scores_on_different_data_are_not_compared(compared):
@@ -105,7 +105,7 @@ def test_the_same_data_are_compared_whatever_else_was_scored(compared):
     read = compared(
         a={"evaluation": first, "env": images}, b={"evaluation": second, "env": images}
     )
-    assert "By the linear probe, b is ahead of a by 10.0 points" in read.text
+    assert "The linear probe puts b ahead of a by 10.0 points" in read.text
 
 
 def test_only_settings_that_differ_are_shown(compared):

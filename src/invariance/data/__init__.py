@@ -5,10 +5,11 @@
 | `load` | a name, a path, an array or a Dataset in, a `Source` out |
 | `DATA_SETS` | the names that `load` knows |
 | `Source` | samples of one kind, asked for by number, in batches |
-| `Kind`, `KINDS` | what a sample is: an `Image`, `Text`, a `Vector`, your own |
+| `Kind`, `KINDS` | what a sample is: an `Image`, `Text`, a `Row`, your own |
 | `Samples` | samples of any kind as an object to train on |
 | `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
+| `beetles`, `double_spiral` | a generated table with gaps, and two spirals of points |
 | `latent_walk` | generated sequences of a hidden state, and what can be known of it |
 | `Text` | sentences as tokens, with a tokenizer trained on them |
 | `Captions` | several sentences about one image, the other side of a pair |
@@ -33,10 +34,13 @@ from ..late_imports import import_late
 from ._names import DATA_SETS, GENERATED, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
+    from ._beetles import beetles
     from ._captioned import Captions, has_captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
+    from ._double_spiral import double_spiral
     from ._file_items import pack
+    from ._graph import Graph
     from ._head_start import read_ahead
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
     from ._resident import Resident
+    from ._row import Column, Row, expand
     from ._sentences import has_columns
     from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
@@ -68,6 +73,8 @@ __all__ = [
     "SHAPE_CLASSES",
     "Batch",
     "Captions",
+    "Column",
+    "Graph",
     "Image",
     "Items",
     "Kind",
@@ -75,18 +82,22 @@ __all__ = [
     "Origin",
     "Packed",
     "Resident",
+    "Row",
     "Samples",
     "Sequence",
     "Source",
     "Streamed",
     "Text",
     "Vector",
+    "beetles",
     "check_unreadable",
     "crop_square",
     "data_exists",
     "default_shape",
     "delete_packs",
     "describe_unreadable",
+    "double_spiral",
+    "expand",
     "explain_unreadable",
     "filter_states",
     "find_place",
@@ -111,9 +122,12 @@ __all__ = [
 
 HOMES = {
     "_dataset": "Samples",
+    "_beetles": "beetles",
     "_captioned": "Captions has_captions",
     "_decode": "crop_square open_image",
+    "_double_spiral": "double_spiral",
     "_file_items": "pack",
+    "_graph": "Graph",
     "_head_start": "read_ahead",
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",
@@ -124,6 +138,7 @@ HOMES = {
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
+    "_row": "Column Row expand",
     "_sentences": "has_columns",
     "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",

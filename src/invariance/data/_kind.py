@@ -53,10 +53,15 @@ class Kind(ABC):
     """What its ``plain`` features are called in tables of scores."""
     dtype: torch.dtype = torch.float32
     """Of one sample's tensor."""
+    measured: ClassVar[bool] = True
+    """Whether its numbers are measurements, which an encoder standardizes; numbers that
+    name something, as the nodes of an edge, are none."""
     encoder: str = "mlp"
     """The encoder's name where nobody chooses one."""
     views: str = "noise"
     """The recipe of the views where neither method nor user chooses one."""
+    also: ClassVar[tuple[str, ...]] = ()
+    """Kinds whose methods take its samples, too."""
     shape: tuple[int, ...]
 
     def __init__(self, shape: Shape) -> None:
@@ -197,6 +202,7 @@ class Vector(Kind):
 
     name = "vector"
     word = "row"
+    also = ("row",)
 
     def __init__(self, shape: Shape, spread: abc.Sequence[float] = ()) -> None:
         super().__init__(shape)

@@ -34,7 +34,10 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
         ({"year": "2007", "image_set": "test"},),
     ),
 }
-GENERATED = ("shapes", "paraphrases", "latent_walk", "captioned_shapes")
+GENERATED = (
+    *("shapes", "paraphrases", "latent_walk", "captioned_shapes", "motifs", "blocks"),
+    *("double_spiral", "beetles"),
+)
 DATA_SETS = (*GENERATED, *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 

@@ -11,7 +11,9 @@
 | `keep_norms` | while they are, and afterwards as they were |
 | `GradCache` | a network that encodes in pieces a batch that does not fit |
 | `build_text_tower`, `TextTower` | tokens in, features out: ours, or of transformers |
+| `Mapped` | an encoder that gives a feature map, too, in the same pass |
 | `Predictive`, `Unrolled` | encoders of sequences, and their codes and contexts |
+| `GIN`, `Geometric` | encoders of graphs: ours, and those of torch-geometric |
 | `Towers`, `load_towers` | both sides of pairs, in the space in which they meet |
 | `fit_stem` | the small-image stem of a ResNet |
 | `write_encoder`, `load_encoder` | to a file that says how to rebuild it, and back |
@@ -34,7 +36,9 @@ from ._encoder_file import (
     stem_of,
     write_encoder,
 )
+from ._feature_map import Mapped
 from ._grad_cache import GradCache, keep_values
+from ._graph import GIN, GRAPH_ENCODERS, Geometric
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
@@ -52,14 +56,18 @@ from ._towers import Towers, load_towers, write_heads
 
 __all__ = [
     "ENCODERS",
+    "GIN",
+    "GRAPH_ENCODERS",
     "HEADS",
     "MLP",
     "OTHERS",
     "SEQUENCE_ENCODERS",
     "TEXT_TOWERS",
     "Encoder",
+    "Geometric",
     "GradCache",
     "Head",
+    "Mapped",
     "MomentumTwin",
     "Predictive",
     "Predictor",

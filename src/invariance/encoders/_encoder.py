@@ -82,6 +82,26 @@ class Encoder(nn.Module):
             )
         return features
 
+    def feature_map(
+        self, images: Float[Tensor, "n k H W"], stage: int | None = None
+    ) -> Float[Tensor, "n c h w"]:
+        """What it says of every place of an image, at the end of one of its stages.
+
+        Args:
+            images: As for ``forward``.
+            stage: Which map: -1 is the last one, -2 that of the stage before, and so
+                on; None is -2 where there are several.
+
+        >>> network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+        >>> encoder = Encoder(network, input_shape=(3, 16, 16))
+        >>> encoder.feature_map(torch.zeros(5, 3, 16, 16)).shape
+        torch.Size([5, 8, 14, 14])
+        """
+        from ._feature_map import find_stage, run_stages  # which know encoders
+
+        _, maps = run_stages(self, images)
+        return maps[find_stage(self, maps, stage)]
+
     def extra_repr(self) -> str:
         """Name and shapes, for print(encoder)."""
         return f"{self.name}, {self.input_shape} -> {self.width}"

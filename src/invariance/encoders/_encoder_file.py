@@ -95,7 +95,8 @@ def rebuild_encoder(
 ) -> Encoder:
     """The encoder of that description, with these weights."""
     name, kind = about["name"], read_kind(about)
-    if network is None and not (is_ours(name) or name.startswith("transformers/")):
+    others = ("transformers/", "geometric/")
+    if network is None and not (is_ours(name) or name.startswith(others)):
         import timm
 
         known = timm.is_model(name.removeprefix("timm/"))

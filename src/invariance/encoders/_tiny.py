@@ -45,6 +45,14 @@ class Tiny(nn.Module):
         """The last layer's maps, averaged over places."""
         return self.layers(images).mean((2, 3))
 
+    def maps(self, images: Float[Tensor, "n c h w"]) -> list[Float[Tensor, "n _ _ _"]]:
+        """The last map of every size, the largest first."""
+        maps: list[Tensor] = []
+        for layer, (_, stride) in zip(self.layers, LAYERS, strict=True):
+            images = layer(images)
+            maps = [*(maps if stride > 1 else maps[:-1]), images]
+        return maps
+
 
 def layer(channels: int, width: int, stride: int) -> nn.Sequential:
     """Convolution, batch norm, ReLU; the norm would cancel a bias."""

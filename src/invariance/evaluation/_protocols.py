@@ -396,6 +396,7 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
     given = {group: dict(values) for group, values in (settings or {}).items()}
     base: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     names: tuple[str, ...] = QUICK
+    usual = protocols is None and preset is None
     if preset is not None:
         published = choose(PRESETS, preset, "preset")
         names = published.protocols
@@ -414,12 +415,12 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
     for group, values in given.items():
         if values and group not in heeded:
             able = [name for name, p in PROTOCOLS.items() if group in p.takes]
+            on = "the quick protocols" if usual else ", ".join(names)
             raise SettingError(
-                f"Settings of {group} would have no effect on {', '.join(names)}: "
-                f"leave them out, or ask for {' or '.join(able)}."
+                f"Settings of {group} would have no effect on {on}: leave them out, or "
+                f"ask for {' or '.join(able)}."
             )
         base[group] |= values
-    usual = protocols is None and preset is None
     return ProtocolPlan(tuple(names), base, preset, given, usual)
 
 

@@ -104,6 +104,16 @@ class Record:
         """What the features that need no encoder are called."""
         return str(self.images.get("baseline") or "raw pixels")
 
+    @property
+    def positives(self) -> str:
+        """What the method learns from, as ``Method`` says; older runs do not."""
+        return str(self.env.get("positives") or "views")
+
+    @property
+    def paired(self) -> bool:
+        """Whether it has an encoder for each side of a pair."""
+        return "other_encoder" in self.used
+
     def points(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every reading that has a finite value."""
         pairs = [(r["epoch"], finite_number(r.get(key))) for r in self.readings]

@@ -24,9 +24,10 @@ from ._lock import hold_files
 Row = dict[str, Any]
 
 TRAINED = "trained encoder"
+UNTRAINED = "untrained encoder"
 CHANCE = "chance"
 FEATURES = (
-    *(CHANCE, "raw pixels", "untrained encoder", TRAINED),
+    *(CHANCE, "raw pixels", UNTRAINED, TRAINED),
     *("best epoch", "supervised twin"),
 )
 PROTOCOL_NAMES = {
@@ -295,17 +296,14 @@ class Scores:
     """What a sample is called."""
 
     def cell(self, features: str, protocol: str) -> Cell | None:
-        """The main metric on the run's own data, of the line fitted on most images.
+        """The main metric on the run's own data, of the line fitted on most samples.
 
-        That is the accuracy, or the mean average precision where images may show
-        several classes; the usual settings go before others.
+        That is the first one of a protocol: the accuracy, or the mean average precision
+        where images may show several classes; the first of several steps ahead. The
+        usual settings go before others.
         """
-        lines = [
-            line
-            for line in self.lines
-            if line.data == self.data and line.metric in ("accuracy", "map")
-            if line.protocol == protocol and features in line.cells
-        ]
+        own = [x for x in self.lines if (x.protocol, x.data) == (protocol, self.data)]
+        lines = [x for x in own if x.metric == own[0].metric and features in x.cells]
         best = max(lines, key=lambda x: (x.usual, _limit(x)), default=None)
         return None if best is None else best.cells[features]
 
@@ -350,7 +348,7 @@ def tabulate(
     )
     seen = dict.fromkeys(name for line in lines for name in line.cells)
     plain = {str(row.get("features")) for row in kept if row.get("plain")}
-    before = FEATURES.index("untrained encoder")
+    before = FEATURES.index(UNTRAINED)
     ordered = (*FEATURES[:before], *sorted(plain), *FEATURES[before:], *seen)
     features = list(dict.fromkeys(name for name in ordered if name in seen))
     counts = [row.get("n_test") for row in by_data.get(own_data, [])]
@@ -443,7 +441,8 @@ def _detail(row: Row) -> str:
             f"{key} {value}" for key, value in changed.items() if key not in known
         ]
     if "limit" in settings:
-        parts.append(f"fitted on at most {settings['limit']:,} images")
+        word = row.get("word") or "image"
+        parts.append(f"fitted on at most {settings['limit']:,} {word}s")
     return ", ".join(filter(None, parts))
 
 

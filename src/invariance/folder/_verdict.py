@@ -21,10 +21,64 @@ from ..thresholds import (
 )
 from ._files import finite_number, resume_command, write_json
 from ._record import Record, read_record
-from ._scores import TRAINED
+from ._scores import TRAINED, UNTRAINED
 
 VERDICT = "verdict.json"
 MOODS = ("good", "bad", "unsure")
+GOALS = {
+    "future": "to predict what comes next",
+    "tokens": "to name hidden tokens",
+}
+"""What is learned, where positives are not views of one sample."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How the main score of a protocol is talked about."""
+
+    title: str
+    name: str
+    """At the beginning of a sentence."""
+    unit: str = "%"
+    by_label: bool = False
+    """Whether it asks for labels, whatever the method is about."""
+    advice: str = "Train longer, or on more data."
+
+    @property
+    def share(self) -> bool:
+        """Whether it is a part of a whole."""
+        return self.unit == "%"
+
+    def show(self, value: float) -> str:
+        """A value with its unit."""
+        if self.share:
+            return f"{100 * value:.1f} %"
+        return f"{round(value, 2) + 0.0:.2f} {self.unit}".rstrip()  # no "-0.00"
+
+    def show_change(self, value: float) -> str:
+        """How far apart two values are."""
+        return f"{100 * value:.1f} points" if self.share else self.show(value)
+
+
+LOOK_AT_VIEWS = (
+    "Train longer, or look at the views: they may remove what tells the classes apart."
+)
+MEASURES = {
+    "zero_shot": Measure("zero-shot", "Zero-shot accuracy"),
+    "pairs": Measure("partners found", "The share of partners found"),
+    "rank_correlation": Measure(
+        "rank correlation", "The rank correlation with the scores of pairs", unit=""
+    ),
+    "partner": Measure("partners found", "The share of partners found"),
+    "steps_ahead": Measure(
+        "next patch", "What a {word} so far tells about its next patch", unit="nats"
+    ),
+    "linear": Measure(
+        "linear probe", "The linear probe", by_label=True, advice=LOOK_AT_VIEWS
+    ),
+    "knn": Measure("kNN", "kNN", by_label=True, advice=LOOK_AT_VIEWS),
+}
+"""What shows whether a run learned: the first that it was scored by decides."""
 
 
 @dataclass(frozen=True)
@@ -182,40 +236,58 @@ def _find_unfinished(record: Record) -> Finding | None:
 
 
 def _find_learning(record: Record) -> Finding | None:
-    """By the linear probe where there is one, otherwise by the readings."""
+    """By the score that the method is about, where there is one; else by readings."""
+    protocol = next(iter(list_measures(record)), "linear")
     before, after = (
-        record.scores.cell(features, "linear")
-        for features in ("untrained encoder", TRAINED)
+        record.scores.cell(features, protocol) for features in (UNTRAINED, TRAINED)
     )
     if before is None or after is None:
         if _find_divergence(record) or _find_last_collapse(record):
             return None  # the readings prove nothing then
         return _judge_by_readings(record)
-    was, now = before.mean, after.mean
-    gain = f"{100 * abs(now - was):.1f} points"
-    change = f"from {100 * was:.1f} % untrained to {100 * now:.1f} %"
+    measure, was, now = MEASURES[protocol], before.mean, after.mean
+    name = measure.name.format(word=record.word)
+    goal = "" if measure.by_label else f" {_find_goal(record, protocol)}"
+    gain = measure.show_change(abs(now - was))
+    change = f"from {measure.show(was)} untrained to {measure.show(now)}"
     if after.ends[0] > before.ends[1]:
-        text = f"The linear probe rose by {gain}, {change}."
-        return Finding("learned", "good", "It learned", text)
-    if was == 1:
+        text = f"{name} rose by {gain}, {change}."
+        return Finding("learned", "good", f"It learned{goal}", text)
+    if was == 1 and measure.share:
         text = (
-            f"The linear probe is right on every test {record.word} already before "
-            "training, so the test part cannot show it: take one that is harder or "
-            "larger."
+            f"{name} is at 100 % already before training, so this test part cannot "
+            "show it: take one that is harder or larger."
         )
         return Finding("learned", "unsure", "Not known", text)
     if now > was:
         text = (
-            f"The linear probe rose by {gain}, {change}, which is within the margin of "
-            f"this test part. Train longer or test on more {record.word}s."
+            f"{name} rose by {gain}, {change}, which is within the margin of this test "
+            f"part. Train longer or test on more {record.word}s."
         )
-        return Finding("learned", "unsure", "Perhaps it learned", text)
+        return Finding("learned", "unsure", f"Perhaps it learned{goal}", text)
     fell = f"fell by {gain}" if now < was else "stayed as it was"
-    text = (
-        f"The linear probe {fell}, {change}. Train longer, or look at the views: they "
-        "may remove what tells the classes apart."
-    )
-    return Finding("learned", "bad", "It did not learn what the labels ask for", text)
+    text = f"{name} {fell}, {change}. {measure.advice}"
+    goal = goal or " what the labels ask for"
+    return Finding("learned", "bad", f"It did not learn{goal}", text)
+
+
+def list_measures(record: Record) -> list[str]:
+    """The protocols that a trained encoder was scored by, what it is about first."""
+    return [
+        protocol
+        for protocol in MEASURES
+        # any network of sequences is scored by steps ahead, whatever it learned
+        if protocol != "steps_ahead" or record.positives == "future"
+        if record.scores.cell(TRAINED, protocol) is not None
+    ]
+
+
+def _find_goal(record: Record, protocol: str = "") -> str:
+    """What it was to learn."""
+    if protocol == "rank_correlation":
+        return "which pairs are alike"
+    apart = f"to tell {record.word}s apart"
+    return GOALS.get(record.positives, "to find partners" if record.paired else apart)
 
 
 def _judge_by_readings(record: Record) -> Finding:
@@ -237,7 +309,7 @@ def _judge_by_readings(record: Record) -> Finding:
     if not record.finished:
         title = "It is learning" if good else "It has not yet learned"
     mood = "good" if good else "bad"
-    return Finding("learned", mood, f"{title} to tell {record.word}s apart", text)
+    return Finding("learned", mood, f"{title} {_find_goal(record)}", text)
 
 
 def _find_chance(record: Record) -> float | None:
@@ -250,14 +322,17 @@ def _find_chance(record: Record) -> float | None:
 
 def _find_better_epoch(record: Record) -> Finding | None:
     """The best epoch, chosen without the test part, is clearly ahead of the last."""
-    last = record.scores.cell(TRAINED, "linear")
-    best = record.scores.cell("best epoch", "linear")
+    protocol = next(iter(list_measures(record)), "linear")
+    last, best = (
+        record.scores.cell(features, protocol) for features in (TRAINED, "best epoch")
+    )
     if last is None or best is None or best.ends[0] <= last.ends[1]:
         return None
-    pair = f"{100 * best.mean:.1f} % against {100 * last.mean:.1f} %"
+    measure = MEASURES[protocol]
     text = (
-        f"The best epoch scores {pair} of the last by the linear probe. Use its "
-        "encoder, or train for fewer epochs."
+        f"The best epoch scores {measure.show(best.mean)} against "
+        f"{measure.show(last.mean)} of the last ({measure.title}). Use its encoder, or "
+        "train for fewer epochs."
     )
     return Finding("better_before", "unsure", "It was better before", text)
 
@@ -265,15 +340,17 @@ def _find_better_epoch(record: Record) -> Finding | None:
 def _find_better_pixels(record: Record) -> Finding | None:
     """Raw pixels, or what else costs nothing, do better."""
     ahead = []
-    for protocol, name in (("knn", "kNN"), ("linear", "the linear probe")):
+    decides = next(iter(list_measures(record)), "linear")
+    for protocol in ("knn", "linear") if MEASURES[decides].by_label else (decides,):
+        measure = MEASURES[protocol]
         pixels = record.scores.cell(record.baseline, protocol)
         trained = record.scores.cell(TRAINED, protocol)
         if pixels is not None and trained is not None and pixels.mean > trained.mean:
-            pair = f"{100 * pixels.mean:.1f} % against {100 * trained.mean:.1f} %"
-            ahead.append(f"{name} ({pair})")
+            pair = f"{measure.show(pixels.mean)} against {measure.show(trained.mean)}"
+            ahead.append(f"{measure.title} {pair}")
     if not ahead:
         return None
-    text = f"score higher by {' and '.join(ahead)}. Training longer may help."
+    text = f"score higher: {', '.join(ahead)}. Training longer may help."
     if record.baseline == "raw pixels":
         title, text = "Raw pixels are ahead", f"They {text}"
     else:

@@ -28,11 +28,13 @@ each pass over the data if the method clusters (la, pcl).
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._catalogue import METHODS, Method
+from ._catalogue import METHODS
+from ._method import Method
 
 if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
+    from ._dim import DeepInfoMax
     from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction, Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MEMORIES",
     "METHODS",
+    "DeepInfoMax",
     "JointEmbedding",
     "Learner",
     "MaskedToken",
@@ -65,6 +68,7 @@ __all__ = [
 HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
+    "_dim": "DeepInfoMax",
     "_learner": "MEMORIES JointEmbedding Learner SelfPrediction Step",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",

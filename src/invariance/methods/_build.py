@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -19,11 +20,13 @@ from ..negatives import (
     Vocabulary,
 )
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
-from ._catalogue import METHODS, Method
+from ._catalogue import METHODS
 from ._cpc import PredictiveCoding
+from ._dim import DeepInfoMax
 from ._learned_critic import LEARNED, find_obstacle, make_critic
 from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._masked_token import MaskedToken, require_tower
+from ._method import Method
 from ._nearest_neighbor import NearestNeighbor
 from ._options import (
     SHARES,
@@ -38,7 +41,7 @@ from ._two_towers import TwoTowers
 
 CRITICS = ("dot", *LEARNED)
 ENCODERS = ("one", "predictor", "momentum twin", "two")
-POSITIVES = ("views", "prototypes", "neighbors", "future", "tokens")
+POSITIVES = ("views", "prototypes", "neighbors", "future", "tokens", "places")
 PLAIN = ("batch", "none", "vocabulary")  # negatives that nothing keeps
 IN_PLACE_OF = {  # a limit on similarity: the limits on ranks that it replaces
     "min_similarity": [r for r in (*SHARES, *SHARES.values()) if "inner" not in r],
@@ -114,6 +117,14 @@ def build(
                 hidden=method.hidden,
                 **settings["learner"],
             )
+    if method.positives == "places":
+        with answer(accepted, asked=bool(given)):
+            objective = build_objective(method, method.width, settings)
+            refuse_idle_options(given, accepted, objective)
+            check_fit(method, objective)
+            heads = partial(make_head, method, encoder)
+            how = {**settings["learner"], "seed": seed}
+            return DeepInfoMax(encoder, heads, objective, **how)
     head = make_head(method, encoder)
     with answer(accepted, asked=bool(given)):
         objective = build_objective(method, head.width, settings)
@@ -174,14 +185,14 @@ def build(
         return SelfPrediction(encoder, head, objective, hidden=hidden, **twin)
 
 
-def make_head(method: Method, encoder: Encoder) -> Head:
-    """The method's head on an encoder's features."""
+def make_head(method: Method, encoder: Encoder, n_inputs: int | None = None) -> Head:
+    """The method's head on an encoder's features, or on so many other numbers."""
     width = method.width
     if method.positives == "tokens":  # a place is compared with rows of the table
         width = require_tower(encoder).table.embedding_dim
     return build_head(
         method.head,
-        encoder.width,
+        encoder.width if n_inputs is None else n_inputs,
         method.hidden,
         width,
         last_batch_norm=method.last_batch_norm,
@@ -207,7 +218,7 @@ def refuse_idle_options(
 def check_fit(method: Method, objective: Objective) -> None:
     """Raise where the four choices do not go together."""
     remembers = method.negatives in NEGATIVES
-    future = method.positives == "future"
+    future, places = (method.positives == kind for kind in ("future", "places"))
     learned = method.critic in LEARNED
     wrong = find_obstacle(method.critic, objective) if learned else ""
     if wrong:
@@ -216,6 +227,7 @@ def check_fit(method: Method, objective: Objective) -> None:
         others = {
             "future": "each step ahead is predicted by a bilinear critic of its own",
             "tokens": "hidden tokens are compared with the rows of a table",
+            "places": "places are compared by the inner products of their rows",
         }
         rows = "remembered rows are compared by their cosines"
         wrong = (
@@ -229,6 +241,13 @@ def check_fit(method: Method, objective: Objective) -> None:
         wrong = f"the future as positive has negatives in time, {', '.join(IN_TIME)}"
     elif future and method.encoder != "one":
         wrong = "the future is predicted by one encoder"
+    elif places and (method.encoder, method.negatives) != ("one", "batch"):
+        wrong = "places are compared with the summaries of a batch, of one encoder"
+    elif places and not (objective.takes_among and objective.takes == "pair"):
+        wrong = (
+            f"{method.objective} does not say what several anchors of a sample cost: "
+            "take info_nce, jsd, dv, dcl or flat_nce"
+        )
     elif future and not objective.takes_negatives:
         wrong = f"{method.objective} is no softmax over negatives"
     elif method.negatives == "none" and objective.takes_negatives:

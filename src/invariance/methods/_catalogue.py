@@ -1,4 +1,4 @@
-"""A method is four choices: views, encoder, negatives, objective. The methods by name.
+"""The methods by name.
 
 Temperatures and weights are those of the source named, unless it says otherwise; head
 widths are scaled to small encoders (512 hidden, 128 out) where the source's were made
@@ -7,70 +7,7 @@ with the optimizer and the batch of ``Train``, AdamW and 128: they train on smal
 machines, in short runs, without tuning.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method:
-    """What tells one algorithm from another, and where its defaults come from."""
-
-    objective: str
-    """A name in ``OBJECTIVES``."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the objective that differ from its own defaults."""
-    views: str = "auto"
-    """A recipe of ``invariance.views``; "auto" fits the samples."""
-    n_views: int = 2
-    """Of each sample; where samples are pairs of two encoders, of its first side."""
-    samples: str = "any"
-    """What it learns from: a kind of sample by its name in ``invariance.data.KINDS``,
-    "pair", or "any", whatever the data are."""
-    encoder: str = "one"
-    """"one" for all views, "predictor" on top of it (the other view is a target),
-    "momentum twin" (the target comes from a slowly moving copy), or "two", one for each
-    side of a pair."""
-    negatives: str = "batch"
-    """"batch", "none", "vocabulary" (all tokens), or a name in
-    ``invariance.negatives.NEGATIVES``; where positives are the future, one in
-    ``IN_TIME``."""
-    source_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the negatives' source; "bank_momentum" is that of its memory bank."""
-    positives: str = "views"
-    """"views", "prototypes" besides (PCL), or "neighbors" instead (NNCLR); the "future"
-    of a sequence (CPC); or the "tokens" that are hidden from a sentence."""
-    critic: str = "dot"
-    """What scores two projections: "dot", the cosine over the temperature; or learned
-    with them, "bilinear", "separable" or "mlp"."""
-    dropout: float | None = None
-    """Of text towers; None: the tower's own."""
-    head: str = "mlp2"
-    hidden: int = 512
-    width: int = 128
-    last_batch_norm: bool = False
-    momentum: float = 0.996
-    """Of the momentum twin."""
-    rising: bool = True
-    """Whether the twin's momentum rises to 1 by the end."""
-    source: str = ""
-    """Where the defaults come from, and which of them differ, and why."""
-    released: str = ""
-    """How the authors trained, by their code or else by the paper; what was not found
-    is left out. Batch, optimizer and schedule are settings of a run: see ``Train``."""
-
-    @property
-    def labeled(self) -> bool:
-        """Whether it learns from labels."""
-        from ..objectives import OBJECTIVES  # with torch, which names can do without
-
-        return OBJECTIVES[self.objective].takes == "labels"
-
-    def __post_init__(self) -> None:
-        for name in ("negatives", "positives"):  # as they were spelled before 0.1.0
-            if getattr(self, name) == "neighbours":
-                object.__setattr__(self, name, "neighbors")
-
+from ._method import Method
 
 PLAIN_SCORES = {"temperature": 1.0, "normalize": False}  # the critic has a scale
 
@@ -325,6 +262,20 @@ METHODS: dict[str, Method] = {
         "sentences of 32 tokens, BERT and RoBERTa as pretrained, dropout 0.1, a "
         "linear map and tanh on the first token as the head",
     ),
+    "scarf": Method(
+        objective="info_nce",
+        settings={"temperature": 1.0, "symmetric": False},
+        samples="row",
+        views="scarf",
+        hidden=256,
+        width=256,
+        source="Bahri et al. 2022 (SCARF): the row against itself with six in ten of "
+        "its columns redrawn from the training rows; temperature 1, one direction, a "
+        "head of 2 layers of 256; the encoder has 3 layers with batch norm instead of "
+        "4 without",
+        released="none; the paper: Adam at 0.001, batch 128, encoder of 4 layers of "
+        "256, stopped early by the loss on held-out rows, 1,000 epochs at most",
+    ),
     "sig_lip": Method(
         objective="sig_lip",
         settings={"learnable": True},
@@ -478,6 +429,43 @@ METHODS: dict[str, Method] = {
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",
     ),
+    "dim": Method(
+        objective="info_nce",
+        settings=PLAIN_SCORES,
+        samples="image",
+        views="weak",
+        n_views=1,
+        positives="places",
+        source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
+        "(5.2) writes it: every place finds its image's summary among those of the "
+        "batch; prior matching weighs 0.1; heads of 2 layers in place of the paper's, "
+        "and the features under the head are kept",
+        released="rdevon/DIM: Adam at 1e-4, batch 64, crops and flips, maps of 8 x 8 "
+        "places, rows of 2048, weights of global, local and prior 1, 0 and 1 for the "
+        "global form and 0, 1 and 0.1 for the local one, Jensen-Shannon by default",
+    ),
+    "dim_jsd": Method(
+        objective="jsd",
+        settings=PLAIN_SCORES,
+        samples="image",
+        views="weak",
+        n_views=1,
+        positives="places",
+        source="dim with the Jensen-Shannon loss, the released code's choice; its "
+        "value is no information in nats",
+        released="as dim",
+    ),
+    "dim_dv": Method(
+        objective="dv",
+        settings=PLAIN_SCORES,
+        samples="image",
+        views="weak",
+        n_views=1,
+        positives="places",
+        source="dim with Donsker and Varadhan's loss, at every place over all pairs of "
+        "the batch; on a batch its value leans upwards and is no bound",
+        released="as dim; one of the losses that the paper compares",
+    ),
     "masked_token": Method(
         objective="info_nce",
         settings={"temperature": 1.0, "normalize": False},
@@ -492,5 +480,17 @@ METHODS: dict[str, Method] = {
         "biases",
         released="google-research/bert: Adam at 1e-4, decay 0.01, 10000 steps of "
         "warm-up, 1000000 steps of 256 sequences of 512 tokens, a vocabulary of 30000",
+    ),
+    "graphcl": Method(
+        objective="nt_xent",
+        settings={"temperature": 0.2},
+        samples="graph",
+        views="graphcl",
+        source="You et al. 2020 (GraphCL): two views of a graph under one change each, "
+        "drawn among nodes, edges, attributes and subgraph, a fifth of each; "
+        "temperature 0.2, a network of 4 layers of 64",
+        released="Shen-Lab/GraphCL: Adam at 0.01 or 0.001, batch 128, 20 epochs of the "
+        "TU sets, 3 layers of 32 and batch norm, a head of 2 layers as wide as the "
+        "features, temperature 0.2, negatives of the other view",
     ),
 }

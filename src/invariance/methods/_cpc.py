@@ -29,6 +29,7 @@ from ..negatives import InTime
 from ..objectives import Objective, Terms
 from ..partition import Share, effective_share, gather_last
 from ..plain_numbers import check_whole
+from ..words import count
 from ._learner import Learner, Maybe, Step, View, make_step
 
 Pair = tuple[Tensor, Tensor]
@@ -101,6 +102,11 @@ class PredictiveCoding(Learner):
         guesses = guesses.view(n, t, self.steps, self.latent)
         return [(guesses[:, :, k], codes[:, k + 1 :][:, :t]) for k in range(self.steps)]
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """How far it looks."""
+        return (f"{count(self.steps, 'step')} ahead",)
+
     def chance(self, n: int, n_views: int = 1) -> float | None:
         """That of the objective among so many candidates."""
         n_contexts = self.n_patches - self.steps
@@ -140,11 +146,13 @@ class Ahead:
             share=self.share and self.share.repeat(t),
         )
 
-    def sum_negatives(self, u: Tensor, v: Tensor, scales: list[Any]) -> Tensor:
-        """Log-partitions; what was asked is kept for the readings."""
+    def sum_negatives(
+        self, u: Tensor, v: Tensor, scales: list[Any], *function: str
+    ) -> Tensor:
+        """Log-partitions, or other sums; what was asked is kept for the readings."""
         self.guesses, self.codes = u.detach(), v.detach()
         self.scale = scales[0].detach() if isinstance(scales[0], Tensor) else scales[0]
-        return self.negatives.sums(u, v, scales, self.share)
+        return self.negatives.sums(u, v, scales, self.share, *function)
 
     @torch.no_grad()
     def read_sums(self, factors: Sequence[int]) -> Tensor:

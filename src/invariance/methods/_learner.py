@@ -225,6 +225,16 @@ class Learner(nn.Module):
         terms = self.objective.terms_of_views(whole, parts)
         return Comparison(terms, shares_of(self.objective, contrasts))
 
+    def compile_encoders(self, **how: Any) -> None:
+        """Have its encoders, a twin's too, compiled when they first run.
+
+        Args:
+            **how: As for ``torch.nn.Module.compile``.
+        """
+        for module in self.modules():
+            if isinstance(module, Encoder):
+                module.network.compile(**how)
+
     @property
     def compares_views(self) -> bool:
         """Whether cosines of its views' projections are what it learns from."""
@@ -234,6 +244,11 @@ class Learner(nn.Module):
     def cosine_objective(self) -> Objective | None:
         """The objective, where it may be read off such cosines; else None."""
         return self.objective if self.compares_views else None
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What its class adds to a method's description, in a few words each."""
+        return ()
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -22,9 +22,11 @@ from ..errors import SettingError, choose, suggest
 from ..negatives import NEGATIVES, Bank, Queue, Vocabulary
 from ..objectives import OBJECTIVES, LearnedTemperature
 from ..views import RECIPES
-from ._catalogue import METHODS, Method
+from ._catalogue import METHODS
 from ._cpc import PredictiveCoding
+from ._dim import DeepInfoMax
 from ._learned_critic import LEARNED
+from ._method import Method
 from ._remembering import Remembering, make_prototypes
 
 SCALARS = {bool, int, float, str}
@@ -32,6 +34,7 @@ DECIDED = {  # by the encoder, the data, the run or the learner: no options
     "objective": {"width", "gather", "reduction"},
     "negatives": {"width", "n_samples", "n_tokens", "seed"},
     "views": {"size", "channels", "n_views"},
+    "learner": {"make_head", "seed"},
     "critic": {"x_width", "y_width", "spectral_norm"},
 }
 # settings of a source that count rows, each beside the one that gives a share of them
@@ -109,7 +112,7 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         sizes = read_declaration("critic", CRITICS[LEARNED[method.critic]])
         options |= add_prefix("critic", sizes)
     tokens = method.positives == "tokens"
-    if remembers or tokens or method.positives == "future":
+    if remembers or tokens or method.positives in ("future", "places"):
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
     if tokens:  # rows of a table have lengths of their own
         options.pop("normalize", None)
@@ -120,6 +123,8 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         options["symmetric"] = read_declaration("learner", Remembering)["symmetric"]
     if method.positives == "future":
         options["steps"] = read_declaration("learner", PredictiveCoding)["steps"]
+    if method.positives == "places":
+        options |= read_declaration("learner", DeepInfoMax, method.settings)
     for kind in parts_of_source(method):
         declared = read_declaration("negatives", kind, method.source_settings)
         if kind is Bank:

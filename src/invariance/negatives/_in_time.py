@@ -82,7 +82,8 @@ def number_rows(n: int, share: Share | None, device: torch.device) -> Tensor:
 class InTime:
     """A choice of negatives: their log-partitions, and how many there are."""
 
-    sums: Callable[[Rows, Rows, Sequence[Number], Share | None], Sums]
+    sums: Callable[..., Sums]
+    """Of anchors, positives, scales and whose samples they are."""
     count: Callable[[int, int], int]
     """Of n samples (of all processes) at t times."""
 

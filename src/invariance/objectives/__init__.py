@@ -31,8 +31,10 @@ from ._contrast import ALONE, Contrast
 from ._dcl import DCL, dcl
 from ._debiased import Debiased, debiased
 from ._dhel import DHEL, dhel
+from ._dv import DV, dv
 from ._flat_nce import FlatNCE, flat_nce
 from ._info_nce import InfoNCE, info_nce
+from ._jsd import JSD, jsd
 from ._kcl import KCL, kcl
 from ._multi_view import MultiView, multi_view
 from ._nt_xent import NTXent, nt_xent
@@ -55,6 +57,8 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "sup_con": SupCon,
     "sig_lip": SigLIP,
     "binary_nce": BinaryNCE,
+    "jsd": JSD,
+    "dv": DV,
     "align_uniform": AlignUniform,
     "byol": BYOL,
     "sim_siam": SimSiam,
@@ -68,6 +72,8 @@ __all__ = [
     "BYOL",
     "DCL",
     "DHEL",
+    "DV",
+    "JSD",
     "KCL",
     "OBJECTIVES",
     "AlignUniform",
@@ -94,8 +100,10 @@ __all__ = [
     "dcl",
     "debiased",
     "dhel",
+    "dv",
     "flat_nce",
     "info_nce",
+    "jsd",
     "kcl",
     "multi_view",
     "nt_xent",

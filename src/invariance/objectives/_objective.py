@@ -93,6 +93,8 @@ class Objective(nn.Module):
     """Whether negatives must come as plain rows, without bands, weights or clusters."""
     takes_negatives: ClassVar[bool] = False
     """Whether ``against`` works: it does for whoever has ``of`` or ``against``."""
+    takes_among: ClassVar[bool] = False
+    """Whether ``among`` works: it does for whoever has ``of`` or ``among``."""
     negatives: str | None = None
     """Whose softmax it is in a batch: the other samples' rows in "all" views, in the
     other view ("cross") or in the anchor's own ("within"); None without a softmax."""
@@ -131,6 +133,7 @@ class Objective(nn.Module):
         cls.__doc__ = explain_settings(cls.__doc__, (), *docs)
         with_of = cls.of is not Objective.of
         cls.takes_negatives = with_of or cls.against is not Objective.against
+        cls.takes_among = with_of or cls.among is not Objective.among
 
     def start(self, *args: Any, **settings: Any) -> None:
         """Check and store the settings: what every ``__init__`` does."""
@@ -241,7 +244,7 @@ class Objective(nn.Module):
                 scale; and, times the power as well, the log-partitions of u's rows and
                 of v's over all but their partners.
         """
-        (power,) = self.powers
+        power = self.powers[0]
         positive, *negative = sums(scale=self.inverse_temperature, power=power)
         sides = 1 if self.one_sided else 2
         logits = Contrast(
@@ -321,8 +324,8 @@ class Objective(nn.Module):
         """The loss of anchors among negatives that their batch itself provides.
 
         Args:
-            u: Anchors, their width last.
-            v: The anchors' positives, of the same shape.
+            u: Anchors, their width last; (n, d), or several per sample, (n, t, d).
+            v: The anchors' positives, likewise, or one for all of a sample, (n, 1, d).
             sums: Called with anchors, positives (in full precision, of unit length if
                 asked) and scales; gives the negatives' log-partitions, (k, a), of the
                 anchors of all processes.
@@ -337,6 +340,11 @@ class Objective(nn.Module):
         with full_precision(u):
             positive = scale * gather_last((u * v).sum(-1).flatten(), share)
             negative = sums(u, v, [power * scale for power in self.powers if power])
+            if u.ndim == 3:  # anchors of different samples stand side by side
+                split = (-1, u.shape[1])
+                positive, negative = (
+                    x.unflatten(-1, split).mT for x in (positive, negative)
+                )
             loss = reduce(
                 self.of(Contrast(positive, negative, log_count)), settings.reduction
             )

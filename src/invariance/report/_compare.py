@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import InvarianceError
 from ..folder import (
+    MEASURES,
     TRAINED,
     Cell,
     Line,
@@ -19,6 +20,7 @@ from ..folder import (
     Scores,
     flatten,
     group_seeds,
+    list_measures,
     note_same_seeds,
     read_record,
     read_verdict,
@@ -150,20 +152,23 @@ def ahead(runs: Sequence[Record], names: Sequence[str]) -> str:
     tables = tables_of(runs)
     if len({scores.data for scores in tables if scores.lines}) > 1:
         return "They were scored on different data, so no score says which is better."
-    for protocol, word in (("linear", "the linear probe"), ("knn", "kNN")):
+    listed = [list_measures(run) for run in runs]
+    for protocol, measure in MEASURES.items():
         cells = {
             name: cell
-            for name, scores in zip(names, tables, strict=True)
+            for name, scores, protocols in zip(names, tables, listed, strict=True)
+            if protocol in protocols
             if (cell := scores.cell(TRAINED, protocol)) is not None
         }
         if len(cells) < 2:
             continue
         order = sorted(cells, key=lambda name: -cells[name].mean)
         best, second = cells[order[0]], cells[order[1]]
-        points = f"{100 * (best.mean - second.mean):.1f} points"
+        lead = measure.show_change(best.mean - second.mean)
+        name = measure.name.format(word=runs[0].word)
         if best.mean == second.mean:
-            return f"By {word}, {order[0]} and {order[1]} are level."
-        text = f"By {word}, {order[0]} is ahead of {order[1]} by {points}"
+            return f"{name} puts {order[0]} and {order[1]} level."
+        text = f"{name} puts {order[0]} ahead of {order[1]} by {lead}"
         clear = best.ends[0] > second.ends[1]
         return text + (
             ", more than the margin of the test."

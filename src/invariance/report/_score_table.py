@@ -4,24 +4,27 @@ import dataclasses
 from collections.abc import Mapping
 
 from ..folder import (
+    MEASURES,
     TRAINED,
+    UNTRAINED,
     Cell,
     Line,
     Record,
     Scores,
     describe_limit,
     finite_number,
+    list_measures,
 )
 from ..words import count
 from ._ahead import PROTOCOL as AHEAD
 from ._diagnostics import read_readings
 from ._html import Html, Missing, lines, table, tag
-from ._numbers import show_number
+from ._numbers import minus, show_number
 
 BELOW = {
     "chance": "guessing",
     "raw pixels": "no training at all",
-    "untrained encoder": "before training",
+    UNTRAINED: "before training",
     TRAINED: "final epoch",
     "best epoch": "chosen on training samples",
     "supervised twin": "trained on all labels",
@@ -31,11 +34,12 @@ BELOW = {
 def figures(run: Record) -> Html:
     """The numbers to remember, large."""
     scores, items = run.scores, []
-    for protocol, name in (("linear", "linear probe"), ("knn", "kNN")):
-        cell, was = (scores.cell(f, protocol) for f in (TRAINED, "untrained encoder"))
+    for protocol in list_measures(run)[:2]:
+        cell, was = (scores.cell(f, protocol) for f in (TRAINED, UNTRAINED))
+        measure = MEASURES[protocol]
         if cell is not None:
-            before = "" if was is None else f"untrained {show_number(was.mean, True)}"
-            items.append((name, show_number(cell.mean, True), before))
+            before = "" if was is None else f"untrained {minus(measure.show(was.mean))}"
+            items.append((measure.title, minus(measure.show(cell.mean)), before))
     # of images that were not trained on, where they were read, as the table below says
     read = {(r.name, r.of): r for r in read_readings(run) if not r.settings}
     information, rank = (

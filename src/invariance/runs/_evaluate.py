@@ -19,6 +19,8 @@ from ..evaluation import (
     score_supervised_twin,
 )
 from ..folder import (
+    TRAINED,
+    UNTRAINED,
     Row,
     describe_settings,
     keep_rows,
@@ -121,7 +123,7 @@ def evaluate(
         how: dict[str, Any] = {"epochs": epochs, "towers": towers}
         rows = [*pixels[key], *evaluate_encoders(task, encoders, **how, **common)]
         if supervised:
-            before = encoders.get("untrained encoder")
+            before = encoders.get(UNTRAINED)
             if before is None:
                 raise SettingError(f"There is no supervised twin to train. {why}")
             score_twin = partial(
@@ -156,13 +158,13 @@ def _encoders(
     before, why, untrained = untrained_encoder(run)
     encoders: dict[str, nn.Module] = {}
     if before is not None:
-        encoders["untrained encoder"] = before.to(device)
-    encoders["trained encoder"] = trained = run.encoder.to(device)
+        encoders[UNTRAINED] = before.to(device)
+    encoders[TRAINED] = trained = run.encoder.to(device)
     towers: dict[str, nn.Module] = {}
     if untrained is not None:
-        towers["untrained encoder"] = untrained.to(device)
+        towers[UNTRAINED] = untrained.to(device)
     if run.towers is not None:
-        towers["trained encoder"] = run.towers.to(device)
+        towers[TRAINED] = run.towers.to(device)
     if run.best is None:
         return encoders, {}, why, towers
     best, epoch = run.best

@@ -26,6 +26,7 @@ from ..folder import (
     OTHER_ENCODER,
     PAIR_HEADS,
     TRAINED,
+    UNTRAINED,
     judge,
     keep_rows,
     read_record,
@@ -175,8 +176,8 @@ def find_encoders(
     plan, processes = trained.plan, trained.processes
     encoders: dict[str, nn.Module | None] = {
         plan.source.kind.baseline: None,
-        "untrained encoder": plan.untrained.to(trained.device),
-        "trained encoder": trained.encoder,
+        UNTRAINED: plan.untrained.to(trained.device),
+        TRAINED: trained.encoder,
     }
     best = trained.monitor.encoder() if processes.first else None
     epoch = processes.collect(None if best is None else best[1])[0]
@@ -198,7 +199,7 @@ def find_towers(trained: Trained) -> dict[str, Towers]:
     assert before is not None
     untrained = Towers(plan.untrained, before[0], plan.other_untrained, before[1])
     return {
-        "untrained encoder": untrained.to(trained.device),
+        UNTRAINED: untrained.to(trained.device),
         TRAINED: Towers(
             trained.encoder, trained.heads[0], trained.other, trained.heads[1]
         ),

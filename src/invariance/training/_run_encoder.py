@@ -40,10 +40,12 @@ def make_encoder(
     encoder = build_encoder(chosen, kind=kind, pretrained=pretrained, dropout=dropout)
     if pretrained and isinstance(kind, Image) and kind.shape[0] == 3:
         return standardize(encoder, IMAGENET_MEAN, IMAGENET_STD)
+    if not kind.measured or kind.seen is not kind:
+        return encoder
     most = max(min(1000, MOST_VALUES // math.prod(source.shape)), 1)
     some = source.batches([spread_rows(len(source), most)])
     values = kind.prepare(next(iter(some)), torch.float64)
-    if not values.is_floating_point() or kind.seen is not kind:
+    if not values.is_floating_point():
         return encoder  # tokens have no mean
     axes = [axis for axis in range(values.ndim) if axis != 1]
     mean, std = values.mean(axes).tolist(), values.std(axes).tolist()

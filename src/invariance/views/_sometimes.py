@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
 from ..randomness import in_any_order
-from ._augment import Images, Number, Operation, Shape, check_probability, per_image
+from ._augment import Images, Number, Operation, Shape, check_probability
 from ._draws import Draws
 
 Step = Callable[[Tensor, Draws], Tensor]
 
 
 def on_picked(
-    images: Images,
+    images: Shaped[Tensor, "n ..."],
     picked: Bool[Tensor, " n"],
     work: Callable[[Tensor, Any], Tensor],
-) -> Images:
+) -> Shaped[Tensor, "n ..."]:
     """`work(images, rows)` for the picked images, the others as they are.
 
     Coins on the host tell which images to gather, so that only those are worked on. To
@@ -29,7 +29,8 @@ def on_picked(
     the picked ones kept.
     """
     if not picked.is_cpu or torch.compiler.is_compiling():
-        chosen = per_image(picked.to(images.device, non_blocking=True))
+        chosen = picked.to(images.device, non_blocking=True)
+        chosen = chosen.view(-1, *[1] * (images.ndim - 1))
         return torch.where(chosen, work(images, slice(None)), images)
     rows = picked.nonzero()[:, 0]
     if len(rows) == 0:
