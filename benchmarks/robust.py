@@ -33,6 +33,7 @@ from invariance.views import PGD, Draws
 ROOT = Path(__file__).parents[1]
 FIGURE = ROOT / "docs" / "images" / "robust.png"
 EPSILONS = (2, 4, 8)  # of 255
+CHECKED = 4
 N_SHOWN = 8
 AMPLIFIED = 8
 
@@ -129,12 +130,10 @@ def main() -> None:
             if seed == asked.seeds[0]:
                 encoders[name] = encoder
     for name, encoder in encoders.items():
-        ways = [
-            {"epsilon": e / 255, **more}
-            for e in EPSILONS
-            for more in ({}, {"steps": 100}, {"restarts": 5})
-        ]
-        checks[name] = [score.value for score in bench.score(encoder, *ways)]
+        stronger = {"steps": 100}, {"restarts": 5}
+        ways = [{"epsilon": CHECKED / 255, **more} for more in stronger]
+        usual = rows[name][0][1 + EPSILONS.index(CHECKED)]
+        checks[name] = [usual, *(s.value for s in bench.score(encoder, *ways))]
     write_table(asked, rows, checks)
     draw_figure(bench, encoders)
 
@@ -163,15 +162,13 @@ def write_table(asked, rows, checks) -> None:
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines += [
         "",
-        f"Are 20 steps enough? Seed {asked.seeds[0]} by 20 steps, by 100 steps, and by "
-        "20 steps from each of 5 starts:",
+        f"Are 20 steps enough? Seed {asked.seeds[0]} within {CHECKED}/255:",
         "",
-        f"| | {' | '.join(head)} |",
-        "|---|" + "---|" * len(head),
+        "| | 20 steps | 100 steps | 20 steps from each of 5 starts |",
+        "|---|---|---|---|",
     ]
     for name, values in checks.items():
-        shown = [f"{100 * value:.1f}" for value in values]
-        cells = [", ".join(shown[k : k + 3]) for k in range(0, len(shown), 3)]
+        cells = [f"{100 * value:.1f}" for value in values]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     path = ROOT / "benchmarks" / "results" / f"robust_{asked.data}.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
