@@ -10,6 +10,8 @@
 | `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
 | `latent_walk` | generated sequences of a hidden state, and what can be known of it |
+| `Graph` | nodes and edges as one tensor; `neighborhoods` of the nodes of one |
+| `bonds`, `blocks` | generated graphs, and a graph of nodes, of known classes |
 | `Text` | sentences as tokens, with a tokenizer trained on them |
 | `Captions` | several sentences about one image, the other side of a pair |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from ._decode import crop_square, open_image
     from ._file_items import pack
     from ._graph import Graph
+    from ._graph_sets import blocks, bonds
+    from ._graphs import neighborhoods
     from ._head_start import read_ahead
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
@@ -83,6 +87,8 @@ __all__ = [
     "Streamed",
     "Text",
     "Vector",
+    "blocks",
+    "bonds",
     "check_unreadable",
     "crop_square",
     "data_exists",
@@ -99,6 +105,7 @@ __all__ = [
     "kind_of",
     "latent_walk",
     "load",
+    "neighborhoods",
     "one_pass",
     "open_image",
     "pack",
@@ -117,6 +124,8 @@ HOMES = {
     "_decode": "crop_square open_image",
     "_file_items": "pack",
     "_graph": "Graph",
+    "_graph_sets": "blocks bonds",
+    "_graphs": "neighborhoods",
     "_head_start": "read_ahead",
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",

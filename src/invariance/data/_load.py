@@ -23,7 +23,7 @@ from ._captioned import (
 )
 from ._dataset import Samples, read_dataset, read_samples
 from ._file_items import Files, read_folder
-from ._graph_sets import read_blocks, read_motifs
+from ._graph_sets import read_blocks, read_bonds
 from ._graphs import are_graphs, read_graphs
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
@@ -47,7 +47,7 @@ GENERATORS = {
     "paraphrases": read_paraphrases,
     "latent_walk": read_latent_walk,
     "captioned_shapes": read_captioned_shapes,
-    "motifs": read_motifs,
+    "bonds": read_bonds,
     "blocks": read_blocks,
 }
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
