@@ -24,10 +24,11 @@ house: .venv/ready
 
 # The shape checks that the first run switches on cannot be compiled, hence the second.
 # The third interprets the GPU kernels on the CPU, which must be said before they load.
-# Tensors this small gain nothing from threads.
+# Tensors this small gain nothing from threads. A process whose tests are done takes
+# over some of the other's, so fixtures of a file are mostly made once.
 test: export OMP_NUM_THREADS = 1
 test: lint browser
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/compiled
 	TRITON_INTERPRET=1 $(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/fused
 

@@ -40,6 +40,7 @@ def check(function: Any = None, *, typechecker: Callable[..., Any]) -> Any:
     arrays = [x for x in named if is_array(x)]
     asks_more = any(isinstance(x, str) for x in named)  # a name still to be looked up
     asks_more |= any("{" in x.dim_str for x in arrays)  # the value of an argument
+    asks_more |= inspect.isgeneratorfunction(function)  # its body starts later
     if asks_more or not inspect.isfunction(function):
         return check_as_usual(function, typechecker=typechecker)
     if not arrays and (not named or "<locals>" in function.__qualname__):

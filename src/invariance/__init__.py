@@ -46,7 +46,9 @@ _HOMES = {
     ),
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
-    "training": "Attack DryRun Ess Machine Optim Run Stopped Train load train",
+    "training": (
+        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load train"
+    ),
     "folder": "Finding",
     "evaluation": "Evaluation Score",
     "runs": (

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import invariance as inv
+from invariance.cli import main
 from invariance.devices import usable_cores
 from invariance.encoders import build_encoder, standardize, write_encoder
 
@@ -22,7 +23,7 @@ WORDS += ["--batch-size", "128", "--devices", "2"]
 @pytest.mark.skipif(
     usable_cores() < 2 or not Path("/proc").exists(), reason="needs two cores and Linux"
 )
-def test_one_is_killed_and_the_same_command_goes_on(tmp_path):
+def test_one_is_killed_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
     dice = np.random.default_rng(0)
     images = dice.integers(0, 255, (30_000, 12, 12, 3), dtype=np.uint8)
     np.save(tmp_path / "a.npy", images)
@@ -62,9 +63,9 @@ def test_one_is_killed_and_the_same_command_goes_on(tmp_path):
     )
     assert (tmp_path / "two.npz").read_bytes() == alone.path.read_bytes()
 
-    again = subprocess.run(command, capture_output=True, **how)
-    assert again.returncode == 2
-    assert again.stderr.count("'two.npz' exists already") == 1
+    monkeypatch.chdir(tmp_path)
+    assert main(WORDS) == 2
+    assert capsys.readouterr().err.count("'two.npz' exists already") == 1
 
 
 def children_of(process):

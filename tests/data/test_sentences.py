@@ -142,7 +142,7 @@ def test_lines_that_cannot_be_read_are_left_out_and_named(tmp_path):
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_sentence(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
-        inv.data.load(write(tmp_path / "a.csv", content))
+        inv.data.load(write(tmp_path / "a.csv", content), kind="text")
 
 
 def test_broken_lines_of_json_cost_one_line_each(tmp_path):

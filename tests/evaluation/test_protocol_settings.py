@@ -18,6 +18,7 @@ from invariance.evaluation import (
     PROTOCOLS,
     SCHEDULES,
     Evaluation,
+    attack_probe,
     evaluate_encoders,
     few_labels_linear,
     fit_classifier,
@@ -39,6 +40,7 @@ FUNCTIONS = {
     "few_labels": few_labels_linear,
     "zero_shot": name_classes,
     "steps_ahead": steps_ahead,
+    "attack": attack_probe,
 }
 # for every setting, a value that is not the default
 OTHERS = {
@@ -55,6 +57,10 @@ OTHERS = {
         **{"schedule": "step", "augment": False},
     },
     "few_labels": {"shares": (0.5,), "draws": 2},
+    "attack": {
+        **{"epsilon": 0.01, "steps": 2, "step_size": 0.001, "norm": "l2"},
+        **{"restarts": 2, "images": 9},
+    },
 }
 QUICK = {"fine_tune": {"epochs": 1, "min_steps": 4}, "linear_sgd": {"epochs": 1}}
 

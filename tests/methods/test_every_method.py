@@ -77,7 +77,7 @@ def test_it_is_described(name):
     assert method.source
     assert method.encoder in ("one", "predictor", "momentum twin")
     assert method.negatives in ("batch", "none", *NEGATIVES)
-    assert method.positives in ("views", "prototypes", "neighbors")
+    assert method.positives in ("views", "prototypes", "neighbors", "places")
     assert method.labeled == (name == "supcon")
 
 
@@ -435,6 +435,9 @@ def test_a_step_is_a_loss_with_its_parts(name):
         "barlow_twins": {"diagonal", "off_diagonal"},
         "align_uniform": {"alignment", "uniformity"},
         "sig_lip": {"positive", "negative"},
+        **dict.fromkeys(
+            ("dim", "dim_jsd", "dim_dv"), {"local", "prior", "discriminator"}
+        ),
     }
     assert set(step.parts) == parts.get(name, set())
     assert all(not part.requires_grad for part in step.parts.values())

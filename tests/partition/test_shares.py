@@ -87,25 +87,24 @@ def check_sums(rank, sizes):
     x, y, ids = rows(n, 0), rows(n, 1), ids_of(n)
     low = torch.linspace(-3, 0, n, dtype=x.dtype)
     weight = rows(n, 2)[:, 0]
-    cases = product(CASES, (True, False), (False, True))
-    for name, symmetric, ring in cases:
+    shares = [share_rows(x[own], ring=ring) for ring in (False, True)]
+    for name, symmetric in product(CASES, (True, False)):
         compute, how = CASES[name]
         if name == "both sides" and symmetric:
             continue
         whole = compute_all(compute, how, x, y, ids, symmetric, weight)
-        share = share_rows(x[own], ring=ring)
-        shared = compute_all(
-            *(compute, {**how, "share": share}, x[own], y[own], ids[own]),
-            *(symmetric, weight),
-        )
-        key = f"{sizes} {name}, {'one' if symmetric else 'two'}, ring {ring}"
-        found[key] = compare(whole, shared, own, len(sizes))
-    for ring in (False, True):
-        share = share_rows(x[own], ring=ring)
-        whole = compute_all(banded, {"low": low}, x, y, ids, True, weight)
+        for share in shares:
+            shared = compute_all(
+                *(compute, {**how, "share": share}, x[own], y[own], ids[own]),
+                *(symmetric, weight),
+            )
+            key = f"{sizes} {name}, {'one' if symmetric else 'two'}, {share}"
+            found[key] = compare(whole, shared, own, len(sizes))
+    whole = compute_all(banded, {"low": low}, x, y, ids, True, weight)
+    for share in shares:
         how = {"low": low[own], "share": share}
         part = compute_all(banded, how, x[own], y[own], ids[own], True, weight)
-        found[f"{sizes} bands, ring {ring}"] = compare(whole, part, own, len(sizes))
+        found[f"{sizes} bands, {share}"] = compare(whole, part, own, len(sizes))
     return found
 
 

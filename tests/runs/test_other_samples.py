@@ -216,9 +216,9 @@ def test_pairs_are_read_again_by_the_columns_of_the_run(tmp_path):
         assert row["protocol"] == "partner" and row["value"] == other["value"]
     assert " test pairs, never trained on" in str(again)
     assert inv.evaluate(folder, data=tmp_path / "others.jsonl").rows
-    for asked in ({"query": "what is number 7"}, {"text": "what is number 7"}):
-        (hits,) = inv.search(folder, k=1, **asked).neighbors
-        assert hits.hits[0].name == "what is number 7"
+    asked = {"query": "what is number 7", "text": ["what is number 8"]}
+    for hits in inv.search(folder, k=1, **asked).neighbors:
+        assert hits.hits[0].name == hits.query
     Image.new("RGB", (9, 9)).save(tmp_path / "one.png")
     Image.new("RGB", (9, 9)).save(tmp_path / "two.png")
     with pytest.raises(DataError, match="has images, and sentences are expected"):

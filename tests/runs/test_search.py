@@ -127,11 +127,13 @@ def test_more_than_there_are_gives_all(run, photos, query):
         ({"batch_size": 0}, SettingError, "batch_size is 1 or more: got 0"),
         ({"data": "other.npz"}, DataError, "expected an array called 'images'"),
         ({"data": "other.csv"}, DataError, "is not a file of embeddings"),
+        ({"data": "a.txt"}, DataError, "'a.txt' has sentences, and images are expect"),
     ],
 )
 def test_mistakes(change, kind, message, run, photos, query, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "words.png").write_text("words")
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     np.savez(tmp_path / "other.npz", nothing=np.zeros(3))
     given = {"data": photos, "query": query} | change

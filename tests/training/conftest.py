@@ -2,12 +2,17 @@
 
 import contextlib
 import json
+import multiprocessing
 import os
+import signal
+import sys
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
+from invariance.cli import main
 from invariance.folder import new_folder
 from invariance.training import Stopped, Train, train
 
@@ -99,3 +104,48 @@ def newest():
 def one_thread():
     """The environment of a subprocess that takes one core."""
     return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+
+
+@pytest.fixture
+def survive_a_kill(tmp_path, monkeypatch, readings):
+    """A command of training, killed and resumed, says what it says when it is not.
+
+    Only the one that is killed is a process of its own, and it is forked: what a start
+    of Python takes is longer than these runs.
+    """
+
+    def run(words, pipe):
+        os.dup2(pipe, 1)
+        sys.stdout = os.fdopen(1, "w", buffering=1)
+        main(words)
+
+    def kill(words, step):
+        there, here = os.pipe()
+        process = multiprocessing.get_context("fork").Process(
+            target=run, args=(words, here)
+        )
+        process.start()
+        os.close(here)
+        with os.fdopen(there) as lines:
+            for line in lines:
+                if f'"step": {step}' in line:
+                    process.kill()
+                    break
+            process.join()
+        assert process.exitcode == -signal.SIGKILL
+
+    def check(*words, step, networks=("encoder",)):
+        monkeypatch.chdir(tmp_path)
+        often = ("--log-every", "1", "--json", "--checkpoint-seconds", "0")
+        words = ["train", *words, *often, "--name"]
+        kill([*words, "killed"], step)
+        for command in ([*words, "whole"], ["train", "--resume", "runs/killed"]):
+            assert main(command) == 0
+        folders = [tmp_path / "runs" / name for name in ("killed", "whole")]
+        assert readings(folders[0]) == readings(folders[1])
+        for name in networks:
+            ours, theirs = (load_file(f / f"{name}.safetensors") for f in folders)
+            assert ours.keys() == theirs.keys()
+            assert all(ours[k].equal(theirs[k]) for k in ours)
+
+    return check

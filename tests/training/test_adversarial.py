@@ -146,5 +146,5 @@ def test_what_makes_no_sense_is_refused(small, pictures):
     refuse("attack.steps must be at least 1", attack=Attack(steps=0), **attacked)
     refuse("attack.epsilon", attack=Attack(epsilon=-1.0), **attacked)
     refuse("use --machine.strategy ddp", machine=Machine(strategy="fsdp"), **attacked)
-    normal = ViewSet([[Normalize([0.5] * 3, [0.2] * 3)]] * 2)
+    normal = ViewSet([[Normalize((0.5,) * 3, (0.2,) * 3)]] * 2)
     refuse("these views are normalized", views=normal, **attacked)

@@ -65,7 +65,7 @@ def settings_of(name, **changes):
 
 def fill_memories(plan):
     """Three steps on the CPU."""
-    for rows in plan.steps(0, 0)[:3, 0]:
+    for rows in plan.order.steps(0, 0)[:3, 0]:
         plan.learner.before_epoch(0.5)
         (images,) = plan.source.batches([rows])
         views = plan.views(images, samples=rows, seed=0, epoch=0)

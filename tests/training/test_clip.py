@@ -2,10 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -134,39 +130,13 @@ def test_stopping_changes_nothing(changes, small, stopped_after, readings):
         assert all(ours[k].equal(theirs[k]) for k in theirs)
 
 
-def test_killed_and_resumed(tmp_path, one_thread, readings):
-    command = [sys.executable, "-m", "invariance", "train"]
-    words = [
+def test_killed_and_resumed(survive_a_kill):
+    survive_a_kill(
         *("captioned_shapes", "--method", "clip", "--limit", "96", "--epochs", "2"),
-        *("--batch-size", "16", "--no-evaluate", "--knn-every", "0", "--json"),
-        *("--log-every", "1", "--checkpoint-seconds", "0", "--name"),
-    ]
-
-    def start(*more):
-        return subprocess.Popen(
-            [*command, *more],
-            cwd=tmp_path,
-            env=one_thread,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    whole, killed = start(*words, "whole"), start(*words, "killed")
-    for line in killed.stdout:
-        if '"step": 5' in line:
-            break
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    killed.stdout.close()
-    again = start("--resume", "runs/killed", "--json")
-    for process in (whole, again):
-        said, _ = process.communicate()
-        assert process.returncode == 0, said
-    folders = [tmp_path / "runs" / name for name in ("killed", "whole")]
-    assert readings(folders[0]) == readings(folders[1])
-    ours, theirs = (load_file(folder / "other.safetensors") for folder in folders)
-    assert all(ours[k].equal(theirs[k]) for k in theirs)
+        *("--batch-size", "16", "--no-evaluate", "--knn-every", "0"),
+        step=5,
+        networks=("encoder", "other"),
+    )
 
 
 @pytest.fixture

@@ -26,12 +26,12 @@ def pair():
     return u, u + 0.5 * torch.randn(48, 16, generator=generator)
 
 
-@pytest.mark.parametrize("start", [0.02, 5.0])
+@pytest.mark.parametrize("start", [0.05, 2.0])
 @pytest.mark.parametrize("objective", [NTXent, InfoNCE, DCL, DHEL])
 def test_it_reaches_its_target_from_either_side(objective, start, pair):
     objective = objective(temperature=start)
     controller = EssController(objective, Ess(target=0.25, rate=0.02))
-    for _ in range(300):
+    for _ in range(150):
         controller.update(objective.shares(*pair).mean(), progress=0.0)
     # the negatives the loss has, which differ: asked of the diagnostics by name
     how = {"temperature": objective.temperature, "negatives": objective.negatives}
@@ -40,8 +40,8 @@ def test_it_reaches_its_target_from_either_side(objective, start, pair):
 
 def test_the_printed_rule_runs_away(pair):
     """Algorithm S2 lowers beta where the ESS is above its target; that raises it."""
-    beta, rate, target = 2.0, 0.02, 0.25
-    for _ in range(500):
+    beta, rate, target = 2.0, 0.05, 0.25
+    for _ in range(200):
         ess = effective_sample_size(*pair, temperature=1 / beta)
         beta *= 1 - rate if ess > target else 1 + rate
     assert beta < 1e-3 and ess > 0.999

@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from invariance.errors import TrainingError
-from invariance.training import Attack, Ess, Optim, Train, train
+from invariance.training import Attack, Ess, Federated, Optim, Train, train
 
 RUNS = {
     "simclr": {},
@@ -62,6 +62,18 @@ RUNS = {
     "streamed": {"storage": "streamed", "workers": 0},
     "knn": {"knn_every": 1},
     "every other step": {"log_every": 2},
+    "clients": {
+        "federated": Federated(clients=3, skew=1.0, local_steps=2, optimizer="kept"),
+    },
+    "clients with queues": {
+        "method": "moco",
+        "options": {"size": 40.0},
+        "epochs": 3,
+        "federated": Federated(clients=4, participation=0.5, local_epochs=2),
+    },
+    "clients with noise": {
+        "federated": Federated(clients=2, local_steps=3, clip=0.1, noise=0.5),
+    },
 }
 
 

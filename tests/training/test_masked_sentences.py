@@ -1,10 +1,6 @@
 """Runs of masked_token: resumed, killed, tried first, read, embedded."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -64,24 +60,13 @@ def test_stopping_changes_nothing(changes, little, stopped_after, readings):
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_killed_it_goes_on_from_its_file(little, tmp_path, readings):
-    file = tmp_path / "notes.txt"
-    file.write_text("\n".join(SENTENCES))
-    whole = train(little(data=str(file), epochs=3)).folder
-    command = [sys.executable, "-m", "invariance", "train", str(file)]
-    command += ["--method", "masked_token", "--epochs", "3", "--batch-size", "16"]
-    command += ["--no-evaluate", "--knn-every", "0", "--log-every"]
-    command += ["1", "--checkpoint-seconds", "0", "--out", str(tmp_path / "runs")]
-    command += ["--name", "killed", "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if line.startswith("{") and json.loads(line).get("step", 0) >= 2:
-            os.kill(process.pid, signal.SIGKILL)
-            break
-    process.wait()
-    folder = tmp_path / "runs" / "killed"
-    resumed = train(Train(resume=str(folder), quiet=True)).folder
-    assert readings(resumed) == readings(whole)
+def test_killed_it_goes_on_from_its_file(tmp_path, survive_a_kill):
+    (tmp_path / "notes.txt").write_text("\n".join(SENTENCES))
+    survive_a_kill(
+        *("notes.txt", "--method", "masked_token", "--epochs", "3"),
+        *("--batch-size", "16", "--no-evaluate", "--knn-every", "0"),
+        step=2,
+    )
 
 
 def test_it_is_read_tried_first_and_embedded(little, capsys):

@@ -2,26 +2,14 @@
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import invariance as inv
 from invariance.errors import DataError, SettingError, ShapeError
 from invariance.training import Train, make_plan, train
-
-COMMAND = [sys.executable, "-m", "invariance", "train"]
-WORDS = [
-    *("audio", "--method", "cpc", "--window", "800", "--batch-size", "8"),
-    *("--epochs", "2", "--options", "steps", "2", "--log-every", "1", "--json"),
-    *("--checkpoint-seconds", "0", "--no-evaluate", "--machine.device", "cpu"),
-]
 
 
 @pytest.fixture
@@ -67,7 +55,12 @@ def settings(data, tmp_path, **changes):
 def test_it_learns_the_hidden_state(tmp_path):
     run = train(
         settings(
-            "latent_walk", tmp_path, options={}, epochs=4, batch_size=64, limit=2000
+            *("latent_walk", tmp_path),
+            options={},
+            epochs=3,
+            batch_size=32,
+            limit=1000,
+            log_every=10,
         )
     )
     scores = inv.evaluate(
@@ -92,36 +85,13 @@ def test_it_learns_the_hidden_state(tmp_path):
     assert abs(scores.values("steps_ahead", "untrained encoder")[0]) < 0.05
 
 
-def test_killed_and_resumed_it_is_the_run_that_was_not(
-    audio, tmp_path, one_thread, readings
-):
-    def start(*words):
-        return subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=tmp_path,
-            env=one_thread,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    whole = start(*WORDS, "--name", "whole")
-    killed = start(*WORDS, "--name", "killed")
-    for line in killed.stdout:
-        if '"step": 5' in line:
-            break
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    killed.stdout.close()
-    resumed = start("--resume", "runs/killed", "--json")
-    for process in (resumed, whole):
-        said, _ = process.communicate()
-        assert process.returncode == 0, said
-    folders = [tmp_path / "runs" / name for name in ("killed", "whole")]
-    assert readings(folders[0]) == readings(folders[1])
-    ours, theirs = (load_file(folder / "encoder.safetensors") for folder in folders)
-    assert ours.keys() == theirs.keys()
-    assert all(ours[k].equal(theirs[k]) for k in ours)
+def test_killed_and_resumed_it_is_the_run_that_was_not(audio, survive_a_kill):
+    survive_a_kill(
+        *("audio", "--method", "cpc", "--window", "800", "--batch-size", "8"),
+        *("--epochs", "2", "--options", "steps", "2", "--no-evaluate"),
+        *("--machine.device", "cpu"),
+        step=5,
+    )
 
 
 def test_a_run_on_audio_from_dry_run_to_report(audio, tmp_path, capsys):

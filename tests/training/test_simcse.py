@@ -1,10 +1,6 @@
 """Runs on sentences: dropout as views, or pairs; resumed, killed, learned."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -82,39 +78,13 @@ def test_stopping_changes_nothing_not_even_dropout(
     assert all(one[key].equal(two[key]) for key in two)
 
 
-def test_killed_it_goes_on_as_if_nothing_had_been(tmp_path, one_thread, readings):
+def test_killed_it_goes_on_as_if_nothing_had_been(tmp_path, survive_a_kill):
     (tmp_path / "a.txt").write_text("\n".join(SENTENCES))
-    words = [
+    survive_a_kill(
         *("a.txt", "--method", "simcse", "--epochs", "3", "--batch-size", "8"),
-        *("--hidden", "16", "--width", "8", "--log-every", "1", "--json"),
-        *("--checkpoint-seconds", "0", "--no-evaluate"),
-    ]
-
-    def start(*more):
-        return subprocess.Popen(
-            [sys.executable, "-m", "invariance", "train", *more],
-            cwd=tmp_path,
-            env=one_thread,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    whole, killed = start(*words, "--name", "whole"), start(*words, "--name", "killed")
-    with whole, killed:
-        for line in killed.stdout:
-            if '"step": 6' in line:
-                os.kill(killed.pid, signal.SIGKILL)
-                break
-        said, _ = whole.communicate()
-        assert whole.returncode == 0, said
-    with start("--resume", "runs/killed", "--json") as resumed:
-        said, _ = resumed.communicate()
-        assert resumed.returncode == 0, said
-    folders = [tmp_path / "runs" / name for name in ("killed", "whole")]
-    assert readings(folders[0]) == readings(folders[1])
-    ours, theirs = (inv.load(folder).state_dict() for folder in folders)
-    assert all(ours[key].equal(theirs[key]) for key in theirs)
+        *("--hidden", "16", "--width", "8", "--no-evaluate"),
+        step=6,
+    )
 
 
 def test_it_learns_what_a_bag_of_words_cannot_know(little):

@@ -34,7 +34,7 @@ class Embed:
     out: Annotated[str, conf.arg(aliases=["-o"])]
     """File to write: .parquet, .npz or .csv."""
     shard: Annotated[str | None, conf.arg(metavar="I/N")] = None
-    """Encode the I-th of N shares of the images, counted from 1, on this machine; the
+    """Encode the I-th of N shares of the samples, counted from 1, on this machine; the
     file is a part, .parquet or .npz."""
     merge: Annotated[
         tuple[str, ...], conf.arg(metavar="PART ...", help_behavior_hint="")
@@ -55,7 +55,7 @@ class Embed:
     data_root: str | None = None
     """Where named sets are kept."""
     max_bad_fraction: float | None = None
-    """More unreadable images than this share of all are an error. Default: 0.2."""
+    """More unreadable samples than this share of all are an error. Default: 0.2."""
     overwrite: bool = False
     """Replace the file, or drop unfinished work of another job."""
     quiet: bool = False
@@ -161,7 +161,7 @@ class Embed:
             f"embeddings: {done.path}, {count(done.n, 'row')} of {done.width} features "
             f"({count(len(self.merge), 'part')} merged in {done.seconds:.1f} s)"
         )
-        words = ["invariance", "search", "RUN", str(done.path), "--query", "IMAGE"]
+        words = ["invariance", "search", "RUN", str(done.path), "--query", "QUERY"]
         print(f"search it:  {shlex.join(words)}")
         return 0
 

@@ -19,6 +19,7 @@ Protocol = Literal[
     "fine_tune",
     "few_labels_linear",
     "few_labels_fine_tune",
+    "attacked",
     "retrieval",
     "clustering",
     "zero_shot",
@@ -108,6 +109,25 @@ class FewLabels:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Attack:
+    """PGD against the linear probe on the frozen encoder (attacked)."""
+
+    epsilon: float | None = None
+    """How far images may be changed, in pixels from 0 to 1. Default: 8/255, and 128/255
+    of l2."""
+    steps: int | None = None
+    """Of each start; ask for more to see whether these were enough. Default: 20."""
+    step_size: float | None = None
+    """Length of a step. Default: a quarter of epsilon."""
+    norm: Literal["linf", "l2"] | None = None
+    """What epsilon bounds: every pixel, or the whole change's length. Default: linf."""
+    restarts: int | None = None
+    """Starts, drawn at random; an image must stay right from all. Default: 1."""
+    images: int | None = None
+    """Test images that are attacked at most, evenly spread. Default: 1000."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StepsAhead:
     """How far ahead an encoder of sequences predicts (steps_ahead)."""
 
@@ -139,7 +159,8 @@ class Evaluate:
     data: str | None = None
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""
     protocols: tuple[Protocol, ...] | None = None
-    """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train. Default:
+    """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train, attacked
+    changes the images so that the linear probe fails. Default:
     knn, linear, few_labels_linear, retrieval and clustering, of pairs zero_shot and
     pairs (recall@k) too, of sequences steps_ahead; or the preset's."""
     preset: str | None = None
@@ -150,6 +171,7 @@ class Evaluate:
     linear_sgd: LinearSgd = field(default_factory=LinearSgd)
     fine_tune: FineTune = field(default_factory=FineTune)
     few_labels: FewLabels = field(default_factory=FewLabels)
+    attack: Attack = field(default_factory=Attack)
     steps_ahead: StepsAhead = field(default_factory=StepsAhead)
     zero_shot: ZeroShot = field(default_factory=ZeroShot)
     seeds: int = 1
@@ -175,6 +197,7 @@ class Evaluate:
             "linear_sgd": self.linear_sgd,
             "fine_tune": self.fine_tune,
             "few_labels": self.few_labels,
+            "attack": self.attack,
             "steps_ahead": self.steps_ahead,
             "zero_shot": self.zero_shot,
         }

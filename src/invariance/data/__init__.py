@@ -5,10 +5,11 @@
 | `load` | a name, a path, an array or a Dataset in, a `Source` out |
 | `DATA_SETS` | the names that `load` knows |
 | `Source` | samples of one kind, asked for by number, in batches |
-| `Kind`, `KINDS` | what a sample is: an `Image`, `Text`, a `Vector`, your own |
+| `Kind`, `KINDS` | what a sample is: an `Image`, `Text`, a `Row`, your own |
 | `Samples` | samples of any kind as an object to train on |
 | `Note` | what was left out and why, what was chosen, where the samples are kept |
 | `shapes` | ten generated shapes with labels, without any file |
+| `beetles`, `double_spiral` | a generated table with gaps, and two spirals of points |
 | `latent_walk` | generated sequences of a hidden state, and what can be known of it |
 | `Graph` | nodes and edges as one tensor; `neighborhoods` of the nodes of one |
 | `bonds`, `blocks` | generated graphs, and a graph of nodes, of known classes |
@@ -35,9 +36,11 @@ from ..late_imports import import_late
 from ._names import DATA_SETS, GENERATED, data_exists, find_place, require_data
 
 if TYPE_CHECKING:
+    from ._beetles import beetles
     from ._captioned import Captions, has_captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
+    from ._double_spiral import double_spiral
     from ._file_items import pack
     from ._graph import Graph
     from ._graph_sets import blocks, bonds
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from ._one_pass import Batch, one_pass, row_names
     from ._pack import Packed, delete_packs
     from ._resident import Resident
+    from ._row import Column, Row, expand
     from ._sentences import has_columns
     from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
@@ -73,6 +77,7 @@ __all__ = [
     "SHAPE_CLASSES",
     "Batch",
     "Captions",
+    "Column",
     "Graph",
     "Image",
     "Items",
@@ -81,12 +86,14 @@ __all__ = [
     "Origin",
     "Packed",
     "Resident",
+    "Row",
     "Samples",
     "Sequence",
     "Source",
     "Streamed",
     "Text",
     "Vector",
+    "beetles",
     "blocks",
     "bonds",
     "check_unreadable",
@@ -95,6 +102,8 @@ __all__ = [
     "default_shape",
     "delete_packs",
     "describe_unreadable",
+    "double_spiral",
+    "expand",
     "explain_unreadable",
     "filter_states",
     "find_place",
@@ -120,8 +129,10 @@ __all__ = [
 
 HOMES = {
     "_dataset": "Samples",
+    "_beetles": "beetles",
     "_captioned": "Captions has_captions",
     "_decode": "crop_square open_image",
+    "_double_spiral": "double_spiral",
     "_file_items": "pack",
     "_graph": "Graph",
     "_graph_sets": "blocks bonds",
@@ -136,6 +147,7 @@ HOMES = {
     "_one_pass": "Batch one_pass row_names",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
+    "_row": "Column Row expand",
     "_sentences": "has_columns",
     "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",

@@ -151,7 +151,8 @@ def read_arrays(
 
 def read_rows(rows: Any, labels: Any, name: str, request: Request) -> Array:
     """The rows of one array: vectors where each is a row of numbers, else images."""
-    if request.kind_name == "vector" or (not request.kind and np.ndim(rows) == 2):
+    asked = request.kind_name in ("vector", *Vector.also)
+    if asked or (not request.kind and np.ndim(rows) == 2):
         if np.ndim(rows) != 2:
             raise DataError(
                 f"{name} has shape {tuple(rows.shape)}: vectors come as (n, width)."

@@ -60,6 +60,8 @@ class Kind(ABC):
     """The encoder's name where nobody chooses one."""
     views: str = "noise"
     """The recipe of the views where neither method nor user chooses one."""
+    also: ClassVar[tuple[str, ...]] = ()
+    """Kinds whose methods take its samples, too."""
     shape: tuple[int, ...]
 
     def __init__(self, shape: Shape) -> None:
@@ -200,6 +202,7 @@ class Vector(Kind):
 
     name = "vector"
     word = "row"
+    also = ("row",)
 
     def __init__(self, shape: Shape, spread: abc.Sequence[float] = ()) -> None:
         super().__init__(shape)

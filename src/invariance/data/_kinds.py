@@ -8,11 +8,13 @@ import torch
 from ._captioned import Captions
 from ._graph import Graph
 from ._kind import Image, Kind, Sequence, Unknown, Vector
+from ._row import Row
 from ._text import Text
 
 KINDS: dict[str, type[Kind]] = {
     "image": Image,
     "vector": Vector,
+    "row": Row,
     "sequence": Sequence,
     "text": Text,
     "captions": Captions,

@@ -3,6 +3,7 @@
 import dataclasses
 import shlex
 import time
+from collections import abc
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from ..errors import DataError, SettingError, choose
 from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
+from ._beetles import read_beetles
 from ._captioned import (
     read_captioned_folder,
     read_captioned_shapes,
     read_shard_files,
 )
 from ._dataset import Samples, read_dataset, read_samples
+from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
 from ._graph_sets import read_blocks, read_bonds
 from ._graphs import are_graphs, read_graphs
@@ -32,6 +35,7 @@ from ._load_request import Note, Request
 from ._names import find_path, find_place, find_set, find_shards
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
+from ._row import Row
 from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
@@ -39,6 +43,7 @@ from ._sources import Read, Source
 from ._split import check_split, spread
 from ._streamed import Streamed
 from ._subset import Subset, Unlabeled
+from ._table_rows import are_table_rows, read_table_rows
 from ._torchvision import read_torchvision
 from ._workers import choose_workers
 
@@ -47,9 +52,16 @@ GENERATORS = {
     "paraphrases": read_paraphrases,
     "latent_walk": read_latent_walk,
     "captioned_shapes": read_captioned_shapes,
+    "double_spiral": read_double_spiral,
+    "beetles": read_beetles,
     "bonds": read_bonds,
     "blocks": read_blocks,
 }
+SETTINGS_OF = {
+    **dict.fromkeys(("window", "stride", "time_column"), Sequence.name),
+    **dict.fromkeys(("target", "columns"), Row.name),
+}
+"""For which kind of samples a setting is."""
 SLOW_SECONDS = 10  # from here on a packed copy is worth a word
 
 
@@ -75,6 +87,8 @@ def load(
     stride: int | None = None,
     time_column: str | None = None,
     text_column: str | None = None,
+    target: str | None = None,
+    columns: abc.Sequence[str] = (),
     other_kind: Kind | None = None,
     tokenizer: Any = None,
 ) -> Source:
@@ -89,9 +103,9 @@ def load(
     Args:
         data: a name ("shapes", "cifar10", ...; "./shapes" is a folder of that name), a
             path of a folder, .npy or .npz file, of a .txt, .csv, .tsv, .jsonl or
-            .parquet file of sentences, an array or tensor of images or vectors, a pair
-            (array, labels), a list of sentences or of pairs of them, ``Samples``, or a
-            torch Dataset.
+            .parquet file of sentences or of a table, a mapping of columns, an array or
+            tensor of images or vectors, a pair (array, labels), a list of sentences or
+            of pairs of them, ``Samples``, or a torch Dataset.
         split: "train", "test" or "all". See ``hold_out`` for data without a test part
             of their own.
         image_size: side of the square images handed out. None keeps the size of sets
@@ -125,6 +139,9 @@ def load(
             its name does not tell.
         text_column: the column of a table that has the sentences or captions, or, with
             a comma, the two of pairs of sentences; None: by their usual names.
+        target: the column of a table that has the classes, for evaluation only; None:
+            one that is called target, label, class or y.
+        columns: the columns of a table to learn from; none are all but the target.
         other_kind: how the other side of pairs was read in another part.
         tokenizer: of sentences, one of the library ``tokenizers``; None trains one on
             the training part.
@@ -161,6 +178,8 @@ def load(
         stride=stride,
         time_column=time_column,
         text_column=text_column,
+        target=target,
+        columns=tuple(columns),
         other_kind=other_kind,
         tokenizer=tokenizer,
     )
@@ -204,10 +223,10 @@ def check_found(parts: Read, request: Request) -> None:
             f"{parts.name} has {kind.word}s, and {known.word}s are expected: name "
             f"data of the kind {known.name}."
         )
-    for setting in ("window", "stride", "time_column"):
-        if getattr(request, setting) is not None and kind.seen.name != Sequence.name:
+    for setting, whose in SETTINGS_OF.items():
+        if getattr(request, setting) and kind.seen.name != whose:
             raise SettingError(
-                f"{setting} is for samples of the kind {Sequence.name}, and "
+                f"{setting} is for samples of the kind {whose}, and "
                 f"{parts.name} has {kind.word}s: leave it out."
             )
 
@@ -235,8 +254,16 @@ def read(data: Any, request: Request) -> Read:
         return read_graphs(data, request)
     if are_sequences(data, request):
         return read_sequences(data, request)
+    if are_table_rows(data, request):
+        return read_table_rows(data, request)
     if are_sentences(data, request):
         return read_sentences(data, request)
+    if request.kind_name == Image.name and are_sentences(data, Request()):
+        name = repr(str(data)) if isinstance(data, str | Path) else "the list"
+        raise DataError(
+            f"{name} has sentences, and images are expected: name a folder of images, "
+            "an .npy, .npz or .tar file, or a set by name."
+        )
     if isinstance(data, (str, Path)):
         if shards := find_shards(data):
             return read_shard_files(shards, request)

@@ -69,6 +69,10 @@ class Request:
     """The column of a table that has the times."""
     text_column: str | None = None
     """The column of a table that has the sentences; two, with a comma, are pairs."""
+    target: str | None = None
+    """The column of a table that has the classes, and is never learned from."""
+    columns: tuple[str, ...] = ()
+    """The columns of a table to learn from; none are all but the target."""
     kind: Any = None
     """The name of a kind of sample, or the kind itself; None: as the data look."""
     captions: str | Path | None = None

@@ -36,6 +36,7 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
 }
 GENERATED = (
     *("shapes", "paraphrases", "latent_walk", "captioned_shapes", "bonds", "blocks"),
+    *("double_spiral", "beetles"),
 )
 DATA_SETS = (*GENERATED, *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before

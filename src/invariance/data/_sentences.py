@@ -239,7 +239,10 @@ def read_file(path: Path, told: str | None) -> Lines:
         )
     flag, advice = "--text-column", ""
     if path.suffix.lower() in SERIES:
-        advice = " Values in time are learned from with --method cpc."
+        advice = (
+            " Values in time are learned from with --method cpc, rows of a table with "
+            "--method scarf."
+        )
     first = FIRST, told_first or None, "sentences", flag
     columns = [table.require_column(*first, advice=advice)]
     second = table.find_column(SECOND)

@@ -1,6 +1,7 @@
 """From a name, or a module, to an encoder.
 
     "tiny"                      ours, in ENCODERS; "mlp" takes any numbers
+    "mlp-128-128-2"             a perceptron with layers of these widths
     "resnet18", "timm/..."      any timm name, with or without pretrained weights
     "torchvision/resnet18"      any torchvision classifier
     a module                    itself
@@ -10,7 +11,6 @@ Networks lose their classifier; what is left gives one row of features per sampl
 
 import contextlib
 import difflib
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..data import Graph, Image, Kind
+from ..data import Graph, Image, Kind, Row
 from ..errors import DataError, SettingError
+from ._columns import count_inputs, lay_out
 from ._encoder import Encoder
 from ._graph import GEOMETRIC, GRAPH_ENCODERS, build_geometric
-from ._mlp import MLP
+from ._mlp import MLP, build_perceptron, is_mlp
 from ._network import hub_without_retries, is_reachable
 from ._sequence import SEQUENCE_ENCODERS
 from ._stem import copy_convolution, fit_stem
@@ -37,7 +38,7 @@ def build_tiny(kind: Kind) -> Tiny:
 
 def build_mlp(kind: Kind) -> MLP:
     """A perceptron of three layers for samples that are numbers, of any shape."""
-    return MLP(math.prod(kind.shape))
+    return MLP(count_inputs(kind))
 
 
 ENCODERS: dict[str, Callable[[Kind], nn.Module]] = {
@@ -67,7 +68,8 @@ def build_encoder(
     """An encoder by name, or around a module of your own.
 
     Args:
-        name: "tiny", a timm name, "torchvision/" and one of its names, or a module.
+        name: "tiny", "mlp-128-2", a timm name, "torchvision/" and one of its names, or
+            a module.
         channels: of the images.
         image_size: height and width of the images, in pixels.
         pretrained: whether to fetch the trained weights of a timm or torchvision name.
@@ -118,7 +120,7 @@ def build_other(
 ) -> Encoder:
     """An encoder of samples that are no images."""
     if isinstance(name, nn.Module):
-        return Encoder(name, kind=kind)
+        return Encoder(lay_out(name, kind), name=type(name).__name__, kind=kind)
     if kind.name == "text" and (name in TEXT_TOWERS or name.startswith(TRANSFORMERS)):
         text: Any = kind
         network = build_text_tower(
@@ -137,8 +139,8 @@ def build_other(
         network = GRAPH_ENCODERS[name](kind)
     elif isinstance(kind, Graph) and name.startswith(GEOMETRIC):
         network = build_geometric(name, kind)
-    elif name == "mlp" and takes_numbers(kind):
-        network = build_mlp(kind)
+    elif is_mlp(name) and takes_numbers(kind):
+        network = lay_out(build_perceptron(name, count_inputs(kind)), kind)
     else:
         check_encoder_name(name)
         numbers = ["mlp"] if takes_numbers(kind) else []
@@ -152,7 +154,8 @@ def build_other(
 
 def takes_numbers(kind: Kind) -> bool:
     """Whether a perceptron can make sense of samples."""
-    return kind.dtype.is_floating_point and kind.measured
+    laid_out = isinstance(kind, Row)  # into numbers, see ``lay_out``
+    return kind.dtype.is_floating_point and (kind.measured or laid_out)
 
 
 def refuse_pretrained(name: str, pretrained: bool) -> None:
@@ -190,7 +193,7 @@ def other_names() -> list[str]:
 
 def is_ours(name: str) -> bool:
     """Whether a network of that name is this package's."""
-    return name in ENCODERS or name in other_names()
+    return name in ENCODERS or is_mlp(name) or name in other_names()
 
 
 def find_network(name: str, kind: Kind, pretrained: bool) -> nn.Module:
@@ -199,6 +202,8 @@ def find_network(name: str, kind: Kind, pretrained: bool) -> nn.Module:
     if name in ENCODERS:
         refuse_pretrained(name, pretrained)
         return ENCODERS[name](kind)
+    if is_mlp(name):
+        return build_perceptron(name, count_inputs(kind))
     channels, _, image_size = kind.shape
     if name.startswith("torchvision/"):
         short = name.removeprefix("torchvision/")

@@ -9,6 +9,7 @@
 | ``clustering`` | are groups found without labels the classes? | embeddings |
 | ``rank_correlation`` | are pairs near that people find alike? | embeddings |
 | ``linear_sgd`` | the papers' linear protocol, with augmentation | the encoder |
+| ``attack_probe`` | how often is it right when images are attacked? | the encoder |
 | ``steps_ahead`` | how far ahead does a sequence encoder predict? | no labels |
 | ``fine_tune`` | how good is it when it learns on, with labels? | the encoder |
 
@@ -27,6 +28,7 @@ from ..late_imports import import_late
 from ._groups import GROUPS, check_settings
 
 if TYPE_CHECKING:
+    from ._attacked import attack_probe
     from ._clustering import clustering
     from ._encode import OtherSide, encode_batch, encode_images, encode_views
     from ._evaluator import (
@@ -78,6 +80,7 @@ __all__ = [
     "ProtocolPlan",
     "Score",
     "Task",
+    "attack_probe",
     "average_precisions",
     "chance_of_pairs",
     "check_settings",
@@ -111,6 +114,7 @@ __all__ = [
 ]
 
 HOMES = {
+    "_attacked": "attack_probe",
     "_clustering": "clustering",
     "_encode": "OtherSide encode_batch encode_images encode_views",
     "_evaluator": "Evaluation evaluate_encoders make_row score_supervised_twin",

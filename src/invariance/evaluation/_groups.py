@@ -71,6 +71,14 @@ GROUPS: dict[str, dict[str, Check]] = {
     "linear_sgd": OPTIMIZATION | {"standardize": leave_to_protocol},
     "fine_tune": OPTIMIZATION | {"min_steps": least(0), "optimizer": leave_to_protocol},
     "few_labels": {"shares": check_shares, "draws": least(1)},
+    "attack": {
+        "epsilon": check_positive_number,
+        "steps": least(1),
+        "step_size": check_positive_number,
+        "norm": leave_to_protocol,
+        "restarts": least(1),
+        "images": least(1),
+    },
     "steps_ahead": {"steps": least(1)},
 }
 """What can be set of what, each with what refuses a value that cannot work."""

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..errors import SettingError
 from ._labeled import Labeled
-from ._logistic import GRADIENT_TOLERANCE, Logistic
+from ._logistic import GRADIENT_TOLERANCE, Fit, Logistic
 from ._predictions import Targets, judge, prediction_loss
 from ._score import Score, Setting
 
@@ -61,6 +61,33 @@ def linear_probe(
     >>> linear_probe(h, labels, h, labels).accuracy
     1.0
     """
+    data = Labeled.of(train_h, train_labels, test_h, test_labels)
+    probe, settings, notes = fit_probe(
+        data,
+        seed=seed,
+        l2=l2,
+        grid=grid,
+        validation_share=validation_share,
+        max_steps=max_steps,
+    )
+    parts = probe.narrow(data.test_h).split(ROWS_AT_ONCE)
+    logits = (probe.fit.logits(part) for part in parts)
+    return judge("linear", logits, data.test_y, settings, data.notes + notes)
+
+
+def fit_probe(
+    data: Labeled,
+    *,
+    seed: int = 0,
+    l2: float | int | None = None,
+    grid: Sequence[float | int] = L2_GRID,
+    validation_share: float = 0.2,
+    max_steps: int = 1000,
+) -> tuple["Probe", dict[str, Setting], tuple[str, ...]]:
+    """The classifier of ``linear_probe``, its settings, and notes; no test row enters.
+
+    The arguments are those of ``linear_probe``.
+    """
     if not 0 < validation_share < 1:
         raise SettingError(
             f"validation_share must lie between 0 and 1: got {validation_share}."
@@ -73,8 +100,7 @@ def linear_probe(
     if not all(0 <= strength < float("inf") for strength in strengths):
         raise SettingError(f"l2 must be 0 or more and finite: got {l2 or list(grid)}.")
     path = sorted({float(strength) for strength in strengths}, reverse=True)
-    data = Labeled.of(train_h, train_labels, test_h, test_labels)
-    notes = data.notes
+    notes: tuple[str, ...] = ()
     settings: dict[str, Setting] = {"n_train": len(data.train_h), "seed": seed}
     if l2 is not None:  # another question than which one is best, which "l2" answers
         settings["fixed_l2"] = float(l2)
@@ -93,15 +119,16 @@ def linear_probe(
                 "the middle of the grid.",
             )
     scaler = Scaler.of(data.train_h)
-    x, x_test = narrow(scaler(data.train_h), scaler(data.test_h))
+    x = scaler(data.train_h)
+    basis = find_basis(x)
+    x = x if basis is None else x @ basis
     (fit,) = Logistic(x, data.train_y, data.n_classes).fit([strength], max_steps)
     if not fit.slope <= 100 * GRADIENT_TOLERANCE:  # or it is NaN
         notes += (
             f"The fit stopped short of its minimum (a slope of {fit.slope:.1g} is "
             "left): raise max_steps, or l2.",
         )
-    logits = (fit.logits(part) for part in x_test.split(ROWS_AT_ONCE))
-    return judge("linear", logits, data.test_y, {"l2": strength, **settings}, notes)
+    return Probe(scaler, basis, fit), {"l2": strength, **settings}, notes
 
 
 @dataclass(frozen=True)
@@ -125,18 +152,31 @@ class Scaler:
         return (_precise(h) - self.mean) / self.deviation
 
 
-def narrow(
-    x: Float[Tensor, "n e"], other: Float[Tensor, "m e"]
-) -> tuple[Float[Tensor, "n r"], Float[Tensor, "m r"]]:
-    """The same rows in r = min(n, e) coordinates that serve a penalized fit as well.
+@dataclass(frozen=True)
+class Probe:
+    """A linear classifier of features, which gradients can go back through."""
+
+    scaler: Scaler
+    basis: Float[Tensor, "e r"] | None
+    fit: Fit
+
+    def narrow(self, h: Float[Tensor, "k e"]) -> Float[Tensor, "k r"]:
+        """Features in the coordinates of the fit."""
+        x = self.scaler(h)
+        return x if self.basis is None else x @ self.basis
+
+    def logits(self, h: Float[Tensor, "k e"]) -> Float[Tensor, "k c"]:
+        """A number per row and class, the higher the likelier."""
+        return self.fit.logits(self.narrow(h))
+
+
+def find_basis(x: Float[Tensor, "n e"]) -> Float[Tensor, "e r"] | None:
+    """Coordinates, as many as rows, that serve a penalized fit as well as all do.
 
     The minimum lies in the span of the rows it is fitted to, so fewer rows than
-    features need no more coordinates than rows: an orthonormal basis of that span.
+    features need an orthonormal basis of that span; None where rows are not fewer.
     """
-    if len(x) >= x.shape[1]:
-        return x, other
-    basis = torch.linalg.qr(x.T).Q
-    return x @ basis, other @ basis
+    return None if len(x) >= x.shape[1] else torch.linalg.qr(x.T).Q
 
 
 def _precise(h: Float[Tensor, "k e"]) -> Float[Tensor, "k e"]:
@@ -152,7 +192,9 @@ def _choose(
 ) -> tuple[float, Score]:
     """The strength of highest held-out score, then of lowest loss, and that score."""
     scaler = Scaler.of(data.train_h[~held_out])
-    x, x_held = narrow(scaler(data.train_h[~held_out]), scaler(data.train_h[held_out]))
+    x, x_held = scaler(data.train_h[~held_out]), scaler(data.train_h[held_out])
+    if (basis := find_basis(x)) is not None:
+        x, x_held = x @ basis, x_held @ basis
     y, y_held = data.train_y[~held_out], data.train_y[held_out]
     problem, tried, scores = Logistic(x, y, data.n_classes), [], {}
     for l2, fit in problem.walk(path, max_steps):

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..encoders import Encoder, can_unroll
 from ..errors import DataError, SettingError, choose
+from ._attacked import attack_probe
 from ._clustering import clustering
 from ._encode import encode_images
 from ._few_labels import DRAWS, SHARES, few_labels, few_labels_linear, mark_draw
@@ -100,6 +101,14 @@ def _few_labels_fine_tune(
     return scores
 
 
+def _attacked(
+    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
+) -> list[Score]:
+    task = subject.task
+    how = {"seed": seed, "device": task.device} | of["linear"] | of["attack"]
+    return [attack_probe(subject.encoder, *subject.features, task.test, **how)]
+
+
 def _steps_ahead(
     subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
 ) -> list[Score]:
@@ -154,6 +163,11 @@ PROTOCOLS: dict[str, Protocol] = {
     "few_labels_linear": Protocol(_few_labels_linear, takes=("few_labels", "linear")),
     "few_labels_fine_tune": Protocol(
         _few_labels_fine_tune, takes=("few_labels", "fine_tune"), needs_encoder=True
+    ),
+    "attacked": Protocol(
+        _attacked,
+        takes=("attack", "linear"),
+        kinds=("image",),
     ),
     "retrieval": Protocol(lambda s, *_: retrieval(*s.features), seeded=False),
     "clustering": Protocol(
@@ -382,6 +396,7 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
     given = {group: dict(values) for group, values in (settings or {}).items()}
     base: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     names: tuple[str, ...] = QUICK
+    usual = protocols is None and preset is None
     if preset is not None:
         published = choose(PRESETS, preset, "preset")
         names = published.protocols
@@ -400,12 +415,12 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
     for group, values in given.items():
         if values and group not in heeded:
             able = [name for name, p in PROTOCOLS.items() if group in p.takes]
+            on = "the quick protocols" if usual else ", ".join(names)
             raise SettingError(
-                f"Settings of {group} would have no effect on {', '.join(names)}: "
-                f"leave them out, or ask for {' or '.join(able)}."
+                f"Settings of {group} would have no effect on {on}: leave them out, or "
+                f"ask for {' or '.join(able)}."
             )
         base[group] |= values
-    usual = protocols is None and preset is None
     return ProtocolPlan(tuple(names), base, preset, given, usual)
 
 

@@ -42,6 +42,7 @@ PROTOCOL_NAMES = {
     "supervised": "supervised",
     "few_labels_linear": "linear probe",
     "few_labels_fine_tune": "fine-tuned",
+    "attacked": "linear probe attacked",
     "retrieval": "retrieval",
     "clustering": "clusters",
     "steps_ahead": "ahead",
@@ -49,6 +50,7 @@ PROTOCOL_NAMES = {
 METRIC_NAMES = {
     "accuracy": "",
     "top5": "top-5",
+    "clean": "before the attack",
     "map": "MAP",
     "map11": "MAP of 11 points",
     "nmi": "NMI",
@@ -418,6 +420,11 @@ def _detail(row: Row) -> str:
         ]
     if "ahead" in settings:
         parts.append(f"{settings['ahead']} ahead, at most {settings['ceiling']:.2f}")
+    if row.get("protocol") == "attacked" and "epsilon" in settings:
+        parts.append(
+            f"{settings['steps']} steps within {settings['epsilon']:.3g} "
+            f"({settings['norm']})"
+        )
     share = finite_number(settings.get("share"))
     if share is not None:
         labels = f"{settings['n_labels']:,} labels" if "n_labels" in settings else ""
@@ -429,11 +436,13 @@ def _detail(row: Row) -> str:
     changed = row.get("changed")
     if isinstance(changed, dict):
         known = {"k", "temperature", "shares", "draws"}  # said already
+        known |= {"epsilon", "steps", "norm"} if "epsilon" in settings else set()
         parts += [
             f"{key} {value}" for key, value in changed.items() if key not in known
         ]
     if "limit" in settings:
-        parts.append(f"fitted on at most {settings['limit']:,} images")
+        word = row.get("word") or "image"
+        parts.append(f"fitted on at most {settings['limit']:,} {word}s")
     return ", ".join(filter(None, parts))
 
 

@@ -53,7 +53,7 @@ class Measure:
         """A value with its unit."""
         if self.share:
             return f"{100 * value:.1f} %"
-        return f"{value:.2f} {self.unit}".rstrip()
+        return f"{round(value, 2) + 0.0:.2f} {self.unit}".rstrip()  # no "-0.00"
 
     def show_change(self, value: float) -> str:
         """How far apart two values are."""
@@ -255,7 +255,7 @@ def _find_learning(record: Record) -> Finding | None:
         return Finding("learned", "good", f"It learned{goal}", text)
     if was == 1 and measure.share:
         text = (
-            f"{name} is 100 % of the test part already before training, so that cannot "
+            f"{name} is at 100 % already before training, so this test part cannot "
             "show it: take one that is harder or larger."
         )
         return Finding("learned", "unsure", "Not known", text)

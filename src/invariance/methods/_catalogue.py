@@ -262,6 +262,20 @@ METHODS: dict[str, Method] = {
         "sentences of 32 tokens, BERT and RoBERTa as pretrained, dropout 0.1, a "
         "linear map and tanh on the first token as the head",
     ),
+    "scarf": Method(
+        objective="info_nce",
+        settings={"temperature": 1.0, "symmetric": False},
+        samples="row",
+        views="scarf",
+        hidden=256,
+        width=256,
+        source="Bahri et al. 2022 (SCARF): the row against itself with six in ten of "
+        "its columns redrawn from the training rows; temperature 1, one direction, a "
+        "head of 2 layers of 256; the encoder has 3 layers with batch norm instead of "
+        "4 without",
+        released="none; the paper: Adam at 0.001, batch 128, encoder of 4 layers of "
+        "256, stopped early by the loss on held-out rows, 1,000 epochs at most",
+    ),
     "sig_lip": Method(
         objective="sig_lip",
         settings={"learnable": True},

@@ -76,6 +76,13 @@ CURVES = (
         "Share of the negatives that teach; 15 to 40 % is a good range.",
         percent=True,
     ),
+    Curve(
+        "Agreement of clients",
+        {"federated/agreement": "agreement"},
+        "Of a round, by weights: square of the mean update over the mean square. 1: "
+        "all clients go the same way; one over their number: each its own.",
+        percent=True,
+    ),
     Curve("Learning rate", {"lr": "rate"}, "As scheduled."),
     Curve("Speed", {"time/images_per_second": "speed"}, "Samples in a second."),
 )

@@ -10,7 +10,10 @@ from ._html import Html, lines, table, tag
 from ._numbers import inside, show_number
 
 # Of env.json, what the page tells elsewhere.
-TOLD = ("command", "images", "parameters", "peak_rate", "positives", "started", "used")
+TOLD = (
+    *("command", "federated", "images", "parameters", "peak_rate", "positives"),
+    *("started", "used"),
+)
 
 
 def summarize(run: Record) -> str:

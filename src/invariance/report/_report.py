@@ -12,6 +12,7 @@ from ._ahead import show_ahead
 from ._caption_grid import caption_grid
 from ._curves import curves
 from ._diagnostics import show_diagnostics
+from ._federated import show_clients
 from ._html import Html, Missing, lines, tag
 from ._map import embedding_map
 from ._origin import (
@@ -54,6 +55,7 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         "map": ("Map", embedding_map(run)),
         "neighbors": ("Neighbors", neighbor_grid(run)),
         "captions": ("Captions", caption_grid(run)),
+        "clients": ("Clients", show_clients(run)),
         "curves": ("Curves", curves(run)),
         "diagnostics": ("Diagnostics", show_diagnostics(run)),
         "views": ("Views", views(run)),

@@ -32,7 +32,7 @@ ADVICE = "Make room or mend the disk, and merge again: the parts are as they wer
 
 @dataclass(frozen=True)
 class Shard:
-    """One of several shares of the images, counted from 1.
+    """One of several shares of the samples, counted from 1.
 
     >>> Shard.parse("2/3").span(1000, batch_size=256)
     (256, 512)
@@ -62,11 +62,11 @@ class Shard:
         return f"{self.number}/{self.of}"
 
     def span(self, n: int, batch_size: int) -> tuple[int, int]:
-        """The images of this shard, from one number up to another."""
+        """The samples of this shard, from one number up to another."""
         n_batches = -(-n // batch_size)
         if n_batches < self.of:
             raise SettingError(
-                f"{count(n, 'image')} in batches of {batch_size} are "
+                f"{count(n, 'sample')} in batches of {batch_size} are "
                 f"{count(n_batches, 'batch', 'batches')}, too few for {self.of} shards "
                 "of whole batches: use fewer shards or a smaller --batch-size."
             )
@@ -102,7 +102,7 @@ def merge_embeddings(
         parts: files, in any order.
         file: where to; the ending says in which format, whatever that of the parts.
         overwrite: replace a file that is there.
-        max_bad_fraction: more unreadable images than this share of all are an error;
+        max_bad_fraction: more unreadable samples than this share of all are an error;
             None is what the parts were made with.
     """
     began = time.monotonic()
@@ -180,7 +180,7 @@ def check_parts(parts: Sequence[OpenPart]) -> None:
         if about.n + n_bad != part.stop - part.start:
             raise DataError(
                 f"{str(each.path)!r} does not add up: {about.n:,} rows and {n_bad:,} "
-                f"unreadable images of {part.stop - part.start:,}. Embed shard "
+                f"unreadable samples of {part.stop - part.start:,}. Embed shard "
                 f"{part.number}/{part.of} again."
             )
     missing = [str(k) for k in range(1, first.part.of + 1) if k not in seen]

@@ -332,7 +332,7 @@ def rebuild_learner(run: OpenRun, source: Source, data: Any, device: Any) -> Reb
     settings = run.settings
     method = METHODS.get(settings.method, METHODS["simclr"])
     data = None if run.from_python else settings.data
-    views = make_views(settings, method, data, source.kind)
+    views = make_views(settings, method, data, source)
     return Rebuilt(None, views, f"The head cannot be rebuilt, so z is left out: {why}")
 
 

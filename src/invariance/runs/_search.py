@@ -25,16 +25,9 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..data import (
-    Kind,
-    Samples,
-    Text,
-    describe_unreadable,
-    explain_unreadable,
-    open_image,
-)
+from ..data import Samples, Text, describe_unreadable, open_image
 from ..devices import choose_device
-from ..encoders import Encoder, load_towers
+from ..encoders import Encoder
 from ..errors import (
     DataError,
     InvarianceError,
@@ -42,12 +35,11 @@ from ..errors import (
     SettingError,
     ShapeError,
 )
-from ..evaluation import encode_batch
 from ..folder import write_whole
 from ..plain_numbers import check_least
 from ..progress import Progress, tell
 from ..words import count
-from ._contact_sheet import draw_contact_sheet, write_tile
+from ._contact_sheet import draw_contact_sheet
 from ._embed import encode_all, name_unreadable
 from ._embed_request import check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
@@ -61,6 +53,7 @@ from ._inputs import (
     open_images,
 )
 from ._open import find_own_data
+from ._queries import ask_by_sample, ask_in_words, draw_sample, list_queries
 
 
 @dataclass(frozen=True)
@@ -204,14 +197,15 @@ def search(
     encoder = encoder.to(where)
     if isinstance(data, Samples) and data.kind == encoder.kind:
         encoder.kind = data.kind  # one's own, which a file alone cannot rebuild
-    if text and query is None and isinstance(encoder.kind, Text):
-        query, text = text, None  # sentences are what it has learned from
+    word = "image" if encoder.kind is None else encoder.kind.word
+    if text and isinstance(encoder.kind, Text):  # what it has learned from
+        query, text = [*list_queries(query), *list_queries(text)], None
     asked = ask_in_words(run_or_encoder, text, where) if text else None
     if asked is None:
-        asked = ask_by_image(encoder, query, where)
+        asked = ask_by_sample(encoder, query, where)
     elif query is not None:
         raise SettingError(
-            "Queries are images or sentences, not both at once: search twice."
+            f"Queries are {word}s or sentences, not both at once: search twice."
         )
     for note in encoder_notes:
         tell(note, quiet=quiet)
@@ -247,7 +241,6 @@ def search(
             for i in nearest.rows.unique().tolist()
         }
     notes = gallery.notes
-    word = "image" if encoder.kind is None else encoder.kind.word
     if nearest.n < k:
         notes.append(
             f"The gallery has {count(nearest.n, word)}, fewer than k = {k}: all are "
@@ -273,79 +266,6 @@ def search(
                 "are gone, or nothing says where they are."
             )
     return SearchResult(tuple(neighbors), nearest.n, tuple(notes), word)
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What to look for.
-
-    Attributes:
-        names: what each query is called.
-        rows: where it lies.
-        pictures: each as an image, for a contact sheet.
-        compare: from the features of a gallery to rows that lie beside those.
-    """
-
-    names: list[str]
-    rows: Float[Tensor, "q d"]
-    pictures: list[Image.Image]
-    compare: Callable[[Tensor], Tensor] = lambda features: features
-
-
-def ask_by_image(encoder: Encoder, query: Any, device: Any) -> Asked:
-    """Images as queries, by the same encoder as the gallery."""
-    several = list(query) if isinstance(query, list | tuple) else [query]
-    kind = encoder.kind
-    if kind is None:
-        raise SettingError(
-            f"{encoder.name} does not say what kind of samples it takes."
-        )
-    queries = [kind.open(one) for one in several if one is not None]
-    if not queries:
-        text = ", or a sentence (--text)" if kind.name == "image" else ""
-        raise SettingError(f"Name at least one query {kind.word} (--query){text}.")
-    samples = [read_query(kind, *query) for query in queries]
-    rows = encode_batch(encoder, kind.collate(samples), kind=kind, device=device)
-    pictures = [
-        raw if isinstance(raw, Image.Image) else draw_sample(kind, sample)
-        for (_, raw), sample in zip(queries, samples, strict=True)
-    ]
-    return Asked([name for name, _ in queries], rows, pictures)
-
-
-def read_query(kind: Kind, name: str, raw: Any) -> Tensor:
-    """A query's tensor, or a sentence that says why there is none."""
-    try:
-        return kind.read(raw)
-    except Exception as cause:
-        raise DataError(
-            f"The query {name!r} cannot be read as a {kind.word} "
-            f"({explain_unreadable(cause)})."
-        ) from None
-
-
-def draw_sample(kind: Kind, sample: Tensor) -> Image.Image:
-    """One sample for a contact sheet; a text is written on a tile."""
-    shown = kind.show(sample)
-    return write_tile(shown) if isinstance(shown, str) else shown
-
-
-def ask_in_words(run: Any, text: str | Sequence[str], device: Any) -> Asked:
-    """Sentences as queries, in the space where they meet the images."""
-    sentences = [text] if isinstance(text, str) else list(text)
-    folder = Path(getattr(run, "folder", run)) if not isinstance(run, Encoder) else None
-    towers = None if folder is None else load_towers(folder.expanduser())
-    if towers is None:
-        raise SettingError(
-            "To search by a sentence takes the folder of a finished run on images and "
-            "captions, such as one of --method clip: this one has no text tower."
-        )
-    try:
-        rows = towers.to(device).encode_other(sentences)
-    except DataError as cause:
-        raise SettingError(f"A query cannot be read: {cause}.") from None
-    pictures = [write_tile(sentence) for sentence in sentences]
-    return Asked(sentences, rows, pictures, towers.project)
 
 
 class Nearest:

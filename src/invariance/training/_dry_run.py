@@ -256,6 +256,7 @@ def dry_run(
         if not math.isfinite(trial["loss"]) and processes == 1:
             raise TrainingError("The loss of the first batch is not finite.")
         trial["loss"] = trial["loss"] if processes == 1 else None
+        n_tried = trial["sample_shapes"][0][0]  # a client may have fewer than a batch
         held = weigh(prepared, plan)
     lacking = missing_devices(machine, fabric.device)
     every = steps_between_readings(plan)
@@ -270,7 +271,7 @@ def dry_run(
         batch_size=plan.batch_size,
         word=plan.source.kind.word,
         feature_width=plan.learner.encoder.width,
-        chance=plan.learner.chance(plan.batch_size, plan.n_views),
+        chance=plan.learner.chance(n_tried * processes, plan.n_views),
         held=held,
         on_gpu=fabric.device.type == "cuda",
         link=choose_link(machine, fabric.device),
@@ -299,7 +300,7 @@ def try_steps(
 
     def go(logs: bool = False) -> Any:
         nonlocal n_taken
-        if n_taken % plan.steps_per_epoch == 0:
+        if n_taken % plan.order.first_step(1) == 0:
             feed.begin(0, 0)
         n_taken += 1
         return take_step(logs)
@@ -337,7 +338,7 @@ def try_steps(
     logged = measure(log)
     return {
         "sample_types": tuple(str(s.kind.dtype)[6:] for s in plan.sides),
-        "sample_shapes": tuple((plan.local_batch, *s.shape) for s in plan.sides),
+        "sample_shapes": tuple((views[0][0], *s.shape) for s in plan.sides),
         "view_shapes": tuple(views),
         "projection_shape": projections,
         "loss": loss,
@@ -365,6 +366,8 @@ def weigh(prepared: Prepared, plan: Plan) -> dict[str, int]:
         "remembered rows": memory(plan.learner),
         f"{plan.source.kind.word}s": samples,
     }
+    if prepared.federation is not None:
+        parts["server and what clients keep"] = prepared.federation.weigh()
     sizes = {name: sum(map(size_of, tensors)) for name, tensors in parts.items()}
     return {name: size for name, size in sizes.items() if size}
 

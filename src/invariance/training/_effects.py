@@ -11,7 +11,7 @@ from ..data import DATA_SETS, GENERATED, data_exists
 from ..encoders import HEADS
 from ..errors import SettingError
 from ..methods import Method
-from ._settings import BATCH, Attack, Ess, Optim, Train
+from ._settings import BATCH, Attack, Ess, Federated, Optim, Train
 
 
 def refuse_idle_settings(
@@ -69,6 +69,7 @@ def find_idle_settings(
             "attack says how adversarial views are found, and there are none: add "
             "--views.adversarial first, or leave it out."
         )
+    yield from find_idle_clients(settings.federated)
     if settings.temperature is not None and "temperature" in settings.options:
         yield "The temperature is given twice, by itself and as an option: leave one."
     plain = HEADS.get(method.head, 2) < 2
@@ -127,6 +128,32 @@ def find_idle_settings(
         )
     if settings.json and settings.quiet:
         yield "--json prints every reading and --quiet none: leave one of them out."
+
+
+def find_idle_clients(federated: Federated) -> Iterator[str]:
+    """A sentence for each setting of clients without effect."""
+    if not federated.asked and federated != Federated():
+        yield (
+            "The settings federated.* say how clients train, and there are none: add "
+            "--federated.clients 10, or leave them out."
+        )
+    if federated.assignment is not None and federated.clients is not None:
+        yield (
+            "federated.assignment says whose each sample is, and with it how many "
+            "clients there are: leave federated.clients out."
+        )
+    if federated.assignment is not None and federated.skew is not None:
+        yield (
+            "federated.skew shares samples out at random, and federated.assignment "
+            "says whose each is: leave one of them out."
+        )
+    if federated.skew is not None and federated.clients == 1:
+        yield "federated.skew has no effect on one client, which has all: leave it out."
+    if federated.local_steps is not None and federated.local_epochs is not None:
+        yield (
+            "federated.local_steps and federated.local_epochs both say how long a "
+            "client trains in a round: leave one of them out."
+        )
 
 
 def has_predictor(method: Method) -> bool:

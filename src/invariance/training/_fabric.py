@@ -28,6 +28,8 @@ from ..methods import MEMORIES, Step
 from ..randomness import random_states, set_random_states
 from ..words import count
 from ._captured import Captured
+from ._clients import Rounds
+from ._federation import Federation
 from ._feed import DeviceFeed, HostFeed
 from ._lightning import ClusterEnvironment, Fabric, ModelParallelStrategy
 from ._optimizers import build_optimizer, load_optimizer, save_optimizer
@@ -174,6 +176,8 @@ class Prepared:
     optimizer: Any
     feed: HostFeed | DeviceFeed
     pace: Pace
+    federation: Federation | None = None
+    """The server and its clients, where there are any."""
 
     def facts(self) -> Iterator[str]:
         """By which processes steps are run, and how on a GPU or instead of on one."""
@@ -191,7 +195,7 @@ class Prepared:
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""
         learner, optimizer = self._weights()
-        return {
+        state = {
             "learner": learner,
             "optimizer": optimizer,
             "encoder": describe_encoder(plan.learner.encoder),
@@ -202,10 +206,13 @@ class Prepared:
             "random": random_states(),
             "random_each": self._random_each(),
         }
+        return state if self.federation is None else self.federation.pack(state)
 
     def load(self, state: dict[str, Any], plan: Plan, health: Health) -> None:
         """Be what ``state`` was."""
         try:
+            if self.federation is not None:
+                state = self.federation.unpack(state)
             learner, optimizer = state["learner"], state["optimizer"]
             if self.sharded:
                 learner = share_weights(plan.learner, learner)
@@ -234,6 +241,8 @@ class Prepared:
     ) -> Callable[[bool], Step]:
         """The step as a function: called, or replayed where it is to be captured."""
         call = TakeStep(self.fabric, plan, self.wrapped, self.optimizer, self.feed)
+        if self.federation is not None:
+            return self.federation.around(call)
         if not self.pace.captures:
             return call
 
@@ -364,7 +373,7 @@ def keep_form(network: nn.Module | None) -> Iterator[None]:
 
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     """Move the learner to its device and wrap it for precision and processes."""
-    learner: nn.Module = plan.learner
+    learner: Any = plan.learner
     sharded = isinstance(fabric.strategy, ModelParallelStrategy)
     if not sharded:  # shares are rows of plain matrices
         learner = learner.to(memory_format=torch.channels_last)
@@ -394,4 +403,7 @@ def prepare(fabric: Fabric, plan: Plan) -> Prepared:
         optimizer = fabric.setup_optimizers(build_optimizer(learner, optim, lr))
     else:
         wrapped, optimizer = fabric.setup(learner, build_optimizer(learner, optim, lr))
-    return Prepared(fabric, wrapped, optimizer, feed, pace)
+    federation = None
+    if isinstance(plan.order, Rounds) and isinstance(feed, HostFeed):
+        federation = Federation(plan.order, plan.learner, optimizer, feed)
+    return Prepared(fabric, wrapped, optimizer, feed, pace, federation)

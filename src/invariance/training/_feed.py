@@ -17,6 +17,7 @@ from torch import Tensor
 from ..data import Resident
 from ..views import DeviceViews, Draws, LazyView, LazyViews
 from ._lightning import Fabric
+from ._order import Epochs
 from ._run_plan import Plan
 from ._schedule import rate_at
 
@@ -39,23 +40,26 @@ class HostFeed:
     def begin(self, epoch: int, place: int) -> None:
         """Go to a step of an epoch."""
         plan = self.plan
-        steps = plan.steps(epoch, self.fabric.global_rank)[place:]
-        self.steps = iter(steps)
-        self.read = plan.batches(steps.flatten(0, 1), self.fabric.device)
-        self.epoch, self.done = epoch, epoch * plan.steps_per_epoch + place
+        turns = plan.order.turns(epoch, self.fabric.global_rank)[place:]
+        self.turns = iter(turns)
+        batches = [batch for _, samples in turns for batch in samples]
+        self.read = plan.batches(batches, self.fabric.device)
+        self.done = plan.order.first_step(epoch) + place
 
     def advance(self, optimizer: Any) -> float:
         """Go on to the next step: set its rate; gives the share done after it."""
+        done, n_steps = self.plan.order.find_rate(self.done)
         lr = rate_of(self.plan, self.done)
         for group in optimizer.param_groups:
             group["lr"] = lr
         self.done += 1
-        return self.done / self.plan.n_steps
+        return (done + 1) / n_steps
 
     def batches(self) -> Iterator[Batch]:
         """The batches of this step."""
         plan, device = self.plan, self.fabric.device
-        for samples in next(self.steps):
+        self.epoch, batches = next(self.turns)
+        for samples in batches:
             before = time.monotonic()
             sides = next(self.read)
             self.waited += time.monotonic() - before
@@ -85,11 +89,13 @@ class DeviceFeed:
 
     def __init__(self, plan: Plan, lr: Tensor) -> None:
         self.plan, self.lr, device = plan, lr, lr.device
+        assert isinstance(plan.order, Epochs)
+        self.epochs = plan.order
         self.views = device_views(plan)
         self.labels = None
         if plan.method.labeled and plan.source.labels is not None:
             self.labels = plan.source.labels.to(device)
-        self.order = plan.steps(0, 0).to(device)
+        self.order = self.epochs.steps(0, 0).to(device)
         self.rates = torch.zeros(plan.steps_per_epoch, device=device)
         self.shares = torch.zeros(plan.steps_per_epoch, device=device)
         self.place = torch.zeros(1, dtype=torch.long, device=device)
@@ -100,7 +106,7 @@ class DeviceFeed:
         plan = self.plan
         first = epoch * plan.steps_per_epoch
         steps = range(first, first + plan.steps_per_epoch)
-        order, rates = plan.steps(epoch, 0), [rate_of(plan, step) for step in steps]
+        order, rates = self.epochs.steps(epoch, 0), [rate_of(plan, s) for s in steps]
         shares = [(step + 1) / plan.n_steps for step in steps]
         send(order, self.order)
         send(torch.tensor(rates), self.rates)
@@ -164,4 +170,5 @@ def send(numbers: Tensor, table: Tensor) -> None:
 
 def rate_of(plan: Plan, step: int) -> float:
     """The learning rate of a step of a plan."""
-    return rate_at(step, plan.n_steps, plan.peak, plan.settings.optim.warmup)
+    place, n_steps = plan.order.find_rate(step)
+    return rate_at(place, n_steps, plan.peak, plan.settings.optim.warmup)

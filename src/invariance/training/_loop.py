@@ -54,12 +54,13 @@ class Loop:
         self.waiting: tuple[Glimpse, int, int] | None = None
         alone = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
         self.beside = torch.cuda.Stream(priority=-1) if alone else None
-        for epoch in range(done // plan.steps_per_epoch, plan.settings.epochs):
-            place = done % plan.steps_per_epoch
+        order = plan.order
+        for epoch in range(order.find_epoch(done), order.n_epochs):
+            place = done - order.first_step(epoch)
             if place == 0:
                 plan.learner.before_epoch(done / plan.n_steps)
             self.feed.begin(epoch, place)
-            for _ in range(place, plan.steps_per_epoch):
+            for _ in range(done, order.first_step(epoch + 1)):
                 try:
                     step = self.step(self.logs_at(done + 1))
                 except NotFiniteError as cause:
@@ -69,8 +70,8 @@ class Loop:
 
     def logs_at(self, done: int) -> bool:
         """Whether a reading is due after so many steps."""
-        plan, every = self.plan, steps_between_readings(self.plan)
-        return done % every == 0 or done % plan.steps_per_epoch == 0
+        every = steps_between_readings(self.plan)
+        return done % every == 0 or self.plan.order.ends_epoch(done)
 
     def look(self, step: Step, epoch: int, done: int) -> None:
         """After a step: read it, save it, stop if asked, each where it is due."""
@@ -103,14 +104,13 @@ class Loop:
 
     def reads_weights(self, epoch: int, done: int) -> bool:
         """Whether the weights are read after so many steps, before they move on."""
-        ends_epoch = done % self.plan.steps_per_epoch == 0
-        asked = self.each_epoch is not None and ends_epoch
+        asked = self.each_epoch is not None and self.plan.order.ends_epoch(done)
         return asked or self.knn_due(epoch, done)
 
     def knn_due(self, epoch: int, done: int) -> bool:
         """Whether a kNN reading is due after so many steps."""
         every, n_epochs = self.plan.settings.knn_every, self.plan.settings.epochs
-        if not every or done % self.plan.steps_per_epoch:
+        if not every or not self.plan.order.ends_epoch(done):
             return False
         return (epoch + 1) % every == 0 or epoch + 1 == n_epochs
 
@@ -119,9 +119,10 @@ class Loop:
         if self.waiting is None:
             return
         (glimpse, epoch, done), self.waiting = self.waiting, None
-        settings, ends_epoch = self.plan.settings, done % self.plan.steps_per_epoch == 0
-        images = (done - (self.since or done)) * self.plan.batch_size
-        reading = {"step": done, "epoch": done / self.plan.steps_per_epoch}
+        settings, order = self.plan.settings, self.plan.order
+        ends_epoch = order.ends_epoch(done)
+        images = order.count_samples(self.since or done, done)
+        reading = {"step": done, "epoch": order.count_epochs(done)}
         reading |= glimpse.read()
         check_finite(reading["loss"], done)
         reading["lr"] = rate_of(self.plan, done - 1)
@@ -132,7 +133,7 @@ class Loop:
         if self.each_epoch is not None and ends_epoch:
             reading |= self.each_epoch(epoch + 1)
         if self.since is not None:
-            rate = images * settings.optim.accumulate / max(seconds, 1e-9)
+            rate = images / max(seconds, 1e-9)
             reading["time/images_per_second"] = rate
             reading["time/data_wait"] = self.feed.waited / max(seconds, 1e-9)
         self.record(reading)

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,13 +16,16 @@ from ._run_plan import Plan
 
 @contextlib.contextmanager
 def explain_overflow(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
-    """Turn an allocation failure into a sentence with a batch size that fits."""
+    """Turn an allocation failure into a sentence with a batch that went through."""
     try:
         yield
     except RuntimeError as cause:
         if not is_out_of_memory(cause):
             raise
         module.zero_grad(set_to_none=True)
+        # whoever wrote "with" holds the error while this runs, and its frames hold the
+        # batch that did not fit: nothing else would fit beside it
+        traceback.clear_frames(cause.__traceback__)
     else:
         return
     free()
@@ -33,11 +37,11 @@ def explain_overflow(fabric: Fabric, plan: Plan, module: Any) -> Iterator[None]:
         advice = "not even two samples fit: use a smaller --encoder or --image-size"
     if largest and micro is None:
         advice = (
-            f"--batch-size {largest} fits; --micro-batch {largest} keeps the batch and "
-            "encodes it in pieces"
+            f"a trial with {largest} went through, so use --batch-size {largest}, or "
+            f"--micro-batch {largest}, which keeps the batch and encodes it in pieces"
         )
     elif largest:
-        advice = f"--micro-batch {largest} fits"
+        advice = f"a trial with {largest} went through, so use --micro-batch {largest}"
     if micro is not None:
         batch += f" encoded {micro} at a time"
     raise TrainingError(

@@ -71,6 +71,8 @@ def find_obstacle(fabric: Fabric, plan: Plan) -> str:
         return "there is no CUDA device"
     if fabric.world_size > 1:
         return "there are several processes"
+    if plan.settings.federated.asked:
+        return "clients take turns, with batches of their own sizes"
     for source in plan.sides:
         word = source.kind.word
         if not isinstance(source, Resident):

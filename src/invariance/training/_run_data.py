@@ -1,13 +1,19 @@
 """The data of a run: whether they suit the method, and how many make a batch."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
+
+import torch
 
 from ..data import Source
 from ..encoders import load_tokenizer
 from ..errors import DataError, SettingError
-from ..methods import Method
+from ..methods import Method, options_of
+from ..negatives import check_room
 from ..words import count
+from ._clients import Clients, Rounds
+from ._order import Epochs
 from ._settings import BATCH, Train
 
 OF_KINDS = {"image_size": "image", "text_column": "text"}  # those of time: see load
@@ -23,7 +29,7 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
                 "themselves: give captioned images or other pairs, or a method that "
                 "needs none, such as simclr."
             )
-    elif method.samples not in ("any", kind.name):
+    elif method.samples not in ("any", kind.name, *kind.also):
         raise DataError(
             f"{name} learns from samples of the kind {method.samples}, and those of "
             f"{source.name} are {kind.word}s: use a method for these, such as simclr."
@@ -84,11 +90,40 @@ def check_enough(source: Source, n_batches: int, per_step: int) -> None:
     )
 
 
-def choose_batch(settings: Train, source: Source, processes: int) -> tuple[int, str]:
+def make_order(
+    settings: Train, source: Source, clients: Clients | None, processes: int
+) -> Epochs | Rounds:
+    """Which samples each step takes; raises where there are too few for one."""
+    batch_size, accumulate = settings.batch_size or BATCH, settings.optim.accumulate
+    if clients is None:
+        check_enough(source, accumulate, batch_size * accumulate)
+        return Epochs(
+            len(source),
+            batch_size,
+            accumulate,
+            processes,
+            settings.seed,
+            settings.epochs,
+        )
+    rounds = Rounds(
+        clients,
+        settings.federated,
+        batch_size,
+        accumulate,
+        settings.seed,
+        settings.epochs,
+    )
+    rounds.check(source.kind.word)
+    return rounds
+
+
+def choose_batch(
+    settings: Train, source: Source, processes: int, n_places: int = 1
+) -> tuple[int, str]:
     """Samples in one contrast, and why so many where nobody asked for a number.
 
-    Small data get the largest power of two that leaves two steps per epoch: with one,
-    most of what is left over would be dropped.
+    Small data get the largest power of two that leaves two steps per epoch, where they
+    lie in several places in each: with one, most of what is left over would be dropped.
     """
     if settings.batch_size is not None:
         if settings.batch_size % processes:
@@ -97,13 +132,27 @@ def choose_batch(settings: Train, source: Source, processes: int) -> tuple[int, 
                 f"choose a multiple of {processes}, or another number of processes."
             )
         return settings.batch_size, ""
-    fits = len(source) // (2 * settings.optim.accumulate)
+    fits = len(source) // (2 * settings.optim.accumulate * n_places)
     usual, batch = (
         max(2 ** int(math.log2(max(n // processes, 1))) * processes, 2)
         for n in (BATCH, min(BATCH, fits))
     )
     few = f" (not the usual {usual}: there are {count(len(source), source.kind.word)})"
     return batch, few if batch < usual else ""
+
+
+def check_memories(
+    method: Method,
+    options: Mapping[str, Any],
+    n_samples: int,
+    device: torch.device | str,
+) -> None:
+    """Refuse a queue or a memory bank for which there is no room on the device."""
+    size = options.get("size", method.source_settings.get("size", 0))
+    if isinstance(size, int | float):  # else the queue itself says what is wrong
+        check_room("queue", size, method.width, device)
+    if "bank_momentum" in options_of(method):  # one row per sample
+        check_room("memory bank", n_samples, method.width, device)
 
 
 def describe_parts(source: Source, *, labels: bool = True) -> str:

@@ -3,14 +3,13 @@
 import copy
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Int
 from torch import Tensor, nn
 
 from ..data import Image, Source, Text, find_place, load
@@ -24,21 +23,24 @@ from ..methods import (
     Method,
     build,
     customize,
-    options_of,
 )
-from ..negatives import NEGATIVES, check_room
+from ..negatives import NEGATIVES
 from ..randomness import seed_all
 from ..views import PGD, ViewSet
 from ..words import count
+from ._clients import Rounds, check_federated, share_samples
 from ._effects import refuse_idle_settings
 from ._ess_controller import EssController
+from ._exchange import describe_federation
+from ._order import Epochs
 from ._run_data import (
-    check_enough,
     check_kind,
+    check_memories,
     choose_batch,
     describe_captions,
     describe_parts,
     find_tokenizer,
+    make_order,
     uses_pairs,
 )
 from ._run_encoder import make_encoder, refuse_single_samples, start_weights_from
@@ -72,8 +74,8 @@ class Plan:
     untrained: Encoder
     controller: EssController | None
     processes: int
-    steps_per_epoch: int
-    n_steps: int
+    order: Epochs | Rounds
+    """Which samples each step takes."""
     peak: float
     why_batch: str = ""
     """Why the batch has its size, in brackets, where nobody asked for it."""
@@ -207,16 +209,23 @@ class Plan:
         labeled = self.source.targets is not None and held_out.targets is not None
         return held_out if labeled else None
 
-    def steps(self, epoch: int, rank: int) -> Int[Tensor, "steps accumulate local"]:
-        """Which samples each step of an epoch takes, by seed and epoch alone."""
-        size, parts = self.batch_size, self.settings.optim.accumulate
-        generator = torch.Generator().manual_seed(self.settings.seed * 100_003 + epoch)
-        order = torch.randperm(len(self.source), generator=generator)
-        order = order[: self.steps_per_epoch * parts * size]
-        order = order.view(
-            self.steps_per_epoch, parts, self.processes, self.local_batch
-        )
-        return order[:, :, rank]
+    @property
+    def steps_per_epoch(self) -> int:
+        """Of a federated run: in a round, on average."""
+        return self.order.steps_per_epoch
+
+    @property
+    def n_steps(self) -> int:
+        """In all."""
+        return self.order.n_steps
+
+    @property
+    def federation(self) -> dict[str, Any]:
+        """Clients, rounds and what is exchanged; nothing where there are none."""
+        if not isinstance(self.order, Rounds):
+            return {}
+        about = describe_federation(self.order, self.learner, self.source)
+        return {"federated": about}
 
     def labels(self, samples: Tensor, device: torch.device) -> Tensor | None:
         """Labels for a method that learns from them; None for all others."""
@@ -250,12 +259,9 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        return {
-            "used": used,
-            "positives": self.method.positives,
-            "peak_rate": self.peak,
-            "parameters": self.n_parameters,
-        }
+        about: dict[str, Any] = {"parameters": self.n_parameters}
+        about |= {"peak_rate": self.peak, "positives": self.method.positives}
+        return {"used": used, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""
@@ -295,7 +301,7 @@ class Plan:
             f"{self.method.source or 'your own'}"
         )
         if isinstance(self.source.kind, Text) and self.method_name == Train.method:
-            yield "For sentences a method of their own is usual: --method simcse."
+            yield f"{self.method_name} is for any samples, simcse for sentences."
         if text := describe_views(self.settings, self.attack):
             yield f"views: {text}"
         micro = self.settings.micro_batch
@@ -305,10 +311,14 @@ class Plan:
             f"{pieces} "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
+        if about := self.federation:
+            yield from about["federated"]["sentences"]
 
     def warnings(self) -> Iterator[str]:
         """What went wrong with the samples, in sentences."""
         yield from (str(n) for n in self.source.notes if n.kind == "unreadable")
+        if isinstance(self.order, Rounds):
+            yield from self.order.describe_left_out(self.source.kind.word)
 
 
 def make_plan(
@@ -348,6 +358,8 @@ def make_plan(
         window=settings.window,
         stride=settings.stride,
         time_column=settings.time_column,
+        target=settings.target,
+        columns=settings.columns,
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
@@ -371,11 +383,15 @@ def make_plan(
             "hold_out is for data without a test part of their own, and "
             f"{source.name} has one: leave it out."
         )
-    batch_size, why_batch = choose_batch(settings, source, processes)
+    clients = None
+    if settings.federated.asked:
+        check_federated(settings, four, processes)
+        clients = share_samples(settings.federated, source, settings.seed)
+    n_places = 1 if clients is None else len(clients.names)
+    batch_size, why_batch = choose_batch(settings, source, processes, n_places)
     settings = dataclasses.replace(settings, batch_size=batch_size)
     per_step = batch_size * settings.optim.accumulate
-    steps_per_epoch = len(source) // per_step
-    check_enough(source, settings.optim.accumulate, per_step)
+    order = make_order(settings, source, clients, processes)
     if four.labeled and source.labels is None:
         raise DataError(
             f"{settings.method} learns from labels and {source.name} has none: use "
@@ -386,12 +402,12 @@ def make_plan(
             f"{settings.method} tells classes apart and {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
         )
-    chosen = views or make_views(settings, four, data, source.kind)
+    chosen = views or make_views(settings, four, data, source)
     if chosen.prepare is None and not isinstance(source.kind, Image):
         chosen = dataclasses.replace(chosen, prepare=source.kind.prepare)
     if pairs and source.other is not None and other_views is None:
-        side = source.other.kind
-        other_views = apply_recipe(side.views, side, len(chosen))
+        side = source.other
+        other_views = apply_recipe(side.kind.views, side, len(chosen))
     if settings.n_views not in (None, len(chosen)) and not started:
         also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
         raise SettingError(
@@ -460,8 +476,7 @@ def make_plan(
         untrained=copy.deepcopy(network),
         controller=controller,
         processes=processes,
-        steps_per_epoch=steps_per_epoch,
-        n_steps=steps_per_epoch * settings.epochs,
+        order=order,
         peak=peak_rate(settings.optim, per_step),
         why_batch=why_batch,
         own_encoder=encoder is not None or other_encoder is not None,
@@ -477,17 +492,3 @@ def copy_heads(learner: Any) -> tuple[Head, Head] | None:
     if not hasattr(learner, "other_head"):
         return None
     return copy.deepcopy(learner.head), copy.deepcopy(learner.other_head)
-
-
-def check_memories(
-    method: Method,
-    options: Mapping[str, Any],
-    n_samples: int,
-    device: torch.device | str,
-) -> None:
-    """Refuse a queue or a memory bank for which there is no room on the device."""
-    size = options.get("size", method.source_settings.get("size", 0))
-    if isinstance(size, int | float):  # else the queue itself says what is wrong
-        check_room("queue", size, method.width, device)
-    if "bank_momentum" in options_of(method):  # one row per sample
-        check_room("memory bank", n_samples, method.width, device)

@@ -4,12 +4,16 @@ import dataclasses
 import inspect
 from typing import Any
 
-from ..data import KINDS, Image, Kind
+from torch import Tensor
+
+from ..data import KINDS, Image, Kind, Source
 from ..errors import SettingError, choose
+from ..evaluation import spread_rows
 from ..methods import Method, options_of, read_options
 from ..views import KINDS_OF, PGD, RECIPES, Normalize, ViewSet, weaken
 from ._settings import Train
 
+MOST_ROWS = 10_000  # that stand for all, where views redraw some of a row
 ATTACKED = {
     "first": "the first one attacked",
     "all": "all of them attacked",
@@ -46,29 +50,40 @@ def choose_options(
     return {k: v for k, v in options.items() if accepted[k].part != "views"}
 
 
-def make_views(settings: Train, method: Method, data: Any, kind: Kind) -> ViewSet:
-    """The views that the settings name, of samples of a kind."""
-    name = choose_recipe(settings, method, data, kind)
+def make_views(settings: Train, method: Method, data: Any, source: Source) -> ViewSet:
+    """The views that the settings name, of the samples of a source."""
+    name = choose_recipe(settings, method, data, source.kind)
     accepted = options_of(method, name)
     options = read_options(accepted, settings.options)
     how = {k: v for k, v in options.items() if accepted[k].part == "views"}
-    return apply_recipe(name, kind, method.n_views, strengths_of(settings), **how)
+    return apply_recipe(name, source, method.n_views, strengths_of(settings), **how)
 
 
 def apply_recipe(
     name: str,
-    kind: Kind,
+    source: Source,
     n_views: int,
     strengths: dict[str, float] | None = None,
     **options: Any,
 ) -> ViewSet:
-    """Views by the name of their recipe, of samples of a kind."""
-    recipe = choose(RECIPES, name, "views")
-    if "n_views" in inspect.signature(recipe).parameters:
+    """Views by the name of their recipe, of the samples of a source."""
+    recipe, kind = choose(RECIPES, name, "views"), source.kind
+    parameters = inspect.signature(recipe).parameters
+    if "n_views" in parameters:
         options["n_views"] = n_views
+    if "rows" in parameters:
+        options["rows"] = take_rows(source)
     arguments = (kind,) if name in KINDS_OF else (kind.shape[1], kind.shape[0])
     made = weaken(recipe(*arguments, **options), strengths or {})
     return ViewSet(made, prepare=None if isinstance(kind, Image) else kind.prepare)
+
+
+def take_rows(source: Source) -> Tensor:
+    """Samples for views to draw from, evenly spread, where the source keeps them."""
+    kept = getattr(source, "samples", None)
+    device = kept.device if isinstance(kept, Tensor) else "cpu"
+    rows = spread_rows(len(source), MOST_ROWS)
+    return next(iter(source.batches([rows], device=device)))
 
 
 def strengths_of(settings: Train) -> dict[str, float]:

@@ -29,7 +29,8 @@ DECAYS = {"adamw": "matrices", "sgd": "all", "lars": "matrices"}
 STRATEGIES = ("auto", "ddp", "fsdp")
 VIEWS = (
     *("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity"),
-    *("noise", "same", "drop_words", "one_caption", "masked"),
+    *("noise", "uniform_noise", "scarf", "hide_columns"),
+    *("same", "drop_words", "one_caption", "masked"),
 )
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)
@@ -95,6 +96,41 @@ class Attack:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Federated:
+    """Train at simulated clients, which send weights and keep their samples."""
+
+    clients: int | None = None
+    """Clients that the samples are shared out to. Unset: all samples are in one place,
+    and there are no rounds."""
+    skew: float | None = None
+    """Parameter of the Dirichlet law by which the samples of each class go to the
+    clients: at 0.1 a client has few classes, at 100 about as many of each. Unset: parts
+    of one size, whatever the labels."""
+    assignment: str | None = None
+    """Instead of both: a .npy file, or a text file with one line per sample, that names
+    the client of every sample to train on, in their order."""
+    participation: float = 1.0
+    """Share of the clients that take part in a round."""
+    local_steps: int | None = None
+    """Steps that a client takes in a round."""
+    local_epochs: int | None = None
+    """Or passes over its own samples that it makes in a round. Default: 1."""
+    optimizer: Literal["fresh", "kept"] = "fresh"
+    """Of a client: begun anew in every round (FedAvg), or kept for its next one."""
+    clip: float | None = None
+    """Norm of the longest update that a client may send; longer ones are scaled
+    down."""
+    noise: float | None = None
+    """Gaussian noise on the sum of the updates: its standard deviation over clip. Every
+    client then counts alike, however many samples it has."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether there are clients at all."""
+        return self.clients is not None or self.assignment is not None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """Where it runs."""
 
@@ -132,13 +168,14 @@ class Train:
 
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, with captions or without, a file of images or vectors (.npy,
-    .npz) or of sentences (.txt, .csv, .jsonl), audio or series, or a set (shapes,
-    cifar10, ...: see 'invariance list data')."""
+    .npz), of sentences (.txt, .csv, .jsonl) or a table (.csv, .parquet), audio or
+    series, or a set (shapes, cifar10, ...: see 'invariance list data')."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
     encoder: str = "auto"
-    """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME"; auto
-    is tiny up to 64 pixels and resnet18 above, and mlp for vectors."""
+    """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME", for
+    rows mlp or, by its layers, mlp-128-128-2; auto is tiny up to 64 pixels and resnet18
+    above, and mlp for rows."""
     other_encoder: str = "auto"
     """The network of a pair's second side, for methods of two encoders; of captions
     text_tiny, text_small, text_base or transformers/NAME."""
@@ -154,7 +191,7 @@ class Train:
     start_from: str | None = None
     """Start from the encoder of another run or .safetensors file (weights only)."""
     epochs: int = 20
-    """Passes over the data."""
+    """Passes over the data; of a federated run, its rounds."""
     batch_size: int | None = None
     """Samples in one contrast, over all processes. Default: 128, or as many as give a
     small data set two steps per epoch."""
@@ -174,8 +211,8 @@ class Train:
     """Further settings of the method, its objective, negatives and views, as 'kernel
     log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
-    """Augmentations: simclr, byol, weak, multi_crop, shapes; noise for vectors; auto
-    fits the data."""
+    """Augmentations: simclr, byol, weak, multi_crop, shapes; scarf, noise,
+    uniform_noise and hide_columns for rows; auto fits the data."""
     views_drop: Annotated[
         tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
     ] = ()
@@ -213,6 +250,11 @@ class Train:
     """Of sequences: values from one window to the next. Default: a window."""
     time_column: str | None = None
     """Of a table of values in time: the column with the times, if not called so."""
+    target: str | None = None
+    """Of a table: the column of classes, to score by and never to learn from. Default:
+    one called target, label, class or y."""
+    columns: Annotated[tuple[str, ...], EMPTY] = ()
+    """Of a table: the columns to learn from. Default: all but the target."""
     limit: int | None = None
     """Use at most so many samples."""
     storage: Literal["auto", "resident", "streamed"] = "auto"
@@ -232,6 +274,7 @@ class Train:
     optim: Optim = field(default_factory=Optim)
     ess: Ess = field(default_factory=Ess)
     attack: Attack = field(default_factory=Attack)
+    federated: Federated = field(default_factory=Federated)
     machine: Machine = field(default_factory=Machine)
     out: str = "runs"
     """Folder of run folders."""
@@ -311,6 +354,9 @@ def check_numbers(settings: Train) -> None:
         ("stride", settings.stride, 1),
         ("optim.weight_decay", settings.optim.weight_decay, 0),
         ("attack.steps", settings.attack.steps, 1),
+        ("federated.clients", settings.federated.clients, 1),
+        ("federated.local_steps", settings.federated.local_steps, 1),
+        ("federated.local_epochs", settings.federated.local_epochs, 1),
     ):
         if value is not None and not value >= least:
             raise SettingError(f"{name} must be at least {least}: got {value}.")
@@ -320,6 +366,9 @@ def check_numbers(settings: Train) -> None:
         ("temperature", settings.temperature),
         ("attack.epsilon", settings.attack.epsilon),
         ("attack.step_size", settings.attack.step_size),
+        ("federated.skew", settings.federated.skew),
+        ("federated.clip", settings.federated.clip),
+        ("federated.noise", settings.federated.noise),
     ):
         if number is not None and number != "learned":
             check_positive_number(name, number)
@@ -330,6 +379,11 @@ def check_numbers(settings: Train) -> None:
     if not 0 <= settings.optim.momentum < 1:
         raise SettingError(
             f"optim.momentum lies between 0 and 1: got {settings.optim.momentum}."
+        )
+    if not 0 < settings.federated.participation <= 1:
+        raise SettingError(
+            "federated.participation is the share of the clients that take part in a "
+            f"round, above 0 and up to 1: got {settings.federated.participation}."
         )
     if abs(settings.seed) > LARGEST_SEED:
         raise SettingError(

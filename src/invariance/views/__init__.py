@@ -38,6 +38,7 @@ from ._augment import Operation
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter, Jitter
+from ._columns_of_rows import HideColumns, RedrawColumns
 from ._crop import RandomResizedCrop, Resize
 from ._device_views import DeviceViews
 from ._draws import Draws
@@ -46,7 +47,7 @@ from ._lazy_view import LazyView, LazyViews
 from ._masking import HideTokens
 from ._parameters import draw_parameters
 from ._pgd import PGD
-from ._pixels import GaussianNoise, Normalize
+from ._pixels import GaussianNoise, Normalize, UniformNoise
 from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
@@ -65,6 +66,7 @@ __all__ = [
     "DropWords",
     "GaussianBlur",
     "GaussianNoise",
+    "HideColumns",
     "HideTokens",
     "Jitter",
     "LazyView",
@@ -81,10 +83,12 @@ __all__ = [
     "RandomResizedCrop",
     "RandomRotation",
     "RandomSolarize",
+    "RedrawColumns",
     "Resize",
     "Sometimes",
     "Subgraph",
     "Transform",
+    "UniformNoise",
     "ViewSet",
     "byol",
     "draw_parameters",

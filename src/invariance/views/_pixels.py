@@ -1,9 +1,11 @@
 r"""Every pixel shifted and scaled.
 
 Noise: $x \leftarrow [\,x + \sigma s\,\varepsilon\,]_0^1$, with s = 1 for images.
+Uniform noise: $x \leftarrow x + \eta s\,u$ with u even in [0, 1).
 Normalize: $x \leftarrow (x - \text{mean}) / \text{std}$ for each channel.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -73,6 +75,53 @@ class GaussianNoise(Operation):
 
     def _range(self) -> Range:
         return self.sigma if isinstance(self.sigma, tuple) else (self.sigma, self.sigma)
+
+
+@dataclass(frozen=True)
+class UniformNoise(Operation):
+    """Even noise from 0 to `width`, for samples other than images.
+
+    `spread` says how far each entry of a sample's first axis spreads: the width is a
+    share of that.
+
+    >>> import torch
+    >>> from invariance.views import Draws, UniformNoise
+    >>> draws = Draws(seed=0, epoch=0, samples=torch.arange(100), view=0)
+    >>> noisy = UniformNoise(0.5, spread=(1.0, 4.0))(torch.zeros(100, 2), draws)
+    >>> bool(noisy.min() >= 0), [round(x, 1) for x in noisy.amax(0).tolist()]
+    (True, [0.5, 2.0])
+    """
+
+    images_only: ClassVar[bool] = False
+    width: Number = 0.4
+    spread: tuple[Number, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.width < 0:
+            raise SettingError(f"UniformNoise: width is 0 or more: got {self.width}.")
+
+    def draw(self, draws: Draws, shape: Shape) -> Float[Tensor, "n ..."]:
+        """The noise of each sample."""
+        noise = draws.uniform(math.prod(shape[1:])).reshape(
+            len(draws.samples), *shape[1:]
+        )
+        if self.spread:
+            noise = noise * numbers(self.spread, noise).view(
+                -1, *[1] * (len(shape) - 2)
+            )
+        return noise * self.width
+
+    def apply(
+        self, images: Float[Tensor, "n ..."], parameters: Float[Tensor, "n ..."]
+    ) -> Float[Tensor, "n ..."]:
+        """The samples with the noise on them."""
+        return images + parameters.to(images.device, non_blocking=True)
+
+    def __call__(
+        self, images: Float[Tensor, "n ..."], draws: Draws
+    ) -> Float[Tensor, "n ..."]:
+        """Draw on the samples' device: noise is as large as they are; then apply."""
+        return self.apply(images, self.draw(draws.to(images.device), images.shape))
 
 
 @dataclass(frozen=True)

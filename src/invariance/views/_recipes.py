@@ -3,9 +3,11 @@
 A recipe is a function of the size of the views and the number of channels. Color
 operations are left out where color has no meaning (neither 1 nor 3 channels), and those
 that need three channels where there is one. Recipes of other samples are functions of
-their kind, and ``KINDS_OF`` says of which.
+their kind, and ``KINDS_OF`` says of which; one that takes ``rows`` is given training
+samples to draw from.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +17,12 @@ from ._augment import Number, Range, check_probability
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
+from ._columns_of_rows import HideColumns, RedrawColumns, Rows
 from ._crop import RandomResizedCrop, Resize
 from ._graph_changes import graphcl
 from ._masking import masked
 from ._one_caption import OneCaption
-from ._pixels import GaussianNoise, Normalize
+from ._pixels import GaussianNoise, Normalize, UniformNoise
 from ._sometimes import Sometimes
 from ._words import DropWords
 
@@ -224,6 +227,63 @@ def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operation
     return _repeat([GaussianNoise(sigma, clip=False, spread=spread)], n_views, None)
 
 
+def uniform_noise(
+    kind: Any, *, n_views: int = 2, noise_width: Number = 0.4
+) -> list[Operations]:
+    """For rows of numbers: even noise, measured by the spread of each number.
+
+    Settings:
+        noise_width (0 or more): From 0 up to which noise goes, as a share of each
+            number's spread.
+
+    >>> from invariance.data import Vector
+    >>> uniform_noise(Vector((2,), spread=(1.0, 5.0)), n_views=1)
+    [[UniformNoise(width=0.4, spread=(1.0, 5.0))]]
+    """
+    spread = tuple(getattr(kind, "spread", ()))
+    return _repeat([UniformNoise(noise_width, spread)], n_views, None)
+
+
+def scarf(
+    kind: Any, *, rows: Rows, n_views: int = 2, share: Number = 0.6
+) -> list[Operations]:
+    """SCARF: the row itself, and the row with a share of its columns redrawn.
+
+    Settings:
+        share (between 0 and 1): Of the columns that are redrawn from training rows.
+
+    >>> import torch
+    >>> scarf(None, rows=torch.zeros(9, 4))
+    [[], [RedrawColumns(share=0.6)]]
+    """
+    if rows.shape[1] < 2:
+        raise SettingError(
+            "scarf redraws some columns and keeps others, and these rows have one: use "
+            "--views noise, or rows of two columns or more."
+        )
+    views = _repeat([RedrawColumns(share, rows=rows)], n_views, None)
+    return views if n_views == 1 else [[], *views[1:]]
+
+
+def hide_columns(
+    kind: Any, *, rows: Rows, n_views: int = 2, hidden_share: Number = 0.3
+) -> list[Operations]:
+    """For rows: a share of the columns is missing or, of plain numbers, at its mean.
+
+    Settings:
+        hidden_share (between 0 and 1): Of the columns that are hidden.
+
+    >>> import torch
+    >>> from invariance.data import Vector
+    >>> hide_columns(Vector((2,)), rows=torch.ones(9, 2), n_views=1)
+    [[HideColumns(share=0.3, blank=(1.0, 1.0))]]
+    """
+    blank = (
+        rows.mean(0).tolist() if kind.name == "vector" else [math.nan] * rows.shape[1]
+    )
+    return _repeat([HideColumns(hidden_share, tuple(blank))], n_views, None)
+
+
 def same(kind: Any, *, n_views: int = 2) -> list[Operations]:
     """Every view is the sample itself: what differs is elsewhere, as in dropout.
 
@@ -264,6 +324,9 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
     "evaluation": evaluation,
     "identity": evaluation,
     "noise": noise,
+    "uniform_noise": uniform_noise,
+    "scarf": scarf,
+    "hide_columns": hide_columns,
     "same": same,
     "drop_words": drop_words,
     "one_caption": one_caption,
@@ -273,8 +336,11 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
-    "noise": ("vector", "sequence"),
-    "same": ("text", "sequence", "vector", "graph"),
+    "noise": ("vector", "row", "sequence"),
+    "uniform_noise": ("vector", "row", "sequence"),
+    "scarf": ("row", "vector"),
+    "hide_columns": ("row", "vector"),
+    "same": ("text", "sequence", "vector", "row", "graph"),
     "drop_words": ("text",),
     "one_caption": ("captions",),
     "masked": ("text",),

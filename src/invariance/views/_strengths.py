@@ -1,9 +1,10 @@
 """Views made weaker, or rid of some of their operations, for studies of what they do.
 
 An operation goes by one word, whatever its settings: "crop", "flip", "color", "gray",
-"blur", "solarize", "rotation", "affine" or "noise". At strength s a crop keeps more of
-the image (what it may leave out is multiplied by s), colors, angles, shifts and noise
-vary less, and what happens by chance happens less often. At strength 0 it is left out;
+"blur", "solarize", "rotation", "affine", "noise", and of rows "redrawn" or "hidden". At
+strength s a crop keeps more of the image (what it may leave out is multiplied by s),
+colors, angles, shifts and noise vary less, fewer columns are redrawn or hidden, and
+what happens by chance happens less often. At strength 0 it is left out;
 instead of a crop the whole image is resized.
 """
 
@@ -17,8 +18,9 @@ from ._augment import Number, Range
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
+from ._columns_of_rows import HideColumns, RedrawColumns
 from ._crop import RandomResizedCrop, Resize
-from ._pixels import GaussianNoise
+from ._pixels import GaussianNoise, UniformNoise
 from ._sometimes import Sometimes
 
 NAMES: dict[type, str] = {
@@ -31,6 +33,9 @@ NAMES: dict[type, str] = {
     RandomRotation: "rotation",
     RandomAffine: "affine",
     GaussianNoise: "noise",
+    UniformNoise: "noise",
+    RedrawColumns: "redrawn",
+    HideColumns: "hidden",
 }
 
 
@@ -104,6 +109,10 @@ def _at(operation: Any, s: Number) -> Any:
             )
         case GaussianNoise(sigma=sigma):
             return replace(operation, sigma=_towards(0, sigma, s))
+        case UniformNoise(width=width):
+            return replace(operation, width=width * s)
+        case RedrawColumns(share=share) | HideColumns(share=share):
+            return replace(operation, share=share * s)
     return replace(operation, p=operation.p * s)  # a coin flip
 
 

@@ -232,7 +232,7 @@ def test_a_preset_stands_beside_the_usual_scores(run, command, tmp_path):
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (("--fine-tune.epochs", "3"), "fine_tune would have no effect on "),
+        (("--fine-tune.epochs", "3"), "fine_tune would have no effect on the quick"),
         (("--preset", "moco"), "Unknown preset 'moco'. Did you mean 'moco_linear'?"),
         (
             ("--preset", "moco_linear", "--protocols", "knn"),

@@ -1,0 +1,55 @@
+r"""The double spiral: points along two spirals that wind into each other.
+
+$$(x, y) = \pm\,\tfrac{2}{3\pi}\,t\,(\cos t, \sin t),\qquad t = 3\pi\sqrt{u},\quad
+u\ \text{even in}\ [0, 1]$$
+
+The sign is the class. Each coordinate spreads by about 1, so noise that is measured by
+the spread is noise in the plane; neighboring arms are 2/3 apart. After Wu et al. 2020
+(the views paper, 4.3), where a representation in two dimensions is looked at: a linear
+classifier of it tells the spirals apart only where they have been unrolled.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ._load_request import Request
+from ._row import Column, Row
+from ._sources import Read
+from ._table_rows import TableRows
+
+TURN = 3 * math.pi
+SPIRALS = ("first spiral", "second spiral")
+KIND = Row([Column("x"), Column("y")])
+
+
+def double_spiral(
+    n: int, *, seed: int = 0
+) -> tuple[Float[Tensor, "n 2"], Int[Tensor, " n"]]:
+    """Points, and which spiral each is on.
+
+    >>> points, spirals = double_spiral(1000)
+    >>> points.shape, [round(s, 1) for s in points.std(0).tolist()], spirals[:4]
+    (torch.Size([1000, 2]), [1.0, 1.0], tensor([0, 1, 0, 1]))
+    """
+    generator = torch.Generator().manual_seed(seed)
+    t = TURN * torch.rand(n, generator=generator, dtype=torch.float64).sqrt()
+    spirals = torch.arange(n) % 2
+    radius = (1 - 2 * spirals) * 2 * t / TURN
+    points = torch.stack([radius * t.cos(), radius * t.sin()], 1)
+    return points.float(), spirals
+
+
+def read_double_spiral(request: Request) -> Read:
+    """The points of one part; "all" is four fifths train, then a fifth test."""
+    n = request.n or {"train": 4000, "test": 1000, "all": 5000}[request.split]
+    n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
+    # the test part has draws of its own
+    seeds = ((n - n_test, 2 * request.seed), (n_test, 2 * request.seed + 1))
+    parts = [double_spiral(m, seed=seed) for m, seed in seeds if m]
+    items = TableRows(KIND, torch.cat([points for points, _ in parts]), range(n))
+    items.labels = torch.cat([spirals for _, spirals in parts])
+    items.class_names = SPIRALS
+    return Read("double_spiral", items, parallel=False)

@@ -1,0 +1,444 @@
+"""Tables to learn from: a sample per row, columns of numbers and of categories.
+
+    people.csv          the first line names the columns; so .tsv, .jsonl and .parquet
+    {"age": [...]}      columns in Python, or a frame of pandas, polars or pyarrow
+
+A column is one of numbers where nine in ten of its cells are; else it is one of
+categories. What says nothing is left out with a word: columns that never change or are
+empty, and texts that differ from row to row. Mean, scale and categories are those of
+the training rows, and kept: another table with the same columns, in any order, is read
+in the same way, and what training did not have is read as missing.
+
+The target is a column of classes, for evaluation only. A row is held out by the hash of
+its cells, so the same row is never in both parts.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ..errors import DataError, SettingError, suggest
+from ..words import count, join_words
+from ._load_request import Note, Origin, Request, check_unreadable
+from ._row import Column, Row, clean, to_category, to_number
+from ._sentences import FIRST
+from ._sources import NO_LABEL, Items, Read
+from ._split import split_names
+from ._tables import READERS, open_table
+
+TARGETS = ("target", "label", "labels", "class", "y")
+NUMBERS = 0.9  # of the cells of a column of numbers, at least
+MOST_CATEGORIES = 256  # of a column; the rarer ones are read as missing
+MOST_WHOLE, MOST_BROKEN = 100, 20  # classes that are whole numbers, or others
+MOST_NAMED = 8  # columns or categories in a sentence
+
+
+@dataclass
+class Cells:
+    """A table by columns, as it was found."""
+
+    name: str
+    columns: dict[str, list[Any]]
+    places: list[str]
+    """Where each row is, for people."""
+    broken: dict[str, str] = field(default_factory=dict)
+    parent: str = ""
+
+    def require(self, names: Iterable[str], what: str) -> None:
+        """Raise unless there are columns of these names."""
+        absent = [name for name in names if name not in self.columns]
+        if absent:
+            near = suggest(absent[0], self.columns)
+            raise DataError(
+                f"{self.name} has no column {list_names(absent)}, {what}: it has "
+                f"{list_names(self.columns)}.{near and ' '}{near}"
+            )
+
+
+@dataclass(frozen=True)
+class Target:
+    """The column that is kept apart, and the class of each row."""
+
+    name: str
+    classes: list[str | None] | None
+    """None for all where the column has no classes."""
+    why: str = ""
+    """Why it has none."""
+
+
+@dataclass(frozen=True)
+class Useless:
+    """Why nothing is to be learned from a column."""
+
+    why: str
+    is_text: bool = False
+
+    def __str__(self) -> str:
+        return self.why
+
+
+CONSTANT = Useless("the same in every row")
+
+
+class TableRows(Items):
+    """Some rows of a table."""
+
+    kind: Row
+
+    def __init__(
+        self, kind: Row, values: Float[Tensor, "n d"], numbers: Sequence[int]
+    ) -> None:
+        self.kind, self.values, self.numbers = kind, values, numbers
+        self.ready = values, {}
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def name(self, i: int) -> str:
+        """Its number in the whole table."""
+        return str(self.numbers[i])
+
+    def read(self, i: int) -> tuple[Float[Tensor, " d"], int]:
+        """Row i and its label."""
+        return self.values[i], self.label(i)
+
+
+def are_table_rows(data: Any, request: Request) -> bool:
+    """Whether data are to be read as rows of a table: as asked, or as they look.
+
+    A file with a column that is called as sentences are is one of sentences, unless a
+    target or columns are asked for.
+
+    >>> are_table_rows({"age": [3, 4]}, Request()), are_table_rows([3, 4], Request())
+    (True, False)
+    """
+    if not isinstance(data, str | Path):
+        return isinstance(data, Mapping) or is_frame(data)
+    path = Path(data).expanduser()
+    if path.suffix.lower() not in READERS or not path.is_file():
+        return False
+    if request.kind_name or request.target or request.columns:
+        return request.kind_name in ("", Row.name)
+    if request.text_column or request.captions is not None or path.suffix == ".txt":
+        return False
+    return open_table(path).find_column(FIRST) is None
+
+
+def is_frame(data: Any) -> bool:
+    """Whether data are a frame of pandas or polars, or a table of pyarrow."""
+    return hasattr(data, "columns") and len(getattr(data, "shape", ())) == 2
+
+
+def read_table_rows(data: Any, request: Request) -> Read:
+    """One part of a table."""
+    cells = open_cells(data)
+    known = request.known_kind if isinstance(request.known_kind, Row) else None
+    target = find_target(cells, request, known)
+    names = choose_inputs(cells, request, known, target)
+    classes = None if target is None else target.classes
+    rows = leave_out_broken(cells, names, request)
+    n_whole = len(rows)
+    if classes is not None and request.split != "all" and request.labels:
+        rows = [k for k in rows if classes[k] is not None]
+    notes = describe_target(target, n_whole - len(rows))
+    keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(names)) for k in rows]
+    labeled = classes is not None
+    chosen, n_held_out = split_rows(keys, request, cells.name, labeled)
+    if known is None:
+        part = replace(request, split="train" if len(rows) > 1 else "all")
+        learned, _ = split_rows(keys, part, cells.name, labeled)
+        told = None if target is None else target.name
+        known, more = fit_row(cells, names, [rows[k] for k in learned], told)
+        notes += more
+    numbers = [rows[k] for k in chosen]
+    values, strange = read_values(cells, known, numbers)
+    items = TableRows(known, values, numbers)
+    if classes is not None:
+        items.labels, items.class_names = number_classes(classes, numbers)
+    origin = Origin(mark_cells(cells, target), cells.parent, n_held_out, own_test=False)
+    about = (*notes, *strange)
+    return Read(cells.name, items, cells.broken, about, parallel=False, origin=origin)
+
+
+def open_cells(data: Any) -> Cells:
+    """All cells of a file, a mapping or a frame."""
+    if isinstance(data, str | Path):
+        path = Path(data).expanduser()
+        table = open_table(path)
+        names, lines = table.names, [*table]
+        columns = {name: [row[k] for _, row in lines] for k, name in enumerate(names)}
+        places = [place for place, _ in lines]
+        parent = path.resolve().parent.name
+        cells = Cells(path.name, columns, places, table.broken, parent)
+    else:
+        if hasattr(data, "to_pydict"):
+            data = data.to_pydict()
+        keys = [*(data if isinstance(data, Mapping) else data.columns)]
+        names = tuple(map(str, keys))
+        columns = {str(key): [*data[key]] for key in keys}
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len({*lengths.values()}) > 1:
+            sizes = ", ".join(f"{name!r} {n}" for name, n in lengths.items())
+            raise DataError(f"The columns have different numbers of rows: {sizes}.")
+        n = max(lengths.values(), default=0)
+        cells = Cells("the table", columns, [f"row {k}" for k in range(n)])
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(
+            f"{cells.name} has several columns called {list_names(twice)}: give each "
+            "a name of its own."
+        )
+    if not cells.columns or not cells.places:
+        what = "rows" if cells.columns else "columns"
+        raise DataError(
+            f"{cells.name} has no {what}: give a table with at least two rows."
+        )
+    return cells
+
+
+def find_target(cells: Cells, request: Request, known: Row | None) -> Target | None:
+    """The column of classes: as asked for, as in training, or by its usual name."""
+    told = request.target
+    if told is not None:
+        cells.require([told], "asked for as the target")
+        if told in request.columns:
+            raise SettingError(
+                f"{told!r} is the target and among the columns to learn from, where it "
+                "would be known beforehand: leave it out of one of them."
+            )
+    inputs = request.columns if known is None else [c.name for c in known.columns]
+    usual = (n for n in cells.columns if n.lower() in TARGETS and n not in inputs)
+    name = told or (known.target if known is not None else None) or next(usual, None)
+    if name is None or name not in cells.columns:
+        return None
+    values = [clean(cell) for cell in cells.columns[name]]
+    why = explain_no_classes([value for value in values if value is not None])
+    if why and told is not None and request.labels:
+        raise DataError(
+            f"The target {name!r} {why}, and scores tell classes apart: name a column "
+            "of classes, or add --no-labels, which only keeps it apart."
+        )
+    classes = [None if value is None else to_category(value) for value in values]
+    return Target(name, None if why else classes, why)
+
+
+def explain_no_classes(values: Sequence[str | float]) -> str:
+    """Why these are no classes, in a few words; empty where they are.
+
+    >>> explain_no_classes(["a", "b", "a"]), explain_no_classes([0.5, 0.7, 0.1])
+    ('', 'has 3 different numbers in 3 rows')
+    """
+    if not values:
+        return "is empty"
+    n, numbers = len({*map(to_category, values)}), [to_number(v) for v in values]
+    what, most = "texts", len(values)
+    if all(number == number for number in numbers):
+        whole = all(number.is_integer() for number in numbers)
+        what, most = "numbers", MOST_WHOLE if whole else MOST_BROKEN
+    if n < 2:
+        return "is the same in every row"
+    if n > min(most, max(2, len(values) // 2)):
+        return f"has {n:,} different {what} in {count(len(values), 'row')}"
+    return ""
+
+
+def describe_target(target: Target | None, n_unlabeled: int) -> tuple[Note, ...]:
+    """What is to be known of the column that is kept apart."""
+    if target is None:
+        return ()
+    if target.classes is None:
+        why = (
+            f"{target.name!r} {target.why}: it is kept apart, and there are no classes."
+        )
+        return (Note("left out", why),)
+    notes: tuple[Note, ...] = (Note("size", f"Classes are from {target.name!r}."),)
+    if n_unlabeled:
+        were = "1 row was" if n_unlabeled == 1 else f"{n_unlabeled:,} rows were"
+        text = (
+            f"{were} left out without a {target.name!r}: --no-labels learns from all."
+        )
+        notes += (Note("left out", text),)
+    return notes
+
+
+def choose_inputs(
+    cells: Cells, request: Request, known: Row | None, target: Target | None
+) -> list[str]:
+    """The columns that rows are read from."""
+    if known is not None:
+        names = [column.name for column in known.columns]
+        cells.require(names, "which the encoder takes")
+        return names
+    if request.columns:
+        cells.require(request.columns, "asked for to learn from")
+        return [*dict.fromkeys(request.columns)]
+    apart = None if target is None else target.name
+    names = [name for name in cells.columns if name != apart]
+    if not names:
+        raise DataError(
+            f"{cells.name} has no column but the target {apart!r}: give columns to "
+            "learn from."
+        )
+    return names
+
+
+def leave_out_broken(cells: Cells, names: list[str], request: Request) -> list[int]:
+    """The rows that have something in them; others are remembered as broken."""
+    present = [[clean(cell) is not None for cell in cells.columns[n]] for n in names]
+    rows = []
+    for k, (place, there) in enumerate(
+        zip(cells.places, zip(*present, strict=True), strict=True)
+    ):
+        if any(there):
+            rows.append(k)
+        else:
+            cells.broken[place] = "all of its cells are missing"
+    n, most = len(rows) + len(cells.broken), request.max_bad_fraction
+    check_unreadable(cells.name, cells.broken, n, most, word=Row.word)
+    return rows
+
+
+def split_rows(
+    keys: list[str], request: Request, name: str, labeled: bool
+) -> tuple[list[int], int]:
+    """The places of the rows of a part, and how many are held out in all."""
+    return split_names(keys, request, name, labeled=labeled, word=Row.word)
+
+
+def fit_row(
+    cells: Cells, names: list[str], rows: list[int], target: str | None
+) -> tuple[Row, tuple[Note, ...]]:
+    """What a row is, by the training rows, and what to know about it."""
+    columns, left_out, n_texts = [], [], 0
+    for name in names:
+        column = cells.columns[name]
+        fitted = fit_column(name, [column[k] for k in rows])
+        if isinstance(fitted, Column):
+            columns.append(fitted)
+        else:
+            left_out.append(f"{name!r} ({fitted})")
+            n_texts += fitted.is_text
+    what = join_words([*left_out[:MOST_NAMED], *more_than(left_out)])
+    if not columns and n_texts == len(names):
+        raise DataError(
+            f"Every column of {cells.name} is text that differs from row to row: "
+            f"{what}. Sentences are learned from with --text-column NAME."
+        )
+    if not columns:
+        raise DataError(
+            f"No column of {cells.name} has anything to learn from: {what}."
+        )
+    categories = sum(column.categories is not None for column in columns)
+    parts = [
+        f"{len(columns) - categories} of numbers",
+        f"{categories} of categories",
+        f"{sum(column.missing for column in columns)} with missing values",
+    ]
+    notes = [Note("size", f"Columns: {', '.join(parts)}.")]
+    if left_out:
+        notes.append(Note("left out", f"Columns left out: {what}."))
+    return Row(columns, target), tuple(notes)
+
+
+def fit_column(name: str, cells: Sequence[Any]) -> Column | Useless:
+    """What a column is, or why nothing is to be learned from it.
+
+    >>> fit_column("age", ["1", "3", ""])
+    Column(name='age', mean=2.0, scale=1.0, categories=None, missing=True)
+    >>> str(fit_column("town", ["here", "here"]))
+    'the same in every row'
+    """
+    values = [value for value in map(clean, cells) if value is not None]
+    missing = len(values) < len(cells)
+    if not values:
+        return Useless("all missing")
+    read = np.array([to_number(value) for value in values])
+    numbers = read[~np.isnan(read)]
+    if len(numbers) >= NUMBERS * len(values):
+        if not missing and len(numbers) == len(values) and np.ptp(numbers) == 0:
+            return CONSTANT
+        scale = float(f"{numbers.std():.6g}") or 1.0
+        missing = missing or len(numbers) < len(values)
+        return Column(name, float(f"{numbers.mean():.9g}"), scale, missing=missing)
+    counts = Counter(map(to_category, values))
+    if len(counts) == 1 and not missing:
+        return CONSTANT
+    if len(counts) > max(2, len(values) // 2):
+        why = f"{len(counts):,} different texts in {count(len(cells), 'row')}"
+        return Useless(why, is_text=True)
+    most = sorted(counts, key=lambda category: (-counts[category], category))
+    kept = tuple(sorted(most[:MOST_CATEGORIES]))
+    return Column(name, categories=kept, missing=missing or len(kept) < len(most))
+
+
+def read_values(
+    cells: Cells, kind: Row, rows: Sequence[int]
+) -> tuple[Float[Tensor, "n d"], tuple[Note, ...]]:
+    """Rows as numbers, and a word on cells that training did not have."""
+    values = torch.empty(len(rows), len(kind.columns))
+    strange: list[str] = []
+    for k, column in enumerate(kind.columns):
+        given = [cells.columns[column.name][row] for row in rows]
+        values[:, k] = torch.tensor([column.read(cell) for cell in given])
+        unread = Counter(
+            to_category(value)
+            for cell, bad in zip(given, values[:, k].isnan().tolist(), strict=True)
+            if bad and (value := clean(cell)) is not None
+        )
+        strange += [
+            f"{column.name} {name!r} ({count(n, 'row')})" for name, n in unread.items()
+        ]
+    if not strange:
+        return values, ()
+    listed = join_words([*strange[:MOST_NAMED], *more_than(strange)])
+    why = "no number, or a category that the training rows did not have"
+    return values, (Note("left out", f"Read as missing, {why}: {listed}."),)
+
+
+def number_classes(
+    classes: Sequence[str | None], rows: Sequence[int]
+) -> tuple[Int[Tensor, " n"], tuple[str, ...]]:
+    """A number per row, and the classes' names: numbers by size, words in order.
+
+    >>> number_classes(["10", "9", None], [0, 1, 2])
+    (tensor([ 1,  0, -1]), ('9', '10'))
+    """
+    names = {name for name in classes if name is not None}
+    numbers = {name: to_number(name) for name in names}
+    if all(number == number for number in numbers.values()):
+        ordered = sorted(names, key=lambda name: (numbers[name], name))
+    else:
+        ordered = sorted(names)
+    places = {name: k for k, name in enumerate(ordered)}
+    labels = [places.get(classes[k] or "", NO_LABEL) for k in rows]
+    return torch.tensor(labels, dtype=torch.long), tuple(ordered)
+
+
+def mark_cells(cells: Cells, target: Target | None) -> str:
+    """A short mark of all cells but the target's, and one of the target's."""
+    apart = None if target is None else target.name
+    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    for name in sorted(cells.columns):
+        text = "\0".join([name, *map(str, cells.columns[name]), "\1"])
+        (labels if name == apart else values).update(text.encode(errors="replace"))
+    return values.hexdigest() + (f"+{labels.hexdigest()}" if apart else "")
+
+
+def list_names(names: Iterable[str]) -> str:
+    """The first few of some names, in quotation marks."""
+    quoted = [repr(name) for name in names]
+    return join_words([*quoted[:MOST_NAMED], *more_than(quoted)])
+
+
+def more_than(parts: Sequence[str]) -> list[str]:
+    """How many there are beyond those that are named."""
+    n = len(parts) - MOST_NAMED
+    return [f"{n:,} more"] if n > 0 else []
