@@ -140,7 +140,10 @@ class Graph(Kind):
     @property
     def shape_words(self) -> str:
         """The room in sentences."""
-        return f"up to {count(self.n_nodes, 'node')} and {count(self.n_edges, 'edge')}"
+        nodes = count(self.n_nodes, "node")
+        if self.rooted:
+            nodes = count(self.n_nodes - 1, "neighbor")
+        return f"up to {nodes} and {count(self.n_edges, 'edge')}"
 
     def read(self, raw: Any) -> Float[Tensor, " packed"]:
         """A graph of any of the forms that ``to_net`` takes, if there is room for it."""
