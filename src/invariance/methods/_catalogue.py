@@ -478,15 +478,14 @@ METHODS: dict[str, Method] = {
         "warm-up, 1000000 steps of 256 sequences of 512 tokens, a vocabulary of 30000",
     ),
     "graphcl": Method(
-        objective="nt_xent",
-        settings={"temperature": 0.2},
+        objective="dcl",
+        settings={"temperature": 0.2, "negatives": "cross"},
         samples="graph",
         views="graphcl",
-        source="You et al. 2020 (GraphCL): two views of a graph under one change each, "
-        "drawn among nodes, edges, attributes and subgraph, a fifth of each; "
-        "temperature 0.2, a network of 4 layers of 64",
-        released="Shen-Lab/GraphCL: Adam at 0.01 or 0.001, batch 128, 20 epochs of the "
-        "TU sets, 3 layers of 32 and batch norm, a head of 2 layers as wide as the "
-        "features, temperature 0.2, negatives of the other view",
+        source="You et al. 2020 (GraphCL): two views of a graph under a change each, "
+        "drawn among four; temperature 0.2; the other graphs' other views as negatives, "
+        "the positive not among them, as in its equation 3",
+        released="Shen-Lab/GraphCL: Adam at 0.01, batch 128, 20 epochs of the TU sets, "
+        "3 layers of 32 with batch norm, a head of 2 layers, a fifth of nodes or edges",
     ),
 }
