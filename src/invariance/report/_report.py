@@ -9,7 +9,6 @@ from typing import Any
 
 from ..folder import REPORT, Record, read_record, read_verdict, write_whole
 from ._ahead import show_ahead
-from ._caption_grid import caption_grid
 from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._federated import show_clients
@@ -23,7 +22,7 @@ from ._origin import (
     summarize,
 )
 from ._page import page, section
-from ._pictures import neighbor_grid, views
+from ._pictures import caption_grid, neighbor_grid, views
 from ._score_table import figures, show_scores
 
 

@@ -33,6 +33,10 @@ ONE_VIEW = (
     "This run shows each sample in one view: alignment, information and gradients, "
     "which compare two, are not read."
 )
+ATTACKED = (
+    "This run was trained on views that an attack had changed (--views.adversarial): "
+    "what is read here is read from views as they are."
+)
 ENOUGH = 200  # held-out images; of fewer, training images help out
 
 
@@ -128,6 +132,7 @@ def diagnose(
     finite = [reading for reading in more if math.isfinite(reading.value)]
     why = [parts.why] if parts.why else []
     why += parts.learner.notes if parts.learner else ()
+    why += [ATTACKED] if opened.settings.views_adversarial else []
     result = result.plus(*finite, notes=(*notes, *unread, *why))
     if keep:
         try:

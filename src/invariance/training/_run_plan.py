@@ -219,7 +219,7 @@ class Plan:
         """In all."""
         return self.order.n_steps
 
-    @property
+    @cached_property
     def federation(self) -> dict[str, Any]:
         """Clients, rounds and what is exchanged; nothing where there are none."""
         if not isinstance(self.order, Rounds):
@@ -256,6 +256,9 @@ class Plan:
             used["image_size"] = self.source.shape[1]
         if self.other_untrained is not None:
             used["other_encoder"] = self.other_untrained.name
+        if self.attack is not None:
+            used["attack.epsilon"] = self.attack.radius
+            used["attack.step_size"] = self.attack.length
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
