@@ -43,7 +43,9 @@ def run_one(row: str, seed: int, asked: argparse.Namespace, out: Path) -> list[d
     """The scores of one training."""
     name = f"{row.replace(', ', '-').replace(' ', '-')}-{seed}"
     folder = out / name
-    if not (folder / "encoder.safetensors").exists():
+    if folder.exists() and not (folder / "encoder.safetensors").exists():
+        inv.train(inv.Train(resume=str(folder), quiet=True))
+    elif not folder.exists():
         inv.train(
             inv.Train(
                 data=asked.data,
