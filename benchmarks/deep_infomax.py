@@ -130,7 +130,8 @@ def write_table(
         "",
         f"`benchmarks/deep_infomax.py`: mean ± standard deviation over "
         f"{len(asked.seeds)} seeds, in percent; {asked.epochs} epochs of {n} images of "
-        f"`{asked.data}`{size} in batches of {asked.batch_size}, encoder `{asked.encoder}`, "
+        f"`{asked.data}`{size} in batches of {asked.batch_size}, encoder "
+        f"`{asked.encoder}`, "
         'every row with the same optimizer; scored on the test part. "one view" '
         "compares parts of one weakly cropped view, as the paper does; the others "
         "compare a view's places with the summary of another view.",
