@@ -114,8 +114,8 @@ def write_table(runs: dict, epochs: int) -> None:
         "",
         f"`benchmarks/graphs.py`: per cent right, mean ± standard deviation over {n} "
         f"seeds, {epochs} epochs of {' and of '.join(SETS.values())} in batches of "
-        "128, on a CPU; 1,000 test graphs, and 400 test nodes of a graph of their own. Four "
-        "classes each, so that chance is 25. Encoders are `gin` and, for nodes, "
+        "128, on a CPU; 1,000 test graphs, and 400 test nodes of a graph of their own. "
+        "Four classes each, so that chance is 25. Encoders are `gin` and, for nodes, "
         "`gin_mean`. Degree statistics are those of `inv.data.Graph.plain`, mean "
         "attributes among them.",
         "",

@@ -1,9 +1,9 @@
 """Generated graphs whose classes counting cannot tell, and a graph of known blocks.
 
 ``bonds``: a graph has forty nodes, ten of each of four kinds, and sixty random edges,
-and two in five of them join partners. The class says who are partners: nodes of a kind among
-themselves, or one of the three ways to make two pairs of four kinds. Nodes, kinds and
-degrees have the same distribution in every class. Who has which neighbors differs.
+and two in five of them join partners. The class says who are partners: nodes of a kind
+among themselves, or one of the three ways to make two pairs of four kinds. Nodes, kinds
+and degrees have the same distribution in every class. Who has which neighbors differs.
 
 ``blocks``: one graph of nodes in four blocks, every node with five neighbors. Nine in
 ten edges join the blocks 0 and 1, or 2 and 3. A node shows a kind, which is that of its
