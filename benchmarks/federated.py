@@ -25,19 +25,19 @@ from invariance.folder import TRAINED, read_record, read_rows
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "benchmarks" / "results" / "federated.md"
 FIGURE = ROOT / "docs" / "images" / "federated.png"
-PASSES, SAMPLES, BATCH, TEMPERATURE = 8, 1500, 50, 0.2
+PASSES, SAMPLES, BATCH, TEMPERATURE = 8, 1500, 25, 0.2
 UNTRAINED, RAW = "untrained encoder", "raw pixels"
 ROWS: dict[str, inv.Federated] = {
     "central": inv.Federated(),
-    "10 clients, even": inv.Federated(clients=10),
-    "10 clients, skew 0.1": inv.Federated(clients=10, skew=0.1),
-    "10 clients, even, 4 local epochs": inv.Federated(clients=10, local_epochs=4),
-    "10 clients, skew 0.1, 4 local epochs": inv.Federated(
-        clients=10, skew=0.1, local_epochs=4
+    "4 clients, even": inv.Federated(clients=4),
+    "4 clients, skew 0.1": inv.Federated(clients=4, skew=0.1),
+    "4 clients, even, 4 local epochs": inv.Federated(clients=4, local_epochs=4),
+    "4 clients, skew 0.1, 4 local epochs": inv.Federated(
+        clients=4, skew=0.1, local_epochs=4
     ),
-    "2 clients, even": inv.Federated(clients=2),
-    "10 clients, skew 0.1, half take part": inv.Federated(
-        clients=10, skew=0.1, participation=0.5
+    "10 clients, even": inv.Federated(clients=10),
+    "4 clients, skew 0.1, half take part": inv.Federated(
+        clients=4, skew=0.1, participation=0.5
     ),
 }
 
@@ -162,10 +162,10 @@ def draw_figure(runs: dict[str, list[Path]]) -> None:
     left.axhline(fmean(central), color="black", linewidth=1, label="central run")
     left.axhline(fmean(untrained), color="gray", linestyle=":", label=UNTRAINED)
     lines = {
-        "1 local epoch": {"even": "10 clients, even", "0.1": "10 clients, skew 0.1"},
+        "1 local epoch": {"even": "4 clients, even", "0.1": "4 clients, skew 0.1"},
         "4 local epochs": {
-            "even": "10 clients, even, 4 local epochs",
-            "0.1": "10 clients, skew 0.1, 4 local epochs",
+            "even": "4 clients, even, 4 local epochs",
+            "0.1": "4 clients, skew 0.1, 4 local epochs",
         },
     }
     places = {"even": 0, "0.1": 1}
@@ -176,12 +176,12 @@ def draw_figure(runs: dict[str, list[Path]]) -> None:
         for at, v in zip(x, values, strict=True):
             left.plot([at] * len(v), v, ".", color=line.get_color(), alpha=0.4)
     left.set_xticks(list(places.values()), list(places))
-    left.set_xlabel("skew of 10 clients")
+    left.set_xlabel("skew of 4 clients")
     left.set_ylabel("kNN accuracy, %")
     left.legend(frameon=False, fontsize=8)
     left.spines[["top", "right"]].set_visible(False)
     for axes, split in zip(right, ("even", "skew 0.1"), strict=True):
-        about = read_record(runs[f"10 clients, {split}"][0]).env["federated"]
+        about = read_record(runs[f"4 clients, {split}"][0]).env["federated"]
         counts = np.array(about["labels"])
         bottom = np.zeros(len(counts))
         for k in range(counts.shape[1]):

@@ -1,10 +1,10 @@
 r"""The double spiral: points along two spirals that wind into each other.
 
-$$(x, y) = \pm\,\tfrac{2}{3\pi}\,t\,(\cos t, \sin t),\qquad t = 3\pi\sqrt{u},\quad
+$$(x, y) = \pm\,\tfrac{1}{2\pi}\,t\,(\cos t, \sin t),\qquad t = 4\pi\sqrt{u},\quad
 u\ \text{even in}\ [0, 1]$$
 
 The sign is the class. Each coordinate spreads by about 1, so noise that is measured by
-the spread is noise in the plane; neighboring arms are 2/3 apart. After Wu et al. 2020
+the spread is noise in the plane; neighboring arms are 1/2 apart. After Wu et al. 2020
 (the views paper, 4.3), where a representation in two dimensions is looked at: a linear
 classifier of it tells the spirals apart only where they have been unrolled.
 """
@@ -20,7 +20,7 @@ from ._row import Column, Row
 from ._sources import Read
 from ._table_rows import TableRows
 
-TURN = 3 * math.pi
+TURN = 4 * math.pi
 SPIRALS = ("first spiral", "second spiral")
 KIND = Row([Column("x"), Column("y")])
 

@@ -145,7 +145,9 @@ def choose_part(
     of_nodes = len(nets) == 1 or (labels is not None and len(labels) != len(nets))
     mark = mark_nets(nets, labels)
     if known.rooted if isinstance(known, Graph) else of_nodes:
-        places = [(g, node) for g, net in enumerate(nets) for node in range(net.n_nodes)]
+        places = [
+            (g, node) for g, net in enumerate(nets) for node in range(net.n_nodes)
+        ]
         names = [str(node) if len(nets) == 1 else f"{g}:{node}" for g, node in places]
         notes = (Note("size", describe_nodes(nets)),)
         labels = labels if of_nodes and labels is not None else None
@@ -201,7 +203,9 @@ def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
             f"{str(path)!r} has no edges, only {', '.join(table.names)}: each line "
             'needs "edges", such as [[0, 1], [1, 2]].'
         )
-    rows = ((place, dict(zip(table.names, cells, strict=True))) for place, cells in table)
+    rows = (
+        (place, dict(zip(table.names, cells, strict=True))) for place, cells in table
+    )
     return rows, table.broken
 
 
@@ -249,7 +253,7 @@ def open_folder(folder: Path) -> Iterator[tuple[str, Net]]:
     for k, number in enumerate(numbers):
         low, high = np.searchsorted(owner, [number, number + 1])
         a, b = np.searchsorted(first, [number, number + 1])
-        label = None if labels is None else int(labels[k, 0])
+        label = None if labels is None else str(int(labels[k, 0]))
         raw = {"nodes": rows[low:high], "edges": ends[a:b] - low, "label": label}
         yield f"graph {k}", raw if rows.shape[1] else raw | {"nodes": int(high - low)}
 

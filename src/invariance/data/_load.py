@@ -26,7 +26,7 @@ from ._captioned import (
 from ._dataset import Samples, read_dataset, read_samples
 from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
-from ._graph_sets import read_blocks, read_motifs
+from ._graph_sets import read_blocks, read_bonds
 from ._graphs import are_graphs, read_graphs
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
@@ -54,7 +54,7 @@ GENERATORS = {
     "captioned_shapes": read_captioned_shapes,
     "double_spiral": read_double_spiral,
     "beetles": read_beetles,
-    "motifs": read_motifs,
+    "bonds": read_bonds,
     "blocks": read_blocks,
 }
 SETTINGS_OF = {

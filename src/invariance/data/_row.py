@@ -133,8 +133,8 @@ class Row(Kind):
         for k, column in enumerate(self.columns):
             if column.categories is None:
                 entries.append((k, NUMBER, 0, column.mean, column.scale))
-            for place in range(len(column.categories or ())):
-                entries.append((k, CATEGORY, place, 0.0, 1.0))
+            for number in range(len(column.categories or ())):
+                entries.append((k, CATEGORY, number, 0.0, 1.0))
             if column.missing:
                 entries.append((k, ABSENT, 0, 0.0, 1.0))
         whose, role, place, mean, scale = zip(*entries, strict=True)

@@ -431,25 +431,23 @@ METHODS: dict[str, Method] = {
     ),
     "dim": Method(
         objective="info_nce",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
         "(5.2) writes it: every place finds its image's summary among those of the "
-        "batch; prior matching weighs 0.1; heads of 2 layers in place of the paper's, "
-        "and the features under the head are kept",
+        "batch; between two views, as in AMDIM (Bachman et al. 2019), since within one "
+        "(--n-views 1 --views weak, the paper's) color is enough; cosines at "
+        "temperature 0.2, since plain inner products start too large for a short run; "
+        "prior matching weighs 0.1; the features under the head are kept",
         released="rdevon/DIM: Adam at 1e-4, batch 64, crops and flips, maps of 8 x 8 "
         "places, rows of 2048, weights of global, local and prior 1, 0 and 1 for the "
         "global form and 0, 1 and 0.1 for the local one, Jensen-Shannon by default",
     ),
     "dim_jsd": Method(
         objective="jsd",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="dim with the Jensen-Shannon loss, the released code's choice; its "
         "value is no information in nats",
@@ -457,10 +455,8 @@ METHODS: dict[str, Method] = {
     ),
     "dim_dv": Method(
         objective="dv",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="dim with Donsker and Varadhan's loss, at every place over all pairs of "
         "the batch; on a batch its value leans upwards and is no bound",
@@ -482,15 +478,14 @@ METHODS: dict[str, Method] = {
         "warm-up, 1000000 steps of 256 sequences of 512 tokens, a vocabulary of 30000",
     ),
     "graphcl": Method(
-        objective="nt_xent",
-        settings={"temperature": 0.2},
+        objective="dcl",
+        settings={"temperature": 0.2, "negatives": "cross"},
         samples="graph",
         views="graphcl",
-        source="You et al. 2020 (GraphCL): two views of a graph under one change each, "
-        "drawn among nodes, edges, attributes and subgraph, a fifth of each; "
-        "temperature 0.2, a network of 4 layers of 64",
-        released="Shen-Lab/GraphCL: Adam at 0.01 or 0.001, batch 128, 20 epochs of the "
-        "TU sets, 3 layers of 32 and batch norm, a head of 2 layers as wide as the "
-        "features, temperature 0.2, negatives of the other view",
+        source="You et al. 2020 (GraphCL): two views of a graph under a change each, "
+        "drawn among four; temperature 0.2; the other graphs' other views as negatives, "
+        "the positive not among them, as in its equation 3",
+        released="Shen-Lab/GraphCL: Adam at 0.01, batch 128, 20 epochs of the TU sets, "
+        "3 layers of 32 with batch norm, a head of 2 layers, a fifth of nodes or edges",
     ),
 }

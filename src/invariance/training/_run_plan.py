@@ -219,7 +219,7 @@ class Plan:
         """In all."""
         return self.order.n_steps
 
-    @property
+    @cached_property
     def federation(self) -> dict[str, Any]:
         """Clients, rounds and what is exchanged; nothing where there are none."""
         if not isinstance(self.order, Rounds):
@@ -262,9 +262,10 @@ class Plan:
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        about: dict[str, Any] = {"parameters": self.n_parameters}
-        about |= {"peak_rate": self.peak, "positives": self.method.positives}
-        return {"used": used, **about, **self.federation}
+        paired = self.other_views is not None and self.method.positives == "views"
+        positives = "pairs" if paired else self.method.positives
+        about = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        return {"used": used, "positives": positives, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""

@@ -74,7 +74,9 @@ class DropNodes(GraphChange):
         if self.kind.rooted:
             turns = put_last(turns)
         n_nodes = parts.there.sum(1, keepdim=True)
-        dropped = choose_first(parts.there, turns, share_of(n_nodes - 1, n_nodes, self.share))
+        dropped = choose_first(
+            parts.there, turns, share_of(n_nodes - 1, n_nodes, self.share)
+        )
         return keep_nodes(self.kind, parts, parts.there & ~dropped)
 
 
@@ -98,7 +100,9 @@ class PerturbEdges(GraphChange):
         n_nodes = parts.there.sum(1, keepdim=True)
         a = (first * n_nodes).long()
         b = (a + 1 + (second * (n_nodes - 1)).long()) % n_nodes.clamp_min(1)
-        nodes = (~parts.there).long().argsort(dim=1, stable=True)  # those that are, first
+        nodes = (
+            (~parts.there).long().argsort(dim=1, stable=True)
+        )  # those that are, first
         drawn = torch.stack([nodes.gather(1, a), nodes.gather(1, b)], 1)
         chosen = (chosen & (n_nodes > 1))[:, None]
         edges = drop_doubles(torch.where(chosen, drawn, parts.edges), self.kind.n_nodes)
@@ -112,7 +116,9 @@ class MaskAttributes(GraphChange):
         """The graphs with the attributes of those nodes masked."""
         parts, turns = self.kind.unpack(images), parameters.to(images.device)
         n_nodes = parts.there.sum(1, keepdim=True)
-        chosen = choose_first(parts.there, turns, share_of(n_nodes, n_nodes, self.share))
+        chosen = choose_first(
+            parts.there, turns, share_of(n_nodes, n_nodes, self.share)
+        )
         columns = [images.new_full((1,), value) for value in self.kind.mean]
         mean = torch.cat([*columns, images.new_empty(0)])
         attributes = torch.where(chosen[..., None], mean, parts.attributes)
@@ -174,7 +180,9 @@ class OneOf(Operation):
         made = images
         for i, operation in enumerate(self.operations):
 
-            def work(some: Tensor, rows: Any, i: int = i, op: Any = operation) -> Tensor:
+            def work(
+                some: Tensor, rows: Any, i: int = i, op: Any = operation
+            ) -> Tensor:
                 return op.apply(some, drawn[i][rows])  # type: ignore[no-any-return]
 
             made = on_picked(made, which == i, work)
