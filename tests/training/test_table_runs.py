@@ -84,7 +84,7 @@ def test_a_table_from_dry_run_to_report(table, tmp_path, capsys):
     text = json.dumps(first)
     assert inv.search(run.folder, columns, text, k=1).neighbors[0].hits[0].name == "0"
 
-    for to in ("pt2", "safetensors"):
+    for to in ("pt2", "onnx", "safetensors"):
         inv.export(run.folder, to, tmp_path / f"beetles.{to}")
     batch = torch.stack([encoder.kind.read(first)] * 3)
     program = torch.export.load(tmp_path / "beetles.pt2").module()
