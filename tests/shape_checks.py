@@ -14,7 +14,9 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import jaxtyping
+from beartype import BeartypeConf
 
+AS_USUAL = BeartypeConf(violation_type=jaxtyping.TypeCheckError)
 keep_sizes = jaxtyping.jaxtyped("context")
 check_as_usual = jaxtyping.jaxtyped
 
@@ -45,7 +47,7 @@ def check(function: Any = None, *, typechecker: Callable[..., Any]) -> Any:
         return check_as_usual(function, typechecker=typechecker)
     if not arrays and (not named or "<locals>" in function.__qualname__):
         return function
-    checked = typechecker(function)
+    checked = typechecker(function, conf=AS_USUAL)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -13,6 +13,7 @@ from tests.processes import on_processes
 from torch.autograd import grad
 
 import invariance as inv
+from invariance.encoders import Mapped, build_encoder
 
 
 def value_and_gradients(function, inputs):
@@ -84,3 +85,13 @@ def compiled_part(u, v):
         warnings.filterwarnings("error", ".*Dynamo does not know")
         loss = inv.NTXent(gather=True)
         return value_and_gradients(torch.compile(loss, backend="eager"), (u, v))
+
+
+@pytest.mark.parametrize("name", ["tiny", "resnet18"])
+def test_features_and_a_map_in_one_graph(name):
+    torch._dynamo.reset()
+    mapped = Mapped(build_encoder(name)).eval()
+    images = torch.rand(2, 3, 32, 32)
+    compiled = torch.compile(mapped, fullgraph=True, backend="aot_eager")
+    for got, want in zip(compiled(images), mapped(images), strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)

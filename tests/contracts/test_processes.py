@@ -139,7 +139,10 @@ METHOD_CASES = [
     *((name, {"symmetric": True}, True) for name in ("moco", "pcl")),
     ("dim", {}, True),
     *((name, {"which": "both"}, False) for name in ("dim", "dim_jsd", "dim_dv")),
-    *((name, {"temperature": "learned"}, False) for name in ("moco", "ir", "dcl", "dim")),
+    *(
+        (name, {"temperature": "learned"}, False)
+        for name in ("moco", "ir", "dcl", "dim")
+    ),
     *(("info_nce", {"critic": c}, True) for c in ("bilinear", "separable", "mlp")),
     ("info_nce", {"critic": "mlp", "symmetric": False}, False),
     ("sig_lip", {"critic": "separable"}, False),

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from invariance.data import load
 from invariance.errors import DataError, ShapeError
-from invariance.evaluation import rank_correlation
+from invariance.evaluation import list_partnered, rank_correlation
 
 
 def make_pairs(n=200, noise=0.0):
@@ -43,3 +44,12 @@ def test_what_cannot_be_ranked_is_refused():
         rank_correlation(first, other[:5], scores)
     with pytest.raises(DataError, match="whose scores differ"):
         rank_correlation(first, other, torch.ones(200))
+
+
+def test_only_pairs_that_are_most_alike_count_as_two_views_of_one_sample():
+    """Unlike pairs taken for views made the information bound negative."""
+    scored, all_alike = load("paraphrases", split="test"), load("paraphrases", n=50)
+    partnered = list_partnered(scored)
+    assert 0 < len(partnered) < len(scored)
+    assert (scored.scores[partnered] == scored.scores.max()).all()
+    assert list_partnered(all_alike).tolist() == [*range(50)]

@@ -70,6 +70,20 @@ def scores_of_neighbors(learner, views):
             yield [dot(z[a][i], guesses[b][j]) for j in range(N) if j != i]
 
 
+def scores_of_places(learner, views):
+    """Places of one view with the other samples' summaries of the other."""
+    images = torch.cat(views)
+    with torch.no_grad():
+        maps = learner.encoder.feature_map(images)
+        places = learner.place_head(maps.flatten(2).mT.flatten(0, 1)).double()
+        places = places.unflatten(0, (len(views), N, -1))
+    summaries = project(learner.online, views)
+    for a, b in itertools.permutations(range(len(views)), 2):
+        for i in range(N):
+            for place in rows(places[a][i]):
+                yield [dot(place, summaries[b][j]) for j in range(N) if j != i]
+
+
 def scores_of_keys(learner, views):
     """Before anything is in the queue: the other samples' keys of this batch."""
     (queries,), (keys,) = (
@@ -113,6 +127,8 @@ def scores_by_hand(name, learner, views):
     method = IMAGE_METHODS[name]
     if method.positives == "neighbors":
         return scores_of_neighbors(learner, views)
+    if method.positives == "places":
+        return scores_of_places(learner, views)
     if method.negatives == "batch":
         return scores_in_batch(name, learner, views)
     if method.negatives == "queue":
@@ -148,6 +164,8 @@ def test_methods_without_a_softmax_have_none():
         "kcl",
         "ir_nce",
         "sig_lip",
+        "dim_jsd",
+        "dim_dv",
         "align_uniform",
         "byol",
         "simsiam",

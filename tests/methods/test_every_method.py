@@ -435,9 +435,7 @@ def test_a_step_is_a_loss_with_its_parts(name):
         "barlow_twins": {"diagonal", "off_diagonal"},
         "align_uniform": {"alignment", "uniformity"},
         "sig_lip": {"positive", "negative"},
-        **dict.fromkeys(
-            ("dim", "dim_jsd", "dim_dv"), {"local", "prior", "discriminator"}
-        ),
+        **{f"dim{k}": {"local", "prior", "discriminator"} for k in ("", "_jsd", "_dv")},
     }
     assert set(step.parts) == parts.get(name, set())
     assert all(not part.requires_grad for part in step.parts.values())

@@ -105,7 +105,7 @@ def test_the_controller_brings_the_sources_own_negatives_to_the_target(name):
     objective = inv.InfoNCE(temperature=0.2)
     controller = EssController(objective, Ess(target=0.3, rate=0.02))
     readings = []
-    for _ in range(300):
+    for _ in range(150):
         objective.against(u, u, source, ids)
         readings.append(float(source.shares().nanmean()))
         controller.update(readings[-1], 0.0)
@@ -119,8 +119,8 @@ def test_a_ball_by_hand_at_the_target():
     source, ids = inv.Ball(bank, share=0.1), torch.arange(32)
     u = torch.nn.functional.normalize(bank.z[ids] + 0.1 * draw(32, 16, seed=3), dim=1)
     objective = inv.InfoNCE(temperature=0.2)
-    controller = EssController(objective, Ess(target=0.3, rate=0.005))
-    for _ in range(800):
+    controller = EssController(objective, Ess(target=0.3, rate=0.01))
+    for _ in range(300):
         objective.against(u, None, source, ids)
         controller.update(source.shares().mean(), 0.0)
     scale = 1 / objective.temperature

@@ -27,7 +27,7 @@ def dynamo_marked_constant():
 
 
 def dispatch_stack():
-    """``_threads.share_out``: whether a mode watches the operations of this thread."""
+    """``_tiles.share_out``: whether a mode watches the operations of this thread."""
     with FlopCounterMode(display=False):
         inside = torch._C._len_torch_dispatch_stack()
     return inside == 1 and torch._C._len_torch_dispatch_stack() == 0

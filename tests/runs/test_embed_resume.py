@@ -1,7 +1,7 @@
 """Killed at any moment and started again: the same file, row for row."""
 
 import json
-import os
+import multiprocessing
 import random
 import signal
 import subprocess
@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import invariance as inv
+from invariance.cli import main
 from invariance.errors import DataError
 
 # to fall over at a chosen moment
@@ -54,41 +55,30 @@ def same(a, b):
     return a.names == b.names and torch.equal(a.features, b.features)
 
 
-def test_killed_again_and_again(run, tmp_path, one_thread):
-    """With SIGKILL, through the real command line, at random moments of its work."""
+def test_killed_again_and_again(run, stretches, tmp_path, monkeypatch, capsys):
+    """With SIGKILL, in forked processes, at random moments of the command's work."""
     dice = np.random.default_rng(1)
     images = dice.integers(0, 255, (3000, 24, 24, 3), dtype=np.uint8)
     np.save(tmp_path / "big.npy", images)
-    small = "import sys; from invariance.runs import _embed as e; "
-    small += "e.STRETCH_BYTES = 1; from invariance.cli import main; "
-    small += "sys.exit(main(sys.argv[1:]))"
+    monkeypatch.chdir(tmp_path)
     words = ["embed", str(run), "big.npy", "-o", "killed.npz", "--batch-size", "16"]
     moments, folder = random.Random(0), tmp_path / "killed.npz.part"
-    for kills in range(9):
-        process = subprocess.Popen(
-            [sys.executable, "-c", small, *words],
-            cwd=tmp_path,
-            env=one_thread,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+    for _ in range(2):
+        enough = len(list(folder.glob("rows-*"))) + moments.randrange(1, 50)
+        process = multiprocessing.get_context("fork").Process(
+            target=main, args=(words,)
         )
-        before = len(list(folder.glob("rows-*")))
-        more = moments.randrange(1, 50)
-        while process.poll() is None and kills < 2:
-            if len(list(folder.glob("rows-*"))) >= before + more:
-                os.kill(process.pid, signal.SIGKILL)
-                break
+        process.start()
+        while process.is_alive() and len(list(folder.glob("rows-*"))) < enough:
             time.sleep(0.002)
-        said, complained = process.communicate()
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL, complained
-    assert kills == 2 and "going on after" in complained
-    assert "3,000 rows of 256 features" in said
-    whole = inv.write_embeddings(
-        run, tmp_path / "big.npy", tmp_path / "whole.npz", batch_size=16
-    )
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "going on after" in said.err
+    assert "3,000 rows of 256 features" in said.out
+    whole = inv.write_embeddings(run, "big.npy", tmp_path / "whole.npz", batch_size=16)
     assert same(tmp_path / "killed.npz", whole.path)
     assert not folder.exists()
 

@@ -1,15 +1,22 @@
 """Adversarial views: they raise the loss, leave no other trace, and say so."""
 
+import re
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 from tests.image_methods import IMAGE_METHODS
 from torch import nn
 
 import invariance as inv
+from invariance.cli import main
 from invariance.errors import SettingError
+from invariance.report import write_report
 from invariance.training import Attack, Machine, Optim, make_plan, train
 from invariance.views import Normalize, ViewSet
 
+PAGE = Path(__file__).parents[2] / "docs" / "robust.md"
 NO_DISTANCE = Attack(epsilon=1e-30, steps=2)
 OPTIONS = {
     "moco": {"size": 32},
@@ -36,7 +43,9 @@ def test_an_attack_of_no_distance_is_the_plain_run_to_the_bit(
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
 
 
-@pytest.mark.parametrize("name", sorted(IMAGE_METHODS))
+@pytest.mark.parametrize(
+    "name", sorted(k for k, m in IMAGE_METHODS.items() if m.positives != "places")
+)
 def test_the_attack_raises_the_loss_of_every_method(name, pictures):
     """The loss of the first batch, by the same weights."""
     options = {**OPTIONS, "ir_sampled": {"n_draws": 10}, "la": {"k": 20}}
@@ -141,10 +150,43 @@ def test_what_makes_no_sense_is_refused(small, pictures):
     attacked = {"views_adversarial": "first"}
     vectors = torch.rand(64, 5).numpy()
     refuse("these are rows", data=vectors, encoder="auto", **attacked)
-    refuse("shows each sample in one", method="ir", n_views=1, **attacked)
+    refuse("ir shows each sample in one", method="ir", n_views=1, **attacked)
+    refuse("dim shows each sample in one", method="dim", **attacked)
     refuse("attack says how", attack=Attack(steps=3))
     refuse("attack.steps must be at least 1", attack=Attack(steps=0), **attacked)
     refuse("attack.epsilon", attack=Attack(epsilon=-1.0), **attacked)
     refuse("use --machine.strategy ddp", machine=Machine(strategy="fsdp"), **attacked)
     normal = ViewSet([[Normalize((0.5,) * 3, (0.2,) * 3)]] * 2)
     refuse("these views are normalized", views=normal, **attacked)
+
+
+def test_the_page_runs_and_the_run_goes_through_every_door(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S):
+        exec(compile(block, str(PAGE), "exec"), names)
+    change = (names["attacked"] - names["images"]).abs()
+    assert 0 < change.max() <= 8 / 255 + 1e-6
+    folder, scores = names["run"].folder, names["scores"]
+    for features in ("raw pixels", "untrained encoder", "trained encoder"):
+        (attacked,) = scores.values("attacked", features)
+        (clean,) = scores.values("attacked", features, metric="clean")
+        assert attacked <= clean
+    write_report(folder)
+    page = (folder / "report.html").read_text("utf-8")
+    assert "Linear probe attacked" in page and "before the attack" in page
+    assert "views_adversarial" in page
+    images = np.zeros((3, 16, 16, 3), dtype=np.uint8)
+    assert len(inv.embed(folder, images).features) == 3
+    inv.export(folder, "safetensors", tmp_path / "mine.safetensors")
+    assert (tmp_path / "mine.safetensors").exists()
+    notes = inv.diagnose(folder, pool=60, keep=False).notes
+    assert any("views that an attack had changed" in note for note in notes)
+
+
+def test_settings_and_flags_have_the_same_names(tmp_path, capsys):
+    flags = ["--views.adversarial", "added", "--attack.steps", "1", "--limit", "32"]
+    flags += ["--attack.norm", "l2", "--batch-size", "16", "--image-size", "16"]
+    main(["train", "shapes", *flags, "--dry-run"])
+    said = capsys.readouterr().out
+    assert "(3 views" in said and "1 step of PGD within 0.502 (l2)" in said

@@ -4,14 +4,16 @@ import copy
 import dataclasses
 import importlib.util
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import invariance as inv
-from invariance.errors import DataError, SettingError
-from invariance.folder import read_record
+from invariance.errors import DataError, SettingError, TrainingError
+from invariance.folder import TRAINED, read_record
 from invariance.training import Ess, Federated, Machine, Optim, Train, make_plan, train
 
 PLAIN = Optim(name="sgd", momentum=0.0, lr=0.5, weight_decay=0.0, warmup=0.0)
@@ -138,7 +140,7 @@ def test_rounds_are_the_loops_that_say_it_slowly(
 
 def test_one_step_of_equal_clients_is_the_mean_gradient(small, pictures, newest):
     settings = small(
-        federated=Federated(clients=4, local_steps=1),
+        federated=Federated(clients=6, local_steps=1),
         optim=dataclasses.replace(PLAIN, lr_scaling="none"),
         epochs=1,
         machine=Machine(device="cpu"),
@@ -151,7 +153,7 @@ def test_one_step_of_equal_clients_is_the_mean_gradient(small, pictures, newest)
         views = plan.see(next(iter(plan.batches([samples], "cpu"))), samples, passes)
         learner(views).loss.backward()
         gradients.append([p.grad for p in learner.parameters()])
-    assert len(gradients) == 4 and len(set(plan.order.clients.sizes)) == 1
+    assert plan.order.clients.sizes == [11] * 6
     trained = learner_of(run.folder, newest)
     for (name, start), *parts in zip(
         plan.learner.named_parameters(), *gradients, strict=True
@@ -280,6 +282,18 @@ def test_an_assignment_has_a_name_per_sample(small, pictures, tmp_path):
         make_plan(small(federated=Federated(assignment=path)), data=pictures)
 
 
+def test_a_run_goes_on_with_the_same_split(small, pictures, tmp_path, stopped_after):
+    n = len(make_plan(small(), data=pictures).source)
+    path = assign(tmp_path, np.arange(n) % 2)
+    settings = small(federated=Federated(assignment=path))
+    folder = stopped_after(1, settings, data=pictures)
+    assign(tmp_path, np.arange(n) % 3)
+    with pytest.raises(TrainingError, match="other clients than before"):
+        train(Train(resume=str(folder), quiet=True), data=pictures)
+    assign(tmp_path, np.arange(n) % 2)
+    train(Train(resume=str(folder), quiet=True), data=pictures)
+
+
 @pytest.mark.parametrize("method", ["simclr", "moco"])
 def test_what_leaves_a_client_is_said(method, small, pictures):
     federated = Federated(clients=4, participation=0.5)
@@ -344,16 +358,23 @@ def test_noise_has_the_deviation_that_was_asked_for(small, pictures, newest):
     )
     assert moved.std() == pytest.approx(50.0 * 1e-3 / 4, rel=0.02)
     assert all(v.min() >= 0 for name, v in end.items() if "running_var" in name)
-    log = (run.folder / "train.log").read_text()
-    if importlib.util.find_spec("opacus") is None:
-        assert "is not claimed, since opacus" in log
-    else:
-        assert "for each whole client" in log
+    assert "for each whole client" in (run.folder / "train.log").read_text()
+
+
+def test_no_budget_is_claimed_without_the_library(small, pictures, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec",
+        lambda name, *a: None if name == "opacus" else find(name, *a),
+    )
+    federated = Federated(clients=4, local_steps=1, clip=1.0, noise=5.0)
+    plan = make_plan(small(federated=federated, batch_size=4), data=pictures)
+    assert plan.federation["federated"]["budget"] is None
+    assert any("is not claimed, since opacus" in fact for fact in plan.facts())
 
 
 def test_the_budget_is_that_of_one_gaussian(small, pictures):
     """T rounds at multiplier z are one at z / sqrt(T), whose budget is known."""
-    pytest.importorskip("opacus")
     federated = Federated(clients=4, local_steps=1, clip=1.0, noise=5.0)
     settings = small(federated=federated, batch_size=4, epochs=4)
     about = make_plan(settings, data=pictures).outcome()["federated"]
@@ -367,18 +388,40 @@ def test_the_budget_is_that_of_one_gaussian(small, pictures):
 
 def test_clients_that_never_meet_teach_one_encoder(tmp_path):
     settings = Train(
-        data="shapes",
-        limit=1500,
+        data="latent_walk",
+        method="cpc",
+        limit=1200,
         epochs=6,
-        batch_size=64,
-        federated=Federated(clients=4, skew=0.5),
+        batch_size=32,
+        federated=Federated(clients=3, skew=1.0, optimizer="kept"),
         knn_every=0,
+        evaluate=False,
         quiet=True,
         out=str(tmp_path),
     )
     run = inv.train(settings)
-    raw, untrained, trained = (
-        run.evaluation.values("knn", features)[0]
-        for features in ("raw pixels", "untrained encoder", "trained encoder")
+    scores = inv.evaluate(run.folder, protocols=["linear"], quiet=True)
+    plain, untrained, trained = (
+        scores.values("linear", features)[0]
+        for features in ("values and statistics", "untrained encoder", TRAINED)
     )
-    assert trained > max(raw, untrained) + 0.1
+    assert trained > max(plain, untrained) + 0.1
+
+
+def test_a_killed_run_goes_on_in_the_middle_of_a_round(survive_a_kill):
+    """Nine steps in a round: the fifth is the second of the second client."""
+    survive_a_kill(
+        *("shapes", "--limit", "120", "--method", "moco", "--options", "size", "64"),
+        *("--batch-size", "16", "--epochs", "2", "--federated.clients", "3"),
+        *("--federated.skew", "1", "--federated.local-steps", "3", "--no-evaluate"),
+        *("--machine.device", "cpu"),
+        step=5,
+    )
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "federated.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "federated.md", "exec"), {})
+    assert (tmp_path / "runs" / "shapes-simclr" / "encoder.safetensors").exists()

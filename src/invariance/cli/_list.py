@@ -191,6 +191,7 @@ def describe_views(name: str) -> Iterator[str]:
             n_views = count(same, "view")
             yield f"at {size} pixels, {n_views} by default: {made_of}"
     yield "Leave operations out with --views.drop, weaken them with --views.strength."
+    yield "Attack views of images with --views.adversarial first, all or added."
     yield from ["", "--options (name, default, what it may be, meaning):"]
     yield from list_options(recipe_options(name)) or ["none"]
 

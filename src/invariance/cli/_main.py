@@ -23,7 +23,6 @@ from ..devices import local_rank
 from ..errors import InvarianceError, SettingError, unknown
 from ..training import Train
 from ._bench import Bench
-from ._config_file import split_config_file
 from ._diagnose import Diagnose
 from ._embed import Embed
 from ._estimate import EstimateCommand
@@ -34,7 +33,7 @@ from ._pack import Pack
 from ._processes import end_with_starter, run_processes, starts_processes
 from ._report import Report
 from ._search import Search
-from ._train_command import train
+from ._train_command import split_config_file, train
 
 COMMANDS: dict[str, Any] = {
     "train": Train,

@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 from ..devices import local_rank, started_outside, wake_gpu
-from ..folder import find_data, read_settings
+from ..errors import SettingError
+from ..folder import find_data, read_settings, read_yaml
 from ..late_imports import import_much
 from ..progress import tell_loading
 from ..training import Train, check_names, check_numbers, require_unfinished
@@ -65,3 +66,27 @@ def is_alone(settings: Train) -> bool:
     """Whether the run has one process, as far as settings and environment tell."""
     others = started_outside() is not None or "LOCAL_RANK" in os.environ
     return settings.machine.n_processes == 1 and not others
+
+
+def split_config_file(arguments: list[str]) -> tuple[list[str], Train]:
+    """Take ``--config FILE`` out of the arguments and read it.
+
+    >>> rest, start = split_config_file(["--epochs", "3"])
+    >>> rest, start.epochs
+    (['--epochs', '3'], 20)
+    """
+    rest: list[str] = []
+    path = None
+    words = iter(arguments)
+    for word in words:
+        if word == "--config":
+            path = next(words, None)
+            if path is None:
+                raise SettingError("--config needs a file of settings.")
+        elif word.startswith("--config="):
+            path = word.removeprefix("--config=")
+        else:
+            rest.append(word)
+    if path is None:
+        return rest, Train()
+    return rest, read_yaml(Train, path)

@@ -11,6 +11,8 @@
 | `shapes` | ten generated shapes with labels, without any file |
 | `beetles`, `double_spiral` | a generated table with gaps, and two spirals of points |
 | `latent_walk` | generated sequences of a hidden state, and what can be known of it |
+| `Graph` | nodes and edges as one tensor; `neighborhoods` of the nodes of one |
+| `bonds`, `blocks` | generated graphs, and a graph of nodes, of known classes |
 | `Text` | sentences as tokens, with a tokenizer trained on them |
 | `Captions` | several sentences about one image, the other side of a pair |
 | `pack`, `delete_packs` | a decoded copy of a folder, for quick starts |
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from ._double_spiral import double_spiral
     from ._file_items import pack
     from ._graph import Graph
+    from ._graph_sets import blocks, bonds
+    from ._graphs import neighborhoods
     from ._head_start import read_ahead
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
@@ -90,6 +94,8 @@ __all__ = [
     "Text",
     "Vector",
     "beetles",
+    "blocks",
+    "bonds",
     "check_unreadable",
     "crop_square",
     "data_exists",
@@ -108,6 +114,7 @@ __all__ = [
     "kind_of",
     "latent_walk",
     "load",
+    "neighborhoods",
     "one_pass",
     "open_image",
     "pack",
@@ -128,6 +135,8 @@ HOMES = {
     "_double_spiral": "double_spiral",
     "_file_items": "pack",
     "_graph": "Graph",
+    "_graph_sets": "blocks bonds",
+    "_graphs": "neighborhoods",
     "_head_start": "read_ahead",
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",

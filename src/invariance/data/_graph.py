@@ -19,6 +19,7 @@ left out.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ from torch import Tensor
 from ..errors import DataError
 from ..words import count
 from ._kind import Kind
+from ._load_request import explain_unreadable
+from ._tables import open_table
 
 MOST_DEGREE = 16  # from here on, degrees share a place in the histogram
 PICTURE = 96  # pixels of a drawn graph
@@ -86,7 +89,6 @@ class Graph(Kind):
 
     name = "graph"
     baseline = "degree statistics"
-    encoder = "gin"
     views = "graphcl"
     measured = False
 
@@ -131,16 +133,26 @@ class Graph(Kind):
         return "node" if self.rooted else "graph"
 
     @property
+    def encoder(self) -> str:  # type: ignore[override]
+        """Sums of nodes; beside a root, which is one node, their mean."""
+        return "gin_mean" if self.rooted else "gin"
+
+    @property
     def shape_words(self) -> str:
         """The room in sentences."""
-        return f"up to {count(self.n_nodes, 'node')} and {count(self.n_edges, 'edge')}"
+        nodes = count(self.n_nodes, "node")
+        if self.rooted:
+            nodes = count(self.n_nodes - 1, "neighbor")
+        return f"up to {nodes} and {count(self.n_edges, 'edge')}"
 
     def read(self, raw: Any) -> Float[Tensor, " packed"]:
-        """A graph of any of the forms that ``to_net`` takes, if there is room for it."""
+        """A graph of any form that ``to_net`` takes, if there is room for it."""
         net = to_net(raw)
         width = net.attributes.shape[1]
         if width != self.width:
-            raise DataError(f"its nodes have {width} attributes instead of {self.width}")
+            raise DataError(
+                f"its nodes have {width} attributes instead of {self.width}"
+            )
         if net.n_nodes > self.n_nodes or len(net.edges) > self.n_edges:
             raise DataError(
                 f"{count(net.n_nodes, 'node')} and {count(len(net.edges), 'edge')}, "
@@ -242,6 +254,22 @@ class Graph(Kind):
         high = ((attributes - torch.tensor(self.mean)) / spread).argmax(1)
         return [COLORS[k % len(COLORS)] for k in high.tolist()]
 
+    def open(self, query: Any) -> tuple[str, Any]:
+        """A graph, or a .jsonl file with one; of a rooted kind the first node is it."""
+        if not isinstance(query, str | Path):
+            return "query", query
+        try:
+            table = open_table(Path(query).expanduser())
+            rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
+            if len(rows) != 1:
+                raise DataError(f"{count(len(rows), 'graph')}, and a query is one")
+            return str(query), rows[0]
+        except (DataError, OSError) as cause:
+            raise DataError(
+                f"The query {str(query)!r} cannot be read as a graph "
+                f"({explain_unreadable(cause).rstrip('.')})."
+            ) from None
+
     def describe(self) -> dict[str, Any]:
         """All that is needed to read graphs in the same way."""
         return {
@@ -268,7 +296,7 @@ def lay_out(n: int, edges: np.ndarray) -> list[tuple[float, float]]:
     """Places in a drawing: nodes push each other away, and edges pull.
 
     >>> [round(x) for x, _ in lay_out(2, np.array([[0, 1]]))]
-    [91, 4]
+    [91, 5]
     """
     angles = 2.399963 * np.arange(n)  # the golden angle: no two lie on one another
     spots = np.stack([np.cos(angles), np.sin(angles)], 1)
@@ -285,7 +313,7 @@ def lay_out(n: int, edges: np.ndarray) -> list[tuple[float, float]]:
             strength = line * (np.sqrt((line**2).sum(1)) / length)[:, None]
             np.add.at(pull, second, strength)
             np.add.at(pull, first, -strength)
-        step = push + pull
+        step = push + pull - 3 * length * spots  # what has no neighbors stays near, too
         size = np.sqrt((step**2).sum(1, keepdims=True)) + 1e-9
         spots += step / size * np.minimum(size, 0.3 * (1 - k / ROUNDS))
     low, high = spots.min(0, initial=0), spots.max(0, initial=0)

@@ -1,6 +1,6 @@
-"""Graphs to learn from: a file or folder of them, a list of objects, or one large graph.
+"""Graphs to learn from: a file or folder of them, a list, or one large graph.
 
-    graphs.jsonl   a graph per line: {"nodes": 3, "edges": [[0, 1], [1, 2]], "label": "a"}
+    graphs.jsonl   a graph per line: {"nodes": 3, "edges": [[0, 1], [1, 2]], "label": 0}
                    "nodes" is their number or a row of attributes each; so .parquet
     MUTAG/         the text files of the TU Dortmund collection: MUTAG_A.txt, ...
     Python         a list of such mappings, or of objects with x, edge_index and y, as
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -145,7 +144,9 @@ def choose_part(
     of_nodes = len(nets) == 1 or (labels is not None and len(labels) != len(nets))
     mark = mark_nets(nets, labels)
     if known.rooted if isinstance(known, Graph) else of_nodes:
-        places = [(g, node) for g, net in enumerate(nets) for node in range(net.n_nodes)]
+        places = [
+            (g, node) for g, net in enumerate(nets) for node in range(net.n_nodes)
+        ]
         names = [str(node) if len(nets) == 1 else f"{g}:{node}" for g, node in places]
         notes = (Note("size", describe_nodes(nets)),)
         labels = labels if of_nodes and labels is not None else None
@@ -177,7 +178,7 @@ def fit_kind(
 
 
 def list_graphs(data: Any) -> Any:
-    """What graphs are asked for by number from; a lone word is said where it is none."""
+    """Graphs by number; anything that has none is refused."""
     if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
         raise DataError(
             f"{type(data).__name__} is no list of graphs: give mappings with nodes and "
@@ -201,11 +202,13 @@ def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
             f"{str(path)!r} has no edges, only {', '.join(table.names)}: each line "
             'needs "edges", such as [[0, 1], [1, 2]].'
         )
-    rows = ((place, dict(zip(table.names, cells, strict=True))) for place, cells in table)
+    rows = (
+        (place, dict(zip(table.names, cells, strict=True))) for place, cells in table
+    )
     return rows, table.broken
 
 
-def open_folder(folder: Path) -> Iterator[tuple[str, Net]]:
+def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Graphs of the TU Dortmund collection: numbers in text files, a line each."""
     found = sorted(folder.glob(f"*{INDICATOR}"))
     if not found:
@@ -249,7 +252,7 @@ def open_folder(folder: Path) -> Iterator[tuple[str, Net]]:
     for k, number in enumerate(numbers):
         low, high = np.searchsorted(owner, [number, number + 1])
         a, b = np.searchsorted(first, [number, number + 1])
-        label = None if labels is None else int(labels[k, 0])
+        label = None if labels is None else str(int(labels[k, 0]))
         raw = {"nodes": rows[low:high], "edges": ends[a:b] - low, "label": label}
         yield f"graph {k}", raw if rows.shape[1] else raw | {"nodes": int(high - low)}
 
@@ -319,8 +322,8 @@ def describe_nodes(nets: Sequence[Net]) -> str:
     """How nodes become samples."""
     n = sum(net.n_nodes for net in nets)
     return (
-        f"{count(n, 'node')} of {count(len(nets), 'graph')}, each with its neighborhood "
-        f"of {HOPS} edges around it, up to {MOST_NEIGHBORS} nodes."
+        f"{count(n, 'node')} of {count(len(nets), 'graph')}, each with its "
+        f"neighborhood of {HOPS} edges around it, up to {MOST_NEIGHBORS} nodes."
     )
 
 

@@ -26,7 +26,7 @@ from ._captioned import (
 from ._dataset import Samples, read_dataset, read_samples
 from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
-from ._graph_sets import read_blocks, read_motifs
+from ._graph_sets import read_blocks, read_bonds
 from ._graphs import are_graphs, read_graphs
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
@@ -54,7 +54,7 @@ GENERATORS = {
     "captioned_shapes": read_captioned_shapes,
     "double_spiral": read_double_spiral,
     "beetles": read_beetles,
-    "motifs": read_motifs,
+    "bonds": read_bonds,
     "blocks": read_blocks,
 }
 SETTINGS_OF = {
@@ -259,10 +259,10 @@ def read(data: Any, request: Request) -> Read:
     if are_sentences(data, request):
         return read_sentences(data, request)
     if request.kind_name == Image.name and are_sentences(data, Request()):
-        name = repr(str(data)) if isinstance(data, str | Path) else "the list"
+        name = repr(str(data)) if isinstance(data, str | Path) else "The list"
         raise DataError(
-            f"{name} has sentences, and images are expected: name a folder of images, "
-            "an .npy, .npz or .tar file, or a set by name."
+            f"{name} holds sentences or a table, and images are expected: name a "
+            "folder of images, an .npy, .npz or .tar file, or a set by name."
         )
     if isinstance(data, (str, Path)):
         if shards := find_shards(data):

@@ -35,7 +35,7 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
     ),
 }
 GENERATED = (
-    *("shapes", "paraphrases", "latent_walk", "captioned_shapes", "motifs", "blocks"),
+    *("shapes", "paraphrases", "latent_walk", "captioned_shapes", "bonds", "blocks"),
     *("double_spiral", "beetles"),
 )
 DATA_SETS = (*GENERATED, *SETS)

@@ -146,7 +146,7 @@ def _read_contrast(
     elif value > 0.8:
         word = "nearly all negatives weigh the same"
     meaning = (
-        f"At temperature {temperature:g} {_percent(value)} of the negatives "
+        f"At temperature {temperature:.3g}, {_percent(value)} of the negatives "
         f"({NEGATIVES[negatives]}) carry the weight: {word}."
     )
     yield Reading("effective sample size", of, value, meaning, ceiling=1.0)

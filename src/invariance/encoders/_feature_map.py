@@ -4,10 +4,10 @@ $$f(x) = g(L(x)),\qquad L:\ (n, \ldots) \to (n, c, h, w)$$
 
 An encoder has a map at the end of every stage, the earlier the finer. They come from
 
-    networks of timm      forward_intermediates, which nearly all of them have
-    torchvision's ResNets the ends of their four layers
-    "tiny" and your own   a method ``maps(images)`` that lists them; it averages the last
-    any other             its output, where that is (n, c, h, w)
+    networks of timm       forward_intermediates, which nearly all of them have
+    torchvision's ResNets  the ends of their four layers
+    "tiny", your own       a method ``maps(images)``: a list, whose last it averages
+    any other              its output, where that is (n, c, h, w)
 """
 
 from typing import Any

@@ -30,20 +30,25 @@ if TYPE_CHECKING:
         find_estimator,
         read_training,
     )
-    from ._invertible_maps import IMAGES, Invertible, image, power, spiral, swiss_roll
     from ._models import CriticModel, barber_agakov
     from ._normal_scores import NormalScores, fit_normal_scores
     from ._request import Training
     from ._samplers import (
+        IMAGES,
         SCHEDULE,
+        Invertible,
         Pairs,
         blocks,
         canonical_gaussian,
         correlated_gaussian,
         gaussian,
+        image,
         noisy_copy,
+        power,
         rho_of,
+        spiral,
         student,
+        swiss_roll,
         table,
         uniform_noise,
     )
@@ -136,12 +141,12 @@ HOMES = {
     "_classical": "canonical_correlations gaussian_information ksg plug_in",
     "_estimate": "Checkpoint Estimate heed_bounds",
     "_estimate_mi": "ESTIMATORS Estimator estimate_mi find_estimator read_training",
-    "_invertible_maps": "IMAGES Invertible image power spiral swiss_roll",
     "_models": "CriticModel barber_agakov",
     "_normal_scores": "NormalScores fit_normal_scores",
     "_request": "Training",
-    "_samplers": "SCHEDULE Pairs blocks canonical_gaussian correlated_gaussian "
-    "gaussian noisy_copy rho_of student table uniform_noise",
+    "_samplers": "IMAGES SCHEDULE Invertible Pairs blocks canonical_gaussian "
+    "correlated_gaussian gaussian image noisy_copy power rho_of spiral student "
+    "swiss_roll table uniform_noise",
     "_score_bounds": "binary_nce clip_tails donsker_varadhan fdv_loss "
     "flat_nce_loss flo info_nce interpolated jensen_shannon "
     "leave_one_out mine_loss nwj nwj_of_log_ratio smile tuba "

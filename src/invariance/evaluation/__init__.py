@@ -61,7 +61,13 @@ if TYPE_CHECKING:
     from ._retrieval import retrieval
     from ._score import Score, wilson_interval
     from ._steps_ahead import steps_ahead
-    from ._task import Task, is_scored_without_labels, make_task, spread_rows
+    from ._task import (
+        Task,
+        is_scored_without_labels,
+        list_partnered,
+        make_task,
+        spread_rows,
+    )
 
 __all__ = [
     "GROUPS",
@@ -98,6 +104,7 @@ __all__ = [
     "knn",
     "linear_probe",
     "linear_sgd",
+    "list_partnered",
     "make_row",
     "make_task",
     "name_classes",
@@ -134,6 +141,6 @@ HOMES = {
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
     "_steps_ahead": "steps_ahead",
-    "_task": "Task is_scored_without_labels make_task spread_rows",
+    "_task": "Task is_scored_without_labels list_partnered make_task spread_rows",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

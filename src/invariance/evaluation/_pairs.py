@@ -24,7 +24,7 @@ from ..errors import SettingError
 from ._groups import check_templates
 from ._retrieval import KS
 from ._score import Score, Setting
-from ._task import Subject, Task
+from ._task import Subject, Task, list_partnered
 
 TEMPLATES = ("a {}", "{}", "a picture of a {}", "there is a {}")
 Encode = Callable[[Sequence[str]], Float[Tensor, "n d"]]
@@ -119,9 +119,7 @@ def score_partner(subject: Subject) -> list[Score]:
     place = pairs[:, 1]
     one_of_each = torch.zeros(len(different), dtype=torch.long)
     one_of_each[place] = torch.arange(len(place))
-    chosen = torch.arange(len(place))
-    if task.scores is not None:
-        chosen = chosen[task.scores.cpu() == task.scores.max().cpu()]
+    chosen = list_partnered(task.test)
     queries = normalize(subject.test_features[chosen], dim=1)
     gallery = normalize(subject.other_features[one_of_each], dim=1)
     mine = torch.stack([torch.arange(len(chosen)), place[chosen]], 1)

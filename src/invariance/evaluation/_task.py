@@ -163,6 +163,12 @@ def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:
     return torch.linspace(0, n - 1, n if most is None else min(n, most)).round().long()
 
 
+def list_partnered(source: Images) -> Int[Tensor, " k"]:
+    """The samples whose pair belongs together: of scored pairs, the most alike."""
+    rows, scores = torch.arange(len(source)), getattr(source, "scores", None)
+    return rows if scores is None else rows[scores.cpu() == scores.max().cpu()]
+
+
 @dataclass(frozen=True)
 class Subject:
     """One kind of features: an encoder, or pixels where there is none."""

@@ -89,7 +89,7 @@ def read_gallery(folder: Path) -> tuple[Gallery | None, list[str]]:
     return Gallery(**parts), problems
 
 
-def _check(about: dict[str, Any]) -> dict[str, Any]:
+def _check(about: Any) -> dict[str, Any]:
     """The parts of gallery.json; raises where one does not fit the others."""
     count = about["count"]
     written = "texts" in about

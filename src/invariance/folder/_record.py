@@ -106,13 +106,8 @@ class Record:
 
     @property
     def positives(self) -> str:
-        """What the method learns from, as ``Method`` says; older runs do not."""
+        """What is pulled together: "pairs", or what ``Method`` says."""
         return str(self.env.get("positives") or "views")
-
-    @property
-    def paired(self) -> bool:
-        """Whether it has an encoder for each side of a pair."""
-        return "other_encoder" in self.used
 
     def points(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every reading that has a finite value."""

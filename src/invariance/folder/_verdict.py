@@ -26,6 +26,7 @@ from ._scores import TRAINED, UNTRAINED
 VERDICT = "verdict.json"
 MOODS = ("good", "bad", "unsure")
 GOALS = {
+    "pairs": "to find partners",
     "future": "to predict what comes next",
     "tokens": "to name hidden tokens",
 }
@@ -286,8 +287,7 @@ def _find_goal(record: Record, protocol: str = "") -> str:
     """What it was to learn."""
     if protocol == "rank_correlation":
         return "which pairs are alike"
-    apart = f"to tell {record.word}s apart"
-    return GOALS.get(record.positives, "to find partners" if record.paired else apart)
+    return GOALS.get(record.positives, f"to tell {record.word}s apart")
 
 
 def _judge_by_readings(record: Record) -> Finding:

@@ -7,9 +7,28 @@ with the optimizer and the batch of ``Train``, AdamW and 128: they train on smal
 machines, in short runs, without tuning.
 """
 
+from dataclasses import replace
+
 from ._method import Method
 
 PLAIN_SCORES = {"temperature": 1.0, "normalize": False}  # the critic has a scale
+
+CPC = Method(
+    objective="info_nce",
+    settings=PLAIN_SCORES,
+    samples="sequence",
+    views="same",
+    n_views=1,
+    negatives="samples_and_times",
+    positives="future",
+    head="linear",
+    source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, "
+    "scores as they are, negatives from all windows and times of the batch; 6 "
+    "steps instead of 12, every context predicts, and codes that share no values "
+    "with one another",
+    released="the paper, for speech: 12 steps of 10 ms, Adam at 2e-4, batches of 8 "
+    "windows of 20480 samples on 8 GPUs, codes of 512, a GRU of 256",
+)
 
 METHODS: dict[str, Method] = {
     "simclr": Method(
@@ -388,68 +407,39 @@ METHODS: dict[str, Method] = {
         "and 6 of 96 pixels, 3000 prototypes, which stay fixed at "
         "first (not here)",
     ),
-    "cpc": Method(
-        objective="info_nce",
-        settings=PLAIN_SCORES,
-        samples="sequence",
-        views="same",
-        n_views=1,
-        negatives="samples_and_times",
-        positives="future",
-        head="linear",
-        source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, "
-        "scores as they are, negatives from all windows and times of the batch; 6 "
-        "steps instead of 12, every context predicts, and codes that share no values "
-        "with one another",
-        released="the paper, for speech: 12 steps of 10 ms, Adam at 2e-4, batches of 8 "
-        "windows of 20480 samples on 8 GPUs, codes of 512, a GRU of 256",
-    ),
-    "cpc_samples": Method(
-        objective="info_nce",
-        settings=PLAIN_SCORES,
-        samples="sequence",
-        views="same",
-        n_views=1,
+    "cpc": CPC,
+    "cpc_samples": replace(
+        CPC,
         negatives="other_samples",
-        positives="future",
-        head="linear",
         source="cpc with the other windows at the same time as negatives",
         released="as cpc",
     ),
-    "cpc_times": Method(
-        objective="info_nce",
-        settings=PLAIN_SCORES,
-        samples="sequence",
-        views="same",
-        n_views=1,
+    "cpc_times": replace(
+        CPC,
         negatives="other_times",
-        positives="future",
-        head="linear",
         source="cpc with the other times of the same window as negatives: what does "
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",
     ),
     "dim": Method(
         objective="info_nce",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
         "(5.2) writes it: every place finds its image's summary among those of the "
-        "batch; prior matching weighs 0.1; heads of 2 layers in place of the paper's, "
-        "and the features under the head are kept",
+        "batch; between two views, as in AMDIM (Bachman et al. 2019), since within one "
+        "(--n-views 1 --views weak, the paper's) color is enough; cosines at "
+        "temperature 0.2, since plain inner products start too large for a short run; "
+        "prior matching weighs 0.1; the features under the head are kept",
         released="rdevon/DIM: Adam at 1e-4, batch 64, crops and flips, maps of 8 x 8 "
         "places, rows of 2048, weights of global, local and prior 1, 0 and 1 for the "
         "global form and 0, 1 and 0.1 for the local one, Jensen-Shannon by default",
     ),
     "dim_jsd": Method(
         objective="jsd",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="dim with the Jensen-Shannon loss, the released code's choice; its "
         "value is no information in nats",
@@ -457,10 +447,8 @@ METHODS: dict[str, Method] = {
     ),
     "dim_dv": Method(
         objective="dv",
-        settings=PLAIN_SCORES,
+        settings={"temperature": 0.2},
         samples="image",
-        views="weak",
-        n_views=1,
         positives="places",
         source="dim with Donsker and Varadhan's loss, at every place over all pairs of "
         "the batch; on a batch its value leans upwards and is no bound",
@@ -482,15 +470,14 @@ METHODS: dict[str, Method] = {
         "warm-up, 1000000 steps of 256 sequences of 512 tokens, a vocabulary of 30000",
     ),
     "graphcl": Method(
-        objective="nt_xent",
-        settings={"temperature": 0.2},
+        objective="dcl",
+        settings={"temperature": 0.2, "negatives": "cross"},
         samples="graph",
         views="graphcl",
-        source="You et al. 2020 (GraphCL): two views of a graph under one change each, "
-        "drawn among nodes, edges, attributes and subgraph, a fifth of each; "
-        "temperature 0.2, a network of 4 layers of 64",
-        released="Shen-Lab/GraphCL: Adam at 0.01 or 0.001, batch 128, 20 epochs of the "
-        "TU sets, 3 layers of 32 and batch norm, a head of 2 layers as wide as the "
-        "features, temperature 0.2, negatives of the other view",
+        source="You et al. 2020 (GraphCL): two views of a graph under a change each, "
+        "drawn among four; temperature 0.2; the other graphs' other views as negatives, "
+        "the positive not among them, as in its equation 3",
+        released="Shen-Lab/GraphCL: Adam at 0.01, batch 128, 20 epochs of the TU sets, "
+        "3 layers of 32 with batch norm, a head of 2 layers, a fifth of nodes or edges",
     ),
 }

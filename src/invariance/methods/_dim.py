@@ -6,10 +6,15 @@ l^m_i = P\,f^m(x_i),\quad g_i = G\,f(x_i),\quad s_i = S\,h(x_i)$$
 
 f is the encoder's feature map with M places, h the features that it makes of it, P, G
 and S heads: P sees one place, G the whole map, S the features (Hjelm et al. 2019). Rows
-are scored by their inner product, and l is InfoNCE, the Jensen-Shannon loss or
+are scored by their inner product, and ℓ is InfoNCE, the Jensen-Shannon loss or
 Donsker and Varadhan's, of anchors l^m_i with the summaries of all samples of the batch
 as candidates. The views paper (5.2) reads the local form as InfoNCE amortized over a
 family of views: each place is a view of the image, and the summary is another.
+
+Of one view of each image its own places are compared with its own summary, as in the
+paper. Then whatever all places share pays, color first of all. Of several views those
+of one are compared with the summary of another (AMDIM, Bachman et al. 2019), and only
+what the views share pays.
 
 With InfoNCE, independent samples and a network that was not fitted to them, log n -
 L_local is on average a lower bound of the mean information between a place and the
@@ -42,7 +47,7 @@ from ..partition import (
 )
 from ..plain_numbers import check_number
 from ._cpc import Ahead
-from ._learner import Learner, Maybe, Step, View, make_step
+from ._learner import Learner, Maybe, Step, View, make_step, split_views
 from ._prior import UniformPrior
 
 WHICH = {"local": ("local",), "global": ("global",), "both": ("global", "local")}
@@ -102,7 +107,7 @@ class DeepInfoMax(Learner):
             self.prior = UniformPrior(head.width, 2 * head.width, seed)
 
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
-        """Each view's places, or its whole map, among the summaries of that view."""
+        """Each view's places, or its whole map, among the summaries of the others."""
         n = len(views[0]) if self.share is None else self.share.total
         if n < 2:
             raise ShapeError(
@@ -110,39 +115,52 @@ class DeepInfoMax(Learner):
                 f"Deep InfoMax needs at least 2 samples: got {n}."
             )
         network = Places(self.mapped[0], self.head, self.place_head, self.map_head)
-        terms, contrasts = [], []
-        for rows in self.encode(network, views):
-            parts = {}
-            first = 1
-            for kind in self.kinds:
-                last = first + 1 if kind == "global" else rows.shape[1]
-                anchors = Ahead(
-                    SUMMARIES, rows[:, first:last], rows[:, :1], self.share
-                )
-                parts[kind] = anchors.compare(self.objective)
-                contrasts.append(anchors)
-                first = last
+        whole, parts = split_views(self.encode(network, views), views)
+        terms, local = [], []
+        for rows in whole:
+            others = [other for other in (*whole, *parts) if other is not rows]
+            anchors = [
+                self.compare_with(other, rows[:, :1]) for other in others or [rows]
+            ]
+            costs = {
+                kind: torch.stack([x[kind].compare(self.objective) for x in anchors])
+                for kind in self.kinds
+            }
+            costs = {kind: each.mean() for kind, each in costs.items()}
             if self.prior is not None:
                 fooled, told = self.prior(rows[:, 0], self.share)
-                parts |= {"prior": fooled, "discriminator": told}
-            terms.append(Terms(parts, {"prior": self.prior_weight}))
-        local = contrasts[len(self.kinds) - 1 :: len(self.kinds)]
-        anchors, summaries = local[0].guesses, local[0].codes
+                costs |= {"prior": fooled, "discriminator": told}
+            terms.append(Terms(costs, {"prior": self.prior_weight}))
+            local += [contrast[self.kinds[-1]] for contrast in anchors]
         readings: dict[str, Tensor] = {}
         if not getattr(self.objective, "normalize", True):
             # long rows reach any score, whatever the temperature
-            readings["mi_reachable"] = terms[0].total.new_tensor(local[0].ceiling)
+            readings["mi_reachable"] = terms[0].total.new_full((), local[0].ceiling)
         shares: dict[str, Any] = {}
         if self.objective.negatives is not None:
             shares["ess"] = [contrast.read_shares for contrast in local]
         return make_step(
             terms,
-            summaries.squeeze(1),
-            anchors.mean(1),
+            local[0].codes.squeeze(1),
+            local[0].guesses.mean(1),
             readings,
             shares=shares,
             contrasts=[contrast.read_information for contrast in local],
         )
+
+    def compare_with(self, rows: Tensor, summaries: Tensor) -> dict[str, Ahead]:
+        """The anchors of a view, of each kind, with the summaries that they look for.
+
+        Args:
+            rows: Of ``Places``.
+            summaries: Of the same view or of another, (n, 1, d).
+        """
+        first_place = 2 if "global" in self.kinds else 1
+        anchors = {"global": rows[:, 1:2], "local": rows[:, first_place:]}
+        return {
+            kind: Ahead(SUMMARIES, anchors[kind], summaries, self.share)
+            for kind in self.kinds
+        }
 
     def compile_encoders(self, **how: Any) -> None:
         """The pass that gives the map as well."""
@@ -151,7 +169,7 @@ class DeepInfoMax(Learner):
 
     @property
     def compares_views(self) -> bool:
-        """It compares parts of one view."""
+        """It compares parts of views with summaries."""
         return False
 
     def chance(self, n: int, n_views: int = 1) -> float | None:
@@ -228,7 +246,7 @@ def sum_strangers(
         share: Whose samples these are.
         function: "exp" gives logarithms of sums of exponentials, "softplus" its sums.
     """
-    n, m, _ = u.shape
+    m = u.shape[1]
     # a summary meets the anchors of all processes, as a parameter does
     columns = take_whole_gradient(gather_rows(v.squeeze(1), share=share), share)
     everyone = torch.arange(len(columns), device=u.device)

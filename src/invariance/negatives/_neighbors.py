@@ -24,7 +24,7 @@ from ..errors import SettingError
 from ..partition import effective_share, from_first_process
 from ._ball import NEAREST_ROWS, count_rows, limits, score_some
 from ._bank import Bank
-from ._kmeans import kmeans
+from ._kmeans import count_clusters, kmeans
 from ._source import (
     Anchors,
     Candidates,
@@ -67,13 +67,7 @@ class Neighbors(NegativeSource):
     ) -> None:
         super().__init__(bank)
         self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
-        if n_clusters is None:
-            n_clusters = max(len(bank) // ROWS_PER_CLUSTER, 2)
-        if not 1 < n_clusters <= len(bank):
-            raise SettingError(
-                f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
-                f"n_clusters = {n_clusters}."
-            )
+        n_clusters = count_clusters(len(bank), n_clusters, ROWS_PER_CLUSTER)
         if n_clusterings < 1 or not 0 <= warmup <= 1:
             raise SettingError(
                 "Neighbors need one clustering or more and a warm-up between 0 and 1: "

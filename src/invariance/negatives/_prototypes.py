@@ -21,7 +21,7 @@ from torch import Tensor
 from ..errors import SettingError
 from ..partition import from_first_process
 from ._bank import Bank
-from ._kmeans import Clusters, kmeans
+from ._kmeans import Clusters, count_clusters, kmeans
 from ._source import (
     Anchors,
     Candidates,
@@ -55,13 +55,7 @@ class Prototypes(NegativeSource):
         self, bank: Bank, *, n_clusters: int | None = None, warmup: float | int = 0.1
     ) -> None:
         super().__init__(bank)
-        if n_clusters is None:
-            n_clusters = max(len(bank) // ROWS_PER_CLUSTER, 2)
-        if not 1 < n_clusters <= len(bank):
-            raise SettingError(
-                f"A bank of {len(bank)} rows has 2 to {len(bank)} clusters: got "
-                f"n_clusters = {n_clusters}."
-            )
+        n_clusters = count_clusters(len(bank), n_clusters, ROWS_PER_CLUSTER)
         if not 0 <= warmup <= 1:
             raise SettingError(f"warmup is a share of training: got {warmup}.")
         self.warmup = warmup

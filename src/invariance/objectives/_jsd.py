@@ -1,7 +1,8 @@
 r"""Jensen-Shannon: is this pair of one sample, or of two? Both sorts weigh the same.
 
 $$L = \frac1n\sum_i \mathrm{softplus}(-s_{ii})
-+ \frac1{n(n-1)}\sum_{i\ne j} \mathrm{softplus}(s_{ij}),\qquad s_{ij} = u_i\cdot v_j/\tau$$
++ \frac1{n(n-1)}\sum_{i\ne j} \mathrm{softplus}(s_{ij}),\qquad
+s_{ij} = u_i\cdot v_j/\tau$$
 
 The loss of a discriminator, and Deep InfoMax's own choice: SigLIP's questions with the
 mean over strangers in place of their sum, and without a bias. L > 0; scores of 0 cost

@@ -1,7 +1,7 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
+from ._dense import FUNCTIONS, SAME_POINT
 from ._effective_share import effective_share, shares_in_batch
-from ._functions import FUNCTIONS, SAME_POINT
 from ._partition import (
     class_pull,
     fused_loss,

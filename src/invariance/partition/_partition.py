@@ -20,7 +20,7 @@ from torch import Tensor
 from ..errors import SettingError, ShapeError, choose
 from ..plain_numbers import plain_number
 from . import _dense, _operations
-from ._functions import FUNCTIONS
+from ._dense import FUNCTIONS
 from ._plan import (
     Plan,
     is_rehearsing,

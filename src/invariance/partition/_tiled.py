@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._functions import FUNCTIONS
+from ._dense import FUNCTIONS
 from ._plan import keeps_scores
 from ._tiles import Pairs, Tile, visit_tiles
 

@@ -1,4 +1,4 @@
-"""Thumbnails out of one sheet, queries with their neighbors, and the views.
+"""Thumbnails out of one sheet: queries and captions with their neighbors, and views.
 
 The sheet is in the page once; a thumbnail is a window on it, so that the page needs no
 script to show them and prints as it looks.
@@ -140,10 +140,61 @@ def views(run: Record) -> Html:
     return lines(
         tag(
             "p",
-            f"Top row: {run.word}s as they are. Below each: the views of it in the "
-            f"first epoch. Training pulls the views of one {run.word} together, so "
-            "whatever they change is what the features learn to ignore.",
+            explain_views(run),
             class_="note",
         ),
-        tag("img", src=run.gallery.views, alt=alt, class_="views"),
+        tag(
+            "div",
+            tag("img", src=run.gallery.views, alt=alt, class_="views"),
+            class_="scroll",
+            tabindex="0",
+        ),
     )
+
+
+def explain_views(run: Record) -> str:
+    """How to read them."""
+    text = f"Top row: {run.word}s as they are. Below each: the views of it in the first"
+    if run.positives == "pairs":
+        return (
+            f"{text} epoch, then the other side of its pair in the same way. Training "
+            "pulls the two sides together."
+        )
+    if run.positives == "future":
+        return f"{text} epoch. Training predicts the later parts from the earlier ones."
+    if run.positives == "tokens":
+        return f"{text} epoch. Training asks for the tokens that are hidden in them."
+    return (
+        f"{text} epoch. Training pulls the views of one {run.word} together, so "
+        "whatever they change is what the features learn to ignore."
+    )
+
+
+def caption_grid(run: Record) -> Html:
+    """Rows of a caption and what is nearest to it."""
+    gallery = run.gallery
+    if gallery is None or not gallery.captions:
+        return Missing()  # the map has said so, or there are no captions
+    about = (
+        f"Left, captions drawn evenly from the {gallery.source or 'gallery'} part; "
+        "then the pictures nearest to each, by the cosine in the space where both "
+        "sides meet. ✓ shows what the caption is about, ✗ something else."
+    )
+    rows = [_caption_row(gallery, k) for k in range(len(gallery.captions))]
+    grid = tag("ul", lines(*rows), class_="grid-of-neighbors captions")
+    return lines(tag("p", about, class_="note"), grid)
+
+
+def _caption_row(gallery: Gallery, k: int) -> Html:
+    caption = gallery.captions[k]
+    cells = []
+    for i, score, right in zip(
+        caption.pictures, caption.scores, caption.right, strict=True
+    ):
+        mark, kind = ("✓ ", "right") if right else ("✗ ", "wrong")
+        fits = "as described" if right else "something else"
+        alt = f"{gallery.names[i]}, {fits}, {score:.2f}"
+        below = tag("span", mark, tag("b", f"{score:.2f}"), class_="label")
+        title = tag("span", below, aria_hidden="true")
+        cells.append(tag("li", thumbnail(gallery, i, alt), title, class_=kind))
+    return tag("li", tag("div", caption.text, class_="query"), tag("ol", *cells))

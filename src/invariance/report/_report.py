@@ -9,7 +9,6 @@ from typing import Any
 
 from ..folder import REPORT, Record, read_record, read_verdict, write_whole
 from ._ahead import show_ahead
-from ._caption_grid import caption_grid
 from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._federated import show_clients
@@ -23,7 +22,7 @@ from ._origin import (
     summarize,
 )
 from ._page import page, section
-from ._pictures import neighbor_grid, views
+from ._pictures import caption_grid, neighbor_grid, views
 from ._score_table import figures, show_scores
 
 
@@ -63,10 +62,10 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         "settings": ("Settings", show_settings(run, defaults)),
         "environment": ("Environment", show_environment(run)),
     }
-    gone = [inside for _, inside in parts.values() if isinstance(inside, Missing)]
+    gone = [x for _, x in parts.values() if isinstance(x, Missing) and x]
     kept = {k: p for k, p in parts.items() if not isinstance(p[1], Missing)}
     if gone:
-        sentences = lines(*(tag("li", sentence) for sentence in filter(None, gone)))
+        sentences = lines(*(tag("li", sentence) for sentence in gone))
         kept["missing"] = ("Not in this report", tag("ul", sentences))
     return page(
         f"{run.name}: run report",

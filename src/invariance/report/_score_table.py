@@ -54,7 +54,7 @@ def figures(run: Record) -> Html:
         )
     if nats is not None:
         below = f"nats, of at most {limit}" if limit else "nats"
-        items.append(("shared information", f"{nats:.2f}", below))
+        items.append(("shared information", minus(f"{nats:.2f}"), below))
     directions, below = run.mean_of_last_epoch("effective_rank"), "directions per batch"
     if rank is not None:
         directions, below = finite_number(rank.value), "directions the projections use"
@@ -149,7 +149,9 @@ def show_score(value: float, share: bool) -> str:
     >>> show_score(0.9384, True), show_score(0.9384, False)
     ('93.8', '0.938')
     """
-    return f"{100 * value:.1f}" if share else f"{value:.3f}"
+    if share:
+        return f"{100 * value:.1f}"
+    return minus(f"{round(value, 3) + 0.0:.3f}")  # no "-0.000"
 
 
 def bar(cell: Cell) -> Html:

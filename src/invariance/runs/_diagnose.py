@@ -17,7 +17,7 @@ from ..data import Source
 from ..devices import choose_device
 from ..diagnostics import Diagnosis, Reading, diagnosis
 from ..errors import DataError
-from ..evaluation import encode_views, spread_rows
+from ..evaluation import encode_views, list_partnered, spread_rows
 from ..folder import DIAGNOSTICS, write_json
 from ..plain_numbers import check_least
 from ..progress import tell
@@ -32,6 +32,10 @@ MOST_BYTES = 1 << 30
 ONE_VIEW = (
     "This run shows each sample in one view: alignment, information and gradients, "
     "which compare two, are not read."
+)
+ATTACKED = (
+    "This run was trained on views that an attack had changed (--views.adversarial): "
+    "what is read here is read from views as they are."
 )
 ENOUGH = 200  # held-out images; of fewer, training images help out
 
@@ -82,7 +86,7 @@ def diagnose(
     rows = encode_pool(opened, parts, sources, n_pool, place)
     tell(f"{opened.name}: alignment, uniformity, spectrum", quiet=quiet)
     # held-out images come first, and are enough if there are enough of them
-    held = min(len(sources[0]), n_pool)
+    held = min(len(list_partnered(sources[0])), n_pool)
     few = rows.first(min(held if held >= ENOUGH else n_pool, DIAGNOSED))
     objective = None if parts.learner is None else parts.learner.cosine_objective
     temperature = temperature_of(objective)
@@ -128,6 +132,7 @@ def diagnose(
     finite = [reading for reading in more if math.isfinite(reading.value)]
     why = [parts.why] if parts.why else []
     why += parts.learner.notes if parts.learner else ()
+    why += [ATTACKED] if opened.settings.views_adversarial else []
     result = result.plus(*finite, notes=(*notes, *unread, *why))
     if keep:
         try:
@@ -221,9 +226,10 @@ def encode_pool(
     for source in sources:
         if not left:
             break
-        rows = torch.arange(min(len(source), left))
+        partnered = list_partnered(source)
+        rows = partnered[:left]
         if blocks:  # of the training part some, evenly spread
-            rows = spread_rows(len(source), left)
+            rows = partnered[spread_rows(len(partnered), left)]
         h, z = encode_views(
             encoder,
             head,

@@ -49,8 +49,9 @@ def open_encoder(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
         )
     encoder = load_encoder(run_or_encoder)
     path = Path(getattr(run_or_encoder, "folder", run_or_encoder)).expanduser()
-    shape = "x".join(map(str, encoder.input_shape))
-    word = "sample" if encoder.kind is None else encoder.kind.word
+    kind, shape, word = encoder.kind, "x".join(map(str, encoder.input_shape)), "sample"
+    if kind is not None:
+        shape, word = kind.shape_words, kind.word
     notes = [
         f"{path} is {encoder.name}: {word}s of {shape} in, {encoder.width} features "
         "out."
@@ -188,7 +189,7 @@ def find_folder(data: str | Path | None, kind: Kind | None) -> Path | None:
 
 def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:
     """What becomes of the images before the encoder sees them."""
-    shape = "x".join(map(str, items.shape))
+    shape = items.kind.shape_words
     if items.paths is not None and isinstance(items.kind, Image):
         return (
             f"each brought to {shape}, the input of the encoder (shorter side resized, "

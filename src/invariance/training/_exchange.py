@@ -56,6 +56,7 @@ def describe_federation(
     stays += ["queue of past rows"] * bool(memories_of(learner))
     names, sizes = rounds.clients.names, rounds.clients.sizes
     active = set(rounds.active)
+    budget = privacy_budget(rounds)
     about = {
         "clients": [
             {
@@ -73,9 +74,9 @@ def describe_federation(
         "bytes_per_round": 2 * rounds.per_round * sum(parts.values()),
         "batch_norm_statistics": bool(find_variances(learner)),
         "stays": stays,
-        "budget": privacy_budget(rounds),
+        "budget": budget,
     }
-    privacy = describe_privacy(rounds)
+    privacy = describe_privacy(rounds.settings, budget)
     sentences = [
         rounds.describe(word),
         *rounds.describe_small(word),

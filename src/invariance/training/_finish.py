@@ -17,6 +17,7 @@ from ..evaluation import (
     Task,
     encode_views,
     evaluate_encoders,
+    list_partnered,
     make_task,
     spread_rows,
 )
@@ -224,7 +225,8 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
     held_out = source is not None and len(source) > 1
     if source is None or not held_out:
         source = plan.source
-    rows = spread_rows(len(source), DIAGNOSED)
+    partnered = list_partnered(source)
+    rows = partnered[spread_rows(len(partnered), DIAGNOSED)]
     h, z = encode_views(
         trained.encoder,
         trained.head,

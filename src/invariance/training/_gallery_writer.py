@@ -253,18 +253,19 @@ def view_sheet(plan: Plan, device: Any) -> Image.Image:
     rows = spread_rows(len(source), n)
     sides = next(iter(plan.batches([rows], device)))
     views = iter(plan.see(sides, rows, epoch=0))
-    lines: list[list[Image.Image]] = []
+    lines: list[tuple[float, list[Image.Image]]] = []
     for side, batch, view_set in zip(plan.sides, sides, plan.view_sets, strict=True):
-        lines.append([draw(side.kind.show(sample)) for sample in batch.cpu()])
+        block = [[draw(side.kind.show(sample)) for sample in batch.cpu()]]
         for view in (next(views) for _ in view_set.pipelines):
-            lines.append([draw(side.kind.seen.show(sample)) for sample in view.cpu()])
-    # every view keeps its size beside the others, so that small crops look small
-    side_length = max(max(picture.size) for line in lines for picture in line)
-    scale = min(VIEW / side_length, max(1, VIEW // side_length))
-    cell = round(scale * side_length)
+            block.append([draw(side.kind.seen.show(sample)) for sample in view.cpu()])
+        # a view keeps its size beside the others, so that small crops look small
+        longest = max(max(picture.size) for line in block for picture in line)
+        scale = min(VIEW / longest, max(1, VIEW // longest))
+        lines += [(scale, line) for line in block]
+    cell = max(round(s * max(p.size)) for s, line in lines for p in line)
     whole = (n * (cell + GAP) - GAP, len(lines) * (cell + GAP) - GAP)
     sheet = Image.new("RGBA", whole)
-    for i, line in enumerate(lines):
+    for i, (scale, line) in enumerate(lines):
         for k, picture in enumerate(line):
             size = max(1, round(scale * max(picture.size)))
             small, margin = fit_square(picture, size), (cell - size) // 2

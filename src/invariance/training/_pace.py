@@ -93,6 +93,8 @@ def estimate_saving(plan: Plan) -> float:
     batches = plan.n_steps * plan.settings.optim.accumulate
     n_views = batches * plan.local_batch * plan.n_views
     passes = 3 if plan.settings.micro_batch is None else 4  # backward is worth two
+    if plan.attack is not None:  # each of its steps goes both ways, too
+        passes *= 1 + plan.attack.steps
     flops = passes * n_views * count_flops(plan)
     return flops * SAVED_PER_FLOP
 

@@ -11,11 +11,11 @@ import importlib.util
 from collections import Counter
 
 from ._clients import Rounds
+from ._settings import Federated
 
 
-def describe_privacy(rounds: Rounds) -> str:
+def describe_privacy(settings: Federated, budget: tuple[float, float] | None) -> str:
     """What clipping and noise come to, in a sentence; nothing without them."""
-    settings = rounds.settings
     if settings.clip is None:
         return ""
     clipped = f"privacy: updates longer than {settings.clip:g} are scaled down"
@@ -25,7 +25,6 @@ def describe_privacy(rounds: Rounds) -> str:
         f"{clipped}, and noise of {settings.noise:g} x {settings.clip:g} goes onto "
         "their sum"
     )
-    budget = privacy_budget(rounds)
     if budget is None:
         return (
             f"{noised}; the budget that this comes to is not claimed, since opacus, "

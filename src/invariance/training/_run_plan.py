@@ -219,7 +219,7 @@ class Plan:
         """In all."""
         return self.order.n_steps
 
-    @property
+    @cached_property
     def federation(self) -> dict[str, Any]:
         """Clients, rounds and what is exchanged; nothing where there are none."""
         if not isinstance(self.order, Rounds):
@@ -256,12 +256,16 @@ class Plan:
             used["image_size"] = self.source.shape[1]
         if self.other_untrained is not None:
             used["other_encoder"] = self.other_untrained.name
+        if self.attack is not None:
+            used["attack.epsilon"] = self.attack.radius
+            used["attack.step_size"] = self.attack.length
         temperature = getattr(self.learner.objective, "temperature", None)
         if temperature is not None:
             used["temperature"] = round(float(temperature), 6)
-        about: dict[str, Any] = {"parameters": self.n_parameters}
-        about |= {"peak_rate": self.peak, "positives": self.method.positives}
-        return {"used": used, **about, **self.federation}
+        paired = self.other_views is not None and self.method.positives == "views"
+        positives = "pairs" if paired else self.method.positives
+        about = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        return {"used": used, "positives": positives, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:
         """What was decided, in sentences."""

@@ -119,7 +119,7 @@ def make_attack(
     if n_views < 2:
         raise SettingError(
             f"{name} drives two views apart, and {settings.method} shows each sample "
-            "in one: add --n-views 2, take another method, or leave it out."
+            "in one: take a method of two views, or leave it out."
         )
     if any(isinstance(item, Normalize) for view in views.pipelines for item in view):
         raise SettingError(

@@ -49,8 +49,8 @@ class GraphChange(Operation):
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
             raise SettingError(
-                "share is that of a graph's nodes or edges which is changed, from 0 to "
-                f"below 1: got {self.share}."
+                "changed_share is the share of a graph's nodes or edges that is "
+                f"changed, from 0 to below 1: got {self.share}."
             )
 
     def draw(self, draws: Draws, shape: Shape) -> Turns:
@@ -74,7 +74,9 @@ class DropNodes(GraphChange):
         if self.kind.rooted:
             turns = put_last(turns)
         n_nodes = parts.there.sum(1, keepdim=True)
-        dropped = choose_first(parts.there, turns, share_of(n_nodes - 1, n_nodes, self.share))
+        dropped = choose_first(
+            parts.there, turns, share_of(n_nodes - 1, n_nodes, self.share)
+        )
         return keep_nodes(self.kind, parts, parts.there & ~dropped)
 
 
@@ -98,7 +100,9 @@ class PerturbEdges(GraphChange):
         n_nodes = parts.there.sum(1, keepdim=True)
         a = (first * n_nodes).long()
         b = (a + 1 + (second * (n_nodes - 1)).long()) % n_nodes.clamp_min(1)
-        nodes = (~parts.there).long().argsort(dim=1, stable=True)  # those that are, first
+        nodes = (
+            (~parts.there).long().argsort(dim=1, stable=True)
+        )  # those that are, first
         drawn = torch.stack([nodes.gather(1, a), nodes.gather(1, b)], 1)
         chosen = (chosen & (n_nodes > 1))[:, None]
         edges = drop_doubles(torch.where(chosen, drawn, parts.edges), self.kind.n_nodes)
@@ -112,7 +116,9 @@ class MaskAttributes(GraphChange):
         """The graphs with the attributes of those nodes masked."""
         parts, turns = self.kind.unpack(images), parameters.to(images.device)
         n_nodes = parts.there.sum(1, keepdim=True)
-        chosen = choose_first(parts.there, turns, share_of(n_nodes, n_nodes, self.share))
+        chosen = choose_first(
+            parts.there, turns, share_of(n_nodes, n_nodes, self.share)
+        )
         columns = [images.new_full((1,), value) for value in self.kind.mean]
         mean = torch.cat([*columns, images.new_empty(0)])
         attributes = torch.where(chosen[..., None], mean, parts.attributes)
@@ -174,8 +180,10 @@ class OneOf(Operation):
         made = images
         for i, operation in enumerate(self.operations):
 
-            def work(some: Tensor, rows: Any, i: int = i, op: Any = operation) -> Tensor:
-                return op.apply(some, drawn[i][rows])  # type: ignore[no-any-return]
+            def work(
+                some: Tensor, rows: Any, i: int = i, op: Any = operation
+            ) -> Tensor:
+                return op.apply(some, drawn[i][rows])
 
             made = on_picked(made, which == i, work)
         return made
@@ -190,12 +198,12 @@ CHANGES: dict[str, type[GraphChange]] = {
 
 
 def graphcl(
-    kind: Any, *, n_views: int = 2, share: Number = 0.2, changes: str = "all"
+    kind: Any, *, n_views: int = 2, changed_share: Number = 0.2, changes: str = "all"
 ) -> list[list[Callable[..., Any]]]:
     """For graphs: nodes, edges or attributes are lost, or all but a subgraph.
 
     Settings:
-        share (0 to below 1): Share of the nodes or edges that is changed.
+        changed_share (0 to below 1): Share of the nodes or edges that is changed.
         changes (all, or some of nodes, edges, attributes and subgraph, with commas):
             Which changes one is drawn from for every view.
 
@@ -213,7 +221,7 @@ def graphcl(
         names.remove("attributes")  # which nobody has
     if n_views < 1:
         raise SettingError(f"n_views is at least 1: got {n_views}.")
-    operations = tuple(CHANGES[name](share, kind) for name in names)
+    operations = tuple(CHANGES[name](changed_share, kind) for name in names)
     return [[OneOf(operations)] for _ in range(n_views)]
 
 
@@ -239,7 +247,7 @@ def keep_nodes(kind: Any, parts: Any, kept: Bool[Tensor, "n nodes"]) -> Packed:
     """Graphs of these nodes, and of the edges between them."""
     known = kept.gather(1, parts.edges.clamp_min(0).flatten(1)).view_as(parts.edges)
     edges = parts.edges.masked_fill(~known.all(1, keepdim=True), -1)
-    return kind.pack(parts._replace(there=kept, edges=edges))  # type: ignore[no-any-return]
+    return kind.pack(parts._replace(there=kept, edges=edges))
 
 
 def drop_doubles(edges: Int[Tensor, "n 2 e"], n_nodes: int) -> Int[Tensor, "n 2 e"]:

@@ -14,7 +14,7 @@ per graph: quick for graphs of some hundred nodes, and 0.5 GB for 128 graphs of 
 Each layer is normalized over the numbers of one node, so that no row depends on what
 else is in its batch.
 
-    geometric/GCN    any network of torch-geometric that gives a row per node
+    geometric/GCN    of torch-geometric; also GraphSAGE, GIN, GAT and EdgeCNN
 """
 
 from collections.abc import Callable
@@ -22,17 +22,40 @@ from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ..data import Graph
-from ..errors import SettingError, choose
+from ..errors import SettingError, unknown
 
 LAYERS, WIDTH = 4, 64
 READOUTS = ("sum", "mean")
-GEOMETRIC = "geometric/"
+GEOMETRIC, NETWORKS = "geometric/", ("GCN", "GraphSAGE", "GIN", "GAT", "EdgeCNN")
 Packed = Float[Tensor, "n packed"]
 Nodes = Float[Tensor, "n nodes w"]
+
+
+class Columns(nn.Module):
+    """What a network is told of a node: 1, and its attributes, standardized.
+
+    The 1 lets a network count neighbors where nodes have no attributes.
+    """
+
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(self, kind: Graph) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(kind.mean))
+        self.register_buffer("spread", torch.tensor(kind.spread))
+
+    def forward(
+        self, attributes: Float[Tensor, "n nodes a"], there: Bool[Tensor, "n nodes"]
+    ) -> Nodes:
+        """A row per node; zeros where there is none."""
+        one = there[..., None].to(self.mean.dtype)
+        standardized = (attributes.to(one.dtype) - self.mean) / self.spread
+        return torch.cat([one, standardized * one], 2)
 
 
 class Layer(nn.Module):
@@ -50,7 +73,9 @@ class Layer(nn.Module):
             nn.ReLU(),
         )
 
-    def forward(self, h: Nodes, neighbors: Float[Tensor, "n nodes nodes"]) -> Nodes:
+    def forward(
+        self, h: Nodes, neighbors: Float[Tensor, "n nodes nodes"]
+    ) -> Float[Tensor, "n nodes after"]:
         """What every node is after it."""
         after: Tensor = self.perceptron((1 + self.epsilon) * h + neighbors @ h)
         return after
@@ -74,9 +99,6 @@ class GIN(nn.Module):
     (torch.Size([256]), True)
     """
 
-    mean: Tensor
-    spread: Tensor
-
     def __init__(
         self,
         kind: Graph,
@@ -86,24 +108,21 @@ class GIN(nn.Module):
         width: int = WIDTH,
     ) -> None:
         super().__init__()
-        choose(dict.fromkeys(READOUTS), readout, "readout")
+        check_readout(readout)
         if min(layers, width) < 1:
             raise SettingError(
                 f"layers and width need to be 1 or more: got {layers} and {width}."
             )
-        self.kind, self.readout = kind, readout
-        self.register_buffer("mean", torch.tensor(kind.mean))
-        self.register_buffer("spread", torch.tensor(kind.spread))
+        self.kind, self.readout, self.columns = kind, readout, Columns(kind)
         widths = [1 + kind.width, *[width] * (layers - 1)]
         self.layers = nn.ModuleList(Layer(before, width) for before in widths)
 
     def forward(self, graphs: Packed) -> Float[Tensor, "n e"]:
         """One row per graph: what is summed up of every layer."""
         parts = self.kind.unpack(graphs)
-        there = parts.there[..., None].to(self.mean.dtype)
-        x = (parts.attributes.to(there.dtype) - self.mean) / self.spread
-        h = torch.cat([there, x * there], 2)  # without attributes, neighbors count
-        neighbors = connect(parts.edges, parts.there.shape[1]).to(h.dtype)
+        h = self.columns(parts.attributes, parts.there)
+        there = h[..., :1]
+        neighbors = connect(parts.edges, self.kind.n_nodes).to(h.dtype)
         rows = []
         for layer in self.layers:
             h = layer(h, neighbors) * there
@@ -112,16 +131,20 @@ class GIN(nn.Module):
 
 
 def connect(
-    edges: Tensor, n_nodes: int
+    edges: Int[Tensor, "n 2 e"], n_nodes: int
 ) -> Float[Tensor, "n nodes nodes"]:
-    """The matrix of edges: 1 where two nodes are neighbors."""
-    first, second = edges.unbind(1)
+    """The matrix of edges: 1 where two nodes are neighbors.
+
+    >>> connect(torch.tensor([[[0, -1], [1, -1]]]), 2)
+    tensor([[[0., 1.],
+             [1., 0.]]])
+    """
     # where there is no edge, both ends are one node too many
-    first, second = (torch.where(end < 0, n_nodes, end) for end in (first, second))
+    first, second = torch.where(edges < 0, n_nodes, edges).unbind(1)
     size = n_nodes + 1
-    flat = torch.cat([first * size + second, second * size + first], 1)
-    matrix = torch.zeros(len(edges), size * size, device=edges.device)
-    matrix = matrix.scatter(1, flat, 1.0).unflatten(1, (size, size))
+    places = torch.cat([first * size + second, second * size + first], 1)
+    matrix = torch.zeros(edges.shape[0], size * size, device=edges.device)
+    matrix = matrix.scatter(1, places, 1.0).unflatten(1, (size, size))
     return matrix[:, :n_nodes, :n_nodes]
 
 
@@ -133,63 +156,80 @@ def summarize(h: Nodes, there: Tensor, readout: str, rooted: bool) -> list[Tenso
     return [total, h[:, 0]] if rooted else [total]
 
 
+def check_readout(readout: str) -> None:
+    """Raise on a way to sum nodes up that nobody knows."""
+    if readout not in READOUTS:
+        raise SettingError(unknown("readout", readout, READOUTS))
+
+
 GRAPH_ENCODERS: dict[str, Callable[[Graph], nn.Module]] = {
-    "gin": partial(GIN, readout="sum"),
+    "gin": GIN,
     "gin_mean": partial(GIN, readout="mean"),
 }
-"""Networks of graphs by name."""
+"""Our networks of graphs by name."""
 
 
 class Geometric(nn.Module):
     """A network of torch-geometric, or one that is called alike, as an encoder.
 
+    It gets the nodes of a batch without padding, so how many there are differs from
+    step to step, and a GPU is waited for: such steps are not captured.
+
     Args:
-        network: called with all nodes of a batch (x, first a constant 1 and then the
-            attributes) and their ``edge_index``; gives a row per node.
+        network: called with ``x``, a row per node (1, then the attributes), and
+            ``edge_index``, every edge in both directions; gives a row per node.
         kind: what graphs are like.
         readout: "sum" or "mean" over the nodes of a graph.
+
+    >>> from invariance.data import Graph
+    >>> class Degrees(nn.Module):
+    ...     def forward(self, x, edge_index):
+    ...         return torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+    >>> kind = Graph(n_nodes=3, n_edges=2)
+    >>> graphs = torch.stack([kind.read({"edges": [[0, 1], [1, 2]]})])
+    >>> Geometric(Degrees(), kind)(graphs)
+    tensor([[4.]])
     """
 
-    mean: Tensor
-    spread: Tensor
-
-    def __init__(self, network: nn.Module, kind: Graph, readout: str = "sum") -> None:
+    def __init__(
+        self, network: nn.Module, kind: Graph, *, readout: str = "sum"
+    ) -> None:
         super().__init__()
-        choose(dict.fromkeys(READOUTS), readout, "readout")
+        check_readout(readout)
         self.network, self.kind, self.readout = network, kind, readout
-        self.register_buffer("mean", torch.tensor(kind.mean))
-        self.register_buffer("spread", torch.tensor(kind.spread))
+        self.columns = Columns(kind)
 
     def forward(self, graphs: Packed) -> Float[Tensor, "n e"]:
         """One row per graph."""
-        parts = self.kind.unpack(graphs)
-        there, (n, size) = parts.there, parts.there.shape
-        places = there.flatten().cumsum(0) - 1  # among the nodes that there are
-        x = (parts.attributes.to(self.mean.dtype) - self.mean) / self.spread
-        x = torch.cat([torch.ones_like(x[..., :1]) if x.shape[2] else
-                       x.new_ones(n, size, 1), x], 2)[there]
-        start = size * torch.arange(n, device=graphs.device)[:, None, None]
-        whole = parts.edges[:, 0] >= 0
-        ends = places[(parts.edges.clamp_min(0) + start)].transpose(0, 1)[:, whole]
-        rows = self.network(x, torch.cat([ends, ends.flip(0)], 1))
-        h = rows.new_zeros(n * size, rows.shape[1])
-        h = h.index_copy(0, there.flatten().nonzero()[:, 0], rows)
-        mask = there[..., None].to(h.dtype)
-        h = h.unflatten(0, (n, size))
-        return torch.cat(summarize(h, mask, self.readout, self.kind.rooted), 1)
+        there, attributes, edges = self.kind.unpack(graphs)
+        h = self.columns(attributes, there)
+        numbers = (there.flatten().cumsum(0) - 1).view_as(there)  # without padding
+        first, second = edges.unbind(1)
+        whole = first >= 0
+        ends = [numbers.gather(1, end.clamp_min(0))[whole] for end in (first, second)]
+        rows = self.network(h[there], torch.stack([torch.cat(e) for e in both(*ends)]))
+        padded = rows.new_zeros(*there.shape, rows.shape[1])
+        padded = padded.masked_scatter(there[..., None], rows)
+        total = summarize(padded, h[..., :1], self.readout, self.kind.rooted)
+        return torch.cat(total, 1)
+
+
+def both(first: Tensor, second: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:
+    """Edges there and back: where they begin, and where they end."""
+    return (first, second), (second, first)
 
 
 def build_geometric(name: str, kind: Graph) -> Geometric:
     """A network of torch-geometric by its name: "geometric/GCN"."""
-    short = name.removeprefix(GEOMETRIC)
     try:
         from torch_geometric.nn import models
     except ImportError:
         raise SettingError(
             f"{name!r} is a network of torch-geometric, which is not installed: "
-            'pip install "invariance[graphs]", or use \'gin\'.'
+            "pip install \"invariance[graphs]\", or use 'gin'."
         ) from None
-    known = [k for k in ("GCN", "GraphSAGE", "GIN", "GAT", "PNA", "EdgeCNN")
-             if hasattr(models, k)]
-    made: Any = getattr(models, choose({k: k for k in known}, short, "network"))
-    return Geometric(made(1 + kind.width, WIDTH, num_layers=3, out_channels=WIDTH), kind)
+    short = name.removeprefix(GEOMETRIC)
+    if short not in NETWORKS:
+        raise SettingError(unknown("network of torch-geometric", short, NETWORKS))
+    made: Any = getattr(models, short)
+    return Geometric(made(1 + kind.width, WIDTH, num_layers=LAYERS), kind)
