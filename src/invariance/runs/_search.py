@@ -210,7 +210,8 @@ def search(
     for note in encoder_notes:
         tell(note, quiet=quiet)
     nearest = Nearest(asked.rows, k=k)
-    if isinstance(data, Embeddings) or is_embedding_file(data):
+    in_tables = isinstance(encoder.kind, Row | Text)
+    if isinstance(data, Embeddings) or is_embedding_file(data, or_table=in_tables):
         gallery = open_embedded(data, encoder, run_or_encoder)
     else:
         images = open_images(
