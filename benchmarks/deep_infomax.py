@@ -43,7 +43,9 @@ def run_one(row: str, seed: int, asked: argparse.Namespace, out: Path) -> list[d
     """The scores of one training."""
     name = f"{row.replace(', ', '-').replace(' ', '-')}-{seed}"
     folder = out / name
-    if not (folder / "encoder.safetensors").exists():
+    if folder.exists() and not (folder / "encoder.safetensors").exists():
+        inv.train(inv.Train(resume=str(folder), quiet=True))
+    elif not folder.exists():
         inv.train(
             inv.Train(
                 data=asked.data,
@@ -128,7 +130,8 @@ def write_table(
         "",
         f"`benchmarks/deep_infomax.py`: mean ± standard deviation over "
         f"{len(asked.seeds)} seeds, in percent; {asked.epochs} epochs of {n} images of "
-        f"`{asked.data}`{size} in batches of {asked.batch_size}, encoder `{asked.encoder}`, "
+        f"`{asked.data}`{size} in batches of {asked.batch_size}, encoder "
+        f"`{asked.encoder}`, "
         'every row with the same optimizer; scored on the test part. "one view" '
         "compares parts of one weakly cropped view, as the paper does; the others "
         "compare a view's places with the summary of another view.",

@@ -4,8 +4,8 @@
 
 Every run is one of `invariance train` on 1,500 generated shapes. All rows cost the
 same: each sample is seen as often as in the central run, whatever the number of
-rounds. Runs are kept in --out and not repeated; the table goes to
-results/federated.md, the figure to docs/images/federated.png.
+rounds. Runs are kept in --out, go on where they stopped and are not repeated; the table
+goes to results/federated.md, the figure to docs/images/federated.png.
 """
 
 import argparse
@@ -50,35 +50,36 @@ def count_rounds(federated: inv.Federated) -> int:
 def run_one(name: str, seed: int, out: Path) -> Path:
     """The folder of one training, with its scores."""
     folder = out / f"{name.replace(' ', '_').replace(',', '')}-{seed}"
+    settings = inv.Train(
+        data="shapes",
+        limit=SAMPLES,
+        batch_size=BATCH,
+        temperature=TEMPERATURE,
+        epochs=count_rounds(ROWS[name]),
+        federated=ROWS[name],
+        seed=seed,
+        knn_every=0,
+        evaluate=False,
+        name=folder.name,
+        out=str(out),
+        quiet=True,
+    )
+    if folder.exists():
+        settings = inv.Train(resume=str(folder), quiet=True)
     if not (folder / "encoder.safetensors").exists():
-        inv.train(
-            inv.Train(
-                data="shapes",
-                limit=SAMPLES,
-                batch_size=BATCH,
-                temperature=TEMPERATURE,
-                epochs=count_rounds(ROWS[name]),
-                federated=ROWS[name],
-                seed=seed,
-                knn_every=0,
-                evaluate=False,
-                name=folder.name,
-                out=str(out),
-                quiet=True,
-            )
-        )
+        inv.train(settings)
     if not (folder / "evaluation.jsonl").exists():
-        inv.evaluate(folder, protocols=["knn", "linear"], quiet=True)
+        inv.evaluate(folder, protocols=["knn"], quiet=True)
     return folder
 
 
-def pick(folder: Path, protocol: str, features: str = TRAINED) -> float:
-    """One score of a run."""
+def pick(folder: Path, features: str = TRAINED) -> float:
+    """The kNN accuracy of a run."""
     (value,) = [
         row["value"]
         for row in read_rows(folder / "evaluation.jsonl")
         if (row["protocol"], row["features"], row["metric"])
-        == (protocol, features, "accuracy")
+        == ("knn", features, "accuracy")
     ]
     return value
 
@@ -125,29 +126,29 @@ def write_table(runs: dict[str, list[Path]]) -> None:
         "weights and views change with the seed. Agreement is, of the trained weights, "
         "the square of the mean update over the mean square of the updates, averaged "
         "over rounds: 1 if all clients go the same way, one over their number if each "
-        "goes its own.",
+        "goes its own. Steps in sequence are those that follow one another: clients "
+        "work side by side, so a round has as many as its longest client takes.",
         "",
-        "| | rounds | MB per round | agreement, % | kNN, % | linear probe, % |",
+        "| | rounds | steps in sequence | MB per round | agreement, % | kNN, % |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for features in (RAW, UNTRAINED):
-        cells = [
-            show([pick(f, protocol, features) for f in first])
-            for protocol in ("knn", "linear")
-        ]
-        lines.append(f"| {features} | | | | {' | '.join(cells)} |")
+        score = show([pick(f, features) for f in first])
+        lines.append(f"| {features} | | | | | {score} |")
     for name, folders in runs.items():
-        rounds, sent, agreement = "", "", ""
+        cells = ["", str(PASSES * SAMPLES // BATCH), "", ""]
         if ROWS[name].asked:
-            about = read_record(folders[0]).env["federated"]
-            rounds = str(count_rounds(ROWS[name]))
-            sent = f"{about['bytes_per_round'] / 2**20:.1f}"
-            agreement = show([x for f in folders for x in agreement_of(f)])
-        cells = [
-            show([pick(f, protocol) for f in folders]) for protocol in ("knn", "linear")
-        ]
-        row = [name, rounds, sent, agreement, *cells]
-        lines.append(f"| {' | '.join(row)} |")
+            abouts = [read_record(folder).env["federated"] for folder in folders]
+            steps = fmean(max(c["steps"] for c in a["clients"]) for a in abouts)
+            n_rounds = count_rounds(ROWS[name])
+            cells = [
+                str(n_rounds),
+                f"{n_rounds * steps:.0f}",
+                f"{abouts[0]['bytes_per_round'] / 2**20:.1f}",
+                show([x for f in folders for x in agreement_of(f)]),
+            ]
+        score = show([pick(f) for f in folders])
+        lines.append(f"| {' | '.join([name, *cells, score])} |")
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
@@ -157,8 +158,8 @@ def draw_figure(runs: dict[str, list[Path]]) -> None:
     figure, (left, *right) = plt.subplots(
         1, 3, figsize=(10, 3.4), dpi=150, width_ratios=[1.3, 1, 1]
     )
-    central = [100 * pick(f, "knn") for f in runs["central"]]
-    untrained = [100 * pick(f, "knn", UNTRAINED) for f in runs["central"]]
+    central = [100 * pick(f) for f in runs["central"]]
+    untrained = [100 * pick(f, UNTRAINED) for f in runs["central"]]
     left.axhline(fmean(central), color="black", linewidth=1, label="central run")
     left.axhline(fmean(untrained), color="gray", linestyle=":", label=UNTRAINED)
     lines = {
@@ -170,7 +171,7 @@ def draw_figure(runs: dict[str, list[Path]]) -> None:
     }
     places = {"even": 0, "0.1": 1}
     for label, names in lines.items():
-        values = [[100 * pick(f, "knn") for f in runs[n]] for n in names.values()]
+        values = [[100 * pick(f) for f in runs[n]] for n in names.values()]
         x = [places[skew] for skew in names]
         (line,) = left.plot(x, [fmean(v) for v in values], marker="o", label=label)
         for at, v in zip(x, values, strict=True):

@@ -113,10 +113,10 @@ def write_table(runs: dict, epochs: int) -> None:
         "# GraphCL on graphs and nodes of known classes",
         "",
         f"`benchmarks/graphs.py`: per cent right, mean ± standard deviation over {n} "
-        f"seeds, {epochs} epochs of {' and of '.join(SETS.values())} in batches of 128, "
-        "on a CPU; 1,000 test graphs, and 400 test nodes of a graph of their own. Four "
-        "classes each, so that chance is 25. Encoders are `gin` and, for nodes, "
-        "`gin_mean`. Degree statistics are those of `invariance.data.Graph.plain`, mean "
+        f"seeds, {epochs} epochs of {' and of '.join(SETS.values())} in batches of "
+        "128, on a CPU; 1,000 test graphs, and 400 test nodes of a graph of their own. "
+        "Four classes each, so that chance is 25. Encoders are `gin` and, for nodes, "
+        "`gin_mean`. Degree statistics are those of `inv.data.Graph.plain`, mean "
         "attributes among them.",
         "",
         f"| | {' | '.join(heads)} |",

@@ -23,7 +23,7 @@ WORDS += ["--batch-size", "128", "--devices", "2"]
 @pytest.mark.skipif(
     usable_cores() < 2 or not Path("/proc").exists(), reason="needs two cores and Linux"
 )
-def test_one_is_killed_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
+def test_one_is_killed_and_the_same_command_goes_on(tmp_path, monkeypatch, capfd):
     dice = np.random.default_rng(0)
     images = dice.integers(0, 255, (30_000, 12, 12, 3), dtype=np.uint8)
     np.save(tmp_path / "a.npy", images)
@@ -65,7 +65,7 @@ def test_one_is_killed_and_the_same_command_goes_on(tmp_path, monkeypatch, capsy
 
     monkeypatch.chdir(tmp_path)
     assert main(WORDS) == 2
-    assert capsys.readouterr().err.count("'two.npz' exists already") == 1
+    assert capfd.readouterr().err.count("'two.npz' exists already") == 1
 
 
 def children_of(process):

@@ -134,17 +134,17 @@ def test_what_cannot_be_read_is_left_out_and_named(tmp_path):
     assert "not JSON" in source.unreadable["line 23"]
     text = " ".join(str(note) for note in source.notes)
     assert "3 unreadable graphs were left out: line" in text
-    with pytest.raises(DataError, match="more than max_bad_fraction=0.05 allows"):
+    with pytest.raises(DataError, match=r"more than max_bad_fraction=0.05 allows"):
         load(path, max_bad_fraction=0.05)
 
 
 def test_an_empty_file_has_no_graph(tmp_path):
     (tmp_path / "none.jsonl").write_text("\n")
-    with pytest.raises(DataError, match="none.jsonl has no graph: give at least two"):
+    with pytest.raises(DataError, match=r"none.jsonl has no graph: give at least two"):
         load(tmp_path / "none.jsonl", kind="graph")
     with pytest.raises(DataError, match="has no graphs: expected the files"):
         load(tmp_path, kind="graph")
-    with pytest.raises(DataError, match="come from a .jsonl"):
+    with pytest.raises(DataError, match=r"come from a .jsonl"):
         load(write(tmp_path / "g.csv", PATH), kind="graph")
     with pytest.raises(DataError, match='each line needs "edges"'):
         load(write(tmp_path / "text.jsonl", {"text": "a"}), kind="graph")

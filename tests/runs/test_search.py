@@ -127,7 +127,7 @@ def test_more_than_there_are_gives_all(run, photos, query):
         ({"batch_size": 0}, SettingError, "batch_size is 1 or more: got 0"),
         ({"data": "other.npz"}, DataError, "expected an array called 'images'"),
         ({"data": "other.csv"}, DataError, "is not a file of embeddings"),
-        ({"data": "a.txt"}, DataError, "'a.txt' has sentences, and images are expect"),
+        ({"data": "a.txt"}, DataError, "or a table, and images are expected"),
     ],
 )
 def test_mistakes(change, kind, message, run, photos, query, tmp_path, monkeypatch):

@@ -1,38 +1,50 @@
 """Runs of Deep InfoMax: they learn, survive a kill, and pass every door."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.nn.functional import avg_pool2d
 
 import invariance as inv
 from invariance.data import load
+from invariance.encoders import build_encoder
 from invariance.errors import SettingError
+from invariance.methods import build
 from invariance.training import Train, make_plan, train
 
 
-def test_it_learns_where_a_shape_is_and_what_it_is(small):
-    """Above untrained features and raw pixels, by the neighbors of its features."""
-    run = train(
-        small(
-            data="shapes",
-            method="dim",
-            limit=2000,
-            image_size=16,
-            batch_size=128,
-            epochs=12,
-            hidden=128,
-            width=64,
-            log_every=1000,
-        )
-    )
-    scores = inv.evaluate(run.folder, protocols=["knn"], quiet=True)
-    raw, untrained, trained = (
-        scores.values("knn", features)[0]
-        for features in ("raw pixels", "untrained encoder", "trained encoder")
-    )
-    assert trained > untrained + 0.05 and trained > raw + 0.1
+@pytest.mark.parametrize("which", ["local", "global"])
+def test_it_learns_to_know_images_it_was_not_trained_on(which):
+    """Places, or maps, of held-out images find their summaries; untrained ones do not.
+
+    Whether classes come with it takes longer runs: see benchmarks/deep_infomax.py.
+    """
+    torch.manual_seed(0)
+    (images,) = load("shapes").batches([torch.arange(512)])
+    images = avg_pool2d(images / 255, 2)
+    learner = build("dim", build_encoder("tiny", image_size=16), which=which)
+    optimizer = torch.optim.AdamW(learner.parameters(), 2e-3)
+    order = torch.Generator().manual_seed(0)
+
+    def look():
+        learner.eval()
+        step = learner([images[448:]]).with_information()
+        learner.train()
+        return step.readings["mi_nats"].item(), step.readings["accuracy"].item()
+
+    nats, _ = look()
+    for _ in range(80):
+        chosen = torch.randint(448, (64,), generator=order)
+        optimizer.zero_grad()
+        learner([images[chosen]]).loss.backward()
+        optimizer.step()
+    later, accuracy = look()
+    assert later > nats + 1 and later > 1.5, (nats, later)
+    assert accuracy > 0.25  # of 64 candidates
 
 
 @pytest.mark.parametrize(
@@ -106,4 +118,12 @@ def test_what_is_refused(changes, message, small, pictures):
 def test_it_is_for_images(small):
     with pytest.raises(inv.InvarianceError, match="dim learns from samples of the kin"):
         make_plan(small(method="dim", data="paraphrases", encoder="auto"))
-    assert load("shapes", split="test").kind.name == "image"
+
+
+def test_its_page_runs_as_it_stands(tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "deep_infomax.md"
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(compile(block, str(page), "exec"), names)
+    assert names["encoder"].width == 256

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import invariance as inv
-from invariance.errors import DataError, SettingError
+from invariance.errors import DataError, SettingError, TrainingError
 from invariance.folder import TRAINED, read_record
 from invariance.training import Ess, Federated, Machine, Optim, Train, make_plan, train
 
@@ -280,6 +280,18 @@ def test_an_assignment_has_a_name_per_sample(small, pictures, tmp_path):
     path = assign(tmp_path, np.zeros(5, int))
     with pytest.raises(DataError, match=r"owners.npy has int64 of shape \(5,\)"):
         make_plan(small(federated=Federated(assignment=path)), data=pictures)
+
+
+def test_a_run_goes_on_with_the_same_split(small, pictures, tmp_path, stopped_after):
+    n = len(make_plan(small(), data=pictures).source)
+    path = assign(tmp_path, np.arange(n) % 2)
+    settings = small(federated=Federated(assignment=path))
+    folder = stopped_after(1, settings, data=pictures)
+    assign(tmp_path, np.arange(n) % 3)
+    with pytest.raises(TrainingError, match="other clients than before"):
+        train(Train(resume=str(folder), quiet=True), data=pictures)
+    assign(tmp_path, np.arange(n) % 2)
+    train(Train(resume=str(folder), quiet=True), data=pictures)
 
 
 @pytest.mark.parametrize("method", ["simclr", "moco"])

@@ -129,7 +129,11 @@ def test_other_methods_take_graphs_too(graphs, tmp_path):
         ({"data": "shapes"}, DataError, "learns from samples of the kind graph"),
         ({"encoder": "tiny"}, SettingError, "'tiny' is no network for graphs"),
         ({"views": "simclr"}, SettingError, "leave --views out for 'graphcl'"),
-        ({"options": {"share": 1.5}}, SettingError, "from 0 to below 1: got 1.5"),
+        (
+            {"options": {"changed_share": 1.5}},
+            SettingError,
+            "from 0 to below 1: got 1.5",
+        ),
         ({"options": {"changes": "nods"}}, SettingError, "changes of graphs are all"),
         ({"image_size": 32}, SettingError, "image_size is for samples of the kind"),
     ],

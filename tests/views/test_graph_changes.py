@@ -49,7 +49,7 @@ def test_views_do_not_depend_on_the_batch(name, changes):
 
 def test_dropped_nodes_leave_the_graph_of_the_others():
     kind, batch = take("bonds")
-    view = see(kind, batch, changes="nodes", share=0.25)
+    view = see(kind, batch, changes="nodes", changed_share=0.25)
     for before, after in zip(batch, view, strict=True):
         old, new = as_networkx(kind, before), as_networkx(kind, after)
         assert len(new) == 30
@@ -61,8 +61,10 @@ def test_dropped_nodes_leave_the_graph_of_the_others():
 
 def test_perturbed_edges_are_as_many_and_between_nodes_that_there_are():
     kind, batch = take("bonds")
-    few = see(kind, batch, changes="nodes", share=0.5)  # half of the nodes are missing
-    view = see(kind, few, changes="edges", share=0.3)
+    few = see(
+        kind, batch, changes="nodes", changed_share=0.5
+    )  # half of the nodes are missing
+    view = see(kind, few, changes="edges", changed_share=0.3)
     for before, after in zip(few, view, strict=True):
         old, new = as_networkx(kind, before), as_networkx(kind, after)
         assert new.nodes == old.nodes and not any(a == b for a, b in new.edges)
@@ -75,7 +77,7 @@ def test_perturbed_edges_are_as_many_and_between_nodes_that_there_are():
 
 def test_masked_attributes_are_the_mean():
     kind, batch = take("bonds")
-    view = see(kind, batch, changes="attributes", share=0.25)
+    view = see(kind, batch, changes="attributes", changed_share=0.25)
     old, new = kind.unpack(batch), kind.unpack(view)
     changed = (old.attributes != new.attributes).any(2)
     assert (changed.sum(1) == 10).all() and new.edges.equal(old.edges)
@@ -84,7 +86,7 @@ def test_masked_attributes_are_the_mean():
 
 def test_a_subgraph_is_connected_and_of_its_share():
     kind, batch = take("bonds")
-    view = see(kind, batch, changes="subgraph", share=0.4)
+    view = see(kind, batch, changes="subgraph", changed_share=0.4)
     for before, after in zip(batch, view, strict=True):
         old, new = as_networkx(kind, before), as_networkx(kind, after)
         assert networkx.is_connected(new)
@@ -95,14 +97,14 @@ def test_a_subgraph_is_connected_and_of_its_share():
 
 def test_a_subgraph_begins_anywhere():
     kind, batch = take("bonds", 200)
-    view = see(kind, batch, changes="subgraph", share=0.97)
+    view = see(kind, batch, changes="subgraph", changed_share=0.97)
     assert len(kind.unpack(view).there.nonzero()[:, 1].unique()) > 35
 
 
 @pytest.mark.parametrize("changes", CHANGES)
 def test_a_root_stays(changes):
     kind, batch = take("blocks", 200)
-    view = see(kind, batch, changes=changes, share=0.8)
+    view = see(kind, batch, changes=changes, changed_share=0.8)
     assert kind.unpack(view).there[:, 0].all()
     if changes == "subgraph":
         rows = [as_networkx(kind, row) for row in view]
@@ -115,7 +117,7 @@ def test_one_node_and_no_edges_are_no_trouble(changes, share):
     kind = Graph(n_nodes=3, n_edges=2, width=1)
     graphs = [{"nodes": [[5.0]], "edges": []}, {"nodes": [[1.0]] * 3, "edges": []}]
     batch = torch.stack([kind.read(graph) for graph in graphs] * 10)
-    view = kind.unpack(see(kind, batch, changes=changes, share=share))
+    view = kind.unpack(see(kind, batch, changes=changes, changed_share=share))
     assert view.there.any(1).all() and (view.edges == -1).all()
 
 
@@ -154,5 +156,7 @@ def test_what_is_refused():
     kind = Graph(n_nodes=3, n_edges=2)
     with pytest.raises(SettingError, match="changes of graphs are all, or some of nod"):
         graphcl(kind, changes="nodes,egdes")
-    with pytest.raises(SettingError, match="share is that of a graph's nodes or edges"):
+    with pytest.raises(
+        SettingError, match="changed_share is the share of a graph"
+    ):
         PerturbEdges(1.0, kind)

@@ -146,7 +146,7 @@ class Graph(Kind):
         return f"up to {nodes} and {count(self.n_edges, 'edge')}"
 
     def read(self, raw: Any) -> Float[Tensor, " packed"]:
-        """A graph of any of the forms that ``to_net`` takes, if there is room for it."""
+        """A graph of any form that ``to_net`` takes, if there is room for it."""
         net = to_net(raw)
         width = net.attributes.shape[1]
         if width != self.width:
@@ -313,7 +313,7 @@ def lay_out(n: int, edges: np.ndarray) -> list[tuple[float, float]]:
             strength = line * (np.sqrt((line**2).sum(1)) / length)[:, None]
             np.add.at(pull, second, strength)
             np.add.at(pull, first, -strength)
-        step = push + pull
+        step = push + pull - 3 * length * spots  # what has no neighbors stays near, too
         size = np.sqrt((step**2).sum(1, keepdims=True)) + 1e-9
         spots += step / size * np.minimum(size, 0.3 * (1 - k / ROUNDS))
     low, high = spots.min(0, initial=0), spots.max(0, initial=0)

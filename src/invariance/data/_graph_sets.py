@@ -1,12 +1,12 @@
 """Generated graphs whose classes counting cannot tell, and a graph of known blocks.
 
-``bonds``: a graph has forty nodes, ten of each of four kinds, and sixty random edges, of
-which most join partners. The class says who are partners: nodes of a kind among
-themselves, or one of the three ways to make two pairs of four kinds. Nodes, kinds and
-degrees have the same distribution in every class. Who has which neighbors differs.
+``bonds``: a graph has forty nodes, ten of each of four kinds, and sixty random edges,
+and two in five of them join partners. The class says who are partners: nodes of a kind
+among themselves, or one of the three ways to make two pairs of four kinds. Nodes, kinds
+and degrees have the same distribution in every class. Who has which neighbors differs.
 
-``blocks``: one graph of nodes in four blocks, every node with five neighbors. Nine in ten
-edges join the blocks 0 and 1, or 2 and 3. A node shows a kind, which is that of its
+``blocks``: one graph of nodes in four blocks, every node with five neighbors. Nine in
+ten edges join the blocks 0 and 1, or 2 and 3. A node shows a kind, which is that of its
 block with probability 0.2 and any of the four otherwise. Its block is told best by the
 kinds of its neighbors, which are mostly the other one's, and of their neighbors, which
 are mostly its own.
@@ -48,7 +48,7 @@ def bonds(n: int, *, seed: int = 0) -> tuple[list[Net], list[str]]:
 
 
 def draw_bonds(partners: tuple[int, ...], dice: np.random.Generator) -> Net:
-    """One graph in which most edges join partners."""
+    """One graph in which more edges than by chance join partners."""
     kinds = np.arange(ATOMS) % KINDS
     first = dice.integers(ATOMS, size=BONDS)
     told = dice.random(BONDS) < TOLD

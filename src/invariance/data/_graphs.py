@@ -1,6 +1,6 @@
-"""Graphs to learn from: a file or folder of them, a list of objects, or one large graph.
+"""Graphs to learn from: a file or folder of them, a list, or one large graph.
 
-    graphs.jsonl   a graph per line: {"nodes": 3, "edges": [[0, 1], [1, 2]], "label": "a"}
+    graphs.jsonl   a graph per line: {"nodes": 3, "edges": [[0, 1], [1, 2]], "label": 0}
                    "nodes" is their number or a row of attributes each; so .parquet
     MUTAG/         the text files of the TU Dortmund collection: MUTAG_A.txt, ...
     Python         a list of such mappings, or of objects with x, edge_index and y, as
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -179,7 +178,7 @@ def fit_kind(
 
 
 def list_graphs(data: Any) -> Any:
-    """What graphs are asked for by number from; a lone word is said where it is none."""
+    """Graphs by number; anything that has none is refused."""
     if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
         raise DataError(
             f"{type(data).__name__} is no list of graphs: give mappings with nodes and "
@@ -209,7 +208,7 @@ def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
     return rows, table.broken
 
 
-def open_folder(folder: Path) -> Iterator[tuple[str, Net]]:
+def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Graphs of the TU Dortmund collection: numbers in text files, a line each."""
     found = sorted(folder.glob(f"*{INDICATOR}"))
     if not found:
@@ -323,8 +322,8 @@ def describe_nodes(nets: Sequence[Net]) -> str:
     """How nodes become samples."""
     n = sum(net.n_nodes for net in nets)
     return (
-        f"{count(n, 'node')} of {count(len(nets), 'graph')}, each with its neighborhood "
-        f"of {HOPS} edges around it, up to {MOST_NEIGHBORS} nodes."
+        f"{count(n, 'node')} of {count(len(nets), 'graph')}, each with its "
+        f"neighborhood of {HOPS} edges around it, up to {MOST_NEIGHBORS} nodes."
     )
 
 

@@ -259,10 +259,10 @@ def read(data: Any, request: Request) -> Read:
     if are_sentences(data, request):
         return read_sentences(data, request)
     if request.kind_name == Image.name and are_sentences(data, Request()):
-        name = repr(str(data)) if isinstance(data, str | Path) else "the list"
+        name = repr(str(data)) if isinstance(data, str | Path) else "The list"
         raise DataError(
-            f"{name} has sentences, and images are expected: name a folder of images, "
-            "an .npy, .npz or .tar file, or a set by name."
+            f"{name} holds sentences or a table, and images are expected: name a "
+            "folder of images, an .npy, .npz or .tar file, or a set by name."
         )
     if isinstance(data, (str, Path)):
         if shards := find_shards(data):

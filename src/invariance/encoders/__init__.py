@@ -37,8 +37,8 @@ from ._encoder_file import (
     write_encoder,
 )
 from ._feature_map import Mapped
+from ._gin import GIN, GRAPH_ENCODERS, Geometric
 from ._grad_cache import GradCache, keep_values
-from ._graph import GIN, GRAPH_ENCODERS, Geometric
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches

@@ -22,7 +22,7 @@ from ..data import Graph, Image, Kind, Row
 from ..errors import DataError, SettingError
 from ._columns import count_inputs, lay_out
 from ._encoder import Encoder
-from ._graph import GEOMETRIC, GRAPH_ENCODERS, build_geometric
+from ._gin import GEOMETRIC, GRAPH_ENCODERS, build_geometric
 from ._mlp import MLP, build_perceptron, is_mlp
 from ._network import hub_without_retries, is_reachable
 from ._sequence import SEQUENCE_ENCODERS

@@ -9,6 +9,7 @@ differently are never averaged.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..encoders import Encoder, can_unroll
@@ -132,6 +133,7 @@ def _shares_and_draws(
     return [shares] if isinstance(shares, (int, float)) else list(shares), draws
 
 
+unlabeled = partial(Protocol, several=True, labeled=False)  # whatever the classes
 PROTOCOLS: dict[str, Protocol] = {
     "knn": Protocol(
         lambda s, _, of: [knn(*s.features, **of["knn"])],
@@ -181,37 +183,29 @@ PROTOCOLS: dict[str, Protocol] = {
         paired=True,
         chance=lambda task, of: chance_of_zero_shot(task, **of["zero_shot"]),
     ),
-    "pairs": Protocol(
+    "pairs": unlabeled(
         lambda s, *_: score_pairs(s),
         seeded=False,
-        several=True,
-        labeled=False,
         paired=True,
         chance=lambda task, _: chance_of_partners(task),
     ),
-    "rank_correlation": Protocol(
+    "rank_correlation": unlabeled(
         lambda s, *_: [
             rank_correlation(s.test_features, s.other_features, s.task.scores)
         ],
         seeded=False,
-        several=True,
-        labeled=False,
         alike=True,
         scored=True,
     ),
-    "partner": Protocol(
+    "partner": unlabeled(
         lambda s, *_: score_partner(s),
         seeded=False,
-        several=True,
-        labeled=False,
         alike=True,
     ),
-    "steps_ahead": Protocol(
+    "steps_ahead": unlabeled(
         _steps_ahead,
         takes=("steps_ahead",),
         needs_encoder=True,
-        several=True,
-        labeled=False,
         kinds=("sequence",),
     ),
 }

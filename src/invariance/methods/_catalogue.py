@@ -7,9 +7,28 @@ with the optimizer and the batch of ``Train``, AdamW and 128: they train on smal
 machines, in short runs, without tuning.
 """
 
+from dataclasses import replace
+
 from ._method import Method
 
 PLAIN_SCORES = {"temperature": 1.0, "normalize": False}  # the critic has a scale
+
+CPC = Method(
+    objective="info_nce",
+    settings=PLAIN_SCORES,
+    samples="sequence",
+    views="same",
+    n_views=1,
+    negatives="samples_and_times",
+    positives="future",
+    head="linear",
+    source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, "
+    "scores as they are, negatives from all windows and times of the batch; 6 "
+    "steps instead of 12, every context predicts, and codes that share no values "
+    "with one another",
+    released="the paper, for speech: 12 steps of 10 ms, Adam at 2e-4, batches of 8 "
+    "windows of 20480 samples on 8 GPUs, codes of 512, a GRU of 256",
+)
 
 METHODS: dict[str, Method] = {
     "simclr": Method(
@@ -388,43 +407,16 @@ METHODS: dict[str, Method] = {
         "and 6 of 96 pixels, 3000 prototypes, which stay fixed at "
         "first (not here)",
     ),
-    "cpc": Method(
-        objective="info_nce",
-        settings=PLAIN_SCORES,
-        samples="sequence",
-        views="same",
-        n_views=1,
-        negatives="samples_and_times",
-        positives="future",
-        head="linear",
-        source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, "
-        "scores as they are, negatives from all windows and times of the batch; 6 "
-        "steps instead of 12, every context predicts, and codes that share no values "
-        "with one another",
-        released="the paper, for speech: 12 steps of 10 ms, Adam at 2e-4, batches of 8 "
-        "windows of 20480 samples on 8 GPUs, codes of 512, a GRU of 256",
-    ),
-    "cpc_samples": Method(
-        objective="info_nce",
-        settings=PLAIN_SCORES,
-        samples="sequence",
-        views="same",
-        n_views=1,
+    "cpc": CPC,
+    "cpc_samples": replace(
+        CPC,
         negatives="other_samples",
-        positives="future",
-        head="linear",
         source="cpc with the other windows at the same time as negatives",
         released="as cpc",
     ),
-    "cpc_times": Method(
-        objective="info_nce",
-        settings=PLAIN_SCORES,
-        samples="sequence",
-        views="same",
-        n_views=1,
+    "cpc_times": replace(
+        CPC,
         negatives="other_times",
-        positives="future",
-        head="linear",
         source="cpc with the other times of the same window as negatives: what does "
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",

@@ -83,7 +83,7 @@ class PredictiveCoding(Learner):
         readings: dict[str, Tensor] = {}
         if not getattr(self.objective, "normalize", True):
             # long rows reach any score, whatever the temperature
-            readings["mi_reachable"] = losses[0].new_tensor(contrasts[0].ceiling)
+            readings["mi_reachable"] = losses[0].new_full((), contrasts[0].ceiling)
         return make_step(
             [Terms(parts, dict.fromkeys(parts, 1 / self.steps))],
             contrasts[0].guesses[:, -1],

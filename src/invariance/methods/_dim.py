@@ -126,7 +126,7 @@ class DeepInfoMax(Learner):
                 kind: torch.stack([x[kind].compare(self.objective) for x in anchors])
                 for kind in self.kinds
             }
-            costs = {kind: cost.mean() for kind, cost in costs.items()}
+            costs = {kind: each.mean() for kind, each in costs.items()}
             if self.prior is not None:
                 fooled, told = self.prior(rows[:, 0], self.share)
                 costs |= {"prior": fooled, "discriminator": told}
@@ -135,7 +135,7 @@ class DeepInfoMax(Learner):
         readings: dict[str, Tensor] = {}
         if not getattr(self.objective, "normalize", True):
             # long rows reach any score, whatever the temperature
-            readings["mi_reachable"] = terms[0].total.new_tensor(local[0].ceiling)
+            readings["mi_reachable"] = terms[0].total.new_full((), local[0].ceiling)
         shares: dict[str, Any] = {}
         if self.objective.negatives is not None:
             shares["ess"] = [contrast.read_shares for contrast in local]
@@ -169,7 +169,7 @@ class DeepInfoMax(Learner):
 
     @property
     def compares_views(self) -> bool:
-        """It compares parts of one view."""
+        """It compares parts of views with summaries."""
         return False
 
     def chance(self, n: int, n_views: int = 1) -> float | None:

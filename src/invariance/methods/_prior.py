@@ -56,7 +56,7 @@ class UniformPrior(nn.Module):
         self, z: Float[Tensor, "n d"], share: Share | None
     ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """What the encoder pays, and what the discriminator pays."""
-        rows = z.sigmoid()
+        rows = z.to(torch.promote_types(z.dtype, torch.float32)).sigmoid()
         everyone = self.draw(len(z) if share is None else share.total)
         own = everyone if share is None else everyone[share.own_rows]
         frozen = {k: p.detach() for k, p in self.discriminator.named_parameters()}

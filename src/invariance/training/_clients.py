@@ -9,6 +9,7 @@ All is known before the run, from seed and settings: nothing here needs a checkp
 """
 
 import bisect
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,6 +46,11 @@ class Clients:
     def sizes(self) -> list[int]:
         """Samples of each client."""
         return torch.bincount(self.owner, minlength=len(self.names)).tolist()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the split: a run goes on with the same one, or not at all."""
+        return hashlib.sha256(self.owner.numpy().tobytes()).hexdigest()
 
     def count_labels(self, labels: Tensor | None) -> list[list[int]] | None:
         """Samples of each class at each client; None without labels."""

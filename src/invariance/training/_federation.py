@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..errors import TrainingError
 from ..methods import Learner, Step
 from ._clients import Rounds, Visit
 from ._exchange import Weights, find_variances, memories_of, sent_of
@@ -140,6 +141,7 @@ class Federation:
         """What a checkpoint keeps; its learner is the server's, of the last round."""
         learner = state["learner"]
         mine = {
+            "split": self.rounds.clients.fingerprint,
             "client": learner if self.server else None,
             "sum": self.sum,
             "weight": self.weight,
@@ -155,6 +157,11 @@ class Federation:
         That is the client's in the middle of a round.
         """
         mine = state["federated"]
+        if mine["split"] != self.rounds.clients.fingerprint:
+            raise TrainingError(
+                "samples belong to other clients than before; put the file of "
+                "federated.assignment back as it was."
+            )
         self.sum, self.weight = mine["sum"], mine["weight"]
         self.squares, self.n_clipped = mine["squares"], mine["n_clipped"]
         self.kept = mine["kept"]

@@ -30,7 +30,7 @@ STRATEGIES = ("auto", "ddp", "fsdp")
 VIEWS = (
     *("simclr", "byol", "weak", "shapes", "multi_crop", "evaluation", "identity"),
     *("noise", "uniform_noise", "scarf", "hide_columns"),
-    *("same", "drop_words", "one_caption", "masked"),
+    *("same", "drop_words", "one_caption", "masked", "graphcl"),
 )
 NOTHING = "(default: none)"
 EMPTY = conf.arg(help_behavior_hint=NOTHING)

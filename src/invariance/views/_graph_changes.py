@@ -49,8 +49,8 @@ class GraphChange(Operation):
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
             raise SettingError(
-                "share is that of a graph's nodes or edges which is changed, from 0 to "
-                f"below 1: got {self.share}."
+                "changed_share is the share of a graph's nodes or edges that is "
+                f"changed, from 0 to below 1: got {self.share}."
             )
 
     def draw(self, draws: Draws, shape: Shape) -> Turns:
@@ -183,7 +183,7 @@ class OneOf(Operation):
             def work(
                 some: Tensor, rows: Any, i: int = i, op: Any = operation
             ) -> Tensor:
-                return op.apply(some, drawn[i][rows])  # type: ignore[no-any-return]
+                return op.apply(some, drawn[i][rows])
 
             made = on_picked(made, which == i, work)
         return made
@@ -198,12 +198,12 @@ CHANGES: dict[str, type[GraphChange]] = {
 
 
 def graphcl(
-    kind: Any, *, n_views: int = 2, share: Number = 0.2, changes: str = "all"
+    kind: Any, *, n_views: int = 2, changed_share: Number = 0.2, changes: str = "all"
 ) -> list[list[Callable[..., Any]]]:
     """For graphs: nodes, edges or attributes are lost, or all but a subgraph.
 
     Settings:
-        share (0 to below 1): Share of the nodes or edges that is changed.
+        changed_share (0 to below 1): Share of the nodes or edges that is changed.
         changes (all, or some of nodes, edges, attributes and subgraph, with commas):
             Which changes one is drawn from for every view.
 
@@ -221,7 +221,7 @@ def graphcl(
         names.remove("attributes")  # which nobody has
     if n_views < 1:
         raise SettingError(f"n_views is at least 1: got {n_views}.")
-    operations = tuple(CHANGES[name](share, kind) for name in names)
+    operations = tuple(CHANGES[name](changed_share, kind) for name in names)
     return [[OneOf(operations)] for _ in range(n_views)]
 
 
@@ -247,7 +247,7 @@ def keep_nodes(kind: Any, parts: Any, kept: Bool[Tensor, "n nodes"]) -> Packed:
     """Graphs of these nodes, and of the edges between them."""
     known = kept.gather(1, parts.edges.clamp_min(0).flatten(1)).view_as(parts.edges)
     edges = parts.edges.masked_fill(~known.all(1, keepdim=True), -1)
-    return kind.pack(parts._replace(there=kept, edges=edges))  # type: ignore[no-any-return]
+    return kind.pack(parts._replace(there=kept, edges=edges))
 
 
 def drop_doubles(edges: Int[Tensor, "n 2 e"], n_nodes: int) -> Int[Tensor, "n 2 e"]:
