@@ -25,7 +25,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..data import Samples, Text, describe_unreadable, open_image
+from ..data import Row, Samples, Text, describe_unreadable, open_image
 from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import (
