@@ -399,7 +399,8 @@ def embed_as_searched(
 
     def blocks() -> Iterator[Rows]:
         missed: dict[int, str] = {}
-        with Progress(len(images), quiet=quiet) as progress:
+        unit = f"{images.items.kind.word}s"
+        with Progress(len(images), unit=unit, quiet=quiet) as progress:
             for part in encode_all(encoder, images, **how):
                 missed |= part.unreadable
                 names = [images.names[i] for i in part.rows.tolist()]
