@@ -94,11 +94,12 @@ def main() -> None:
 def write_table(accuracies, raw: float) -> None:
     """Results as a page."""
     n = len(accuracies[WIDTHS[0]])
+    seeds = f"mean ± standard deviation over {n} seeds" if n > 1 else "one seed"
     lines = [
         "# The double spiral: a representation in two dimensions against noise",
         "",
         f"`benchmarks/double_spiral.py`: test accuracy of a linear probe in per cent, "
-        f"mean ± standard deviation over {n} seeds; `ir` at temperature 0.1, "
+        f"{seeds}; `ir` at temperature 0.1, "
         f"`{ENCODER}`, {EPOCHS} epochs of {N:,} points, on a CPU. Chance is 50; a "
         f"probe of the coordinates themselves reaches {100 * raw:.1f}. Neighboring "
         "arms are 0.5 apart.",
