@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "benchmarks" / "results" / "federated.md"
 FIGURE = ROOT / "docs" / "images" / "federated.png"
 PASSES, SAMPLES, BATCH, TEMPERATURE = 8, 1500, 25, 0.2
+SCORES = "evaluation.jsonl"
 UNTRAINED, RAW = "untrained encoder", "raw pixels"
 ROWS: dict[str, inv.Federated] = {
     "central": inv.Federated(),
@@ -47,9 +48,14 @@ def count_rounds(federated: inv.Federated) -> int:
     return round(PASSES / (federated.local_epochs or 1) / federated.participation)
 
 
+def find_folder(name: str, seed: int, out: Path) -> Path:
+    """Where a training is kept."""
+    return out / f"{name.replace(' ', '_').replace(',', '')}-{seed}"
+
+
 def run_one(name: str, seed: int, out: Path) -> Path:
     """The folder of one training, with its scores."""
-    folder = out / f"{name.replace(' ', '_').replace(',', '')}-{seed}"
+    folder = find_folder(name, seed, out)
     settings = inv.Train(
         data="shapes",
         limit=SAMPLES,
@@ -68,7 +74,7 @@ def run_one(name: str, seed: int, out: Path) -> Path:
         settings = inv.Train(resume=str(folder), quiet=True)
     if not (folder / "encoder.safetensors").exists():
         inv.train(settings)
-    if not (folder / "evaluation.jsonl").exists():
+    if not (folder / SCORES).exists():
         inv.evaluate(folder, protocols=["knn"], quiet=True)
     return folder
 
@@ -77,7 +83,7 @@ def pick(folder: Path, features: str = TRAINED) -> float:
     """The kNN accuracy of a run."""
     (value,) = [
         row["value"]
-        for row in read_rows(folder / "evaluation.jsonl")
+        for row in read_rows(folder / SCORES)
         if (row["protocol"], row["features"], row["metric"])
         == ("knn", features, "accuracy")
     ]
@@ -95,12 +101,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument(
+        "--finished", action="store_true", help="only tabulate the runs that are there"
+    )
     asked = parser.parse_args()
     out = asked.out or Path(tempfile.mkdtemp())
     runs: dict[str, list[Path]] = {name: [] for name in ROWS}
     for seed in asked.seeds:  # all rows of a seed first: a part is a table, too
         for name in ROWS:
-            runs[name].append(run_one(name, seed, out))
+            if not asked.finished or (find_folder(name, seed, out) / SCORES).exists():
+                runs[name].append(run_one(name, seed, out))
+    runs = {name: folders for name, folders in runs.items() if folders}
     write_table(runs)
     draw_figure(runs)
 
@@ -118,8 +129,8 @@ def write_table(runs: dict[str, list[Path]]) -> None:
     lines = [
         "# Federated averaging against the central run",
         "",
-        f"`benchmarks/federated.py`: mean ± standard deviation over {len(first)} "
-        f"seeds, `simclr`, encoder `tiny`, {SAMPLES:,} generated shapes of 10 classes, "
+        "`benchmarks/federated.py`: mean ± standard deviation over seeds, `simclr`, "
+        f"encoder `tiny`, {SAMPLES:,} generated shapes of 10 classes, "
         f"batches of {BATCH}, temperature {TEMPERATURE}, AdamW, on a CPU; 1,000 test "
         f"images. Every row sees each sample {PASSES} "
         "times (but for what does not fill a client's last batch); clients, split, "
@@ -129,12 +140,13 @@ def write_table(runs: dict[str, list[Path]]) -> None:
         "goes its own. Steps in sequence are those that follow one another: clients "
         "work side by side, so a round has as many as its longest client takes.",
         "",
-        "| | rounds | steps in sequence | MB per round | agreement, % | kNN, % |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| | seeds | rounds | steps in sequence | MB per round | agreement, % | "
+        "kNN, % |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for features in (RAW, UNTRAINED):
         score = show([pick(f, features) for f in first])
-        lines.append(f"| {features} | | | | | {score} |")
+        lines.append(f"| {features} | {len(first)} | | | | | {score} |")
     for name, folders in runs.items():
         cells = ["", str(PASSES * SAMPLES // BATCH), "", ""]
         if ROWS[name].asked:
@@ -148,7 +160,7 @@ def write_table(runs: dict[str, list[Path]]) -> None:
                 show([x for f in folders for x in agreement_of(f)]),
             ]
         score = show([pick(f) for f in folders])
-        lines.append(f"| {' | '.join([name, *cells, score])} |")
+        lines.append(f"| {' | '.join([name, str(len(folders)), *cells, score])} |")
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
@@ -170,7 +182,10 @@ def draw_figure(runs: dict[str, list[Path]]) -> None:
         },
     }
     places = {"even": 0, "0.1": 1}
-    for label, names in lines.items():
+    for label, splits in lines.items():
+        names = {k: name for k, name in splits.items() if name in runs}
+        if not names:
+            continue
         values = [[100 * pick(f) for f in runs[n]] for n in names.values()]
         x = [places[skew] for skew in names]
         (line,) = left.plot(x, [fmean(v) for v in values], marker="o", label=label)

@@ -7,7 +7,7 @@ import pytest
 import invariance as inv
 from invariance.errors import SettingError
 from invariance.methods import Method
-from invariance.training import Attack, Ess, Machine, Optim, Train, make_plan
+from invariance.training import Attack, Ess, Federated, Machine, Optim, Train, make_plan
 from invariance.views import RandomHorizontalFlip, ViewSet
 
 CHANGES = {  # each gives other losses than the settings of ``small``
@@ -60,6 +60,10 @@ BESIDE = {  # what a change is compared with, where it needs company
     },
 }
 ELSEWHERE = {  # what it decides is tested under that name
+    **{
+        f"federated.{field.name}": "test_federated"
+        for field in dataclasses.fields(Federated)
+    },
     "data": "test_python_api: arrays, folders and names",
     "pretrained": "test_build_encoder",
     "other_encoder": "test_any_samples: two encoders",

@@ -19,7 +19,8 @@ def show_clients(run: Record) -> Html:
     counts = labels if labels and len(labels[0]) <= MOST_CLASSES else None
     head = ["client", f"{run.word}s", "batch", "steps in a round"]
     if counts:
-        head += [f"class {k}" for k in range(len(counts[0]))]
+        names = inside(run.env, "federated", "classes") or []
+        head += names or [f"class {k}" for k in range(len(counts[0]))]
     rows: list[list[object]] = []
     for k, client in enumerate(clients[:MOST_CLIENTS]):
         row: list[object] = [client.get(key) for key in ("name", "samples")]

@@ -68,6 +68,7 @@ def describe_federation(
             for c, batch in enumerate(rounds.batches)
         ],
         "labels": rounds.clients.count_labels(source.labels),
+        "classes": name_classes(source),
         "per_round": rounds.per_round,
         "sent": parts,
         "tensors": len(sent),
@@ -84,6 +85,14 @@ def describe_federation(
         *([privacy] if privacy else []),
     ]
     return {**about, "sentences": sentences}
+
+
+def name_classes(source: Source) -> list[str]:
+    """What the classes are called, in the order in which they are counted."""
+    if source.labels is None:
+        return []
+    labels, names = source.labels.unique().tolist(), source.class_names
+    return [names[k] if 0 <= k < len(names) else f"class {k}" for k in labels]
 
 
 def say_exchange(about: dict[str, Any]) -> str:
