@@ -429,7 +429,7 @@ METHODS: dict[str, Method] = {
         source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
         "(5.2) writes it: every place finds its image's summary among those of the "
         "batch; between two views, as in AMDIM (Bachman et al. 2019), since within one "
-        "(--n-views 1 --views weak, the paper's) color is enough; cosines at "
+        "(--n-views 1 --views weak, the paper's) it does worse on shapes; cosines at "
         "temperature 0.2, since plain inner products start too large for a short run; "
         "prior matching weighs 0.1; the features under the head are kept",
         released="rdevon/DIM: Adam at 1e-4, batch 64, crops and flips, maps of 8 x 8 "
