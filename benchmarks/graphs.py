@@ -37,11 +37,12 @@ COLUMNS = {"knn": "kNN", "linear": "linear probe", "few_labels_linear": "1 % of 
 
 CHOSEN = [
     "How these sets came about: how clearly `bonds` and `blocks` show their classes, "
-    "and `gin_mean` for nodes, were chosen by looking at single runs with seed 0, their "
-    "test scores included. A set tried before, whose classes were motifs of six nodes "
-    "in graphs of equal degrees, was given up: one run of 10 epochs of 1,000 graphs "
-    "left the linear probe where it was (92.6 untrained, 92.2 trained) and lowered kNN "
-    "from 53.8 to 40.0. Dropping a fifth of all nodes breaks most such motifs.",
+    "and `gin_mean` for nodes, were chosen by looking at single runs with seed 0, "
+    "their test scores included. A set tried before, whose classes were motifs of "
+    "six nodes in graphs of equal degrees, was given up: one run of 10 epochs of "
+    "1,000 graphs left the linear probe where it was (92.6 untrained, 92.2 trained) "
+    "and lowered kNN from 53.8 to 40.0. Dropping a fifth of all nodes breaks most such "
+    "motifs.",
 ]
 
 
