@@ -100,8 +100,8 @@ def write_table(accuracies, raw: float) -> None:
         f"`benchmarks/double_spiral.py`: test accuracy of a linear probe in per cent, "
         f"mean ± standard deviation over {n} seeds; `ir` at temperature 0.1, "
         f"`{ENCODER}`, {EPOCHS} epochs of {N:,} points, on a CPU. Chance is 50; a "
-        f"probe of the coordinates themselves reaches {100 * raw:.1f}. Neighboring arms are "
-        "0.5 apart.",
+        f"probe of the coordinates themselves reaches {100 * raw:.1f}. Neighboring "
+        "arms are 0.5 apart.",
         "",
         "| noise, from 0 to | " + " | ".join(f"{width:g}" for width in WIDTHS) + " |",
         "|---|" + "---|" * len(WIDTHS),

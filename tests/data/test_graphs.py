@@ -160,6 +160,22 @@ def test_graphs_without_edges_and_of_one_node_are_read_and_told():
     assert "2 graphs have one node, of which views drop nothing." in text
     with pytest.raises(DataError, match="has an edge, and their nodes have no attrib"):
         load([{"nodes": 2, "edges": []}, {"nodes": 3, "edges": []}])
+    broken = {"nodes": 3, "edges": [[0, 9]]}
+    with pytest.raises(
+        DataError, match=r"1 could not be read, the first is graph 0 \("
+    ):
+        load([broken, {"nodes": 2, "edges": []}])
+
+
+def test_a_query_is_a_graph_or_a_file_with_one(tmp_path):
+    kind = Graph(n_nodes=3, n_edges=3)
+    assert kind.open(PATH) == ("query", PATH)
+    path = write(tmp_path / "one.jsonl", PATH)
+    assert kind.open(str(path)) == (str(path), PATH)
+    with pytest.raises(DataError, match=r"no query file '3': a query is a .jsonl file"):
+        kind.open("3")
+    with pytest.raises(DataError, match="2 graphs, and a query is one"):
+        kind.open(write(tmp_path / "two.jsonl", PATH, RING))
 
 
 def test_labels_are_one_per_graph_or_one_per_node():

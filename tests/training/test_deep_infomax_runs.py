@@ -92,7 +92,7 @@ def test_from_dry_run_to_report(small, pictures, tmp_path, newest):
     page = (run.folder / "report.html").read_text()
     assert "dim" in page and "which" in page  # its settings are told
     images, _ = pictures
-    embedded = inv.embed(run.folder, images)
+    embedded = inv.embed(run.folder, images).features
     assert embedded.shape == (72, 256)
     encoder, views = inv.load(run.folder), torch.rand(2, 3, 16, 16)
     assert encoder.feature_map(views).shape == (2, 128, 2, 2)

@@ -267,6 +267,43 @@ def assert_alike(lines, others, name):
         assert line == pytest.approx(other, rel=1e-4, abs=1e-5), name
 
 
+OTHERS = {"clip": "captioned_shapes", "cpc": "latent_walk"}
+
+
+def train_others(out, devices, rank=0):
+    """Runs of two encoders and of a prediction, on one process or several."""
+    for method, data in OTHERS.items():
+        inv.train(
+            inv.Train(
+                data=data,
+                method=method,
+                limit=48,
+                batch_size=16,
+                epochs=1,
+                width=8,
+                log_every=1,
+                knn_every=0,
+                evaluate=False,
+                quiet=True,
+                optim=inv.Optim(name="sgd"),
+                out=str(out),
+                name=method,
+                machine=inv.Machine(device="cpu", devices=devices),
+            )
+        )
+
+
+def test_pairs_and_sequences_train_alike(tmp_path, readings):
+    train_others(tmp_path / "one", 1)
+    work = partial(train_others, tmp_path / "two", 2)
+    on_processes(2, work, tmp_path, torchrun=True)
+    for method in OTHERS:
+        one, two = (readings(tmp_path / place / method) for place in ("one", "two"))
+        assert len(one) == len(two) == 3
+        for line, other in zip(two, one, strict=True):
+            assert line == pytest.approx(other, rel=1e-3, abs=1e-4), method
+
+
 @pytest.fixture
 def variables(monkeypatch):
     """The environment of a process, with none of those that tell of others."""

@@ -156,7 +156,5 @@ def test_what_is_refused():
     kind = Graph(n_nodes=3, n_edges=2)
     with pytest.raises(SettingError, match="changes of graphs are all, or some of nod"):
         graphcl(kind, changes="nodes,egdes")
-    with pytest.raises(
-        SettingError, match="changed_share is the share of a graph"
-    ):
+    with pytest.raises(SettingError, match="changed_share is the share of a graph"):
         PerturbEdges(1.0, kind)

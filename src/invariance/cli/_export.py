@@ -17,8 +17,8 @@ class Export:
     """A run folder, or an encoder.safetensors file."""
     to: Literal["safetensors", "timm", "pt2", "onnx"]
     """safetensors is for invariance.load; timm for timm.create_model; pt2 (for
-    torch.export.load) and onnx take float images in [0, 1] and need nothing of this
-    package."""
+    torch.export.load) and onnx take what the encoder takes, images as floats in
+    [0, 1], and need nothing of this package."""
     out: Annotated[str | None, conf.arg(aliases=["-o"])] = None
     """File to write. Default: named after the run, in this folder."""
     overwrite: bool = False

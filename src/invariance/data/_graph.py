@@ -258,8 +258,14 @@ class Graph(Kind):
         """A graph, or a .jsonl file with one; of a rooted kind the first node is it."""
         if not isinstance(query, str | Path):
             return "query", query
+        path = Path(query).expanduser()
+        if not path.is_file():
+            raise DataError(
+                f"There is no query file {str(query)!r}: a query is a .jsonl file with "
+                "one graph, written as a line of the data is."
+            )
         try:
-            table = open_table(Path(query).expanduser())
+            table = open_table(path)
             rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
             if len(rows) != 1:
                 raise DataError(f"{count(len(rows), 'graph')}, and a query is one")

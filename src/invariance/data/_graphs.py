@@ -131,7 +131,7 @@ def read_graphs(data: Any, request: Request) -> Read:
         raise DataError(f"{name} has no graph: give at least two, or a large one.")
     check_unreadable(name, broken, n, request.max_bad_fraction, word="graph")
     kept = [net for place, net in nets if place not in broken]
-    check_told_apart(kept, name)
+    check_told_apart(kept, name, broken)
     return choose_part(kept, broken, name, parent, request)
 
 
@@ -295,13 +295,17 @@ def find_labels(nets: Sequence[Net], name: str) -> list[Any] | None:
     return [value for label in labels for value in label.reshape(-1).tolist()]
 
 
-def check_told_apart(nets: Sequence[Net], name: str) -> None:
+def check_told_apart(nets: Sequence[Net], name: str, broken: dict[str, str]) -> None:
     """Raise where graphs are nothing but numbers of nodes."""
-    if not any(len(net.edges) or net.attributes.shape[1] for net in nets):
-        raise DataError(
-            f"No graph of {name} has an edge, and their nodes have no attributes: "
-            "there is nothing to learn from but the number of nodes."
-        )
+    if any(len(net.edges) or net.attributes.shape[1] for net in nets):
+        return
+    others = ""
+    for place, why in itertools.islice(broken.items(), 1):
+        others = f" {len(broken)} could not be read, the first is {place} ({why})."
+    raise DataError(
+        f"No graph of {name} has an edge, and their nodes have no attributes: there is "
+        f"nothing to learn from but the number of nodes.{others}"
+    )
 
 
 def describe_small(nets: Sequence[Net]) -> tuple[Note, ...]:

@@ -212,8 +212,9 @@ def expand(
     cells = batch.index_select(1, whose)
     missing = cells.isnan()
     numbers = ((cells - mean) / scale).masked_fill(missing, 0.0)
-    signs = torch.where(role == ABSENT, missing, cells == place)
-    return torch.where(role == NUMBER, numbers, signs.to(numbers.dtype))
+    absent, same = missing.to(numbers.dtype), (cells == place).to(numbers.dtype)
+    signs = torch.where(role == ABSENT, absent, same)  # ONNX has no such of booleans
+    return torch.where(role == NUMBER, numbers, signs)
 
 
 def as_column(column: Column | Mapping[str, Any]) -> Column:

@@ -475,8 +475,8 @@ METHODS: dict[str, Method] = {
         samples="graph",
         views="graphcl",
         source="You et al. 2020 (GraphCL): two views of a graph under a change each, "
-        "drawn among four; temperature 0.2; the other graphs' other views as negatives, "
-        "the positive not among them, as in its equation 3",
+        "drawn among four; temperature 0.2; the other graphs' other views as "
+        "negatives, the positive not among them, as in its equation 3",
         released="Shen-Lab/GraphCL: Adam at 0.01, batch 128, 20 epochs of the TU sets, "
         "3 layers of 32 with batch norm, a head of 2 layers, a fifth of nodes or edges",
     ),

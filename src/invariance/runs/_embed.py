@@ -95,7 +95,8 @@ def embed(
         max_bad_fraction=max_bad_fraction,
     )
     parts: list[Stretch] = []
-    with Progress(len(images), quiet=quiet) as progress:
+    unit = f"{images.items.kind.word}s"
+    with Progress(len(images), unit=unit, quiet=quiet) as progress:
         for part in encode_all(encoder, images, batch_size=batch_size, device=where):
             parts.append(part)
             progress.reach(part.stop)
@@ -225,7 +226,8 @@ def write_embeddings(
         silent = quiet or not processes.first
         if done:
             tell(f"going on after {done:,} of {n_images:,}", quiet=silent)
-        with Progress(n_images, done=done, quiet=silent) as progress:
+        unit = f"{images.items.kind.word}s"
+        with Progress(n_images, unit=unit, done=done, quiet=silent) as progress:
             stretches = encode_all(
                 encoder,
                 images,

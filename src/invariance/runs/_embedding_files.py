@@ -26,6 +26,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from jaxtyping import Float32, Int
 
+from ..data import has_columns
 from ..errors import DataError, SettingError
 
 BLOCK = 8192  # rows read at once
@@ -389,6 +390,10 @@ FORMATS = {
 }
 
 
+TABLES = {".csv": "name,f0", ".parquet": "name,features"}
+"""The columns by which a table is known as one of embeddings."""
+
+
 def choose_writer(file: str | Path) -> tuple[Path, Writer]:
     """Where a file goes and how it is written; what cannot be a file is refused."""
     path = Path(file).expanduser()
@@ -419,13 +424,19 @@ def open_embeddings(path: str | Path) -> Opened:
     return choose_format(path).read(path)
 
 
-def is_embedding_file(data: object) -> bool:
-    """Whether this is the path of a file of embeddings rather than of images."""
+def is_embedding_file(data: object, *, or_table: bool = False) -> bool:
+    """Whether this is the path of a file of embeddings rather than of samples.
+
+    ``or_table`` says that a table may also have samples in its rows.
+    """
     if not isinstance(data, str | Path):
         return False
     path = Path(data).expanduser()
-    if not path.is_file() or path.suffix.lower() != ".npz":
-        return path.is_file() and path.suffix.lower() in FORMATS
+    suffix = path.suffix.lower()
+    if not path.is_file() or suffix not in FORMATS:
+        return False
+    if suffix in TABLES:
+        return not or_table or has_columns(path, TABLES[suffix])
     try:
         with zipfile.ZipFile(path) as archive:
             return {"features.npy", "about.npy"} <= set(archive.namelist())

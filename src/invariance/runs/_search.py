@@ -25,7 +25,7 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from ..data import Samples, Text, describe_unreadable, open_image
+from ..data import Row, Samples, Text, describe_unreadable, open_image
 from ..devices import choose_device
 from ..encoders import Encoder
 from ..errors import (
@@ -210,7 +210,8 @@ def search(
     for note in encoder_notes:
         tell(note, quiet=quiet)
     nearest = Nearest(asked.rows, k=k)
-    if isinstance(data, Embeddings) or is_embedding_file(data):
+    in_tables = isinstance(encoder.kind, Row | Text)
+    if isinstance(data, Embeddings) or is_embedding_file(data, or_table=in_tables):
         gallery = open_embedded(data, encoder, run_or_encoder)
     else:
         images = open_images(
@@ -398,7 +399,8 @@ def embed_as_searched(
 
     def blocks() -> Iterator[Rows]:
         missed: dict[int, str] = {}
-        with Progress(len(images), quiet=quiet) as progress:
+        unit = f"{images.items.kind.word}s"
+        with Progress(len(images), unit=unit, quiet=quiet) as progress:
             for part in encode_all(encoder, images, **how):
                 missed |= part.unreadable
                 names = [images.names[i] for i in part.rows.tolist()]
