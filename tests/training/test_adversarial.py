@@ -151,7 +151,6 @@ def test_what_makes_no_sense_is_refused(small, pictures):
     vectors = torch.rand(64, 5).numpy()
     refuse("these are rows", data=vectors, encoder="auto", **attacked)
     refuse("ir shows each sample in one", method="ir", n_views=1, **attacked)
-    refuse("dim shows each sample in one", method="dim", **attacked)
     refuse("attack says how", attack=Attack(steps=3))
     refuse("attack.steps must be at least 1", attack=Attack(steps=0), **attacked)
     refuse("attack.epsilon", attack=Attack(epsilon=-1.0), **attacked)
