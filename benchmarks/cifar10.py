@@ -206,7 +206,7 @@ class Look:
         self.settings, self.parts, self.every = settings, parts, every
         self.device = choose_device(settings)
         method = choose(METHODS, settings.method, "method")
-        self.views = make_views(settings, method, None, parts.held_out.kind)
+        self.views = make_views(settings, method, None, parts.held_out)
         self.seconds = 0.0
 
     def __call__(self, epoch: int, learner: inv.Learner) -> Mapping[str, float]:

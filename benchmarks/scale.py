@@ -239,8 +239,8 @@ def inputs_table(setting: Setting) -> str:
     )
     rows += [
         [
-            "a batch in pieces, against all at once",
-            f"{PIECES['time']} x the time, {PIECES['memory']} x a piece's memory",
+            "a batch in pieces, against one piece's own step",
+            f"{PIECES['time']} x the time per view, {PIECES['memory']} x the memory",
             PIECES["source"],
         ],
         [

@@ -61,7 +61,7 @@ def test_the_attack_raises_the_loss_of_every_method(name, pictures):
     )
     plan = make_plan(settings, data=pictures)
     learner, attack = plan.learner, plan.attack
-    rows = plan.steps(0, 0)[0, 0]
+    rows = plan.order.steps(0, 0)[0, 0]
     learner.before_epoch(0.5)
     u, v = plan.see(next(plan.batches([rows], "cpu")), rows, 0)
     labels = plan.labels(rows, torch.device("cpu"))

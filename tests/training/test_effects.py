@@ -70,6 +70,8 @@ ELSEWHERE = {  # what it decides is tested under that name
     "captions": "test_clip and data/: which file",
     "image_column": "data/: captions and their images",
     "text_column": "data/: captions and sentences",
+    "columns": "data/test_tables: which columns go in",
+    "target": "data/test_tables: what becomes the labels",
     "window": "test_sequence_runs",
     "stride": "test_sequence_runs",
     "time_column": "data/: tables of values in time",

@@ -45,8 +45,12 @@ class Pooled(nn.Module):
         return self.layers(images)
 
 
+# places need an encoder with a feature map: methods/test_deep_infomax tries them
+WHOLE_IMAGES = [k for k, m in IMAGE_METHODS.items() if m.positives != "places"]
+
+
 @pytest.mark.parametrize("sizes", [(16, 16), (16, 16, 8)], ids=["views", "crops"])
-@pytest.mark.parametrize("name", IMAGE_METHODS)
+@pytest.mark.parametrize("name", WHOLE_IMAGES)
 def test_a_step_in_pieces_is_the_whole_step(name, sizes):
     """Loss, gradients, readings and memories, in float64; batch norms stand still."""
     results = []

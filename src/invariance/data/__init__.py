@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from ._pack import Packed, delete_packs
     from ._resident import Resident
     from ._row import Column, Row, expand
-    from ._sentences import has_columns
     from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
     from ._sources import NO_LABEL, Items, Source
     from ._streamed import Streamed
+    from ._tables import has_columns
     from ._text import Text
 
 __all__ = [
@@ -148,11 +148,11 @@ HOMES = {
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
     "_row": "Column Row expand",
-    "_sentences": "has_columns",
     "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",
     "_sources": "Items NO_LABEL Source",
     "_streamed": "Streamed",
+    "_tables": "has_columns",
     "_text": "Text",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -158,17 +158,6 @@ def are_sentences(data: Any, request: Request) -> bool:
     )
 
 
-def has_columns(data: Any, names: str) -> bool:
-    """Whether data are a file with all these columns, which commas part."""
-    if not isinstance(data, str | Path) or Path(data).suffix.lower() not in READERS:
-        return False
-    table = open_table(Path(data).expanduser())
-    return all(
-        table.find_column((name.strip().lower(),)) is not None
-        for name in names.split(",")
-    )
-
-
 def read_sentences(data: Any, request: Request) -> Read:
     """One part of a file or a list of sentences."""
     if isinstance(data, str | Path):

@@ -216,3 +216,14 @@ READERS = {
     ".parquet": open_parquet,
 }
 """How a file is opened, by its suffix."""
+
+
+def has_columns(data: Any, names: str) -> bool:
+    """Whether data are a file with all these columns, which commas part."""
+    if not isinstance(data, str | Path) or Path(data).suffix.lower() not in READERS:
+        return False
+    table = open_table(Path(data).expanduser())
+    return all(
+        table.find_column((name.strip().lower(),)) is not None
+        for name in names.split(",")
+    )

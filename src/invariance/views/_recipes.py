@@ -245,12 +245,12 @@ def uniform_noise(
 
 
 def scarf(
-    kind: Any, *, rows: Rows, n_views: int = 2, share: Number = 0.6
+    kind: Any, *, rows: Rows, n_views: int = 2, redrawn_share: Number = 0.6
 ) -> list[Operations]:
     """SCARF: the row itself, and the row with a share of its columns redrawn.
 
     Settings:
-        share (between 0 and 1): Of the columns that are redrawn from training rows.
+        redrawn_share (between 0 and 1): Of the columns, redrawn from training rows.
 
     >>> import torch
     >>> scarf(None, rows=torch.zeros(9, 4))
@@ -261,7 +261,7 @@ def scarf(
             "scarf redraws some columns and keeps others, and these rows have one: use "
             "--views noise, or rows of two columns or more."
         )
-    views = _repeat([RedrawColumns(share, rows=rows)], n_views, None)
+    views = _repeat([RedrawColumns(redrawn_share, rows=rows)], n_views, None)
     return views if n_views == 1 else [[], *views[1:]]
 
 
