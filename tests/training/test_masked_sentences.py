@@ -84,6 +84,18 @@ def test_it_is_read_tried_first_and_embedded(little, capsys):
     assert "negatives: vocabulary (" in tried and "chance is 5." in tried
 
 
+def test_it_learns_to_name_hidden_words(little):
+    """Twice as often right as by always naming the word that is most frequent."""
+    settings = little(epochs=40, optim=inv.Optim(lr=0.01), batch_size=12, log_every=1)
+    run = train(settings, data=SENTENCES)
+    words = " ".join(SENTENCES).split()
+    baseline = words.count("the") / len(words)
+    first, *_ = lines = metrics(run.folder)
+    last = [line["accuracy"] for line in lines if "accuracy" in line][-9:]
+    assert first["accuracy"] < baseline
+    assert sum(last) / len(last) > 2 * baseline
+
+
 def test_what_it_cannot_learn_from_is_said(little, pictures):
     with pytest.raises((DataError, SettingError), match=r"text|sentence"):
         make_plan(little(), data=pictures)
