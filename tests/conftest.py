@@ -1,6 +1,7 @@
 """Fixtures every test may use."""
 
 import os
+import signal
 
 import jaxtyping
 import pytest
@@ -22,3 +23,11 @@ def our_errors(monkeypatch):
 def wide_terminal(monkeypatch):
     """Tables and help are as wide as they come, wherever the tests run."""
     monkeypatch.setenv("COLUMNS", "160")
+
+
+@pytest.fixture
+def hear_hangups():
+    """Processes that a test starts hear SIGHUP, also where nohup runs the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -88,8 +88,9 @@ def wait_until_gone(numbers, seconds=20):
     usable_cores() < 2 or not Path("/proc").exists(), reason="needs two cores and Linux"
 )
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.usefixtures("hear_hangups")
 def test_processes_do_not_outlive_the_one_that_started_them(tmp_path, number):
-    np.save(tmp_path / "a.npy", np.zeros((150_000, 12, 12, 3), dtype=np.uint8))
+    np.save(tmp_path / "a.npy", np.zeros((60_000, 12, 12, 3), dtype=np.uint8))
     encoder = standardize(build_encoder("tiny", image_size=12), [0.5] * 3, [0.3] * 3)
     write_encoder(encoder, tmp_path / "encoder.safetensors")
     here = {"PYTHONPATH": str(Path(inv.__file__).parents[1]), "OMP_NUM_THREADS": "1"}

@@ -85,8 +85,9 @@ def test_killed_twice(start, files, readings):
     assert all(ours[k].equal(theirs[k]) for k in ours)
 
 
+@pytest.mark.usefixtures("hear_hangups")
 def test_polite_requests_to_stop(start, files):
-    process = start(*words("asked", 60), "--checkpoint-seconds", "1000")
+    process = start(*words("asked", 12), "--checkpoint-seconds", "1000")
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
         read_until(process, '"step"')
         process.send_signal(getattr(signal, name))
