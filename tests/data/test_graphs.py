@@ -37,7 +37,8 @@ def test_a_file_has_a_graph_per_line(tmp_path):
 
 
 def test_objects_of_torch_geometric_are_read_like_mappings():
-    data = pytest.importorskip("torch_geometric.data")
+    from torch_geometric import data  # seconds, which others need not wait for
+
     ends = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 1, 0]])  # both ways, and a loop
     graph = data.Data(x=torch.ones(3, 2), edge_index=ends, y=torch.tensor([1]))
     same = SimpleNamespace(x=graph.x, edge_index=ends, y=graph.y)

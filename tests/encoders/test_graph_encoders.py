@@ -22,8 +22,6 @@ def as_mapping(graph):
 
 @pytest.mark.parametrize("name", [*GRAPH_ENCODERS, "geometric/GIN"])
 def test_the_order_of_nodes_the_padding_and_the_batch_do_not_matter(name):
-    if name.startswith("geometric"):
-        pytest.importorskip("torch_geometric")
     source = load("bonds", n=8, split="all")
     (batch,) = source.batches([torch.arange(8)])
     torch.manual_seed(0)
@@ -121,7 +119,6 @@ def test_a_network_that_is_called_like_torch_geometrics():
 
 @pytest.mark.parametrize("name", ["GCN", "GraphSAGE", "GAT", "EdgeCNN"])
 def test_networks_of_torch_geometric_by_name(name):
-    pytest.importorskip("torch_geometric")
     kind = load("blocks", n=4).kind
     encoder = build_encoder(f"geometric/{name}", kind=kind)
     assert encoder.width == 128  # 64, and as many of the root
@@ -137,7 +134,6 @@ def test_what_is_refused(monkeypatch):
         GIN(kind, readout="max")
     with pytest.raises(SettingError, match="layers and width need to be 1 or more"):
         GIN(kind, layers=0)
-    pytest.importorskip("torch_geometric")
     with pytest.raises(SettingError, match="Unknown network of torch-geometric 'GCM'"):
         build_encoder("geometric/GCM", kind=kind)
     monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)

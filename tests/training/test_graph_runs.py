@@ -104,7 +104,8 @@ def test_streamed_and_resident_runs_are_the_same(graphs, tmp_path, readings):
 
 
 def test_data_and_networks_of_torch_geometric(tmp_path):
-    data = pytest.importorskip("torch_geometric.data")
+    from torch_geometric import data  # seconds, which others need not wait for
+
     graphs, names = bonds(40)
     items = [
         data.Data(

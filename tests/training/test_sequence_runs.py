@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import soundfile
 import torch
 
 import invariance as inv
@@ -15,7 +16,6 @@ from invariance.training import Train, make_plan, train
 @pytest.fixture
 def audio(tmp_path):
     """Twenty recordings of two classes, low and high tones in noise."""
-    soundfile = pytest.importorskip("soundfile")
     dice = np.random.default_rng(0)
     for k in range(20):
         name = ("low", "high")[k % 2]

@@ -137,7 +137,8 @@ def test_what_does_not_suit_sentences_is_answered(little, tmp_path, pictures):
 
 
 def test_a_pretrained_model_reads_with_its_own_tokenizer(little, tmp_path):
-    transformers = pytest.importorskip("transformers")
+    import transformers  # seconds, which others need not wait for
+
     known = inv.data.Text.fit(["the owl and the pig", "a cow"], length=12)
     place = tmp_path / "model"
     transformers.PreTrainedTokenizerFast(
