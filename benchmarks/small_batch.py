@@ -372,7 +372,13 @@ def run(options: argparse.Namespace) -> None:
     while True:
         study = make_study(options, rows)
         running = {worker.job for worker in workers if worker.job is not None}
-        waiting = [job for job in study.left() if job.ready and job not in running]
+        waiting = [
+            job
+            for job in study.left()
+            if job.ready
+            and job not in running
+            and (options.batch_sizes is None or job.batch_size in options.batch_sizes)
+        ]
         for worker in workers:
             if worker.job is None:
                 until = deadline - (0 if worker.ready else START)
@@ -454,6 +460,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=Study.epochs)
     parser.add_argument("--sweep-epochs", type=int, default=Study.sweep_epochs)
     parser.add_argument("--limit", type=int, help="use at most so many images")
+    parser.add_argument(
+        "--batch-sizes", type=int, nargs="+", help="only runs of these, this time"
+    )
     parser.add_argument("--also", type=Path, help="new rows go here, too")
     options, options.train = parse_study(parser, words, lines=LINES, parallel=2)
     try:
