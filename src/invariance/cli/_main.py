@@ -32,6 +32,7 @@ from ._list import List
 from ._pack import Pack
 from ._processes import end_with_starter, run_processes, starts_processes
 from ._report import Report
+from ._reproduce import Reproduce
 from ._search import Search
 from ._train_command import split_config_file, train
 
@@ -46,6 +47,7 @@ COMMANDS: dict[str, Any] = {
     "report": Report,
     "search": Search,
     "estimate": EstimateCommand,
+    "reproduce": Reproduce,
     "bench": Bench,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
