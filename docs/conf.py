@@ -34,6 +34,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
