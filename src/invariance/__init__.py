@@ -49,11 +49,12 @@ _HOMES = {
     "training": (
         "Attack DryRun Ess Federated Machine Optim Run Stopped Train load train"
     ),
-    "folder": "Finding",
+    "folder": "Finding list_kept",
     "evaluation": "Evaluation Score",
     "runs": (
-        "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose embed "
-        "evaluate export merge_embeddings read_embeddings search write_embeddings"
+        "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose "
+        "diagnose_kept embed evaluate export merge_embeddings read_embeddings "
+        "search write_embeddings"
     ),
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (

@@ -288,6 +288,10 @@ class Train:
     """Epochs between kNN readings where there are labels; 0 is never."""
     checkpoint_seconds: float = 60.0
     """At most this much work is lost; 0 saves at every step."""
+    keep_every: int = 0
+    """Epochs between states of the learner that are kept for good, the first and the
+    last among them, to see what training did: 'invariance diagnose RUN --kept'. 0 keeps
+    none; each is about as large as the encoder, the head and the memory."""
     evaluate: bool = True
     """Evaluate at the end, beside raw samples and the untrained encoder."""
     resume: str | None = None
@@ -348,6 +352,7 @@ def check_numbers(settings: Train) -> None:
         ("log_every", settings.log_every, 0),
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
         ("knn_every", settings.knn_every, 0),
+        ("keep_every", settings.keep_every, 0),
         ("limit", settings.limit, 1),
         ("image_size", settings.image_size, 1),
         ("window", settings.window, 2),
