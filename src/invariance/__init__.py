@@ -58,8 +58,9 @@ _HOMES = {
     ),
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
-        "Diagnosis InformationBound Reading alignment effective_rank "
-        "effective_sample_size mutual_information_bound tolerance uniformity "
+        "Diagnosis InfoNCEParts InformationBound Reading alignment effective_rank "
+        "effective_sample_size energy_distance_to_uniform mmd_to_uniform "
+        "mutual_information_bound split_info_nce tolerance uniformity "
         "wasserstein_to_uniform"
     ),
 }
