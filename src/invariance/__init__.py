@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
     from .runs import *  # noqa: F403
-    from .training import Run, Stopped, Train, load, train  # noqa: F401
+    from .training import Run, Stopped, Train, load, show_views, train  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -47,7 +47,8 @@ _HOMES = {
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
     "training": (
-        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load train"
+        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load "
+        "show_views train"
     ),
     "folder": "Finding list_kept",
     "evaluation": "Evaluation Score",

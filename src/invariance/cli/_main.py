@@ -36,6 +36,7 @@ from ._report import Report
 from ._reproduce import Reproduce
 from ._search import Search
 from ._train_command import split_config_file, train
+from ._views import Views
 
 COMMANDS: dict[str, Any] = {
     "train": Train,
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Any] = {
     "pack": Pack,
     "report": Report,
     "search": Search,
+    "views": Views,
     "estimate": EstimateCommand,
     "reproduce": Reproduce,
     "bench": Bench,
