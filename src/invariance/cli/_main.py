@@ -24,6 +24,7 @@ from ..errors import InvarianceError, SettingError, unknown
 from ..training import Train
 from ._bench import Bench
 from ._diagnose import Diagnose
+from ._doctor import Doctor
 from ._embed import Embed
 from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
@@ -49,6 +50,7 @@ COMMANDS: dict[str, Any] = {
     "estimate": EstimateCommand,
     "reproduce": Reproduce,
     "bench": Bench,
+    "doctor": Doctor,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
 
