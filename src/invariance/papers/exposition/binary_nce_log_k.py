@@ -36,7 +36,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         ("right", lambda scores: -binary_nce(scores, noise=k)),
     ):
         critic = minimize(lambda g, loss=loss: loss(g[a][:, b]))
-        values = torch.cartesian_prod(*2 * [torch.arange(VALUES)])
+        values = torch.cartesian_prod(*2 * [torch.arange(VALUES).double()])
         log_ratio = pairs.log_ratio(*values.split(1, 1)).view(VALUES, VALUES)
         offsets[f"offset_{name}"] = float((critic - log_ratio).mean())
     return offsets
