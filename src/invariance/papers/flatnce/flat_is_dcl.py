@@ -30,7 +30,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     decoupled = gradient(lambda u: dcl(u, v, negatives="cross", **how), u)
     with_positive = gradient(lambda u: info_nce(u, v, **how), u)
     scores = normalize(u, dim=1) @ normalize(v, dim=1).mT / cell["temperature"]
-    mistake = 1 - scores.softmax(1).diagonal()
+    mistake = scores.softmax(1).fill_diagonal_(0).sum(1)  # 1 - p, without rounding
     weighted = gradient(lambda s: -info_nce_bound(s), scores) / mistake[:, None]
     return {
         "from_dcl": relative_error(flat, decoupled),

@@ -56,7 +56,7 @@ def judge(rows: Rows) -> Verdict:
     ]
     right = [abs(row["corrected"] - row["nats"]) for row in rows]
     off = sum(spread.mean for spread in wrong) / len(wrong)
-    at_mean, at_log = min(rows["gap_at_mean"]), max(rows["gap_at_log"])
+    at_mean, at_log = min(rows["gap_at_mean"]), max(map(abs, rows["gap_at_log"]))
     both = (
         f"Equation 25 is off by {off:+.2f} nats on average, the corrected form by "
         f"{max(right):.2f} at most. In lemma S3 the two sides are {at_mean:.2g} or "

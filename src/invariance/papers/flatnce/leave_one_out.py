@@ -73,7 +73,7 @@ CLAIM = Claim(
     refuted_if="An average above the true information beyond chance.",
     sizes={
         "tiny": cells(2, (4, 16), 400),
-        "quick": cells(5, (4, 8, 16, 64, 256), 4096),
+        "quick": cells(5, (4, 8, 16, 64, 256), 2048),
         "full": cells(10, (4, 8, 16, 64, 256, 1024), 40960),
     },
     measure=measure,

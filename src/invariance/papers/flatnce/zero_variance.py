@@ -1,6 +1,5 @@
 """FlatNCE's value is always 1, while its gradient is not always the same."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from ...diagnostics import gradient_signal_to_noise
 from ...objectives import OBJECTIVES
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
+from ._scores import draw_views
 
 WIDTH, TEMPERATURE = 32, 0.1
 NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
@@ -18,9 +18,7 @@ NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Over batches: the deviation of the value, and the noise of the gradient."""
     n, generator = cell["n"], cell.generator()
-    rows = n * cell["batches"]
-    u = torch.randn(rows, WIDTH, generator=generator)
-    v = u + torch.randn(rows, WIDTH, generator=generator)
+    u, v = draw_views(n * cell["batches"], WIDTH, 1.0, generator)
     objective = OBJECTIVES[cell["objective"]](temperature=TEMPERATURE)
     batches = zip(u.split(n), v.split(n), strict=True)
     values = torch.stack([objective(*batch) for batch in batches])
@@ -28,7 +26,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     return {
         "value": values.mean().item(),
         "deviation": values.std().item(),
-        "noise": 1 / signal if signal > 0 else math.inf,
+        "noise": 1 / max(signal, 1e-6),
     }
 
 
