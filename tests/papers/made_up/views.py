@@ -2,6 +2,14 @@
 
 from tests.papers.cases import Case, wobble
 
+
+def make_accuracy(settings, most):
+    """Of a probe: best at noise 0.4, and something else with the most noise."""
+    accuracy = {0.0: 50.0, 5.0: most}.get(settings["noise"], 60.0)
+    accuracy += 10 * (settings["noise"] == 0.4) + wobble(settings)
+    return {"accuracy": accuracy, "raw": 62.0, "nats": 1.0}
+
+
 CASES: dict[str, Case] = {
     "vince_constant": Case(
         supports=lambda s: {
@@ -62,6 +70,10 @@ CASES: dict[str, Case] = {
             "unweighted": 1e-12,
             "effective_share": 0.3,
         },
+    ),
+    "spirals": Case(
+        supports=lambda s: make_accuracy(s, most=50.0),
+        contradicts=lambda s: make_accuracy(s, most=70.0),
     ),
     "ring_positive": Case(
         supports=lambda s: {"nats": 1.0, "with": 0.6, "without": 1.3 + wobble(s)},

@@ -7,6 +7,7 @@ from . import (
     la_not_a_bound,
     rejection_normalizer,
     ring_positive,
+    spirals,
     vince_constant,
     vince_weighted,
 )
@@ -17,6 +18,7 @@ CLAIMS = (
     hard_safe_easy_overshoots.CLAIM,
     corollary_constant.CLAIM,
     vince_weighted.CLAIM,
+    spirals.CLAIM,
     ring_positive.CLAIM,
     la_not_a_bound.CLAIM,
     acceptance_gradient.CLAIM,
