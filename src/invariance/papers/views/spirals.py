@@ -218,11 +218,12 @@ CLAIM = Claim(
     "again with much noise.",
     run="A map of five layers of 128 into the plane, trained by InfoNCE between two "
     "views with SGD at 0.03, momentum 0.9, decay 1e-5 and batches of 128, as in the "
-    "paper; 1,000 steps at the quick size (10,000 at the full one and in the paper), and "
-    "the batch as negatives instead of 4,096 stored ones. The paper gives neither the critic nor the temperature nor the shape "
-    "of the spirals: here inner products at temperature 1 and two turns, arms 0.5 "
-    "apart; beside that cosines at 0.07, and four turns. Gradients longer than 1 are "
-    "shortened, since inner products grow beyond all bounds otherwise.",
+    "paper; 1,000 steps at the quick size (10,000 at the full one and in the paper), "
+    "and the batch as negatives instead of 4,096 stored ones. The paper gives neither "
+    "the critic nor the temperature nor the shape of the spirals: here inner products "
+    "at temperature 1 and two turns, arms 0.5 apart; beside that cosines at 0.07, and "
+    "four turns. Gradients longer than 1 are shortened, since inner products grow "
+    "beyond all bounds otherwise.",
     refuted_if="No setup in which accuracy is better at some noise than without any "
     "and also better than at noise 5.",
     sizes={
