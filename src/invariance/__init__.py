@@ -41,8 +41,8 @@ _HOMES = {
         "multi_view nt_xent sig_lip sim_siam sup_con swav unified vicreg"
     ),
     "negatives": (
-        "Accepted Annulus Ball Bank NEGATIVES Neighbors Neighbours Prototypes Queue "
-        "accept_learned"
+        "Accepted Annulus Ball Bank ControlVariate NEGATIVES Neighbors Neighbours "
+        "Prototypes Queue Stratified accept_learned"
     ),
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",

@@ -160,6 +160,22 @@ METHODS: dict[str, Method] = {
         source="ir with a softmax over the positive and 4096 drawn rows",
         released="as ir; softmax over draws as in mhw32/contrastive-ring-public",
     ),
+    "ir_stratified": Method(
+        objective="info_nce",
+        settings={"temperature": 0.2},
+        negatives="stratified",
+        source_settings={"bank_momentum": 0.5, "n_draws": 1024},
+        source="ir, its partition estimated from 1024 stratified draws of the bank",
+        released="none",
+    ),
+    "ir_control_variate": Method(
+        objective="info_nce",
+        settings={"temperature": 0.2},
+        negatives="control_variate",
+        source_settings={"bank_momentum": 0.5, "n_draws": 1024},
+        source="ir, its partition estimated from 1024 draws and a control variate",
+        released="none",
+    ),
     "ir_nce": Method(
         objective="binary_nce",
         settings={"temperature": 0.2},
