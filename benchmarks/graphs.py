@@ -174,8 +174,10 @@ def draw_figure(runs: dict) -> None:
     bars.set_xticks(range(len(SETS)), [*SETS], fontsize=8)
     bars.set_ylabel("kNN, %", fontsize=8)
     bars.tick_params(labelsize=7)
-    bars.set_ylim(0, 115)
-    bars.legend(frameon=False, fontsize=6, ncols=3, loc="upper center")
+    bars.set_ylim(0, 100)
+    bars.legend(
+        frameon=False, fontsize=6, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1)
+    )
     bars.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(FIGURE)
