@@ -35,14 +35,14 @@ _HOMES = {
     "partition": "explain gather gather_rows log_partition share_rows",
     "objectives": (
         "OBJECTIVES AlignUniform BYOL BarlowTwins BinaryNCE DCL DHEL DV Debiased "
-        "FlatNCE InfoNCE JSD KCL LearnedTemperature MultiView NTXent SigLIP SimSiam "
-        "SupCon SwAV Terms VICReg align_uniform barlow_twins binary_nce byol dcl "
-        "debiased dhel dv flat_nce info_nce jsd kcl multi_view nt_xent sig_lip "
-        "sim_siam sup_con swav vicreg"
+        "FLO FlatNCE InfoNCE JSD KCL LearnedTemperature MultiView NTXent SigLIP "
+        "SimSiam SupCon SwAV Terms Unified VICReg align_uniform barlow_twins "
+        "binary_nce byol dcl debiased dhel dv flat_nce flo info_nce jsd kcl "
+        "multi_view nt_xent sig_lip sim_siam sup_con swav unified vicreg"
     ),
     "negatives": (
-        "Accepted Annulus Ball Bank NEGATIVES Neighbors Neighbours Prototypes Queue "
-        "accept_learned"
+        "Accepted Annulus Ball Bank ControlVariate NEGATIVES Neighbors Neighbours "
+        "Prototypes Queue Stratified accept_learned"
     ),
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
