@@ -49,16 +49,18 @@ _HOMES = {
     "training": (
         "Attack DryRun Ess Federated Machine Optim Run Stopped Train load train"
     ),
-    "folder": "Finding",
+    "folder": "Finding list_kept",
     "evaluation": "Evaluation Score",
     "runs": (
-        "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose embed "
-        "evaluate export merge_embeddings read_embeddings search write_embeddings"
+        "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose "
+        "diagnose_kept embed evaluate export merge_embeddings read_embeddings "
+        "search write_embeddings"
     ),
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
-        "Diagnosis InformationBound Reading alignment effective_rank "
-        "effective_sample_size mutual_information_bound tolerance uniformity "
+        "Diagnosis InfoNCEParts InformationBound Reading alignment effective_rank "
+        "effective_sample_size energy_distance_to_uniform mmd_to_uniform "
+        "mutual_information_bound split_info_nce tolerance uniformity "
         "wasserstein_to_uniform"
     ),
 }

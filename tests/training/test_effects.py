@@ -41,6 +41,7 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "optim.accumulate": {"optim": Optim(accumulate=2)},
     "ess.target": {"ess": Ess(target=0.3)},
     "ess.end": {"ess": Ess(target=0.3, end=0.9)},
+    "ess.schedule": {"ess": Ess(schedule=(0.3, 0.9, 0.3))},
     "ess.rate": {"ess": Ess(target=0.3, rate=0.2)},
     "attack.epsilon": {"views_adversarial": "first", "attack": Attack(epsilon=0.1)},
     "attack.steps": {"views_adversarial": "first", "attack": Attack(steps=2)},
@@ -52,6 +53,7 @@ BESIDE = {  # what a change is compared with, where it needs company
     "optim.momentum": {"optim": Optim(name="sgd")},
     "optim.clip_norm": {"optim": Optim(name="sgd")},
     "ess.end": {"ess": Ess(target=0.3)},
+    "ess.schedule": {"ess": Ess(target=0.3)},
     "ess.rate": {"ess": Ess(target=0.3)},
     "critic": {"method": "info_nce"},
     **{
@@ -86,6 +88,7 @@ ELSEWHERE = {  # what it decides is tested under that name
     "trackers": "test_trackers",
     "log_every": "test_python_api: how often readings are written",
     "knn_every": "test_best_epoch",
+    "keep_every": "test_kept_epochs",
     "checkpoint_seconds": "test_interruptions",
     "evaluate": "test_python_api: scores at the end",
     "resume": "test_exact_resume",

@@ -24,6 +24,7 @@ from ..errors import InvarianceError, SettingError, unknown
 from ..training import Train
 from ._bench import Bench
 from ._diagnose import Diagnose
+from ._doctor import Doctor
 from ._embed import Embed
 from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
@@ -32,6 +33,7 @@ from ._list import List
 from ._pack import Pack
 from ._processes import end_with_starter, run_processes, starts_processes
 from ._report import Report
+from ._reproduce import Reproduce
 from ._search import Search
 from ._train_command import split_config_file, train
 
@@ -46,7 +48,9 @@ COMMANDS: dict[str, Any] = {
     "report": Report,
     "search": Search,
     "estimate": EstimateCommand,
+    "reproduce": Reproduce,
     "bench": Bench,
+    "doctor": Doctor,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
 

@@ -6,6 +6,7 @@ from ..late_imports import import_late
 
 if TYPE_CHECKING:
     from ._diagnose import diagnose, keep_readings
+    from ._diagnose_kept import diagnose_kept, render_kept
     from ._diagnosis_table import render_diagnosis
     from ._embed import embed, write_embeddings
     from ._embed_parts import merge_embeddings
@@ -27,6 +28,7 @@ __all__ = [
     "SearchResult",
     "check_request",
     "diagnose",
+    "diagnose_kept",
     "embed",
     "evaluate",
     "export",
@@ -35,6 +37,7 @@ __all__ = [
     "open_run",
     "read_embeddings",
     "render_diagnosis",
+    "render_kept",
     "search",
     "untrained_encoder",
     "write_embeddings",
@@ -42,6 +45,7 @@ __all__ = [
 
 HOMES = {
     "_diagnose": "diagnose keep_readings",
+    "_diagnose_kept": "diagnose_kept render_kept",
     "_diagnosis_table": "render_diagnosis",
     "_embed": "embed write_embeddings",
     "_embed_parts": "merge_embeddings",

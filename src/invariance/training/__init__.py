@@ -22,7 +22,7 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
-    from ._checkpoint import load, load_trained, newest_checkpoint
+    from ._checkpoint import load, load_trained, newest_checkpoint, read_kept
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._fabric import make_fabric
@@ -66,6 +66,7 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "read_kept",
     "rehearse",
     "require_unfinished",
     "settle_machine",
@@ -76,7 +77,7 @@ __all__ = [
 ]
 
 HOMES = {
-    "_checkpoint": "load load_trained newest_checkpoint",
+    "_checkpoint": "load load_trained newest_checkpoint read_kept",
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
     "_fabric": "make_fabric",

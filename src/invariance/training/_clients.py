@@ -78,7 +78,7 @@ def check_federated(settings: Train, method: Method, processes: int) -> None:
             "client may see: use a method whose negatives are the client's own, such "
             "as simclr, byol, or moco with a queue per client."
         )
-    if settings.ess.target is not None:
+    if settings.ess.targets:
         raise SettingError(
             "ess.target lets one temperature follow the negatives of one batch after "
             "another, and clients would pull it to and fro: leave it out, or train "

@@ -464,7 +464,7 @@ def make_plan(
     if settings.micro_batch == 1 and not started:
         refuse_single_samples(learner)
     controller = None
-    if settings.ess.target is not None:
+    if settings.ess.targets:
         memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
         most = (memory.n_negatives or None) if memory else None
         controller = EssController(learner.objective, settings.ess, n_negatives=most)

@@ -1,0 +1,117 @@
+"""``invariance reproduce``: the claims of the papers, run again with a verdict."""
+
+import json
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro import conf
+
+from ..errors import SettingError
+
+if TYPE_CHECKING:
+    from ..papers import Claim, Result
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run claims of the papers again; write figure, table and verdict of each."""
+
+    names: Annotated[
+        tuple[str, ...], conf.Positional, conf.arg(metavar="[NAME ...]")
+    ] = ()
+    """Claims, papers, or "all". Without a name: show what there is."""
+    list: bool = False
+    """Show the claims, with the verdicts that are in --out."""
+    quick: bool = False
+    """At most 2 minutes of 2 cores per claim; this is the default."""
+    full: bool = False
+    """The size that the project's own pages were made with: up to an hour per claim."""
+    tiny: bool = False
+    """Seconds, to see that everything runs; verdicts mean little."""
+    out: str = "reproduced"
+    """Folder of results. What is finished there is not measured again, and what was
+    stopped goes on."""
+    again: bool = False
+    """Measure anew what is in --out."""
+    keep_runs: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
+    """Keep the runs that claims train here; otherwise they are deleted."""
+    pages: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
+    """Make pages of all results in --out: verdicts, one page per paper, errata."""
+    json: bool = False
+    """Print each result as a line of JSON."""
+    quiet: bool = False
+    """Show no progress."""
+
+    def run(self) -> int:
+        """List, measure, write pages: whatever was asked for."""
+        asked = [s for s in ("tiny", "quick", "full") if getattr(self, s)]
+        if len(asked) > 1:
+            raise SettingError(f"Choose one size: got --{' and --'.join(asked)}.")
+        from ..progress import tell_loading
+
+        tell_loading(quiet=self.json or self.quiet)
+        from .. import papers
+
+        out = Path(self.out)
+        if self.list or not (self.names or self.pages):
+            for claim in papers.CLAIMS.values():
+                self.show_claim(claim, out)
+            return 0
+        if self.names:
+            papers.reproduce(
+                self.names,
+                size=asked[0] if asked else "quick",  # type: ignore[arg-type]
+                out=out,
+                again=self.again,
+                keep_runs=self.keep_runs,
+                quiet=self.quiet or self.json,
+                tell=self.show_result,
+            )
+        if self.pages is not None:
+            paths = papers.write_pages(out, self.pages)
+            if not self.json:
+                print(f"pages: {paths[0]}")
+        return 0
+
+    def show_claim(self, claim: "Claim", out: Path) -> None:
+        """A line or two per claim, with the verdict that is there."""
+        from ..errors import DataError
+        from ..papers import PAPERS, read_result, require_whole
+
+        try:
+            result = read_result(claim, out)
+            require_whole(result)
+            outcome = result.verdict.outcome
+        except DataError:
+            outcome = ""
+        if self.json:
+            keys = ("name", "paper", "where", "says", "run", "refuted_if")
+            line = {key: getattr(claim, key) for key in keys}
+            print(json.dumps({**line, "verdict": outcome or None}))
+            return
+        if claim is PAPERS[claim.paper].claims[0]:
+            print(f"\n{PAPERS[claim.paper].short} ({claim.paper})")
+        verdict = f" [{outcome}]" if outcome else ""
+        text = f"  {claim.name:<24} {claim.says}{verdict}"
+        print(textwrap.fill(text, 88, subsequent_indent=" " * 27))
+
+    def show_result(self, result: "Result") -> None:
+        """The verdict, the table, and where they are."""
+        verdict, name = result.verdict, result.claim.name
+        if self.json:
+            line = {
+                "name": name,
+                "size": result.size,
+                "verdict": verdict.outcome,
+                "because": verdict.because,
+                "seconds": result.seconds,
+                "rows": [[dict(r.settings), dict(r.values)] for r in result.rows],
+            }
+            print(json.dumps(line), flush=True)
+            return
+        print(f"\n{name}: {verdict.outcome}")
+        print(textwrap.fill(verdict.because, 88))
+        print(f"figure: {Path(self.out) / name}.png")
+        print(f"table:  {Path(self.out) / name}.md", flush=True)

@@ -1,0 +1,156 @@
+"""A claim of a paper: what it says, what is run, and what would refute it.
+
+A claim is measured in cells. A cell is one setting of everything, seed included; it
+gives a few plain numbers and knows nothing of other cells, so that measuring can stop
+anywhere and go on. The verdict is computed from the rows, and from nothing else:
+
+    cells -> measure -> rows -> judge -> verdict
+                          |---> draw, table
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from ._spread import Spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+else:
+    Figure = Any  # a claim is measured and judged without matplotlib
+
+Size = Literal["tiny", "quick", "full"]
+Outcome = Literal[
+    "holds",
+    "holds within limits",
+    "does not hold",
+    "formula is wrong",
+    "not decided",
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement: its settings, and a folder that it may fill."""
+
+    settings: Mapping[str, Any]
+    folder: Path
+    """Empty, and deleted afterwards unless runs are to be kept."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.settings[name]
+
+    @property
+    def seed(self) -> int:
+        return int(self.settings.get("seed", 0))
+
+    def generator(self, stream: int = 0) -> torch.Generator:
+        """Its own random numbers: the same for every cell of this seed."""
+        return torch.Generator().manual_seed(1_000_003 * self.seed + stream)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a cell gave."""
+
+    settings: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name] if name in self.values else self.settings[name]
+
+
+class Rows(Sequence[Row]):
+    """The rows of a claim, and ways to look at them.
+
+    >>> rows = Rows(Row({"n": n, "seed": s}, {"error": s / n}) for n in (1, 2)
+    ...             for s in (1, 3))
+    >>> rows.by("n", "error")
+    {1: [1.0, 3.0], 2: [0.5, 1.5]}
+    >>> rows.where(n=2)["error"]
+    [0.5, 1.5]
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        """A row by its place, or a column by its name."""
+        return [row[at] for row in self] if isinstance(at, str) else self._rows[at]
+
+    def where(self, **settings: Any) -> "Rows":
+        """Those with these settings."""
+        return Rows(
+            row
+            for row in self
+            if all(row[name] == value for name, value in settings.items())
+        )
+
+    def by(self, setting: str, value: str) -> dict[Any, list[Any]]:
+        """A value by a setting, one entry per seed; settings in their first order."""
+        groups: dict[Any, list[Any]] = {}
+        for row in self:
+            groups.setdefault(row[setting], []).append(row[value])
+        return groups
+
+    def spreads(self, setting: str, value: str) -> dict[Any, Spread]:
+        """The same with mean and spread over seeds."""
+        groups = self.by(setting, value)
+        return {key: Spread.of(values) for key, values in groups.items()}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rows say about the claim."""
+
+    outcome: Outcome
+    because: str
+    """One or two sentences with the numbers that decide it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Everything about one claim; its name is the name of its file."""
+
+    name: str
+    paper: str
+    """A key of ``PAPERS``."""
+    where: str
+    """Section, equation or figure, such as "section 4.3, figure 1"."""
+    says: str
+    """What is claimed, in our words."""
+    run: str
+    """What is run here."""
+    refuted_if: str
+    """What would refute it."""
+    sizes: Mapping[Size, Sequence[Mapping[str, Any]]] = field(repr=False)
+    """The cells: "quick" takes at most 2 minutes of 2 cores, "tiny" a second or two."""
+    measure: Callable[[Cell], Mapping[str, Any]] = field(repr=False)
+    judge: Callable[[Rows], Verdict] = field(repr=False)
+    draw: Callable[[Rows, Figure], None] = field(repr=False)
+    columns: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headings of the table, and the setting or value below each; empty: all there
+    are. Rows that differ in the seed only are one line."""
+    correction: str = field(default="", repr=False)
+    """Where the paper is wrong: the right formula and how to get there, in Markdown."""
+
+
+def grid(**values: Iterable[Any]) -> list[dict[str, Any]]:
+    """Every combination, the last name changing fastest.
+
+    >>> grid(n=(8, 16), seed=[0])
+    [{'n': 8, 'seed': 0}, {'n': 16, 'seed': 0}]
+    """
+    names = list(values)
+    products = itertools.product(*(list(each) for each in values.values()))
+    return [dict(zip(names, product, strict=True)) for product in products]

@@ -1,0 +1,46 @@
+"""What figures of claims have in common: a line per setting, a dot per seed."""
+
+from typing import Any
+
+from ._claim import Rows
+
+
+def plot_lines(
+    axes: Any,
+    rows: Rows,
+    *,
+    x: str,
+    y: str,
+    by: str | None = None,
+    labels: dict[Any, str] | None = None,
+) -> None:
+    """Means as lines and seeds as dots, of y against x; a color per value of ``by``.
+
+    Args:
+        axes: Of matplotlib.
+        rows: What was measured.
+        x: A setting with numbers.
+        y: A value.
+        by: A setting that tells lines apart.
+        labels: What the legend calls values of ``by``, if not themselves.
+    """
+    groups = [None] if by is None else list(dict.fromkeys(rows[by]))
+    for k, group in enumerate(groups):
+        part = rows if by is None else rows.where(**{by: group})
+        spreads, color = part.spreads(x, y), f"C{k % 10}"
+        label = None if by is None else (labels or {}).get(group, str(group))
+        means = [spread.mean for spread in spreads.values()]
+        axes.plot(list(spreads), means, "-", color=color, label=label)
+        axes.plot(part[x], part[y], ".", color=color, alpha=0.5, markersize=5)
+    if by is not None:
+        axes.legend(frameon=False, title=by.replace("_", " "))
+
+
+def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:
+    """Means as bars and seeds as dots, of y for each value of x."""
+    spreads = rows.spreads(x, y)
+    places = {key: k for k, key in enumerate(spreads)}
+    means = [spread.mean for spread in spreads.values()]
+    axes.bar(list(places.values()), means, color="C0", alpha=0.5, width=0.7)
+    axes.plot([places[key] for key in rows[x]], rows[y], "k.", markersize=4)
+    axes.set_xticks(list(places.values()), [str(key) for key in places])

@@ -1,0 +1,203 @@
+"""Results as Markdown and figures: one section per claim, one page per paper."""
+
+import inspect
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..errors import DataError, SettingError
+from ..folder import write_whole
+from ..words import count, show_duration
+from ._all_claims import CLAIMS, PAPERS, Paper
+from ._results import ADVICE, Result, in_order, read_result, require_whole
+
+FINGERPRINT = "Rows"  # the text in a figure that names the rows it was drawn from
+
+
+def write_pages(out: str | Path, pages: str | Path) -> list[Path]:
+    """Pages of every claim that has a result in ``out``.
+
+    index.md has all verdicts in one table, errata.md the corrections; the others are
+    one per paper. Figures are drawn anew, beside the rows.
+
+    Args:
+        out: Folder of results.
+        pages: Folder of the pages; ``out`` should be inside it or beside it.
+    """
+    out, pages = Path(out), Path(pages)
+    results = [
+        in_order(read_result(claim, out))
+        for claim in CLAIMS.values()
+        if (out / f"{claim.name}.jsonl").exists()
+    ]
+    if not results:
+        raise DataError(
+            f"There are no results in {str(out)!r}: 'invariance reproduce all' makes "
+            "them."
+        )
+    for result in results:
+        require_whole(result)
+        draw_figure(result, out)
+        write_section(result, out)
+    pages.mkdir(parents=True, exist_ok=True)
+    texts = {"index.md": make_index(results), "errata.md": make_errata(results)}
+    for name, paper in PAPERS.items():
+        of_paper = [r for r in results if r.claim.paper == name]
+        if of_paper:
+            texts[f"{name}.md"] = make_page(paper, of_paper, _link(out, pages))
+    for name, text in texts.items():
+        write_whole(pages / name, text.encode(), advice=ADVICE)
+    return [pages / name for name in texts]
+
+
+def _link(out: Path, pages: Path) -> str:
+    try:
+        return out.resolve().relative_to(pages.resolve()).as_posix()
+    except ValueError:
+        raise SettingError(
+            f"Pages show the figures of their results, so the folder of results "
+            f"({str(out)!r}) must be inside that of the pages ({str(pages)!r})."
+        ) from None
+
+
+def make_index(results: Sequence[Result]) -> str:
+    """All verdicts in one table."""
+    outcomes = [result.verdict.outcome for result in results]
+    tally = ", ".join(
+        f"{outcomes.count(outcome)} {outcome}" for outcome in dict.fromkeys(outcomes)
+    )
+    lines = [
+        "# The papers, checked",
+        "",
+        f"{count(len(results), 'claim')} of {count(len(PAPERS), 'text')}, each run "
+        "again, with a verdict that is computed from the numbers: "
+        f"{tally}. `invariance reproduce NAME` runs one.",
+        "",
+        "| claim | where | verdict | because |",
+        "|---|---|---|---|",
+    ]
+    for result in results:
+        claim, verdict = result.claim, result.verdict
+        lines.append(
+            f"| [{claim.name}]({claim.paper}.md#{claim.name}) | "
+            f"{PAPERS[claim.paper].short}, {claim.where} | **{verdict.outcome}** | "
+            f"{verdict.because} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def make_page(paper: Paper, results: Sequence[Result], link: str) -> str:
+    """The claims of one paper."""
+    lines = [f"# {paper.short}", "", paper.citation, ""]
+    for result in results:
+        lines += [*make_section(result, link), ""]
+    return "\n".join(lines)
+
+
+def make_errata(results: Iterable[Result]) -> str:
+    """The corrections, by paper."""
+    lines = [
+        "# Errata",
+        "",
+        "Where the texts are wrong, what is right, and how to see it.",
+    ]
+    for name, paper in PAPERS.items():
+        wrong = [
+            r.claim for r in results if r.claim.paper == name and r.claim.correction
+        ]
+        if wrong:
+            lines += ["", f"## {paper.short}"]
+        for claim in wrong:
+            lines += [
+                "",
+                f"### {claim.name}, {claim.where}",
+                "",
+                inspect.cleandoc(claim.correction),
+            ]
+    return "\n".join([*lines, ""])
+
+
+def make_section(result: Result, link: str = ".") -> list[str]:
+    """One claim: what is claimed, what was run, the verdict, figure and table."""
+    claim, verdict = result.claim, result.verdict
+    flag = "" if result.size == "quick" else f" --{result.size}"
+    correction = inspect.cleandoc(claim.correction)
+    headings, *lines = result.table()
+    return [
+        f"## {claim.name}",
+        "",
+        f"**Claim** ({claim.where}): {claim.says}",
+        "",
+        f"**Verdict: {verdict.outcome}.** {verdict.because}",
+        "",
+        f"![{claim.says}]({link}/{claim.name}.png)",
+        "",
+        f"*What is run:* {claim.run}",
+        "",
+        f"*What would refute it:* {claim.refuted_if}",
+        "",
+        *(["*Correction:*", "", correction, ""] if correction else []),
+        f"| {' | '.join(headings)} |",
+        "|" + "---|" * len(headings),
+        *(f"| {' | '.join(line)} |" for line in lines),
+        "",
+        f"Mean ± standard deviation over seeds. {_describe_run(result)}",
+        "",
+        f"    invariance reproduce {claim.name}{flag}",
+    ]
+
+
+def _describe_run(result: Result) -> str:
+    about = result.environment
+    seeds = len({row.settings.get("seed", 0) for row in result.rows})
+    torch = about.get("packages", {}).get("torch")
+    return (
+        f"{count(seeds, 'seed')}, {result.size} size, "
+        f"{show_duration(result.seconds)} of {count(about.get('cores') or 1, 'core')}, "
+        f"torch {torch}, {str(about.get('started', ''))[:10]}."
+    )
+
+
+def write_section(result: Result, out: Path) -> None:
+    """Verdict and table beside the rows."""
+    text = "\n".join([*make_section(result), ""])
+    path = out / f"{result.claim.name}.md"
+    write_whole(path, text.encode(), advice=ADVICE)
+
+
+def draw_figure(result: Result, out: Path) -> Path:
+    """The figure beside the rows; one of the same rows is left as it is."""
+    path = out / f"{result.claim.name}.png"
+    if read_fingerprint(path) == result.fingerprint:
+        return path
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DataError(
+            f"The figure of {result.claim.name!r} needs matplotlib: pip install "
+            "matplotlib, then run the same command again. Its verdict and table are in "
+            f"{out / (result.claim.name + '.md')}."
+        ) from None
+    figure = Figure(figsize=(7, 4), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    result.claim.draw(result.rows, figure)
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", metadata={FINGERPRINT: result.fingerprint})
+    write_whole(path, content.getvalue(), advice=ADVICE)
+    return path
+
+
+def read_fingerprint(path: Path) -> str | None:
+    """Of the rows that a figure was drawn from; None where there is no figure."""
+    if not path.is_file():
+        return None
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            return image.info.get(FINGERPRINT)
+    except (UnidentifiedImageError, OSError):
+        return None

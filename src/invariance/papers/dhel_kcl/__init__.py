@@ -1,0 +1,3 @@
+"""Claims of dhel_kcl."""
+
+CLAIMS = ()

@@ -1,0 +1,108 @@
+"""log K - L is at most the mutual information, whatever the critic.
+
+The exposition proves the bound for the optimal critic, by steps that are not valid (see
+printed_proof). It holds for any critic, by another proof: the correction has it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from ...estimators import info_nce
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_lines
+from ._known_pairs import WIDTH, average_batches, show_one_seed
+
+NATS = 2.0
+CRITICS = ("exact", "half as steep", "twice as steep", "cosine", "noise")
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """The mean of the bound over many batches."""
+    dice = cell.generator(stream=1)
+
+    def read(x: Tensor, y: Tensor, exact: Tensor) -> Mapping[str, Any]:
+        critics = {
+            "exact": exact,
+            "half as steep": exact / 2,
+            "twice as steep": 2 * exact,
+            "cosine": normalize(x, dim=1) @ normalize(y, dim=1).mT / 0.5,
+            "noise": torch.randn(exact.shape, generator=dice, dtype=exact.dtype),
+        }
+        return {"bound": info_nce(critics[cell["critic"]])}
+
+    return average_batches(cell, NATS, read)
+
+
+def judge(rows: Rows) -> Verdict:
+    """No critic may come out above the truth by more than chance explains."""
+    if unknown := show_one_seed(rows):
+        return unknown
+    largest = max(rows["n"])
+    spreads = {
+        (critic, n): spread
+        for critic in dict.fromkeys(rows["critic"])
+        for n, spread in rows.where(critic=critic).spreads("n", "bound").items()
+    }
+    (critic, n), worst = max(spreads.items(), key=lambda entry: entry[1].low)
+    if worst.low > NATS:
+        return Verdict(
+            "does not hold",
+            f"The critic '{critic}' reads {worst} nats at K = {n}, of the {NATS:g} "
+            "that there are.",
+        )
+    best = spreads["exact", largest]
+    count = len(set(rows["critic"]))
+    return Verdict(
+        "holds",
+        f"Of {NATS:g} nats the exact critic reads {best} at K = {largest}, and none of "
+        f"the {count} critics reads more than there is at any K.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """The bound of each critic by batch size."""
+    axes = figure.subplots()
+    plot_lines(axes, rows, x="n", y="bound", by="critic")
+    axes.axhline(NATS, color="black", linewidth=1)
+    axes.annotate("the mutual information", (rows[0]["n"], NATS), va="bottom")
+    axes.set(xscale="log", xlabel="candidates K", ylabel="log K - L, nats")
+
+
+def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
+    return grid(critic=CRITICS, n=sizes, batches=(batches,), seed=range(seeds))
+
+
+CLAIM = Claim(
+    name="any_critic",
+    paper="exposition",
+    where="theorems 2 and 4",
+    says="The mutual information of the views is at least log K minus the loss.",
+    run=f"{WIDTH}-dimensional Gaussians that share {NATS:g} nats, five critics from "
+    "the exact one to pure noise, batches of 4 to 256.",
+    refuted_if="A critic whose average is above the true information beyond chance.",
+    sizes={
+        "tiny": cells(2, (4, 16), 20),
+        "quick": cells(5, (4, 16, 64, 256), 100),
+        "full": cells(10, (4, 16, 64, 256, 1024), 400),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={"critic": "critic", "K": "n", "log K - L, nats": "bound"},
+    correction=r"""
+    The theorem is right, and asks for less than it says: the critic need not be the
+    optimal one. The printed proof is not valid (see printed_proof). One that is: for
+    any function $f(c, x_1, \dots, x_K)$,
+    $I \ge 1 + \mathbb E_p[f] - \mathbb E_q[e^f]$, where $x_1$ is the partner of c under
+    p and a stranger under q, and the others are strangers under both. Take
+    $f = g(c, x_1) - \log\frac1K\sum_j e^{g(c, x_j)}$ with any critic g. Under q all K
+    candidates are strangers and may change places, so
+    $\mathbb E_q[e^f] = \mathbb E_q\big[K e^{g(c,x_1)}/\sum_j e^{g(c,x_j)}\big]
+    = \mathbb E_q\big[\sum_i e^{g(c,x_i)}/\sum_j e^{g(c,x_j)}\big] = 1$.
+    What is left is $I \ge \mathbb E_p[f] = \log K - L$. Nothing was asked of g.
+    """,
+)
