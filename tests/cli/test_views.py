@@ -1,4 +1,4 @@
-"""``invariance views`` and ``inv.show_views``: a sheet of what the encoder would see."""
+"""``invariance views`` and ``inv.show_views``: sheets of what an encoder sees."""
 
 import numpy as np
 import pytest
