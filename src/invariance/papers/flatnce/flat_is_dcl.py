@@ -15,7 +15,7 @@ from ...estimators import info_nce as info_nce_bound
 from ...objectives import dcl, flat_nce, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
-from ._scores import gradient, relative_error
+from ._made_scores import gradient, relative_error
 
 WIDTH, TOLERANCE = 32, 1e-9
 

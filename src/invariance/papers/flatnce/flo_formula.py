@@ -10,7 +10,7 @@ from ...estimators import correlated_gaussian, flo, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
 from .._spread import Spread
-from ._scores import exact_scores
+from ._made_scores import exact_scores
 
 WIDTH, N = 4, 128
 

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from ...objectives import flat_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._spread import Spread
-from ._scores import gradient, relative_error
+from ._made_scores import gradient, relative_error
 
 N, WIDTH, TEMPERATURE, TOLERANCE = 16, 8, 0.2, 1e-8
 LIMITS = {"mean": "geometric mean", "max": "maximum", "min": "minimum"}

@@ -10,7 +10,7 @@ from ...estimators import correlated_gaussian, info_nce
 from ...estimators import leave_one_out as read_leave_one_out
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
-from ._scores import exact_scores
+from ._made_scores import exact_scores
 
 NATS, WIDTH = 2.5, 4
 PAIRS = correlated_gaussian(WIDTH, nats=NATS)

@@ -9,7 +9,7 @@ from torch.nn.functional import cosine_similarity
 from ...objectives import flat_nce, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
-from ._scores import gradient
+from ._made_scores import gradient
 
 WIDTH, TEMPERATURE = 32, 0.2
 

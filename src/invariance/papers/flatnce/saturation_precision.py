@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from ...estimators import flat_nce_loss, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
-from ._scores import draw_scores, gradient, relative_error
+from ._made_scores import draw_scores, gradient, relative_error
 
 N, BAD = 32, 0.1  # a tenth of the gradient is wrong
 PRECISIONS = ("float16", "bfloat16", "float32")

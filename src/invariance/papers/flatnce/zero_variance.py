@@ -9,7 +9,7 @@ from ...diagnostics import gradient_signal_to_noise
 from ...objectives import OBJECTIVES
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
-from ._scores import draw_views
+from ._made_scores import draw_views
 
 WIDTH, TEMPERATURE = 32, 0.1
 NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
