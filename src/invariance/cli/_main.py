@@ -24,6 +24,7 @@ from ..errors import InvarianceError, SettingError, unknown
 from ..training import Train
 from ._bench import Bench
 from ._diagnose import Diagnose
+from ._doctor import Doctor
 from ._embed import Embed
 from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
@@ -35,6 +36,7 @@ from ._report import Report
 from ._reproduce import Reproduce
 from ._search import Search
 from ._train_command import split_config_file, train
+from ._views import Views
 
 COMMANDS: dict[str, Any] = {
     "train": Train,
@@ -46,9 +48,11 @@ COMMANDS: dict[str, Any] = {
     "pack": Pack,
     "report": Report,
     "search": Search,
+    "views": Views,
     "estimate": EstimateCommand,
     "reproduce": Reproduce,
     "bench": Bench,
+    "doctor": Doctor,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
 

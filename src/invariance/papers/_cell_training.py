@@ -1,5 +1,7 @@
 """Training within a cell: a run of ``inv.train``, its scores and its readings."""
 
+import contextlib
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,16 +55,16 @@ def train_in(
         settings: As ``inv.Train`` takes them; generated shapes by default.
     """
     given = {"data": "shapes", "epochs": 10, "knn_every": 0, **settings}
-    run = train(
-        Train(
-            seed=cell.seed,
-            name=name,
-            out=str(cell.folder),
-            evaluate=False,
-            quiet=True,
-            **given,
-        )
+    settings_of_run = Train(
+        seed=cell.seed,
+        name=name,
+        out=str(cell.folder),
+        evaluate=False,
+        quiet=True,
+        **given,
     )
+    with contextlib.redirect_stdout(io.StringIO()):  # claims have the last word
+        run = train(settings_of_run)
     folder = Path(run.folder)
     if not protocols:
         return TrainedRun(folder, Evaluation(()))

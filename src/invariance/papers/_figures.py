@@ -36,6 +36,16 @@ def plot_lines(
         axes.legend(frameon=False, title=by.replace("_", " "))
 
 
+def plot_values(axes: Any, rows: Rows, *, x: str, lines: dict[str, str]) -> None:
+    """Several values against x, each a line with the label it is given here."""
+    for k, (y, label) in enumerate(lines.items()):
+        spreads, color = rows.spreads(x, y), f"C{k % 10}"
+        means = [spread.mean for spread in spreads.values()]
+        axes.plot(list(spreads), means, "-", color=color, label=label)
+        axes.plot(rows[x], rows[y], ".", color=color, alpha=0.5, markersize=5)
+    axes.legend(frameon=False)
+
+
 def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:
     """Means as bars and seeds as dots, of y for each value of x."""
     spreads = rows.spreads(x, y)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._fabric import make_fabric
+    from ._gallery_writer import show_views
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
@@ -70,6 +71,7 @@ __all__ = [
     "rehearse",
     "require_unfinished",
     "settle_machine",
+    "show_views",
     "start_weights_from",
     "temperature_of",
     "train",
@@ -81,6 +83,7 @@ HOMES = {
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
     "_fabric": "make_fabric",
+    "_gallery_writer": "show_views",
     "_start_processes": "launch settle_machine",
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",
