@@ -10,7 +10,7 @@ from typing import Any
 from ...training import Optim
 from .._cell_training import train_in
 from .._claim import Cell, Claim, Figure, Rows, Verdict
-from .._figures import plot_lines
+from .._figures import mark_batches, plot_lines
 from .._spread import Spread, compare
 
 BUDGETS = {"steps": "the same number of steps", "epochs": "the same number of epochs"}
@@ -62,10 +62,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.get_legend().set_title("after")
     axes.axhline(Spread.of(rows["untrained"]).mean, color="black", linewidth=1)
     axes.annotate("untrained", (rows[0]["batch"], rows[0]["untrained"]), va="bottom")
-    sizes = list(dict.fromkeys(rows["batch"]))
-    axes.set(xscale="log", xlabel="batch size", ylabel="kNN accuracy, %")
-    axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.minorticks_off()
+    mark_batches(axes, rows, "batch")
+    axes.set(ylabel="kNN accuracy, %")
 
 
 def cells(

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._cell_training import train_in
 from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_batches, plot_lines
 from .._spread import Spread, compare
 from ._cifar_study import CIFAR, METHODS, list_finished, training_of
 
@@ -88,9 +88,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     plot_lines(axes, rows, x="batch", y="accuracy", by="objective")
     level = Spread.of(rows.where(objective="FlatNCE", batch=SMALL)["accuracy"]).mean
     axes.axhline(level, color="C1", linewidth=1, linestyle=":")
-    axes.set(xscale="log", xlabel="batch size", ylabel="test accuracy, %")
-    axes.set_xticks([SMALL, LARGE], [str(SMALL), str(LARGE)])
-    axes.minorticks_off()
+    mark_batches(axes, rows, "batch")
+    axes.set(ylabel="test accuracy, %")
 
 
 def cells(seeds: int, data: str, images: int, epochs: int) -> list[dict[str, Any]]:
