@@ -2,8 +2,8 @@
 
 The pairs are Gaussian and share far more nats than the logarithm of the batch, which is
 where the paper's argument starts. Readings are taken on pairs that are never trained
-on: the estimate of mini-batches, and that of a pool 100 times as large, which the paper
-takes for the truth.
+on: the estimate of mini-batches, and that of a large pool, which the paper takes for
+the truth.
 """
 
 from functools import partial
@@ -19,9 +19,10 @@ from .._claim import Cell
 
 WIDTH, NATS = 20, 16.0
 OPTIMIZERS = {
-    "adam": partial(torch.optim.Adam, lr=1e-3),
-    "sgd": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
+    "Adam": torch.optim.Adam,
+    "SGD": partial(torch.optim.SGD, momentum=0.9),
 }
+OBJECTIVE_NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
 PAIRS = correlated_gaussian(WIDTH, nats=NATS)
 
 
@@ -41,20 +42,24 @@ def train_on_pairs(
     method: str,
     *,
     optimizer: str,
+    rate: float,
     batch: int,
     steps: int,
-    every: int,
+    readings: int = 10,
+    pool: int = 100,
     temperature: float = 0.1,
 ) -> dict[str, list[float]]:
-    """Readings before the first step and after every so many.
+    """Readings over training, at even distances.
 
     Args:
         cell: Whose random numbers to use.
         method: A key of ``OBJECTIVES``.
         optimizer: A key of ``OPTIMIZERS``.
+        rate: Its learning rate.
         batch: Pairs per step, new ones each time.
         steps: How many.
-        every: Steps between readings.
+        readings: How often to read, besides before the first step.
+        pool: Mini-batches in the pool; the paper has 100.
         temperature: Of the objective and of the readings.
     """
     torch.manual_seed(cell.seed)
@@ -63,8 +68,9 @@ def train_on_pairs(
     if method != "info_nce":
         options["negatives"] = "cross"  # as InfoNCE has them
     objective = OBJECTIVES[method](**options)
-    updates = OPTIMIZERS[optimizer](encoder.parameters())
-    held_out = PAIRS.sample(100 * batch, generator=cell.generator(1))
+    updates = OPTIMIZERS[optimizer](encoder.parameters(), lr=rate)
+    held_out = PAIRS.sample(pool * batch, generator=cell.generator(1))
+    every = steps // readings
     curves: dict[str, list[float]] = {}
     for step in range(steps + 1):
         if step % every == 0:
@@ -76,7 +82,7 @@ def train_on_pairs(
         updates.zero_grad()
         objective(encoder(x), encoder(y)).backward()
         updates.step()
-    return {"step": [float(k * every) for k in range(steps // every + 1)], **curves}
+    return {"step": [float(k * every) for k in range(readings + 1)], **curves}
 
 
 def read(
@@ -84,7 +90,7 @@ def read(
 ) -> dict[str, float]:
     """Information of mini-batches and of the pool, and the ESS of mini-batches."""
     information = information_by_pool(u, v, temperature=temperature, batch_size=batch)
-    parts = list(zip(u.split(batch), v.split(batch), strict=True))[:20]
+    parts = list(zip(u.split(batch), v.split(batch), strict=True))[:10]
     ess = [effective_sample_size(*part, temperature=temperature) for part in parts]
     return {
         "batch_nats": information.batch_nats,

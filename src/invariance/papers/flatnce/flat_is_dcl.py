@@ -14,10 +14,11 @@ from ...estimators import flat_nce_loss
 from ...estimators import info_nce as info_nce_bound
 from ...objectives import dcl, flat_nce, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
-from ._scores import gradient, relative_error
+from .._figures import mark_batches, plot_lines
+from ._made_scores import gradient, relative_error
 
 WIDTH, TOLERANCE = 32, 1e-9
+FLOOR = 1e-17  # where zero is drawn on a logarithmic axis
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -66,15 +67,18 @@ def draw(rows: Rows, figure: Figure) -> None:
         ("from_dcl", "DCL's"),
         ("from_weighted", "InfoNCE's / (1 - p)"),
     ):
-        values = [max(value, 1e-18) for value in rows[name]]
+        values = [max(value, FLOOR) for value in rows[name]]
         left.plot(rows["n"], values, "o", alpha=0.5, label=label)
     left.axhline(TOLERANCE, color="black", linewidth=1)
+    left.annotate("equal to the last bit", (rows[0]["n"], 1.6 * FLOOR))
     left.annotate("counts as different", (rows[0]["n"], 1.5 * TOLERANCE))
-    left.set(xscale="log", yscale="log", ylim=(1e-18, 1e-6), xlabel="batch size K")
+    mark_batches(left, rows)
+    left.set(yscale="log", ylim=(FLOOR / 3, 1e-6))
     left.set(ylabel="relative difference of gradients")
     left.legend(frameon=False, title="FlatNCE's gradient less")
     plot_lines(right, rows, x="n", y="cosine", by="temperature")
-    right.set(xscale="log", xlabel="batch size K", ylim=(None, 1.02))
+    mark_batches(right, rows)
+    right.set(ylim=(None, 1.02))
     right.set(ylabel="cosine with InfoNCE's gradient, whole batch")
 
 

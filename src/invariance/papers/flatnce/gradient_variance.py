@@ -10,7 +10,7 @@ from ...objectives import InfoNCE, flat_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
 from .._spread import compare
-from ._scores import draw_views
+from ._made_scores import draw_views
 
 WIDTH, TEMPERATURE, SMALL, LARGE = 32, 0.1, 32, 512
 NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}

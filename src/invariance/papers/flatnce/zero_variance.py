@@ -8,8 +8,8 @@ import torch
 from ...diagnostics import gradient_signal_to_noise
 from ...objectives import OBJECTIVES
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
-from ._scores import draw_views
+from .._figures import mark_batches, plot_lines
+from ._made_scores import draw_views
 
 WIDTH, TEMPERATURE = 32, 0.1
 NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
@@ -58,7 +58,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     left.set(ylabel="standard deviation of the value over batches")
     right.set(ylabel="noise over signal of the gradient", ylim=(0, None))
     for axes in (left, right):
-        axes.set(xscale="log", xlabel="batch size K")
+        mark_batches(axes, rows)
 
 
 def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
