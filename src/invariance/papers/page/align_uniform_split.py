@@ -11,7 +11,7 @@ from ._drawn_views import draw_views
 
 T = 2.0  # of the printed uniformity
 TEMPERATURE = 1 / (2 * T)  # at which exp(-T D^2) is exp(cosine / temperature), scaled
-LAYOUTS = ("uniform", "uneven", "clusters")
+LAYOUTS = ("uniform", "uneven", "half in a cluster")
 EXACT, CLOSE = 1e-9, 0.02
 
 
@@ -67,7 +67,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set_xscale("log", base=2)
     axes.set(
         xlabel="samples in the batch",
-        ylabel="printed parts, less log-free loss, nats",
+        ylabel="printed parts add up to more by, nats",
     )
 
 
@@ -81,9 +81,9 @@ CLAIM = Claim(
     where="alignment and uniformity decomposition",
     says="InfoNCE decomposes into alignment (the mean squared distance of partners) "
     "and uniformity (the logarithm of the mean Gaussian potential of all pairs).",
-    run="Drawn embeddings that lie evenly, unevenly or in four clusters; the loss less "
-    "log n at the temperature that fits the Gaussian, against the sum of exact parts "
-    "and against that of the printed ones.",
+    run="Drawn embeddings that lie evenly, unevenly or half in a cluster; the loss "
+    "less log n at the temperature that fits the Gaussian, against the sum of exact "
+    "parts and against that of the printed ones.",
     refuted_if="Exact parts that do not add up; printed parts that are still off "
     "with thousands of samples limit the claim.",
     sizes={
