@@ -23,7 +23,7 @@ from ._train_command import train
 HELP = """usage: invariance sweep [FLAGS OF TRAIN] --vary NAME VALUE VALUE ...
 
 Train with every combination of values, and compare the runs on one page.
-  invariance sweep photos --epochs 50 --vary optim.lr 0.002 0.004 --vary seed 0 1
+  invariance sweep photos --epochs 9 --vary optim.lr 0.002 0.004 --vary seed 0 1
   --vary NAME VALUE VALUE ...   a setting of 'invariance train' and its values
   --sweep NAME                  of the sweep. Default: after the data
 
