@@ -52,6 +52,11 @@ def discard(s, *, h, z):
     return values | {"from_h": {"crop": h, "hue": h}, "from_z": {"crop": z, "hue": z}}
 
 
+def play(s, *, value):
+    """The value of encoders, of which the first keeps most."""
+    return {"value": value + wobble(s), "kept": 1 - s["angle"] / 90}
+
+
 NWJ = {"nwj": 1.0, "nwj_without_one": 0.6}
 GAINS = ("gain_importance", "gain_stratified", "gain_control variate")
 CASES = {
@@ -140,5 +145,13 @@ CASES = {
     "head_discards": Case(
         supports=lambda s: discard(s, h=0.6, z=0.2),
         contradicts=lambda s: discard(s, h=0.2, z=0.6),
+    ),
+    "cosine_shifts": Case(
+        supports=lambda s: {"scaled": 1e-16, "shifted": 0.5 + wobble(s)},
+        contradicts=lambda s: {"scaled": 1e-16, "shifted": 1e-16},
+    ),
+    "encoder_game": Case(
+        supports=lambda s: play(s, value=1 - s["angle"] / 90),
+        contradicts=lambda s: play(s, value=s["angle"] / 90),
     ),
 }

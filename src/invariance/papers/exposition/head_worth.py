@@ -57,7 +57,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(xlabel="with a head of two layers", ylabel="probe on views, % right")
 
 
-def cells(seeds: int, heads: tuple[str, ...], images: int, epochs: int):
+def cells(
+    seeds: int, heads: tuple[str, ...], images: int, epochs: int
+) -> list[dict[str, Any]]:
     keys = {"head": heads, "images": (images,), "epochs": (epochs,)}
     return grid(**keys, seed=range(seeds))
 

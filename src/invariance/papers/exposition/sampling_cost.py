@@ -86,7 +86,7 @@ CLAIM = Claim(
     "chance.",
     sizes={
         "tiny": cells(1, (4,), 64, 1),
-        "quick": cells(3, (1, 8, 64, 512), 1000, 8),
+        "quick": cells(3, (1, 16, 256), 1000, 16),
         "full": cells(5, (1, 4, 16, 64, 256, 1024), 4000, 60),
     },
     measure=measure,
