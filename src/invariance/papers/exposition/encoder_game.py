@@ -37,9 +37,9 @@ def judge(rows: Rows) -> Verdict:
     best = max(values, key=lambda angle: values[angle].mean)
     kept = {angle: rows.where(angle=angle)[0]["kept"] for angle in (worst, best)}
     because = (
-        f"The value is smallest, {values[worst]}, for the encoder that keeps "
-        f"{kept[worst]:.2f} of {NATS:g} nat, and largest, {values[best]}, for the one "
-        f"that keeps {kept[best]:.2f}."
+        f"The value is smallest, {round(values[worst].mean, 2) + 0:.2f} nats, for the "
+        f"encoder that keeps {kept[worst]:.2f} of {NATS:g} nat, and largest, "
+        f"{values[best].mean:.2f}, for the one that keeps {kept[best]:.2f}."
     )
     if values[worst].high >= values[best].low:
         return Verdict("not decided", because)
