@@ -46,6 +46,14 @@ def plot_values(axes: Any, rows: Rows, *, x: str, lines: dict[str, str]) -> None
     axes.legend(frameon=False)
 
 
+def mark_batches(axes: Any, rows: Rows, batch: str = "n") -> None:
+    """A logarithmic axis with the batch sizes that were measured written on it."""
+    sizes = sorted(set(rows[batch]))
+    axes.set(xscale="log", xlabel="batch size K")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+
+
 def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:
     """Means as bars and seeds as dots, of y for each value of x."""
     spreads = rows.spreads(x, y)
