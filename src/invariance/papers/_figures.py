@@ -1,5 +1,6 @@
 """What figures of claims have in common: a line per setting, a dot per seed."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from ._claim import Rows
@@ -34,6 +35,14 @@ def plot_lines(
         axes.plot(part[x], part[y], ".", color=color, alpha=0.5, markersize=5)
     if by is not None:
         axes.legend(frameon=False, title=by.replace("_", " "))
+
+
+def mark_sizes(axes: Any, sizes: Iterable[float], label: str) -> None:
+    """A logarithmic axis of x with these numbers at its ticks."""
+    ticks = sorted(set(sizes))
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel(label)
 
 
 def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import alignment, info_nce, log_partition, uniformity
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_sizes, plot_lines
 from ._drawn_views import draw_views
 
 T = 2.0  # of the printed uniformity
@@ -64,11 +64,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="n", y="gap", by="layout")
     axes.axhline(0, color="black", linewidth=1)
-    axes.set_xscale("log", base=2)
-    axes.set(
-        xlabel="samples in the batch",
-        ylabel="printed parts add up to more by, nats",
-    )
+    mark_sizes(axes, rows["n"], "samples in the batch")
+    axes.set(ylabel="printed parts add up to more by, nats")
 
 
 def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
