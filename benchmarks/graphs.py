@@ -86,7 +86,7 @@ def guess_bonds() -> float:
     first, second = (kinds.gather(1, parts.edges[:, k].clamp_min(0)) for k in (0, 1))
     there = parts.edges[:, 0] >= 0
     # in class k, the partner of kind a is a xor k
-    names = ("each its own", "0-1 and 2-3", "0-2 and 1-3", "0-3 and 1-2")
+    names = ("own kind", "0-1, 2-3", "0-2, 1-3", "0-3, 1-2")
     shared = [((first ^ k) == second) & there for k in range(len(names))]
     guesses = torch.stack(shared).sum(2).argmax(0)
     labels = [names.index(test.class_names[k]) for k in test.labels.tolist()]

@@ -2,7 +2,7 @@
 
 import json
 
-import invariance.cli._doctor as doctor  # a fault must be put where doctor finds it
+DOCTOR = "invariance.cli._doctor"
 
 
 def test_a_healthy_machine_is_told_so(command):
@@ -16,9 +16,9 @@ def test_a_fault_is_named_and_fails_the_command(command, monkeypatch):
     def broken(folder):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(doctor, "try_loss", broken)
-    monkeypatch.setattr(doctor, "try_training", lambda folder: "skipped")
-    monkeypatch.setattr(doctor, "find_version", lambda name: None)
+    monkeypatch.setattr(f"{DOCTOR}.try_loss", broken)
+    monkeypatch.setattr(f"{DOCTOR}.try_training", lambda folder: "skipped")
+    monkeypatch.setattr(f"{DOCTOR}.find_version", lambda name: None)
     code, said, _ = command("doctor", "--json")
     assert code == 2
     findings = {each["name"]: each for each in json.loads(said)["findings"]}

@@ -50,11 +50,13 @@ from .softmax_family import (
     dhel,
     dv,
     flat_nce,
+    flo,
     info_nce,
     jsd,
     nt_xent,
     sig_lip,
     sup_con,
+    unified,
 )
 
 __all__ = [
@@ -80,6 +82,7 @@ __all__ = [
     "effective_share",
     "energy_distance_to_uniform",
     "flat_nce",
+    "flo",
     "importance",
     "info_nce",
     "jsd",
@@ -105,6 +108,7 @@ __all__ = [
     "sup_con_against",
     "swav",
     "tolerance",
+    "unified",
     "uniformity",
     "vicreg",
     "wasserstein_to_uniform",

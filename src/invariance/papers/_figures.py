@@ -37,12 +37,27 @@ def plot_lines(
         axes.legend(frameon=False, title=by.replace("_", " "))
 
 
-def mark_sizes(axes: Any, sizes: Iterable[float], label: str) -> None:
-    """A logarithmic axis of x with these numbers at its ticks."""
+def plot_values(axes: Any, rows: Rows, *, x: str, lines: dict[str, str]) -> None:
+    """Several values against x, each a line with the label it is given here."""
+    for k, (y, label) in enumerate(lines.items()):
+        spreads, color = rows.spreads(x, y), f"C{k % 10}"
+        means = [spread.mean for spread in spreads.values()]
+        axes.plot(list(spreads), means, "-", color=color, label=label)
+        axes.plot(rows[x], rows[y], ".", color=color, alpha=0.5, markersize=5)
+    axes.legend(frameon=False)
+
+
+def mark_sizes(axes: Any, sizes: Iterable[int | float], label: str) -> None:
+    """A logarithmic axis with the sizes that were measured written on it."""
     ticks = sorted(set(sizes))
-    axes.set_xscale("log", base=2)
+    axes.set(xscale="log", xlabel=label)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_xlabel(label)
+    axes.minorticks_off()
+
+
+def mark_batches(axes: Any, rows: Rows, batch: str = "n") -> None:
+    """The same of batch sizes."""
+    mark_sizes(axes, rows[batch], "batch size K")
 
 
 def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:

@@ -14,6 +14,33 @@ def cost(settings, *, cheap: float):
     return {"device_hours": 1.0, "dollars": dollars}
 
 
+def curves(settings, pool: float):
+    """A run whose mini-batches are tied and whose pool ends there."""
+    end = pool + wobble(settings)
+    return {
+        "batch_nats": 2.7,
+        "pool_nats": end,
+        "growth": 0.1,
+        "steps_read": [0.0, 1.0],
+        "batch_curve": [0.0, 2.7],
+        "pool_curve": [0.0, end],
+    }
+
+
+def shares(settings, end: float):
+    """An ESS that starts at 0.2."""
+    start, end = 0.2 + wobble(settings), end + wobble(settings, 0.005)
+    return {"start": start, "end": end, "curve": [start, end]}
+
+
+def informative(settings, reading: str, other: str):
+    """One reading goes with accuracy, the other one does not."""
+    start = 10 * settings["seed"] + settings["batch"]
+    accuracy = [float(start + k) for k in range(6)]
+    noise = [1.0, 4.0, 2.0, 5.0, 0.0, 3.0]
+    return {"accuracy": accuracy, reading: accuracy, other: noise}
+
+
 CASES: dict[str, Case] = {
     "saturation_precision": Case(
         supports=lambda s: {
@@ -100,6 +127,44 @@ CASES: dict[str, Case] = {
         contradicts=lambda s: {
             "end": s["target"] + wobble(s),
             "inverse_temperature": 1.0,
+        },
+    ),
+    "log_k_curse": Case(
+        supports=lambda s: curves(s, 6.0 if s["objective"] == "flat_nce" else 5.0),
+        contradicts=lambda s: curves(s, 5.0 if s["objective"] == "flat_nce" else 6.0),
+    ),
+    "ess_over_training": Case(
+        supports=lambda s: shares(s, 0.4 if s["objective"] == "flat_nce" else 0.1),
+        contradicts=lambda s: shares(s, 0.1),
+    ),
+    "small_batch": Case(
+        supports=lambda s: {
+            "accuracy": (70 if s["objective"] == "FlatNCE" or s["batch"] == 256 else 60)
+            + wobble(s, 0.1)
+        },
+        contradicts=lambda s: {
+            "accuracy": (70 if s["batch"] == 256 else 60) + wobble(s, 0.1)
+        },
+    ),
+    "large_batch_speed": Case(
+        supports=lambda s: {"accuracy": s["batch"] / 4 + wobble(s), "untrained": 5.0},
+        contradicts=lambda s: {
+            "accuracy": 50 - s["batch"] / 4 + wobble(s),
+            "untrained": 5.0,
+        },
+    ),
+    "true_mi_accuracy": Case(
+        supports=lambda s: informative(s, "pool_nats", "batch_nats"),
+        contradicts=lambda s: informative(s, "batch_nats", "pool_nats"),
+    ),
+    "fixed_ess": Case(
+        supports=lambda s: {
+            "accuracy": 70 - 20 * abs(s["target"] - 0.3) + wobble(s),
+            "ess": s["target"],
+        },
+        contradicts=lambda s: {
+            "accuracy": 50 + 20 * s["target"] + wobble(s),
+            "ess": s["target"],
         },
     ),
 }

@@ -1,22 +1,21 @@
-r"""Which measure of evenness tells accuracy best: Wasserstein, uniformity and others.
+"""Which measure of evenness tells accuracy best: Wasserstein, uniformity and others.
 
-On the sphere the mean kernel of a point with the uniform law is the same for all
-points. So the squared maximum mean discrepancy is
-
-$$\mathrm E\,k(x, x') - \mathrm E\,k(y, y'),\qquad y, y' \text{ uniform,}$$
-
-and with the Gaussian kernel it is an increasing function of the uniformity: both put
-encoders in the same order. The energy distance is the same with k = -|x - x'|.
+The maximum mean discrepancy with a Gaussian kernel is an increasing function of the
+uniformity (see ``mmd_to_uniform``): both put encoders of one width in the same order.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from ... import data, uniformity, wasserstein_to_uniform
-from ...diagnostics import uniform_sphere_uniformity
+from ... import (
+    data,
+    energy_distance_to_uniform,
+    mmd_to_uniform,
+    uniformity,
+    wasserstein_to_uniform,
+)
 from ...evaluation import encode_images
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
@@ -43,20 +42,12 @@ MEASURES = {
 
 
 def read_evenness(z: torch.Tensor) -> dict[str, float]:
-    """Four measures of how far rows are from an even cover of the sphere."""
-    z = torch.nn.functional.normalize(z.double(), dim=1)
-    d = z.shape[1]
-    level = uniformity(z)
-    discrepancy = math.exp(level) - math.exp(uniform_sphere_uniformity(d))
-    # the mean distance of two points of an even cover, by the law of their cosine
-    even = torch.distributions.Beta((d - 1) / 2, (d - 1) / 2)
-    cosine = 2 * even.sample(torch.Size([100_000])) - 1
-    apart = (2 - 2 * cosine).sqrt().mean().item()
+    """How far rows are from an even cover of the sphere, in four measures."""
     return {
         "wasserstein": wasserstein_to_uniform(z),
-        "uniformity": level,
-        "mmd": math.copysign(abs(discrepancy) ** 0.5, discrepancy),
-        "energy": 2 * (apart - torch.pdist(z).mean().item()),
+        "uniformity": uniformity(z),
+        "mmd": mmd_to_uniform(z),
+        "energy": energy_distance_to_uniform(z),
     }
 
 

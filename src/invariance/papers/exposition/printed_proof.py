@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import plot_values
 from .._spread import Spread, compare
 from ._known_pairs import WIDTH, average_batches, show_one_seed
 
@@ -84,13 +84,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         (left, {"bound": "log K - L", "bound_printed": "log K + log E p, as printed"}),
         (right, {"third_right": "K / (r + K - 1)", "third_printed": "as printed"}),
     ):
-        for k, (value, label) in enumerate(lines.items()):
-            plot_lines(axes, rows, x="n", y=value)
-            for artist in axes.lines[2 * k :]:
-                artist.set_color(f"C{k}")
-            axes.lines[2 * k].set_label(label)
+        plot_values(axes, rows, x="n", lines=lines)
         axes.set(xscale="log", xlabel="candidates K")
-        axes.legend(frameon=False)
     left.axhline(NATS, color="black", linewidth=1)
     left.annotate("the mutual information", (min(rows["n"]), NATS), va="bottom")
     left.set(title="the bound", ylabel="nats")

@@ -7,7 +7,7 @@ import torch
 
 from ...diagnostics import effective_sample_size
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_batches, plot_values
 
 WIDTH = 16
 
@@ -44,16 +44,13 @@ def judge(rows: Rows) -> Verdict:
 def draw(rows: Rows, figure: Figure) -> None:
     """The highest value that each form can give, by batch size."""
     axes, alike = figure.subplots(), rows.where(rows="alike")
-    plot_lines(axes, alike, x="n", y="corrected")
-    plot_lines(axes, alike, x="n", y="printed")
-    lines = axes.get_lines()
-    for line, color in zip(lines, ("C0", "C0", "C3", "C3"), strict=True):
-        line.set_color(color)
-    lines[0].set_label("divided by the K - 1 negatives")
-    lines[2].set_label("equation 4, divided by K")
-    axes.legend(frameon=False)
-    axes.set(xscale="log", xlabel="batch size K", ylabel="ESS of equal weights")
-    axes.set(ylim=(0, 1.05))
+    lines = {
+        "corrected": "divided by the K - 1 negatives",
+        "printed": "equation 4, divided by K",
+    }
+    plot_values(axes, alike, x="n", lines=lines)
+    mark_batches(axes, alike)
+    axes.set(ylabel="ESS of equal weights", ylim=(0, 1.05))
 
 
 def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:

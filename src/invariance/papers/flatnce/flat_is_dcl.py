@@ -14,10 +14,11 @@ from ...estimators import flat_nce_loss
 from ...estimators import info_nce as info_nce_bound
 from ...objectives import dcl, flat_nce, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
-from ._scores import gradient, relative_error
+from .._figures import mark_batches, plot_lines
+from ._made_scores import gradient, relative_error
 
 WIDTH, TOLERANCE = 32, 1e-9
+FLOOR = 1e-17  # where zero is drawn on a logarithmic axis
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -30,7 +31,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     decoupled = gradient(lambda u: dcl(u, v, negatives="cross", **how), u)
     with_positive = gradient(lambda u: info_nce(u, v, **how), u)
     scores = normalize(u, dim=1) @ normalize(v, dim=1).mT / cell["temperature"]
-    mistake = 1 - scores.softmax(1).diagonal()
+    mistake = scores.softmax(1).fill_diagonal_(0).sum(1)  # 1 - p, without rounding
     weighted = gradient(lambda s: -info_nce_bound(s), scores) / mistake[:, None]
     return {
         "from_dcl": relative_error(flat, decoupled),
@@ -66,15 +67,18 @@ def draw(rows: Rows, figure: Figure) -> None:
         ("from_dcl", "DCL's"),
         ("from_weighted", "InfoNCE's / (1 - p)"),
     ):
-        values = [max(value, 1e-18) for value in rows[name]]
+        values = [max(value, FLOOR) for value in rows[name]]
         left.plot(rows["n"], values, "o", alpha=0.5, label=label)
     left.axhline(TOLERANCE, color="black", linewidth=1)
+    left.annotate("equal to the last bit", (rows[0]["n"], 1.6 * FLOOR))
     left.annotate("counts as different", (rows[0]["n"], 1.5 * TOLERANCE))
-    left.set(xscale="log", yscale="log", ylim=(1e-18, 1e-6), xlabel="batch size K")
+    mark_batches(left, rows)
+    left.set(yscale="log", ylim=(FLOOR / 3, 1e-6))
     left.set(ylabel="relative difference of gradients")
     left.legend(frameon=False, title="FlatNCE's gradient less")
     plot_lines(right, rows, x="n", y="cosine", by="temperature")
-    right.set(xscale="log", xlabel="batch size K", ylim=(None, 1.02))
+    mark_batches(right, rows)
+    right.set(ylim=(None, 1.02))
     right.set(ylabel="cosine with InfoNCE's gradient, whole batch")
 
 

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from ...objectives import flat_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._spread import Spread
-from ._scores import gradient, relative_error
+from ._made_scores import gradient, relative_error
 
 N, WIDTH, TEMPERATURE, TOLERANCE = 16, 8, 0.2, 1e-8
 LIMITS = {"mean": "geometric mean", "max": "maximum", "min": "minimum"}
@@ -66,7 +66,7 @@ def judge(rows: Rows) -> Verdict:
         for limit, gamma in ends.items()
     }
     shown = ", ".join(
-        f"{value:.1%} from the {LIMITS[limit]} at {ends[limit]:g}"
+        f"{value:.1%} from the {LIMITS[limit]} at {ends[limit]:,g}"
         for limit, value in left.items()
     )
     because = (
@@ -106,19 +106,19 @@ CLAIM = Claim(
     "scores, divided by gamma; it goes from the minimum over the geometric mean to the "
     "maximum of the contrasts.",
     run=f"Gradients at {N} random pairs in {WIDTH} dimensions, temperature "
-    f"{TEMPERATURE:g}, double precision, gamma from -1000 to 1000.",
+    f"{TEMPERATURE:g}, double precision, gamma from -100,000 to 100,000.",
     refuted_if=f"A relative error of the identity above {TOLERANCE:g}, or a gradient "
     "more than 5 % away from that of a limit at the ends.",
     sizes={
-        "tiny": cells(1, (-1000.0, 0.001, 1.0, 1000.0)),
+        "tiny": cells(1, (-100_000.0, 0.001, 1.0, 100_000.0)),
         "quick": cells(
             5,
             (
-                *(-1000.0, -100.0, -30.0, -10.0, -3.0, -1.0, -0.1, -0.01, -0.001),
-                *(0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
+                *(-100_000.0, -100.0, -30.0, -10.0, -3.0, -1.0, -0.1, -0.01, -0.001),
+                *(0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 100_000.0),
             ),
         ),
-        "full": cells(20, (-1000.0, -10.0, -1.0, -0.01, 0.01, 1.0, 10.0, 1000.0)),
+        "full": cells(20, (-100_000.0, -10.0, -1.0, -0.01, 0.01, 1.0, 10.0, 100_000.0)),
     },
     measure=measure,
     judge=judge,

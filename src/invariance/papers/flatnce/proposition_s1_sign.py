@@ -8,8 +8,8 @@ from torch.nn.functional import cosine_similarity
 
 from ...objectives import flat_nce, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
-from ._scores import gradient
+from .._figures import mark_batches, plot_lines
+from ._made_scores import gradient
 
 WIDTH, TEMPERATURE = 32, 0.2
 
@@ -34,7 +34,8 @@ def judge(rows: Rows) -> Verdict:
     length = max(abs(1 - ratio) for ratio in rows["ratio"])
     because = (
         f"In all {len(rows)} batches the two gradients have the same length to within "
-        f"{length:.0e} and a cosine between {low:.6f} and {high:.6f}."
+        f"{length:.0e} and a cosine of {low:.3f}"
+        f"{'' if high - low < 1e-6 else f' to {high:.3f}'}."
     )
     if length > 1e-9:
         return Verdict("does not hold", because)
@@ -54,7 +55,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.axhline(1, color="C3", linewidth=1, linestyle="--")
     axes.annotate("as printed", (rows[0]["n"], 0.88), color="C3")
     axes.annotate("measured", (rows[0]["n"], -0.92), color="C0")
-    axes.set(xscale="log", xlabel="batch size K", ylim=(-1.1, 1.1))
+    mark_batches(axes, rows)
+    axes.set(ylim=(-1.1, 1.1))
     axes.set(ylabel="cosine of the two gradients")
 
 

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from ...estimators import flat_nce_loss, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
-from ._scores import draw_scores, gradient, relative_error
+from ._made_scores import draw_scores, gradient, relative_error
 
 N, BAD = 32, 0.1  # a tenth of the gradient is wrong
 PRECISIONS = ("float16", "bfloat16", "float32")
@@ -72,24 +72,23 @@ def judge(rows: Rows) -> Verdict:
         f"A plain cross-entropy gets more than {BAD:.0%} of its gradient wrong "
         f"{_show(plain)}; FlatNCE {_show(flat)}."
     )
-    if all(apart[p] > plain[p] for p in plain):
+    later = [apart[p] > plain[p] for p in plain]
+    if any(later) and all(apart[p] >= plain[p] for p in plain):
         return Verdict(
             "holds within limits",
-            f"{because} But InfoNCE itself, with the positive kept out of the sum, "
-            f"does so {_show(apart)}: the cure is how it is written, not another "
-            "objective.",
+            f"{because} InfoNCE itself, with the positive kept out of the sum, does so "
+            f"{_show(apart)}: the cure is how it is written, not another objective.",
         )
     return Verdict("holds", because)
 
 
 def _show(limits: Mapping[str, float]) -> str:
-    if all(limit == float("inf") for limit in limits.values()):
-        return "at no gap that was tried"
     parts = [
-        f"{precision} {f'from a gap of {gap:g}' if gap < float('inf') else 'never'}"
+        f"in {precision} from a gap of {gap:g}"
         for precision, gap in limits.items()
+        if gap < float("inf")
     ]
-    return f"({', '.join(parts)})"
+    return ", ".join(parts) or "at no gap that was tried"
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -120,7 +119,9 @@ CLAIM = Claim(
     run=f"Scores of {N} pairs in which partners stand further and further above "
     "strangers. The gradient in float16, bfloat16 and float32 against that in double "
     "precision at the same scores: a plain softmax cross-entropy, InfoNCE with the "
-    "positive kept out of the sum, as this library computes it, and FlatNCE.",
+    "positive kept out of the sum, as this library computes it, and FlatNCE. At a "
+    "temperature of 0.1 views that agree and strangers at right angles make a gap of "
+    "10.",
     refuted_if="A plain cross-entropy whose gradient is as good as FlatNCE's.",
     sizes={
         "tiny": cells(2, (0.0, 10.0, 20.0)),

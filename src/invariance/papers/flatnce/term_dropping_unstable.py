@@ -13,7 +13,7 @@ from torch import Tensor
 from ...estimators import flat_nce_loss, leave_one_out
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_lines
-from ._scores import draw_scores, gradient, relative_error
+from ._made_scores import draw_scores, gradient, relative_error
 
 N, BAD = 32, 0.1
 PRECISIONS = ("float16", "bfloat16", "float32")

@@ -1,6 +1,5 @@
 """FlatNCE's value is always 1, while its gradient is not always the same."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,8 @@ import torch
 from ...diagnostics import gradient_signal_to_noise
 from ...objectives import OBJECTIVES
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_batches, plot_lines
+from ._made_scores import draw_views
 
 WIDTH, TEMPERATURE = 32, 0.1
 NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
@@ -18,9 +18,7 @@ NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Over batches: the deviation of the value, and the noise of the gradient."""
     n, generator = cell["n"], cell.generator()
-    rows = n * cell["batches"]
-    u = torch.randn(rows, WIDTH, generator=generator)
-    v = u + torch.randn(rows, WIDTH, generator=generator)
+    u, v = draw_views(n * cell["batches"], WIDTH, 1.0, generator)
     objective = OBJECTIVES[cell["objective"]](temperature=TEMPERATURE)
     batches = zip(u.split(n), v.split(n), strict=True)
     values = torch.stack([objective(*batch) for batch in batches])
@@ -28,7 +26,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     return {
         "value": values.mean().item(),
         "deviation": values.std().item(),
-        "noise": 1 / signal if signal > 0 else math.inf,
+        "noise": 1 / max(signal, 1e-6),
     }
 
 
@@ -60,7 +58,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     left.set(ylabel="standard deviation of the value over batches")
     right.set(ylabel="noise over signal of the gradient", ylim=(0, None))
     for axes in (left, right):
-        axes.set(xscale="log", xlabel="batch size K")
+        mark_batches(axes, rows)
 
 
 def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:

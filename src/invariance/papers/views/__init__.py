@@ -1,3 +1,45 @@
-"""Claims of views."""
+"""Claims of the paper on the importance of views."""
 
-CLAIMS = ()
+from . import (
+    acceptance_gradient,
+    augmentations,
+    ball_ring_ir,
+    bank_is_a_view,
+    bank_momentum,
+    corollary_constant,
+    hard_safe_easy_overshoots,
+    ir_is_info_nce,
+    la_not_a_bound,
+    la_or_ring,
+    local_dim,
+    masked_words,
+    rejection_normalizer,
+    ring_positive,
+    spirals,
+    temperature_07_or_1,
+    vince_constant,
+    vince_plus,
+    vince_weighted,
+)
+
+CLAIMS = (
+    vince_constant.CLAIM,
+    rejection_normalizer.CLAIM,
+    hard_safe_easy_overshoots.CLAIM,
+    corollary_constant.CLAIM,
+    vince_weighted.CLAIM,
+    spirals.CLAIM,
+    masked_words.CLAIM,
+    local_dim.CLAIM,
+    bank_is_a_view.CLAIM,
+    ir_is_info_nce.CLAIM,
+    ring_positive.CLAIM,
+    la_not_a_bound.CLAIM,
+    ball_ring_ir.CLAIM,
+    la_or_ring.CLAIM,
+    augmentations.CLAIM,
+    temperature_07_or_1.CLAIM,
+    bank_momentum.CLAIM,
+    vince_plus.CLAIM,
+    acceptance_gradient.CLAIM,
+)

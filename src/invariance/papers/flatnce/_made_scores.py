@@ -1,6 +1,6 @@
-"""What the claims about formulas share: matrices of scores and their gradients.
+"""What the claims about formulas share: scores, views and gradients.
 
-Entry ij of a matrix is the score of anchor i with candidate j; partners are on the
+Entry ij of a matrix of scores is that of anchor i with candidate j; partners are on the
 diagonal. The gradient with respect to it says all that an objective tells an encoder.
 """
 
@@ -41,3 +41,15 @@ def draw_scores(n: int, gap: float, generator: torch.Generator) -> Tensor:
     """Strangers score about 0, give or take 1, and partners ``gap`` on average."""
     scores = torch.randn(n, n, generator=generator, dtype=torch.double)
     return scores + gap * torch.eye(n, dtype=torch.double)
+
+
+def draw_views(
+    n: int, width: int, noise: float, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Two views of n samples that agree in the first columns and less in the last.
+
+    An encoder has something to learn from them: to trust the first columns more.
+    """
+    u = torch.randn(n, width, generator=generator)
+    by_column = 2 * noise * torch.linspace(0, 1, width)
+    return u, u + by_column * torch.randn(n, width, generator=generator)

@@ -1,0 +1,104 @@
+"""Replacing weights by their smallest value is no lower bound.
+
+It would be one if what is weighted were never negative. It is the logarithm of a
+softmax probability times K, and below 0 wherever the critic is wrong.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from ._small_world import PLACES, expect_value, info_nce_value, make_world
+
+CRITICS = ("exact", "noise", "reversed")
+ROUNDING = 1e-9
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """The weighted value, and the one with the constant c, both without - K + 1."""
+    generator, k = cell.generator(), cell["candidates"]
+    world = make_world(generator)
+    exact = world.log_ratio
+    critic = {
+        "exact": exact,
+        "noise": 2 * torch.randn(exact.shape, generator=generator, dtype=exact.dtype),
+        "reversed": -exact,
+    }[cell["critic"]]
+    uniform = torch.full_like(exact, 1 / PLACES)
+    smallest = (world.marginal / uniform).min().item()
+    value = info_nce_value(world, critic, k).item()  # what weights p/q give exactly
+    lower = smallest ** (k - 1) * expect_value(world, critic, uniform, k).item()
+    return {"weighted": value, "constant": lower, "excess": lower - value}
+
+
+def judge(rows: Rows) -> Verdict:
+    """The constant form may never be above the weighted one."""
+    wrong = [row for row in rows if row["excess"] > ROUNDING]
+    if not wrong:
+        return Verdict(
+            "holds",
+            f"In none of {len(rows)} cases is the value with the constant above the "
+            "weighted one.",
+        )
+    worst = max(wrong, key=lambda row: row["excess"])
+    critics = list(dict.fromkeys(row["critic"] for row in wrong))
+    return Verdict(
+        "formula is wrong",
+        f"With the constant the value is above the weighted one in {len(wrong)} of "
+        f"{len(rows)} cases, by up to {worst['excess']:.2f} nats (critics: "
+        f"{', '.join(critics)}).",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """One value against the other: points above the line refute."""
+    axes = figure.subplots()
+    low, high = min(rows["weighted"]) - 0.2, max(rows["weighted"]) + 0.2
+    axes.fill_between([low, high], [low, high], high, color="C3", alpha=0.08, lw=0)
+    axes.plot([low, high], [low, high], color="black", linewidth=1)
+    for k, critic in enumerate(dict.fromkeys(rows["critic"])):
+        part = rows.where(critic=critic)
+        axes.plot(
+            part["weighted"], part["constant"], ".", color=f"C{k}", label=critic, ms=7
+        )
+    axes.annotate("not allowed by the corollary", (low + 0.05, high - 0.25), color="C3")
+    axes.set(xlabel="weighted value, nats", ylabel="value with c, nats")
+    axes.legend(frameon=False, title="critic", loc="lower right")
+
+
+CLAIM = Claim(
+    name="corollary_constant",
+    paper="views",
+    where="corollary 3.1.2, example 3",
+    says="The weights may be replaced by c, the product of the smallest values of p/q, "
+    "and the result is a lower bound of VINCE.",
+    run="Worlds of ten places in which every expectation is a finite sum; negatives "
+    "drawn evenly from all places (example 3); the best critic, a random one and the "
+    "best one with the wrong sign. The same - K + 1 is left out on both sides.",
+    refuted_if="A value with c above the weighted one.",
+    sizes={
+        "tiny": grid(critic=CRITICS, candidates=(2,), seed=range(2)),
+        "quick": grid(critic=CRITICS, candidates=(2, 4), seed=range(10)),
+        "full": grid(critic=CRITICS, candidates=(2, 3, 4, 5), seed=range(50)),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "critic": "critic",
+        "candidates K": "candidates",
+        "weighted, nats": "weighted",
+        "with c, nats": "constant",
+    },
+    correction=r"""
+    The proof multiplies $W \ge c$ by
+    $T = \log(e^{g_1}/\frac1K\sum_k e^{g_k})$ and keeps the direction of the inequality,
+    which needs $T \ge 0$. T is negative wherever a negative outscores the positive, as
+    with any critic that is not yet trained; there $W T \le c\,T$. Since
+    $0 < c \le 1$, the constant pulls a negative value towards 0, that is, upwards. As a
+    bound of the mutual information itself the form is safe only because c shrinks
+    what is positive, too, with K to nothing.
+    """,
+)

@@ -1,0 +1,105 @@
+"""VINCE's constant, - K + 1, makes a bound that says nothing.
+
+The proof pays for an inequality that is not needed. Without the constant the weighted
+form is exactly InfoNCE, and so a bound by itself.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from ._small_world import expect_value, favor_near, info_nce_value, make_world
+from ._value_plots import plot_values
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """The bound with and without its constant, exactly."""
+    world, k = make_world(cell.generator()), cell["candidates"]
+    law = world.accept(favor_near(world))
+    weight = world.marginal / law
+    bare = expect_value(world, world.log_ratio, law, k, weight=weight).item()
+    return {
+        "nats": world.nats,
+        "without": bare,
+        "with": bare - k + 1,
+        "as_printed": bare - math.log(k) - k + 1,
+        "info_nce": info_nce_value(world, world.log_ratio, k).item(),
+    }
+
+
+def judge(rows: Rows) -> Verdict:
+    """A bound has to be below the truth, and worth something above nothing."""
+    above = [row for row in rows if row["with"] > row["nats"]]
+    best, worst = max(rows["with"]), min(rows["with"])
+    if above:
+        return Verdict(
+            "does not hold",
+            f"The value is above the mutual information in {len(above)} of "
+            f"{len(rows)} cases.",
+        )
+    if best > 0:
+        return Verdict(
+            "holds", f"The value is below the truth and reaches {best:.2f} nats."
+        )
+    gap = max(abs(row["without"] - row["info_nce"]) for row in rows)
+    return Verdict(
+        "holds within limits",
+        f"The bound is true and vacuous: it is never above {best:.2f} nats, falls to "
+        f"{worst:.2f}, and information is never below 0. Without the constant it is "
+        f"InfoNCE to within {gap:.0e} nats and reaches {max(rows['without']):.2f}.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Both values and the truth by the number of candidates."""
+    axes = figure.subplots()
+    labels = {
+        "nats": "mutual information",
+        "without": "without the constant",
+        "with": "with - K + 1, as in the paper",
+    }
+    plot_values(axes, rows, "candidates", labels)
+    axes.axhspan(min(rows["as_printed"]), 0, color="0.93", zorder=0)
+    axes.annotate("says nothing", (2, min(rows["with"]) * 0.9), color="0.4")
+    axes.set(xlabel="candidates K", ylabel="bound, nats")
+
+
+CLAIM = Claim(
+    name="vince_constant",
+    paper="views",
+    where="theorem 3.1, equation 3",
+    says="With negatives from a law q(y | y_1) and weights p/q, the mutual information "
+    "is at least the weighted InfoNCE value minus K plus 1.",
+    run="Worlds of ten places in which every expectation is a finite sum, negatives "
+    "that are accepted more often near the positive, the best critic, 2 to 5 "
+    "candidates; with the constant and without.",
+    refuted_if="A value above the mutual information; a value that is never above 0 "
+    "leaves the theorem true and empty.",
+    sizes={
+        "tiny": grid(candidates=(2, 3), seed=range(2)),
+        "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
+        "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "candidates K": "candidates",
+        "truth, nats": "nats",
+        "with - K + 1": "with",
+        "without": "without",
+        "InfoNCE": "info_nce",
+    },
+    correction=r"""
+    Drop the constant, and keep the $\frac1K$ inside the logarithm that equation 3
+    leaves out:
+    $$I \ge \mathbb E_q\Big[W\,\log\frac{e^{g_1}}{\frac1K\sum_k e^{g_k}}\Big],\qquad
+    W = \prod_{k\ge2}\frac{p(y_k)}{q(y_k\mid y_1)}.$$
+    Multiplying by p/q and drawing from q is the same as drawing from p, so the right
+    side *is* InfoNCE, which is known to be a bound. The paper instead bounds the second
+    term of its proof, $\mathbb E[e^{g_1}/\frac1K\sum_k e^{g_k}]$, by K, where it is
+    exactly 1 before and after the change of measure. As InfoNCE is at most log K,
+    the value with the constant is at most $\log K - K + 1 \le 0$.
+    """,
+)
