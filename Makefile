@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint house browser clean
+.PHONY: demo test lint house docs browser clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -21,6 +21,11 @@ lint: .venv/ready
 # How the source is kept, in numbers; its rules are tests as well.
 house: .venv/ready
 	$(BIN)/python tools/house.py --slow
+
+# The pages as a site in build/site, offline; a warning is an error.
+docs: .venv/ready
+	$(BIN)/sphinx-build -q -W --keep-going -b html -c docs . build/site
+	@echo "site: build/site/docs/index.html"
 
 # The shape checks that the first run switches on cannot be compiled, hence the second.
 # The third interprets the GPU kernels on the CPU, which must be said before they load.
@@ -47,4 +52,4 @@ browser:
 	  "left out (apt-get install -y chromium brings them back)."
 
 clean:
-	rm -rf .venv runs
+	rm -rf .venv runs build

@@ -142,7 +142,9 @@ def write(best: dict, device: str, out: Path) -> None:
         "the medians of processes that take turns; 'graph' is a replayed CUDA graph."
     )
     text = "\n".join([about, "", *lines]) + "\n"
-    (out / f"trees_{device}.md").write_text(text)
+    (out / f"trees_{device}.md").write_text(
+        f"# The losses, before and after a change\n\n{text}"
+    )
     print(text)
 
 

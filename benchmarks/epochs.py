@@ -99,7 +99,7 @@ def main() -> None:
         method, batch, how = job.split(":")
         rows.append(measure(method, int(batch), how, images))
         print(json.dumps(rows[-1]), flush=True)
-        given.out.write_text(page(rows))
+        given.out.write_text(f"# Seconds per epoch\n\n{page(rows)}")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def write(rows: list[dict], path: Path, most: int, encoder: str) -> None:
         "encoder": f"{encoder}, bf16",
     }
     lines += ["", *(f"- {name}: {fact}" for name, fact in facts.items())]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(["# A contrast in pieces", "", *lines]) + "\n")
 
 
 if __name__ == "__main__":

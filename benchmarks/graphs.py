@@ -86,7 +86,7 @@ def guess_bonds() -> float:
     first, second = (kinds.gather(1, parts.edges[:, k].clamp_min(0)) for k in (0, 1))
     there = parts.edges[:, 0] >= 0
     # in class k, the partner of kind a is a xor k
-    names = ("each its own", "0-1 and 2-3", "0-2 and 1-3", "0-3 and 1-2")
+    names = ("own kind", "0-1, 2-3", "0-2, 1-3", "0-3, 1-2")
     shared = [((first ^ k) == second) & there for k in range(len(names))]
     guesses = torch.stack(shared).sum(2).argmax(0)
     labels = [names.index(test.class_names[k]) for k in test.labels.tolist()]
@@ -174,8 +174,10 @@ def draw_figure(runs: dict) -> None:
     bars.set_xticks(range(len(SETS)), [*SETS], fontsize=8)
     bars.set_ylabel("kNN, %", fontsize=8)
     bars.tick_params(labelsize=7)
-    bars.set_ylim(0, 115)
-    bars.legend(frameon=False, fontsize=6, ncols=3, loc="upper center")
+    bars.set_ylim(0, 100)
+    bars.legend(
+        frameon=False, fontsize=6, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1)
+    )
     bars.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(FIGURE)

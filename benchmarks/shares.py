@@ -234,7 +234,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"shares_{options.device}.md"
     if not options.rehearse:
-        (options.out / name).write_text(text)
+        (options.out / name).write_text(f"# A loss shared out over processes\n\n{text}")
     print(text)
 
 

@@ -18,8 +18,9 @@ finished run adds a line. Jobs come in a fixed order, what answers the question 
 After ``--minutes`` nothing is running: a job is started only if it should be done by
 then. ``--parallel`` runs share one GPU, each in a process of its own that does one job
 after the other. Kernels of several processes run side by side only under NVIDIA's MPS
-(nvidia-cuda-mps-control -d); without it they take turns. Flags that are not named here
-are those of 'invariance train', for every run.
+(nvidia-cuda-mps-control -d); without it they take turns. A process that is killed under
+MPS takes all others on that GPU with it: run nothing else there. Flags that are not
+named here are those of 'invariance train', for every run.
 """
 
 import argparse

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
     from .runs import *  # noqa: F403
-    from .training import Run, Stopped, Train, load, train  # noqa: F401
+    from .training import Run, Stopped, Train, load, show_views, train  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -35,30 +35,33 @@ _HOMES = {
     "partition": "explain gather gather_rows log_partition share_rows",
     "objectives": (
         "OBJECTIVES AlignUniform BYOL BarlowTwins BinaryNCE DCL DHEL DV Debiased "
-        "FlatNCE InfoNCE JSD KCL LearnedTemperature MultiView NTXent SigLIP SimSiam "
-        "SupCon SwAV Terms VICReg align_uniform barlow_twins binary_nce byol dcl "
-        "debiased dhel dv flat_nce info_nce jsd kcl multi_view nt_xent sig_lip "
-        "sim_siam sup_con swav vicreg"
+        "FLO FlatNCE InfoNCE JSD KCL LearnedTemperature MultiView NTXent SigLIP "
+        "SimSiam SupCon SwAV Terms Unified VICReg align_uniform barlow_twins "
+        "binary_nce byol dcl debiased dhel dv flat_nce flo info_nce jsd kcl "
+        "multi_view nt_xent sig_lip sim_siam sup_con swav unified vicreg"
     ),
     "negatives": (
-        "Accepted Annulus Ball Bank NEGATIVES Neighbors Neighbours Prototypes Queue "
-        "accept_learned"
+        "Accepted Annulus Ball Bank ControlVariate NEGATIVES Neighbors Neighbours "
+        "Prototypes Queue Stratified accept_learned"
     ),
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
     "training": (
-        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load train"
+        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load "
+        "show_views train"
     ),
-    "folder": "Finding",
+    "folder": "Finding list_kept",
     "evaluation": "Evaluation Score",
     "runs": (
-        "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose embed "
-        "evaluate export merge_embeddings read_embeddings search write_embeddings"
+        "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose "
+        "diagnose_kept embed evaluate export merge_embeddings propose_batch_size "
+        "read_embeddings search write_embeddings"
     ),
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
-        "Diagnosis InformationBound Reading alignment effective_rank "
-        "effective_sample_size mutual_information_bound tolerance uniformity "
+        "BatchProposal Diagnosis InfoNCEParts InformationBound Reading alignment "
+        "effective_rank effective_sample_size energy_distance_to_uniform "
+        "mmd_to_uniform mutual_information_bound split_info_nce tolerance uniformity "
         "wasserstein_to_uniform"
     ),
 }

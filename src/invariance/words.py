@@ -21,6 +21,16 @@ def join_words(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
+def join_most(words: Sequence[str], most: int = 8) -> str:
+    """The first few of some words, and how many more there are.
+
+    >>> join_most(["a", "b", "c", "d"], most=2)
+    'a, b and 2 more'
+    """
+    n_more = len(words) - most
+    return join_words([*words[:most], *([f"{n_more:,} more"] if n_more > 0 else [])])
+
+
 def show_duration(seconds: float) -> str:
     """A length of time as a person would say it.
 

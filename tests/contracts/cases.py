@@ -125,6 +125,13 @@ CASES = [
     Case("jsd", {"normalize": False, "temperature": 2.0}),
     Case("dv"),
     Case("dv", {"normalize": False, "temperature": 2.0}),
+    Case("flo"),
+    Case("flo", {"slope": 0.5, "bias": 0.3, "normalize": False, "temperature": 2.0}),
+    Case("unified"),
+    Case("unified", {"psi": "log", "cross_weight": 0.0}),
+    # without a logarithm, low temperatures overflow
+    Case("unified", {"psi": "sqrt", "cross_weight": 0.5}, softmax=False),
+    Case("unified", {"psi": "identity", "within_weight": 0.0}, softmax=False),
     Case("align_uniform", softmax=False),
     Case("align_uniform", {"alpha": 1.0, "uniform_weight": 0.5}, softmax=False),
     Case("byol", softmax=False),

@@ -96,6 +96,7 @@ SOURCES = {
     "accepted": {},
     "similar": {},
     "weighted": {},
+    "stratified": {},
     "prototypes": {},
 }
 

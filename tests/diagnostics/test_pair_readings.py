@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import reference
 
 from invariance.diagnostics import (
     alignment,
@@ -14,6 +15,7 @@ from invariance.diagnostics import (
     effective_sample_size,
     mutual_information_bound,
     reachable_information,
+    split_info_nce,
 )
 from invariance.objectives import info_nce
 
@@ -161,6 +163,29 @@ def test_mutual_information_bound_is_the_loop(n, d, seed, tau):
     assert got.nats == pytest.approx(slow_bound(u, v, tau), rel=1e-6, abs=1e-9)
     assert got.nats <= got.reachable + 1e-9 <= got.ceiling + 1e-9
     assert got.ceiling == math.log(n)
+
+
+@few
+@given(**shapes, tau=st.floats(0.05, 5))
+def test_info_nce_is_split_exactly(n, d, seed, tau):
+    u, v = views(n, d, seed)
+    parts = split_info_nce(u, v, temperature=tau)
+    pull, spread = reference.split_info_nce(u, v, temperature=tau)
+    assert parts.alignment == pytest.approx(pull, rel=1e-6, abs=1e-9)
+    assert parts.uniformity == pytest.approx(spread, rel=1e-6, abs=1e-9)
+    loss = info_nce(u, v, temperature=tau).item()
+    assert parts.loss == pytest.approx(loss, rel=1e-6, abs=1e-6)
+    # the first part is the alignment by another name
+    assert parts.alignment == pytest.approx((alignment(u, v) / 2 - 1) / tau, abs=1e-9)
+
+
+def test_rows_that_agree_and_cover_the_sphere_reach_the_ideal():
+    z = torch.randn(3000, 6, generator=torch.Generator().manual_seed(0))
+    parts = split_info_nce(z, z, temperature=0.5)
+    assert parts.alignment == pytest.approx(-2)
+    assert parts.uniformity == pytest.approx(parts.even_uniformity, abs=0.01)
+    near = split_info_nce(z + 2, z + 2, temperature=0.5)
+    assert near.uniformity > parts.uniformity + 0.5
 
 
 def test_mutual_information_bound_may_take_rows_as_they_are():

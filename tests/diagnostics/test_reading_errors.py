@@ -11,8 +11,11 @@ from invariance.diagnostics import (
     contrastive_accuracy,
     effective_rank,
     effective_sample_size,
+    energy_distance_to_uniform,
+    mmd_to_uniform,
     mutual_information_bound,
     singular_spectrum,
+    split_info_nce,
     tolerance,
     uniform_sphere_uniformity,
     uniformity,
@@ -29,12 +32,14 @@ def unchecked(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-ONE = [uniformity, effective_rank, singular_spectrum, wasserstein_to_uniform, collapse]
+DISTANCES = [wasserstein_to_uniform, mmd_to_uniform, energy_distance_to_uniform]
+ONE = [uniformity, effective_rank, singular_spectrum, *DISTANCES, collapse]
 TWO = [
     alignment,
     contrastive_accuracy,
     lambda u, v: effective_sample_size(u, v, temperature=0.1),
     lambda u, v: mutual_information_bound(u, v, temperature=0.1),
+    lambda u, v: split_info_nce(u, v, temperature=0.1),
 ]
 
 
@@ -56,7 +61,7 @@ def test_one_set(reading):
         reading(torch.zeros(0, 3))
 
 
-@pytest.mark.parametrize("reading", [uniformity, wasserstein_to_uniform, collapse])
+@pytest.mark.parametrize("reading", [uniformity, *DISTANCES, collapse])
 def test_one_row_has_no_pair(reading):
     with pytest.raises(ShapeError, match=r"at least 2 rows: got \(1, 3\)"):
         reading(torch.ones(1, 3))

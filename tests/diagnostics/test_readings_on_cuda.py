@@ -19,6 +19,9 @@ READINGS = {
     "uniformity": lambda u, v: diagnostics.uniformity(u),
     "effective_rank": lambda u, v: diagnostics.effective_rank(u),
     "wasserstein": lambda u, v: diagnostics.wasserstein_to_uniform(u, max_rows=100),
+    "mmd": lambda u, v: diagnostics.mmd_to_uniform(u),
+    "energy": lambda u, v: diagnostics.energy_distance_to_uniform(u),
+    "split": lambda u, v: diagnostics.split_info_nce(u, v, temperature=0.1).loss,
     "collapse": lambda u, v: diagnostics.collapse(u).spread,
     "tolerance": lambda u, v: diagnostics.tolerance(
         u, torch.arange(len(u), device=v.device) % 5

@@ -9,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, ive
 from scipy.stats import beta, wasserstein_distance
+from tests import reference
 
 from invariance.diagnostics import (
     collapse,
     effective_rank,
+    energy_distance_to_uniform,
+    mmd_to_uniform,
     singular_spectrum,
     tolerance,
     uniform_sphere_uniformity,
@@ -135,6 +138,33 @@ def test_wasserstein_closed_forms():
     # all cosines 0: the distance is E|x.y|, 2/pi on the circle and 1/2 on the sphere
     assert wasserstein_to_uniform(torch.eye(2)) == pytest.approx(2 / math.pi)
     assert wasserstein_to_uniform(torch.eye(3)) == pytest.approx(1 / 2)
+
+
+@few
+@given(n=st.integers(2, 9), d=st.integers(2, 6), seed=st.integers(0, 99))
+def test_kernel_and_distances_are_the_loops(n, d, seed):
+    z = rows(n, d, seed)
+    slow = reference.mmd_to_uniform(z), reference.energy_distance_to_uniform(z)
+    assert mmd_to_uniform(z) == pytest.approx(slow[0], abs=1e-6)
+    assert energy_distance_to_uniform(z) == pytest.approx(slow[1], abs=1e-6)
+
+
+def test_kernel_and_distances_closed_forms():
+    # a collapse: one kernel of 1, less that of uniform points; no distances at all
+    same = torch.ones(6, 3)
+    assert energy_distance_to_uniform(same) == pytest.approx(4 / 3)
+    even = math.exp(-4) * math.sinh(4) / 4
+    assert mmd_to_uniform(same) == pytest.approx(1 - even, abs=1e-5)
+    # opposite rows avoid each other
+    pair = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
+    assert energy_distance_to_uniform(pair) == pytest.approx(4 / math.pi - 2)
+    assert mmd_to_uniform(pair) < 0
+
+
+def test_kernel_and_distances_of_uniform_rows_are_small():
+    z = rows(600, 16).float()
+    assert abs(mmd_to_uniform(z)) < 2e-3 and abs(energy_distance_to_uniform(z)) < 2e-3
+    assert energy_distance_to_uniform(z + 2) > 0.5 and mmd_to_uniform(z + 2) > 0.1
 
 
 def test_wasserstein_of_uniform_rows_is_small_and_repeatable():

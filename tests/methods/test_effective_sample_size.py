@@ -101,6 +101,10 @@ def scores_in_bank(name, source, z):
         drawn = range(N_SAMPLES)
         if name == "ir_sampled":
             drawn = source.draw(source.n_draws).tolist()
+        if name == "ir_stratified":
+            drawn = source.draw().tolist()
+        if name == "ir_control_variate":
+            drawn = bank.draw(source.n_draws).tolist()
         if name.startswith("vince"):
             drawn = bank.draw(source.n_proposals).tolist()
             dice = bank.throw_dice(N, len(drawn))
@@ -166,6 +170,7 @@ def test_methods_without_a_softmax_have_none():
         "sig_lip",
         "dim_jsd",
         "dim_dv",
+        "flo",
         "align_uniform",
         "byol",
         "simsiam",

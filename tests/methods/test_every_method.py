@@ -25,6 +25,8 @@ OPTIONS = {  # memories that fit a data set of 24
     "moco_v1": {"size": 20},
     "ir_sampled": {"n_draws": 10},
     "ir_nce": {"n_draws": 10},
+    "ir_stratified": {"n_draws": 10, "n_clusters": 3},
+    "ir_control_variate": {"n_draws": 10},
     "la": {"k": 0.5, "n_clusters": 4},
     "vince": {"n_proposals": 16},
     "vince_plus": {"n_proposals": 16},

@@ -262,6 +262,26 @@ def similar(seed=0, **sizes) -> Scene:
     return accepted(seed, limits=(-0.3, 0.7), **sizes)
 
 
+def stratified(seed=0, n=4, d=3, n_samples=9, n_draws=6, n_clusters=2) -> Scene:
+    """A row from each cell, drawn by the dice of a copy of the bank; weight N / K."""
+    scene = bank(seed, n, d, n_samples)
+    source = inv.Stratified(scene.source, n_draws=n_draws, n_clusters=n_clusters)
+    source.refresh(0.0)
+    spare = copy.deepcopy(scene.source)
+    dice, z = spare.throw_dice(1, n_draws)[0].tolist(), spare.z
+    size = n_samples / n_draws
+    places = [int((k + dice[k]) * size) for k in range(n_draws)]
+    lot = [int(source.order[place]) for place in places]
+
+    def by_hand(u, v):
+        sets = [[j for j in lot if j != own] for own in scene.ids]
+        positives, _, _ = scene.by_hand(u, v)
+        weights = [[math.log(size)] * len(chosen) for chosen in sets]
+        return positives, reference.logits_of(u, z, sets, TAU), weights
+
+    return Scene(source, scene.u, None, scene.ids, by_hand, LOOSE)
+
+
 def prototypes(seed=0, n=4, d=3, n_samples=12, n_clusters=4) -> Scene:
     """Centres of k-means as it comes, each with its own temperature."""
 
@@ -301,5 +321,6 @@ SOURCES = {
     "accepted": accepted,
     "similar": similar,
     "weighted": weighted,
+    "stratified": stratified,
     "prototypes": prototypes,
 }

@@ -22,6 +22,8 @@ MAKERS = {
     ),
     "accepted": lambda: Accepted(inv.Bank(N, D), n_proposals=12),
     "learned": lambda: accept_learned(inv.Bank(N, D), n_proposals=12),
+    "stratified": lambda: inv.Stratified(inv.Bank(N, D), n_draws=7, n_clusters=3),
+    "control_variate": lambda: inv.ControlVariate(inv.Bank(N, D), n_draws=7),
     "prototypes": lambda: Prototypes(inv.Bank(N, D), n_clusters=4, warmup=0.2),
 }
 

@@ -60,6 +60,45 @@ def effective_share(logits) -> float:
     return 1 / (len(weights) * sum(w**2 for w in weights))
 
 
+def mmd_to_uniform(z, t=2) -> float:
+    """Mean kernel of the pairs less that of uniform points, by quadrature."""
+    d = z.shape[1]
+    z = rows(z)
+    kernels = [math.exp(-t * squared_distance(z[i], z[j])) for i, j in pairs_of(len(z))]
+    law = beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+    even = quad(lambda c: math.exp(-t * (2 - 2 * c)) * law.pdf(c), -1, 1)[0]
+    return sum(kernels) / len(kernels) - even
+
+
+def energy_distance_to_uniform(z) -> float:
+    """Mean distance of uniform points, by quadrature, less that of the pairs."""
+    d = z.shape[1]
+    z = rows(z)
+    distances = [math.sqrt(squared_distance(z[i], z[j])) for i, j in pairs_of(len(z))]
+    law = beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)
+    even = quad(lambda c: math.sqrt(2 - 2 * c) * law.pdf(c), -1, 1)[0]
+    return even - sum(distances) / len(distances)
+
+
+def pairs_of(n):
+    return [(i, j) for i in range(n) for j in range(i + 1, n)]
+
+
+def squared_distance(a, b):
+    return sum((x - y) ** 2 for x, y in zip(a.tolist(), b.tolist(), strict=True))
+
+
+def split_info_nce(u, v, *, temperature) -> tuple[float, float]:
+    """Minus the mean positive logit, and the mean log-partition of both directions."""
+    u, v = rows(u), rows(v)
+    n = len(u)
+    s = [[dot(u[i], v[j]) / temperature for j in range(n)] for i in range(n)]
+    down = [[s[i][j] for i in range(n)] for j in range(n)]
+    sums = [log_sum_exp(line) for line in [*s, *down]]
+    pull = -sum(s[i][i] for i in range(n)) / n
+    return pull.item(), sum(sums).item() / (2 * n)
+
+
 def wasserstein_to_uniform(z) -> float:
     """W1 between the cosines i < j and those of uniform points: integral |F_n - F|.
 

@@ -184,6 +184,56 @@ def jsd(u, v, *, temperature=0.1, normalize=True):
     return mean(alike) + mean(unlike)
 
 
+def flo(u, v, *, temperature=0.5, slope=1.0, bias=0.0, normalize=True):
+    """d + exp(log mean_j e^s_ij - s_ii - d) - 1 of both directions, d = b - k s_ii."""
+    u, v = rows(u, normalize), rows(v, normalize)
+    n = len(u)
+    losses = []
+    for own, other in ((u, v), (v, u)):
+        for i in range(n):
+            positive = dot(own[i], other[i]) / temperature
+            logits = negative_logits(own, other, i, temperature, "cross")
+            contrast = log_sum_exp(logits) - math.log(n - 1) - positive
+            dual = bias - slope * positive
+            excess = contrast - dual
+            low = min(excess, torch.tensor(5.0, dtype=torch.float64))
+            losses.append(dual + torch.exp(low) * (1 + excess - low) - 1)
+    return mean(losses)
+
+
+def unified(
+    u,
+    v,
+    *,
+    temperature=0.5,
+    psi="log1p",
+    cross_weight=1.0,
+    within_weight=1.0,
+    normalize=True,
+):
+    """psi(c1 sum_j e^(s_ij - s_ii) + c2 sum_j e^(a_ij - s_ii)) of all 2n anchors."""
+    named = {
+        "log1p": torch.log1p,
+        "log": torch.log,
+        "identity": lambda x: x,
+        "sqrt": torch.sqrt,
+    }
+    u, v = rows(u, normalize), rows(v, normalize)
+    losses = []
+    for own, other in ((u, v), (v, u)):
+        for i in range(len(u)):
+            positive = dot(own[i], other[i]) / temperature
+            total = torch.tensor(0.0, dtype=torch.float64)
+            for j in range(len(u)):
+                if j != i:
+                    across = dot(own[i], other[j]) / temperature - positive
+                    within = dot(own[i], own[j]) / temperature - positive
+                    total = total + cross_weight * torch.exp(across)
+                    total = total + within_weight * torch.exp(within)
+            losses.append(named[psi](total))
+    return mean(losses)
+
+
 def dv(u, v, *, temperature=0.1, normalize=True):
     """log of the mean of e^s_ij over strangers, minus the mean of s_ii."""
     u, v = rows(u, normalize), rows(v, normalize)

@@ -173,6 +173,14 @@ def test_one_epoch_is_no_epochs(page):
     assert "simclr on shapes, 1 epoch, batches of 64" in page(config=config)
 
 
+def test_the_line_on_top_tells_clients_and_attacks(page):
+    config = DEFAULTS | {"method": "simclr", "epochs": 3, "batch_size": 64}
+    clients = [{"name": str(k), "samples": 9, "batch": 9, "steps": 1} for k in (1, 2)]
+    env = {"federated": {"clients": clients, "sentences": [], "labels": []}}
+    text = page(config=config | {"views_adversarial": "all"}, env=env)
+    assert "3 rounds of 2 clients, batches of 64, all views attacked" in text
+
+
 def test_the_figures_on_top_are_no_single_batch(page):
     metrics = [reading(k, effective_rank=10.0 + k % 2) for k in range(1, 21)]
     text = page(metrics=metrics)

@@ -11,7 +11,9 @@ from torch import nn
 
 import invariance as inv
 from invariance.cli import main
+from invariance.data import load
 from invariance.errors import SettingError
+from invariance.evaluation import attack_probe, encode_images
 from invariance.report import write_report
 from invariance.training import Attack, Machine, Optim, make_plan, train
 from invariance.views import Normalize, ViewSet
@@ -181,6 +183,31 @@ def test_the_page_runs_and_the_run_goes_through_every_door(tmp_path, monkeypatch
     assert (tmp_path / "mine.safetensors").exists()
     notes = inv.diagnose(folder, pool=60, keep=False).notes
     assert any("views that an attack had changed" in note for note in notes)
+
+
+def test_it_keeps_a_probe_right_under_attack(tmp_path):
+    """Of 300 images the attack leaves more right, and it leaves more than untrained."""
+    usual = {"data": "shapes", "image_size": 16, "limit": 512, "batch_size": 64}
+    usual |= {"epochs": 6, "evaluate": False, "knn_every": 0, "quiet": True}
+    parts = [load("shapes", split=s, image_size=16, n=512) for s in ("train", "test")]
+
+    def attack(encoder):
+        features = [
+            x for part in parts for x in (encode_images(encoder, part), part.labels)
+        ]
+        how = {"epsilon": 2 / 255, "steps": 10, "images": 300}
+        return attack_probe(encoder.eval(), *features, parts[1], **how).value
+
+    plain = inv.Train(**usual, out=str(tmp_path))
+    attacked = inv.Train(
+        **usual,
+        out=str(tmp_path),
+        views_adversarial="first",
+        attack=Attack(epsilon=8 / 255, steps=2),
+    )
+    untrained = attack(make_plan(plain).untrained)
+    ours, theirs = (attack(train(x).encoder()) for x in (attacked, plain))
+    assert ours > theirs + 0.03 and ours > untrained + 0.05, (ours, theirs, untrained)
 
 
 def test_settings_and_flags_have_the_same_names(tmp_path, capsys):

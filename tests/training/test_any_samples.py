@@ -163,8 +163,18 @@ def test_what_does_not_suit_vectors_is_answered(rows, small, changes, message):
 
 
 def test_vectors_views_are_not_for_images(pictures, small):
-    with pytest.raises(SettingError, match="for samples of the kind vector"):
-        train(small(views="noise"), data=pictures)
+    with pytest.raises(SettingError, match="for samples of the kind row"):
+        train(small(views="scarf"), data=pictures)
+
+
+@pytest.mark.parametrize(("views", "option"), [("noise", 3), ("uniform_noise", 3)])
+def test_noise_on_images_stays_between_black_and_white(pictures, small, views, option):
+    name = {"noise": "sigma", "uniform_noise": "noise_width"}[views]
+    plan = make_plan(small(views=views, options={name: option}), data=pictures)
+    batch = next(iter(plan.source.batches([torch.arange(8)])))
+    u, v = plan.views(batch, samples=torch.arange(8), seed=0, epoch=0)
+    assert u.shape == (8, 3, 16, 16) and not torch.equal(u, v)
+    assert float(u.min()) >= 0 and float(u.max()) == 1
 
 
 def test_a_method_of_pairs_needs_pairs(rows, small):

@@ -79,6 +79,11 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         ),
         ({"optim": Optim(momentum=0.5)}, SettingError, "optim.momentum is that of sgd"),
         ({"ess": Ess(end=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
+        (
+            {"ess": Ess(target=0.5, schedule=(0.5, 0.2))},
+            SettingError,
+            "ess.schedule has the targets of the whole training",
+        ),
         ({"ess": Ess(rate=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
         ({"method": "kcl", "ess": Ess(target=0.3)}, SettingError, "KCL has none"),
         ({"head": "linear", "width": None}, SettingError, "hidden is the width of lay"),

@@ -41,6 +41,7 @@ CHANGES = {  # each gives other losses than the settings of ``small``
     "optim.accumulate": {"optim": Optim(accumulate=2)},
     "ess.target": {"ess": Ess(target=0.3)},
     "ess.end": {"ess": Ess(target=0.3, end=0.9)},
+    "ess.schedule": {"ess": Ess(schedule=(0.3, 0.9, 0.3))},
     "ess.rate": {"ess": Ess(target=0.3, rate=0.2)},
     "attack.epsilon": {"views_adversarial": "first", "attack": Attack(epsilon=0.1)},
     "attack.steps": {"views_adversarial": "first", "attack": Attack(steps=2)},
@@ -52,6 +53,7 @@ BESIDE = {  # what a change is compared with, where it needs company
     "optim.momentum": {"optim": Optim(name="sgd")},
     "optim.clip_norm": {"optim": Optim(name="sgd")},
     "ess.end": {"ess": Ess(target=0.3)},
+    "ess.schedule": {"ess": Ess(target=0.3)},
     "ess.rate": {"ess": Ess(target=0.3)},
     "critic": {"method": "info_nce"},
     **{
@@ -86,6 +88,7 @@ ELSEWHERE = {  # what it decides is tested under that name
     "trackers": "test_trackers",
     "log_every": "test_python_api: how often readings are written",
     "knn_every": "test_best_epoch",
+    "keep_every": "test_kept_epochs",
     "checkpoint_seconds": "test_interruptions",
     "evaluate": "test_python_api: scores at the end",
     "resume": "test_exact_resume",
@@ -219,3 +222,12 @@ def test_a_method_of_one_s_own_accepts_what_its_parts_do(small, pictures):
     assert plan.learner.negatives.momentum == 0.25
     with pytest.raises(SettingError, match="Unknown option 'negatives'"):
         make_plan(small(options={"negatives": "cross"}), data=pictures, method=mine)
+
+
+def test_a_batch_beyond_width_plus_one_has_no_simplex(small, pictures):
+    def facts(**changes):
+        return "\n".join(make_plan(small(**changes), data=pictures).facts())
+
+    assert "16 samples are more than the 9 that can all be equally far" in facts()
+    assert "simplex" not in facts(width=15)
+    assert "simplex" not in facts(method="vicreg")  # nothing repels there

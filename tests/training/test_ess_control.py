@@ -52,6 +52,11 @@ def test_targets_may_move():
     assert [controller.target(p) for p in (0.0, 0.5, 1.0)] == pytest.approx(
         [0.4, 0.3, 0.2]
     )
+    bent = EssController(NTXent(), Ess(schedule=(0.5, 0.2, 0.3)))
+    places = (0.0, 0.25, 0.5, 0.75, 1.0)
+    wanted = pytest.approx([0.5, 0.35, 0.2, 0.25, 0.3])
+    assert [bent.target(p) for p in places] == wanted
+    assert [float(bent.target(torch.tensor(p))) for p in places] == wanted
     constant = EssController(NTXent(), Ess(target=0.4))
     assert constant.target(0.7) == 0.4
 
@@ -73,6 +78,7 @@ def test_objectives_without_a_softmax_are_refused(objective):
     [
         (Ess(target=1.5), "ess.target lies between 0 and 1: got 1.5"),
         (Ess(target=0.3, end=0.0), "ess.end lies between 0 and 1: got 0.0"),
+        (Ess(schedule=(0.3, 2.0)), "ess.schedule lies between 0 and 1: got 2.0"),
         (Ess(target=0.3, rate=1.0), "ess.rate lies between 0 and 1: got 1.0"),
     ],
 )

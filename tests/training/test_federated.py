@@ -226,6 +226,9 @@ def test_small_clients(small, pictures, tmp_path):
     assert sizes == {5, 16}
     run = train(dataclasses.replace(settings, dry_run=False), data=pictures)
     assert "Client tiny (1)" in (run.folder / "train.log").read_text()
+    alone = Federated(assignment=assign(tmp_path, [*range(n)], "alone.txt"))
+    with pytest.raises(DataError, match=r"give each client more images in .*alone.txt"):
+        make_plan(small(federated=alone), data=pictures)
 
 
 def test_clients_without_samples(small, pictures):

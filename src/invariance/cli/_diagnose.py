@@ -23,6 +23,9 @@ class Diagnose:
     """Of the mini-batch estimates. Default: the run's."""
     pool: int | None = None
     """Images of the large pool. Default: a hundred batches, or all there are."""
+    kept: bool = False
+    """Read every epoch that the run has kept (--keep-every): information, accuracy and
+    spread against training."""
     data_root: str | None = None
     """Where named sets are kept. Default: where the run found them."""
     device: str = "auto"
@@ -38,6 +41,8 @@ class Diagnose:
 
         require_run(Path(self.folder).expanduser())
         tell_loading(quiet=self.json)
+        if self.kept:
+            return self.read_kept()
         from ..runs import diagnose, keep_readings, render_diagnosis
 
         diagnosis = diagnose(
@@ -58,5 +63,26 @@ class Diagnose:
         print(*render_diagnosis(diagnosis, width), sep="\n", flush=True)
         keep_readings(self.folder, diagnosis)
         print(f"readings: {self.folder}/diagnostics.json")
+        print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
+        return 0
+
+    def read_kept(self) -> int:
+        """Read the kept epochs, print a row of each, and say where they are."""
+        from ..runs import diagnose_kept, render_kept
+
+        rows = diagnose_kept(
+            self.folder,
+            data=self.data,
+            batch_size=self.batch_size,
+            pool=self.pool,
+            data_root=self.data_root,
+            device=self.device,
+            quiet=self.json,
+        )
+        if self.json:
+            print(*map(json.dumps, rows), sep="\n", flush=True)
+            return 0
+        print(*render_kept(rows), sep="\n", flush=True)
+        print(f"readings: {self.folder}/kept.jsonl")
         print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
         return 0

@@ -19,7 +19,9 @@ class Reproduce:
     """Run claims of the papers again; write figure, table and verdict of each."""
 
     names: Annotated[
-        tuple[str, ...], conf.Positional, conf.arg(metavar="[NAME ...]")
+        tuple[str, ...],
+        conf.Positional,
+        conf.arg(metavar="[NAME ...]", help_behavior_hint="(default: none)"),
     ] = ()
     """Claims, papers, or "all". Without a name: show what there is."""
     list: bool = False

@@ -236,8 +236,8 @@ class Graph(Kind):
         picture = PIL.Image.new("RGB", (PICTURE, PICTURE), "white")
         draw = PIL.ImageDraw.Draw(picture)
         for a, b in edges:
-            draw.line((*spots[a], *spots[b]), fill="darkgray")
-        size = 2 if len(spots) > 40 else 3
+            draw.line((*spots[a], *spots[b]), fill="dimgray")
+        size = 2 if len(spots) > 20 else 3
         shades = self._color(parts.attributes[0][there])
         for k, (x, y) in enumerate(spots):
             edge = "black" if self.rooted and there[0] and k == 0 else None

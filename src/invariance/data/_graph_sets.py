@@ -23,10 +23,10 @@ KINDS = 4  # of nodes
 EVEN = [1 / KINDS] * KINDS, [(KINDS - 1) ** 0.5 / KINDS] * KINDS  # mean and spread
 ATOMS, BONDS, TOLD = 40, 60, 0.2
 PARTNERS = {  # of the four kinds of nodes
-    "each its own": (0, 1, 2, 3),
-    "0-1 and 2-3": (1, 0, 3, 2),
-    "0-2 and 1-3": (2, 3, 0, 1),
-    "0-3 and 1-2": (3, 2, 1, 0),
+    "own kind": (0, 1, 2, 3),
+    "0-1, 2-3": (1, 0, 3, 2),
+    "0-2, 1-3": (2, 3, 0, 1),
+    "0-3, 1-2": (3, 2, 1, 0),
 }
 DEFAULT_N = {"train": 2000, "test": 1000, "all": 3000}
 DEGREE, REWIRED, SHOWN = 5, 0.1, 0.2

@@ -165,10 +165,14 @@ def check_unreadable(
         return
     path, why = next(iter(unreadable.items()))
     first = f"the first is {show_path(path)} ({why})"
+    if n == 1:
+        raise DataError(
+            f"The only {word} of {name}, {show_path(path)}, cannot be read ({why})."
+        )
     if n_bad >= n:
         raise DataError(
             f"None of the {n} {word}s of {name} can be read; {first}: "
-            "check that the files were copied whole."
+            "check how the files were made and copied."
         )
     raise DataError(
         f"{n_bad} of the {n} {word}s of {name} cannot be read, more than "

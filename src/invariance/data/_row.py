@@ -21,6 +21,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from ..errors import DataError
+from ..words import join_most
 from ._kind import Kind
 from ._load_request import explain_unreadable
 from ._tables import READERS, open_table
@@ -147,7 +148,7 @@ class Row(Kind):
         if isinstance(raw, Mapping):
             absent = [name for name in names if name not in raw]
             if absent:
-                raise DataError(f"it has no {' and no '.join(map(repr, absent))}")
+                raise DataError(f"it has no {join_most([*map(repr, absent)], most=3)}")
             cells = [raw[name] for name in names]
         else:
             cells = [*raw]

@@ -26,7 +26,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import DataError, SettingError, suggest
-from ..words import count, join_words
+from ..words import count, join_most
 from ._load_request import Note, Origin, Request, check_unreadable
 from ._row import Column, Row, clean, to_category, to_number
 from ._sentences import FIRST
@@ -38,7 +38,6 @@ TARGETS = ("target", "label", "labels", "class", "y")
 NUMBERS = 0.9  # of the cells of a column of numbers, at least
 MOST_CATEGORIES = 256  # of a column; the rarer ones are read as missing
 MOST_WHOLE, MOST_BROKEN = 100, 20  # classes that are whole numbers, or others
-MOST_NAMED = 8  # columns or categories in a sentence
 
 
 @dataclass
@@ -212,7 +211,7 @@ def find_target(cells: Cells, request: Request, known: Row | None) -> Target | N
         if told in request.columns:
             raise SettingError(
                 f"{told!r} is the target and among the columns to learn from, where it "
-                "would be known beforehand: leave it out of one of them."
+                "would be known beforehand: leave it out of --columns."
             )
     inputs = request.columns if known is None else [c.name for c in known.columns]
     usual = (n for n in cells.columns if n.lower() in TARGETS and n not in inputs)
@@ -326,7 +325,7 @@ def fit_row(
         else:
             left_out.append(f"{name!r} ({fitted})")
             n_texts += fitted.is_text
-    what = join_words([*left_out[:MOST_NAMED], *more_than(left_out)])
+    what = join_most(left_out)
     if not columns and n_texts == len(names):
         raise DataError(
             f"Every column of {cells.name} is text that differs from row to row: "
@@ -398,7 +397,7 @@ def read_values(
         ]
     if not strange:
         return values, ()
-    listed = join_words([*strange[:MOST_NAMED], *more_than(strange)])
+    listed = join_most(strange)
     why = "no number, or a category that the training rows did not have"
     return values, (Note("left out", f"Read as missing, {why}: {listed}."),)
 
@@ -434,11 +433,4 @@ def mark_cells(cells: Cells, target: Target | None) -> str:
 
 def list_names(names: Iterable[str]) -> str:
     """The first few of some names, in quotation marks."""
-    quoted = [repr(name) for name in names]
-    return join_words([*quoted[:MOST_NAMED], *more_than(quoted)])
-
-
-def more_than(parts: Sequence[str]) -> list[str]:
-    """How many there are beyond those that are named."""
-    n = len(parts) - MOST_NAMED
-    return [f"{n:,} more"] if n > 0 else []
+    return join_most([repr(name) for name in names])

@@ -8,15 +8,18 @@ value with a sentence): no gradient, at least float32, memory linear in the rows
 | ``alignment(u, v)`` | do two views of a sample agree? | well below 2 |
 | ``uniformity(z)`` | do rows cover the sphere? | near ``uniform_sphere_uniformity(d)`` |
 | ``wasserstein_to_uniform(z)`` | the same, by all cosines | near 0 |
+| ``mmd_to_uniform(z)``, ``energy_distance_to_uniform(z)`` | the same, by a kernel, by distances | near 0 |
 | ``effective_rank(z)``, ``singular_spectrum(z)`` | how many directions are used? | a good part of min(n, d) |
 | ``collapse(z)`` | do rows differ at all? | a ratio near 1 |
 | ``tolerance(z, labels)`` | do classes stay together? | above 0, below 1 |
 | ``contrastive_accuracy(u, v)`` | does an anchor find its partner? | above 1/n, below 1 |
 | ``effective_sample_size(u, v)`` | how many negatives count? | 0.15 to 0.4 |
+| ``split_info_nce(u, v)`` | which part of InfoNCE is left? | near -1/tau, near that of an even cover |
 | ``mutual_information_bound(u, v)`` | what do the views share? | below what it can reach |
 | ``information_by_pool(u, v)`` | what does a batch not see of it? | little |
 | ``dimensions(z)`` | do rows lie on a few directions? | a good part of the width |
 | ``gradient_signal_to_noise(u, v, f)`` | do batches agree which way to go? | above 0.1 |
+| ``weigh_batch_sizes(seconds)`` | which batch takes least time? | near its noise batch |
 | ``linear_r2(x, y)`` | is this number kept in the rows? | depends on the number |
 
 ``diagnosis(h, z)`` takes most of them at once, as ``Reading``s with a sentence each.
@@ -40,6 +43,7 @@ from ..thresholds import (
     reachable_information,
     uses_few_directions,
 )
+from ._batch_size import BatchProposal, weigh_batch_sizes
 from ._diagnosis import diagnosis
 from ._probes import gradient_signal_to_noise, linear_r2
 from ._spectrum import (
@@ -52,12 +56,16 @@ from ._spectrum import (
 )
 from ._sphere import (
     alignment,
+    energy_distance_to_uniform,
+    mmd_to_uniform,
     tolerance,
+    uniform_sphere_distance,
     uniform_sphere_uniformity,
     uniformity,
     wasserstein_to_uniform,
 )
 from ._view_pairs import (
+    InfoNCEParts,
     InformationBound,
     PooledInformation,
     contrastive_accuracy,
@@ -67,12 +75,15 @@ from ._view_pairs import (
     mutual_information_bound,
     sharpest_temperature,
     similarity_histograms,
+    split_info_nce,
 )
 
 __all__ = [
+    "BatchProposal",
     "Collapse",
     "Diagnosis",
     "Dimensions",
+    "InfoNCEParts",
     "InformationBound",
     "PooledInformation",
     "Reading",
@@ -87,6 +98,7 @@ __all__ = [
     "dimensions",
     "effective_rank",
     "effective_sample_size",
+    "energy_distance_to_uniform",
     "find_partners",
     "gradient_signal_to_noise",
     "html_table",
@@ -94,16 +106,20 @@ __all__ = [
     "is_collapsed",
     "is_saturated",
     "linear_r2",
+    "mmd_to_uniform",
     "mutual_information_bound",
     "reachable_information",
     "score_chunks",
     "sharpest_temperature",
     "similarity_histograms",
     "singular_spectrum",
+    "split_info_nce",
     "tolerance",
+    "uniform_sphere_distance",
     "uniform_sphere_uniformity",
     "uniformity",
     "unit_pair",
     "uses_few_directions",
     "wasserstein_to_uniform",
+    "weigh_batch_sizes",
 ]

@@ -5,7 +5,9 @@ trained on. Rows of the two views belong together; labels, where there are any, 
 serve the tolerance.
 """
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from jaxtyping import Float, Integer
@@ -15,7 +17,10 @@ from ..readings import Diagnosis, Reading
 from ._spectrum import collapse, dimensions, effective_rank, singular_spectrum
 from ._sphere import (
     alignment,
+    energy_distance_to_uniform,
+    mmd_to_uniform,
     tolerance,
+    uniform_sphere_distance,
     uniform_sphere_uniformity,
     uniformity,
     wasserstein_to_uniform,
@@ -26,6 +31,7 @@ from ._view_pairs import (
     effective_sample_size,
     mutual_information_bound,
     similarity_histograms,
+    split_info_nce,
 )
 
 KINDS = {"h": "features", "z": "projections"}
@@ -102,6 +108,18 @@ def _read_spread(of: str, rows: Tensor, labels: Tensor | None) -> Iterator[Readi
             f"collapse is 1): spread {word}."
         )
         yield Reading("wasserstein", of, value, meaning, ideal=0.0)
+    value, most = mmd_to_uniform(u), 1 - math.exp(ideal)
+    meaning = (
+        f"By the kernel of the uniformity, the {kind} are {value:.3f} from an even "
+        f"cover (0; collapse is {most:.2f}; below 0, rows avoid each other)."
+    )
+    yield Reading("mmd", of, value, meaning, ideal=0.0, ceiling=most)
+    value, most = energy_distance_to_uniform(u), uniform_sphere_distance(d)
+    meaning = (
+        f"Two {kind} lie {most - value:.2f} apart on average; on an even cover they "
+        f"lie {most:.2f} apart (energy distance 0), in a collapse 0."
+    )
+    yield Reading("energy distance", of, value, meaning, ideal=0.0, ceiling=most)
     value, most = effective_rank(u), min(n, d)
     meaning = (
         f"The {kind} use about {value:.0f} of {most} directions, weighed by their "
@@ -150,6 +168,31 @@ def _read_contrast(
         f"({NEGATIVES[negatives]}) carry the weight: {word}."
     )
     yield Reading("effective sample size", of, value, meaning, ceiling=1.0)
+    parts = split_info_nce(u, v, temperature=temperature)
+    meaning = (
+        f"InfoNCE at temperature {temperature:.3g} is {parts.loss:.2f} nats: "
+        f"{parts.alignment:.2f} for partners, {-1 / temperature:.2f} if they agreed,"
+        f" and {parts.uniformity:.2f} for spreading rows."
+    )
+    how: Any = {"of": of, "unit": "nats"}
+    yield Reading(
+        "InfoNCE, alignment part",
+        value=parts.alignment,
+        meaning=meaning,
+        ideal=-1 / temperature,
+        **how,
+    )
+    meaning = (
+        f"The mean log-partition over {n:,} candidates; {parts.even_uniformity:.2f} "
+        "where partners agree and rows cover the sphere evenly."
+    )
+    yield Reading(
+        "InfoNCE, uniformity part",
+        value=parts.uniformity,
+        meaning=meaning,
+        ideal=parts.even_uniformity,
+        **how,
+    )
     bound = mutual_information_bound(u, v, temperature=temperature, held_out=held_out)
     yield Reading(
         "mutual information",

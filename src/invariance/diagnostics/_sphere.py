@@ -11,7 +11,14 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor
 
-from ..checked_rows import above_zero, as_labels, as_unit_rows, unit_pair
+from ..checked_rows import (
+    above_zero,
+    as_labels,
+    as_unit_rows,
+    divide_by_length,
+    score_chunks,
+    unit_pair,
+)
 from ..errors import DataError, SettingError, ShapeError
 from ..partition import log_partition
 
@@ -79,6 +86,67 @@ def uniform_sphere_uniformity(d: int, t: float | int = 2) -> float:
         log_sum = high + math.log1p(math.exp(low - high))
         k += 1
     return log_sum - 2 * t
+
+
+def mmd_to_uniform(z: Float[Tensor, "n d"], t: float | int = 2) -> float:
+    r"""Squared maximum mean discrepancy from the uniform law on the sphere.
+
+    $$\mathrm{MMD}^2 = \frac{2}{n(n-1)}\sum_{i<j} k(z_i, z_j) - \mathrm E\,k(x, y),
+      \qquad k(x, y) = e^{-t\lVert x-y\rVert^2}$$
+
+    x and y are uniform. The kernel of a row with a uniform point has the same mean
+    wherever the row lies, so two of the three terms are one, and the value is
+    exp(uniformity) - exp(uniform_sphere_uniformity(d, t)): it ranks sets of rows of one
+    width exactly as the uniformity does.
+
+    1 - E k(x, y) is collapse, 0 an even cover. The estimate is unbiased, so rows that
+    avoid each other more than independent ones do, as a simplex, read below 0.
+
+    >>> import torch
+    >>> round(mmd_to_uniform(torch.ones(5, 64)), 2)     # collapsed: 1 - 0.02
+    0.98
+    """
+    z = as_unit_rows(z, at_least=2)
+    even = uniform_sphere_uniformity(z.shape[1], t)
+    return math.exp(uniformity(z, t)) - math.exp(even)
+
+
+def energy_distance_to_uniform(z: Float[Tensor, "n d"]) -> float:
+    r"""Energy distance from the uniform law on the sphere.
+
+    $$2\,\mathrm E\lVert z-x\rVert - \mathrm E\lVert z-z'\rVert
+      - \mathrm E\lVert x-y\rVert
+      = m_d - \frac{2}{n(n-1)}\sum_{i<j}\lVert z_i-z_j\rVert,\qquad
+      m_d = \frac{2^{d-1}\,\Gamma(d/2)^2}{\sqrt\pi\;\Gamma(d-\frac12)}$$
+
+    x and y are uniform, and every row is m_d away from x on average, wherever it lies:
+    4/pi on a circle, near the square root of 2 in many dimensions.
+
+    m_d is collapse, 0 an even cover; below 0, as in ``mmd_to_uniform``, rows avoid each
+    other. Unlike the kernel there it has no width, and far pairs count as near ones do.
+
+    >>> import torch
+    >>> round(energy_distance_to_uniform(torch.ones(5, 2)), 4)     # collapsed: 4 / pi
+    1.2732
+    """
+    # near rows: float32 would put equal ones 3e-4 apart
+    z = divide_by_length(as_unit_rows(z, at_least=2).double())
+    n, d = z.shape
+    total = 0.0
+    for rows, cosines in score_chunks(z, z):
+        cosines.diagonal(rows.start).fill_(1)  # a row is no distance from itself
+        total += (2 - 2 * cosines).clamp_min(0).sqrt().sum().item()
+    return uniform_sphere_distance(d) - total / (n * (n - 1))
+
+
+def uniform_sphere_distance(d: int) -> float:
+    """Mean distance of two points drawn uniformly from the sphere in R^d.
+
+    >>> round(uniform_sphere_distance(3), 6)
+    1.333333
+    """
+    log_mean = (d - 1) * math.log(2) + 2 * math.lgamma(d / 2)
+    return math.exp(log_mean - math.log(math.pi) / 2 - math.lgamma(d - 0.5))
 
 
 def wasserstein_to_uniform(

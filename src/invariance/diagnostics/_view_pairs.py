@@ -30,6 +30,7 @@ from ..thresholds import (
     is_temperature_bound,
     reachable_information,
 )
+from ._sphere import uniform_sphere_uniformity
 
 NEGATIVES = {
     "cross": "the n - 1 other samples in the other view",
@@ -266,6 +267,58 @@ def _bound(
     if nats > 0 and not held_out:
         sentence += " Rows that were trained on certify nothing."
     return InformationBound(nats, ceiling, reachable, saturated, sentence)
+
+
+@dataclass(frozen=True)
+class InfoNCEParts:
+    """InfoNCE as the sum of what pulls partners together and what spreads rows."""
+
+    alignment: float
+    """Mean of -s_ii: minus the partners' cosine over the temperature."""
+    uniformity: float
+    """Mean of the logarithm of the partition, the positive in it."""
+    even_uniformity: float
+    """What that is when partners agree and rows cover the sphere evenly."""
+    temperature: float
+
+    @property
+    def loss(self) -> float:
+        """InfoNCE: both parts together."""
+        return self.alignment + self.uniformity
+
+
+def split_info_nce(
+    u: Float[Tensor, "n d"], v: Float[Tensor, "n d"], *, temperature: float | int
+) -> InfoNCEParts:
+    r"""InfoNCE of two views, split exactly into alignment and uniformity.
+
+    $$L = \underbrace{-\frac1n\sum_i s_{ii}}_{\text{alignment}}
+      + \underbrace{\frac1{2n}\sum_i\Big(\log\sum_j e^{s_{ij}}
+      + \log\sum_j e^{s_{ji}}\Big)}_{\text{uniformity}},\qquad
+      s_{ij} = u_i\cdot v_j/\tau$$
+
+    With A the ``alignment`` of unit rows (mean squared distance of partners), the first
+    part is (A/2 - 1) / tau: from -1/tau, where partners agree, to 1/tau. The second
+    lies within 1/tau of log n, and is low where rows are spread. As n grows, it tends
+    to log n plus the log-mean of e^s, which Wang and Isola (2020) showed an even cover
+    to minimize; among n candidates the positive adds e^{s_ii} to the sum, so the parts
+    are not independent: what pulls partners together raises the second.
+
+    >>> import torch
+    >>> parts = split_info_nce(torch.eye(4), torch.eye(4), temperature=0.5)
+    >>> round(parts.alignment, 4), round(parts.uniformity, 4), round(parts.loss, 4)
+    (-2.0, 2.3408, 0.3408)
+    """
+    temperature = above_zero(temperature, "temperature")
+    u, v = unit_pair(u, v, at_least=2)
+    (n, d), scale = u.shape, 1 / temperature
+    alignment = -scale * (u * v).sum(1).double().mean().item()
+    sides = [log_partition(*pair, scale=scale) for pair in ((u, v), (v, u))]
+    uniformity = torch.stack(sides).double().mean().item()
+    mean = uniform_sphere_uniformity(d, scale / 2) + scale  # log E e^(x.y/tau)
+    others = math.log(n - 1) + mean
+    even = max(scale, others) + math.log1p(math.exp(-abs(scale - others)))
+    return InfoNCEParts(alignment, uniformity, even, temperature)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@
                 metrics.jsonl       one reading per line; "time/..." is wall-clock
                 train.log           what was said
                 checkpoints/        step-00000123.pt, the newest two
+                kept/               epoch-00005.pt, ...: with --keep-every, for good
+                kept.jsonl          readings of those, one line per epoch
                 encoder.safetensors the result, with what is needed to rebuild it
                 encoder-best.safetensors    the epoch of highest kNN while training
                 evaluation.jsonl    one score per line; 'invariance evaluate' adds more
@@ -43,6 +45,8 @@ from ._files import (
     ENCODER,
     ENVIRONMENT,
     GALLERY,
+    KEPT,
+    KEPT_READINGS,
     LOG,
     METRICS,
     OTHER_ENCODER,
@@ -51,6 +55,7 @@ from ._files import (
     SCORES,
     disk_failure,
     finite_number,
+    list_kept,
     new_folder,
     require_encoder,
     require_run,
@@ -106,6 +111,8 @@ __all__ = [
     "ENCODER",
     "ENVIRONMENT",
     "GALLERY",
+    "KEPT",
+    "KEPT_READINGS",
     "LOG",
     "MEASURES",
     "METRICS",
@@ -144,6 +151,7 @@ __all__ = [
     "is_run",
     "judge",
     "keep_rows",
+    "list_kept",
     "list_measures",
     "name_data",
     "new_folder",

@@ -35,9 +35,22 @@ def describe_environment(device: str) -> dict[str, Any]:
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "device": device,
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([*name_program(Path(sys.argv[0])), *sys.argv[1:]]),
         "packages": {name: _version(name) for name in PACKAGES},
     }
+
+
+def name_program(path: Path) -> list[str]:
+    """How a person starts it.
+
+    >>> name_program(Path("/usr/bin/invariance"))
+    ['invariance']
+    >>> name_program(Path("/lib/python3/invariance/__main__.py"))
+    ['python', '-m', 'invariance']
+    """
+    if path.name == "__main__.py":
+        return ["python", "-m", path.parent.name]
+    return [path.name]
 
 
 def read_environment(folder: Path) -> dict[str, Any]:

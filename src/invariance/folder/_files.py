@@ -17,6 +17,8 @@ ENVIRONMENT = "env.json"
 METRICS = "metrics.jsonl"
 LOG = "train.log"
 CHECKPOINTS = "checkpoints"
+KEPT = "kept"
+KEPT_READINGS = "kept.jsonl"
 ENCODER = "encoder.safetensors"
 BEST_ENCODER = "encoder-best.safetensors"
 OTHER_ENCODER = "other.safetensors"
@@ -63,6 +65,18 @@ def require_run(folder: Path) -> None:
         f"There is no run at {str(folder)!r}: a run folder holds {CONFIG}."
         + (hint or " 'invariance list runs' shows the runs there are.")
     )
+
+
+def list_kept(folder: str | Path) -> dict[int, Path]:
+    """The files of the epochs that a run has kept (--keep-every), oldest first.
+
+    >>> list_kept("no such run")
+    {}
+    """
+    paths = sorted((Path(folder).expanduser() / KEPT).glob("epoch-*.pt"))
+    numbers = [path.stem.removeprefix("epoch-") for path in paths]
+    pairs = zip(numbers, paths, strict=True)
+    return {int(number): path for number, path in pairs if number.isdigit()}
 
 
 def require_encoder(path: Path) -> None:
@@ -117,7 +131,7 @@ def write_whole(
         why = "the disk is full" if full else failure.strerror or str(failure)
         if advice:
             raise DataError(f"Could not write {path.name}: {why}. {advice}") from None
-        inside = path.parent.name == CHECKPOINTS
+        inside = path.parent.name in (CHECKPOINTS, KEPT)
         run = path.parent.parent if inside else path.parent
         raise TrainingError(
             f"Could not write {path.name}: {why}. What was saved before is intact; "

@@ -20,6 +20,7 @@ from ._files import (
     ENCODER,
     ENVIRONMENT,
     GALLERY,
+    KEPT_READINGS,
     METRICS,
     SCORES,
     finite_number,
@@ -27,6 +28,7 @@ from ._files import (
 from ._gallery import Gallery, read_gallery
 from ._scores import Row, Scores, tabulate
 
+KEPT_PREFIX = "kept/"
 FILES = (CONFIG, ENVIRONMENT, METRICS, SCORES)
 BROKEN = (ValueError, RecursionError, yaml.YAMLError)  # JSON's errors are ValueErrors
 
@@ -45,6 +47,8 @@ class Record:
     diagnostics: dict[str, Any] | None
     gallery: Gallery | None
     finished: bool
+    kept: list[dict[str, Any]] = field(default_factory=list)
+    """Readings of the epochs kept, as "kept/pool_nats"; each has an "epoch"."""
     settings_broken: bool = False
     """Whether config.yaml holds something that is no settings."""
     problems: list[str] = field(default_factory=list)
@@ -111,7 +115,8 @@ class Record:
 
     def points(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every reading that has a finite value."""
-        pairs = [(r["epoch"], finite_number(r.get(key))) for r in self.readings]
+        readings = self.kept if key.startswith(KEPT_PREFIX) else self.readings
+        pairs = [(r["epoch"], finite_number(r.get(key))) for r in readings]
         return [(epoch, value) for epoch, value in pairs if value is not None]
 
     @property
@@ -175,6 +180,8 @@ def read_record(folder: str | Path) -> Record:
     rows = reader.read_lines(SCORES, "value")
     reader.lenient = unwritten
     diagnostics = reader.read(DIAGNOSTICS, json.loads, dict)
+    reader.lenient = True
+    kept = reader.read_lines(KEPT_READINGS, "epoch") or []
     if gallery is not None or not unwritten:
         reader.problems += missing
     reader.lenient = False
@@ -190,6 +197,7 @@ def read_record(folder: str | Path) -> Record:
         diagnostics=diagnostics,
         gallery=gallery,
         finished=finished,
+        kept=[_prefix(reading) for reading in kept],
         settings_broken=settings is None and (folder / CONFIG).exists(),
         problems=reader.problems,
     )
@@ -236,6 +244,11 @@ class _Reader:
             broken = count(self.broken_lines, "line")
             self.problems.append(f"{name}: {broken} half written or broken, left out.")
         return None if records is None else kept
+
+
+def _prefix(reading: dict[str, Any]) -> dict[str, Any]:
+    """The reading of a kept epoch, told apart from those taken while training."""
+    return {(k if k == "epoch" else KEPT_PREFIX + k): v for k, v in reading.items()}
 
 
 def _parse_lines(text: str) -> list[Any]:

@@ -22,10 +22,9 @@ CPC = Method(
     negatives="samples_and_times",
     positives="future",
     head="linear",
-    source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, "
-    "scores as they are, negatives from all windows and times of the batch; 6 "
-    "steps instead of 12, every context predicts, and codes that share no values "
-    "with one another",
+    source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, scores "
+    "as they are, negatives from all windows and times of the batch; 6 steps instead "
+    "of 12, every context predicts, and codes that share no values with one another",
     released="the paper, for speech: 12 steps of 10 ms, Adam at 2e-4, batches of 8 "
     "windows of 20480 samples on 8 GPUs, codes of 512, a GRU of 256",
 )
@@ -35,34 +34,32 @@ METHODS: dict[str, Method] = {
         objective="nt_xent",
         settings={"temperature": 0.5},
         source="Chen et al. 2020; temperature 0.5 is its CIFAR-10 setting",
-        released="google-research/simclr: LARS at 0.3 x batch / 256, decay "
-        "1e-6, 10 epochs of warm-up, cosine, head of 2 layers to 128; "
-        "temperature 0.1 and batch 4096 for ImageNet, temperature 0.5, "
-        "batch 512 and rate 1.0 for CIFAR-10",
+        released="google-research/simclr: LARS at 0.3 x batch / 256, decay 1e-6, 10 "
+        "epochs of warm-up, cosine, head of 2 layers to 128; temperature 0.1 and batch "
+        "4096 for ImageNet, temperature 0.5, batch 512 and rate 1.0 for CIFAR-10",
     ),
     "info_nce": Method(
         objective="info_nce",
         settings={"temperature": 0.1},
         source="van den Oord et al. 2018, with the other samples of the other view as "
         "negatives, in both directions as in CLIP; temperature 0.1",
-        released="none: the paper trains CPC, another architecture; the "
-        "temperature is FlatCLR's",
+        released="none: the paper trains CPC, another architecture; the temperature is "
+        "FlatCLR's",
     ),
     "flatclr": Method(
         objective="flat_nce",
         settings={"temperature": 0.1},
         source="Chen et al. 2021, FlatNCE; temperature 0.1 of the released code",
-        released="Junya-Chen/FlatCLR: LARS at 0.6 for batch 512, decay 1e-6, 10 "
-        "epochs of warm-up, cosine, 100 epochs of ImageNet, ResNet-50, "
-        "projections of 128 (256 in the paper's appendix on "
-        "self-supervised learning)",
+        released="Junya-Chen/FlatCLR: LARS at 0.6 for batch 512, decay 1e-6, 10 epochs "
+        "of warm-up, cosine, 100 epochs of ImageNet, ResNet-50, projections of 128 "
+        "(256 in the paper's appendix on self-supervised learning)",
     ),
     "dcl": Method(
         objective="dcl",
         settings={"temperature": 0.1},
         source="Yeh et al. 2022; temperature 0.1",
-        released="the paper: SimCLR with ResNet-50, batch 256, 200 epochs of "
-        "ImageNet; further settings not found in code of the authors",
+        released="the paper: SimCLR with ResNet-50, batch 256, 200 epochs of ImageNet; "
+        "further settings not found in code of the authors",
     ),
     "dclw": Method(
         objective="dcl",
@@ -91,9 +88,8 @@ METHODS: dict[str, Method] = {
         objective="debiased",
         settings={"temperature": 0.5, "prior": 0.1},
         source="Chuang et al. 2020; temperature 0.5, prior 0.1",
-        released="chingyaoc/DCL: Adam at 0.001, decay 1e-6, batch 256, 500 "
-        "epochs of STL-10 (the paper: 400), ResNet-50, projections of "
-        "128",
+        released="chingyaoc/DCL: Adam at 0.001, decay 1e-6, batch 256, 500 epochs of "
+        "STL-10 (the paper: 400), ResNet-50, projections of 128",
     ),
     "hcl": Method(
         objective="debiased",
@@ -112,9 +108,9 @@ METHODS: dict[str, Method] = {
         objective="sup_con",
         settings={"temperature": 0.1},
         source="Khosla et al. 2020; temperature 0.1 of the CIFAR runs",
-        released="HobbitLong/SupContrast: SGD at 0.5, decay 1e-4, batch 1024, "
-        "1000 epochs of CIFAR, cosine, ResNet-50, temperature 0.1; its "
-        "loss is multiplied by temperature / 0.07",
+        released="HobbitLong/SupContrast: SGD at 0.5, decay 1e-4, batch 1024, 1000 "
+        "epochs of CIFAR, cosine, ResNet-50, temperature 0.1; its loss is multiplied "
+        "by temperature / 0.07",
     ),
     "moco": Method(
         objective="info_nce",
@@ -127,8 +123,8 @@ METHODS: dict[str, Method] = {
         source="Chen et al. 2020 (MoCo v2): temperature 0.2, two-layer head; queue "
         "4096 instead of 65536 and momentum 0.99 instead of 0.999, for small data sets "
         "and runs of a few thousand steps",
-        released="facebookresearch/moco: SGD at 0.03, decay 1e-4, batch 256, "
-        "cosine, 200 epochs of ImageNet, queue 65536, momentum 0.999",
+        released="facebookresearch/moco: SGD at 0.03, decay 1e-4, batch 256, cosine, "
+        "200 epochs of ImageNet, queue 65536, momentum 0.999",
     ),
     "moco_v1": Method(
         objective="info_nce",
@@ -141,8 +137,8 @@ METHODS: dict[str, Method] = {
         rising=False,
         source="He et al. 2020: temperature 0.07, linear head; queue and momentum as "
         "moco",
-        released="facebookresearch/moco: as moco, with steps at 120 and 160 of "
-        "200 epochs",
+        released="facebookresearch/moco: as moco, with steps at 120 and 160 of 200 "
+        "epochs",
     ),
     "ir": Method(
         objective="info_nce",
@@ -152,9 +148,9 @@ METHODS: dict[str, Method] = {
         source="Wu et al. 2018 (Instance Discrimination), full softmax over the bank; "
         "bank momentum 0.5; temperature 0.2 instead of 0.07 and a two-layer head, "
         "which small data sets need",
-        released="zhirongw/lemniscate: SGD at 0.03, decay 1e-4, batch 256, "
-        "temperature 0.07, bank momentum 0.5, linear head to 128, "
-        "binary NCE with 4096 noise rows (ir_nce here)",
+        released="zhirongw/lemniscate: SGD at 0.03, decay 1e-4, batch 256, temperature "
+        "0.07, bank momentum 0.5, linear head to 128, binary NCE with 4096 noise rows "
+        "(ir_nce here)",
     ),
     "ir_sampled": Method(
         objective="info_nce",
@@ -163,6 +159,22 @@ METHODS: dict[str, Method] = {
         source_settings={"bank_momentum": 0.5, "n_draws": 4096},
         source="ir with a softmax over the positive and 4096 drawn rows",
         released="as ir; softmax over draws as in mhw32/contrastive-ring-public",
+    ),
+    "ir_stratified": Method(
+        objective="info_nce",
+        settings={"temperature": 0.2},
+        negatives="stratified",
+        source_settings={"bank_momentum": 0.5, "n_draws": 1024},
+        source="ir, its partition estimated from 1024 stratified draws of the bank",
+        released="none",
+    ),
+    "ir_control_variate": Method(
+        objective="info_nce",
+        settings={"temperature": 0.2},
+        negatives="control_variate",
+        source_settings={"bank_momentum": 0.5, "n_draws": 1024},
+        source="ir, its partition estimated from 1024 draws and a control variate",
+        released="none",
     ),
     "ir_nce": Method(
         objective="binary_nce",
@@ -180,9 +192,8 @@ METHODS: dict[str, Method] = {
         source_settings={"bank_momentum": 0.5, "share": 0.1},
         source="Wu et al. 2020 (the views paper): the nearest tenth of the bank; the "
         "rest as ir",
-        released="the views paper, appendix D: SGD at 0.03, decay 1e-4, batch "
-        "256, temperature 0.07, bank rate 0.5, the nearest 4096 rows, "
-        "ResNet-18 to 128",
+        released="the views paper, appendix D: SGD at 0.03, decay 1e-4, batch 256, "
+        "temperature 0.07, bank rate 0.5, the nearest 4096 rows, ResNet-18 to 128",
     ),
     "annulus": Method(
         objective="info_nce",
@@ -196,10 +207,9 @@ METHODS: dict[str, Method] = {
         },
         source="Wu et al. 2020: the nearest tenth without its innermost tenth, the "
         "outer end closing in from the whole bank over training",
-        released="mhw32/contrastive-ring-public: 4096 draws from the nearest "
-        "tenth of the bank less its innermost tenth, temperature 0.07, "
-        "bank momentum 0, SGD at 0.03, decay 1e-4, batch 256, 200 "
-        "epochs",
+        released="mhw32/contrastive-ring-public: 4096 draws from the nearest tenth of "
+        "the bank less its innermost tenth, temperature 0.07, bank momentum 0, SGD at "
+        "0.03, decay 1e-4, batch 256, 200 epochs",
     ),
     "la": Method(
         objective="info_nce",
@@ -215,9 +225,9 @@ METHODS: dict[str, Method] = {
         source="Zhuang et al. 2019 (Local Aggregation): 3 clusterings of 20 images per "
         "cluster instead of 10 of 43; half of a short training as ir instead of 5 %, "
         "since clusters of an untrained bank lead nowhere; the rest as ir",
-        released="the authors' code and the views paper, appendix D: the "
-        "nearest 4096 rows, 10 clusterings of 30000, 10 epochs of IR "
-        "first, SGD at 0.03, decay 1e-4, batch 128, temperature 0.07",
+        released="the authors' code and the views paper, appendix D: the nearest 4096 "
+        "rows, 10 clusterings of 30000, 10 epochs of IR first, SGD at 0.03, decay "
+        "1e-4, batch 128, temperature 0.07",
     ),
     "vince": Method(
         objective="info_nce",
@@ -233,8 +243,8 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="learned",
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
-        source="Wu et al. 2020 (VINCE+): acceptance learned by the score function; "
-        "its objective is ours, since the paper's has none to learn from",
+        source="Wu et al. 2020 (VINCE+): acceptance learned by the score function; its "
+        "objective is ours, since the paper's has none to learn from",
         released="none; as vince",
     ),
     "pcl": Method(
@@ -254,9 +264,9 @@ METHODS: dict[str, Method] = {
         rising=False,
         source="Li et al. 2021 (PCL v2): temperature 0.2, warm-up of a tenth; clusters "
         "the keys as they came, 3 clusterings of 100 images per cluster",
-        released="salesforce/PCL: SGD at 0.03, decay 1e-4, batch 256, 200 "
-        "epochs of ImageNet, queue 16384, momentum 0.999, 25000, 50000 "
-        "and 100000 clusters, 20 epochs of warm-up",
+        released="salesforce/PCL: SGD at 0.03, decay 1e-4, batch 256, 200 epochs of "
+        "ImageNet, queue 16384, momentum 0.999, 25000, 50000 and 100000 clusters, 20 "
+        "epochs of warm-up",
     ),
     "nnclr": Method(
         objective="info_nce",
@@ -265,8 +275,8 @@ METHODS: dict[str, Method] = {
         positives="neighbors",
         source_settings={"size": 4096},
         source="Dwibedi et al. 2021: temperature 0.1; support of 4096 instead of 98304",
-        released="none; the paper: LARS, batch 4096, support of 98304, head of "
-        "3 layers to 256",
+        released="none; the paper: LARS, batch 4096, support of 98304, head of 3 "
+        "layers to 256",
     ),
     "simcse": Method(
         objective="info_nce",
@@ -278,8 +288,8 @@ METHODS: dict[str, Method] = {
         "from its first weights unless it is pretrained, and the head has two layers",
         released="princeton-nlp/SimCSE: AdamW at 3e-5, batch 64, one epoch of a "
         "million sentences of Wikipedia (with pairs 5e-5, batch 512, 3 epochs), "
-        "sentences of 32 tokens, BERT and RoBERTa as pretrained, dropout 0.1, a "
-        "linear map and tanh on the first token as the head",
+        "sentences of 32 tokens, BERT and RoBERTa as pretrained, dropout 0.1, a linear "
+        "map and tanh on the first token as the head",
     ),
     "scarf": Method(
         objective="info_nce",
@@ -300,9 +310,20 @@ METHODS: dict[str, Method] = {
         settings={"learnable": True},
         source="Zhai et al. 2023 (SigLIP) on two views; scale from 10 and bias from "
         "-10, both learned",
-        released="google-research/big_vision: images and texts, logarithm of "
-        "the scale and bias learned from log 10 and -10; batches of "
-        "thousands of pairs",
+        released="google-research/big_vision: images and texts, logarithm of the scale "
+        "and bias learned from log 10 and -10; batches of thousands of pairs",
+    ),
+    "flo": Method(
+        objective="flo",
+        settings={"learnable": True},
+        source="Guo et al. 2022 (FLO): the dual is a learned line in the pair's own "
+        "score instead of a network; temperature 0.5 as simclr",
+        released="qingguo666/FLO estimates information; as an objective: not found",
+    ),
+    "unified": Method(
+        objective="unified",
+        source="Lee et al. 2025: the family of psi(c1 x + c2 y); as it is, nt_xent",
+        released="leechungpa/embedding-similarity-cl has the family",
     ),
     "clip": Method(
         objective="info_nce",
@@ -343,9 +364,9 @@ METHODS: dict[str, Method] = {
         objective="align_uniform",
         settings={"alpha": 2.0, "t": 2.0},
         source="Wang and Isola 2020; equal weights, alpha 2, t 2",
-        released="ssnl/align_uniform: SGD at 0.12 x batch / 256, decay 1e-4, "
-        "batch 768, 200 epochs of STL-10 with steps at 155, 170 and "
-        "185, a small AlexNet to 128",
+        released="ssnl/align_uniform: SGD at 0.12 x batch / 256, decay 1e-4, batch "
+        "768, 200 epochs of STL-10 with steps at 155, 170 and 185, a small AlexNet to "
+        "128",
     ),
     "byol": Method(
         objective="byol",
@@ -355,11 +376,10 @@ METHODS: dict[str, Method] = {
         momentum=0.95,
         source="Grill et al. 2020; momentum 0.95 rising to 1 and a head that ends in a "
         "plain batch norm, for runs of a few thousand steps",
-        released="google-deepmind BYOL: LARS at 0.2 x batch / 256, decay 1.5e-6 "
-        "and momentum 0.996 rising to 1 for 1000 epochs of ImageNet "
-        "(0.45 and 0.99 for 100), batch 4096, 10 epochs of warm-up, "
-        "cosine, layers of 4096, projections of 256, two unlike views "
-        "(--views byol)",
+        released="google-deepmind BYOL: LARS at 0.2 x batch / 256, decay 1.5e-6 and "
+        "momentum 0.996 rising to 1 for 1000 epochs of ImageNet (0.45 and 0.99 for "
+        "100), batch 4096, 10 epochs of warm-up, cosine, layers of 4096, projections "
+        "of 256, two unlike views (--views byol)",
     ),
     "simsiam": Method(
         objective="sim_siam",
@@ -370,10 +390,9 @@ METHODS: dict[str, Method] = {
         width=512,
         source="Chen and He 2021; three-layer head ending in a plain batch norm, "
         "predictor a quarter as wide",
-        released="facebookresearch/simsiam: SGD at 0.05 x batch / 256, decay "
-        "1e-4, batch 512, cosine, 100 epochs of ImageNet, layers of "
-        "2048, predictor 512; its option of a constant rate for the "
-        "predictor is not offered here",
+        released="facebookresearch/simsiam: SGD at 0.05 x batch / 256, decay 1e-4, "
+        "batch 512, cosine, 100 epochs of ImageNet, layers of 2048, predictor 512; its "
+        "option of a constant rate for the predictor is not offered here",
     ),
     "barlow_twins": Method(
         objective="barlow_twins",
@@ -381,10 +400,9 @@ METHODS: dict[str, Method] = {
         head="mlp3",
         width=512,
         source="Zbontar et al. 2021; weight 0.0051, head scaled down from 8192",
-        released="facebookresearch/barlowtwins: LARS at 0.2 x batch / 256 "
-        "(0.0048 for biases and norms), decay 1e-6, batch 2048, 10 "
-        "epochs of warm-up, 1000 epochs, layers of 8192, two unlike "
-        "views (--views byol)",
+        released="facebookresearch/barlowtwins: LARS at 0.2 x batch / 256 (0.0048 for "
+        "biases and norms), decay 1e-6, batch 2048, 10 epochs of warm-up, 1000 epochs, "
+        "layers of 8192, two unlike views (--views byol)",
     ),
     "vicreg": Method(
         objective="vicreg",
@@ -392,9 +410,9 @@ METHODS: dict[str, Method] = {
         head="mlp3",
         width=512,
         source="Bardes et al. 2022; weights 25, 25, 1, head scaled down from 8192",
-        released="facebookresearch/vicreg: LARS at 0.2 x batch / 256, decay "
-        "1e-6, batch 2048, 10 epochs of warm-up, 100 epochs, layers of "
-        "8192, two unlike views (--views byol)",
+        released="facebookresearch/vicreg: LARS at 0.2 x batch / 256, decay 1e-6, "
+        "batch 2048, 10 epochs of warm-up, 100 epochs, layers of 8192, two unlike "
+        "views (--views byol)",
     ),
     "swav": Method(
         objective="swav",
@@ -402,10 +420,9 @@ METHODS: dict[str, Method] = {
         negatives="none",
         source="Caron et al. 2020; temperature 0.1, epsilon 0.05, 3 iterations; 100 "
         "prototypes instead of 3000, since a batch must fill them",
-        released="facebookresearch/swav: SGD with LARC at 4.8 for batch 4096, "
-        "decay 1e-6, 10 epochs of warm-up, 800 epochs, 2 crops of 224 "
-        "and 6 of 96 pixels, 3000 prototypes, which stay fixed at "
-        "first (not here)",
+        released="facebookresearch/swav: SGD with LARC at 4.8 for batch 4096, decay "
+        "1e-6, 10 epochs of warm-up, 800 epochs, 2 crops of 224 and 6 of 96 pixels, "
+        "3000 prototypes, which stay fixed at first (not here)",
     ),
     "cpc": CPC,
     "cpc_samples": replace(

@@ -60,7 +60,7 @@ class Option:
     part: str
     """Whose it is: "objective", "temperature", "critic", "negatives", "twin", "learner"
     or "views"."""
-    kinds: tuple[type, ...]
+    kinds: tuple[Any, ...]
     """Types of its values."""
 
     def read(self, value: Any) -> Any:

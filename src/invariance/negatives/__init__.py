@@ -27,6 +27,7 @@ from ._accepted import (
 )
 from ._ball import Annulus, Ball
 from ._bank import Bank
+from ._estimated import ControlVariate, Stratified
 from ._in_time import IN_TIME, InTime
 from ._kmeans import Clusters, kmeans
 from ._neighbors import Neighbors
@@ -51,6 +52,8 @@ NEGATIVES: dict[str, Callable[..., NegativeSource]] = {
     "neighbors": Neighbors,
     "accepted": accept_similar,
     "learned": accept_learned,
+    "stratified": Stratified,
+    "control_variate": ControlVariate,
 }
 
 __all__ = [
@@ -64,6 +67,7 @@ __all__ = [
     "Between",
     "Candidates",
     "Clusters",
+    "ControlVariate",
     "InTime",
     "Nearest",
     "NegativeSource",
@@ -71,6 +75,7 @@ __all__ = [
     "Neighbours",
     "Prototypes",
     "Queue",
+    "Stratified",
     "Vocabulary",
     "accept_learned",
     "accept_similar",

@@ -33,6 +33,7 @@ from ._debiased import Debiased, debiased
 from ._dhel import DHEL, dhel
 from ._dv import DV, dv
 from ._flat_nce import FlatNCE, flat_nce
+from ._flo import FLO, flo
 from ._info_nce import InfoNCE, info_nce
 from ._jsd import JSD, jsd
 from ._kcl import KCL, kcl
@@ -43,6 +44,7 @@ from ._sig_lip import SigLIP, sig_lip
 from ._sim_siam import SimSiam, sim_siam
 from ._sup_con import SupCon, sup_con
 from ._swav import SwAV, sinkhorn, swav
+from ._unified import Unified, find_problem, unified
 from ._vicreg import VICReg, vicreg
 
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -59,6 +61,8 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "binary_nce": BinaryNCE,
     "jsd": JSD,
     "dv": DV,
+    "flo": FLO,
+    "unified": Unified,
     "align_uniform": AlignUniform,
     "byol": BYOL,
     "sim_siam": SimSiam,
@@ -73,6 +77,7 @@ __all__ = [
     "DCL",
     "DHEL",
     "DV",
+    "FLO",
     "JSD",
     "KCL",
     "OBJECTIVES",
@@ -92,6 +97,7 @@ __all__ = [
     "SupCon",
     "SwAV",
     "Terms",
+    "Unified",
     "VICReg",
     "align_uniform",
     "barlow_twins",
@@ -101,7 +107,9 @@ __all__ = [
     "debiased",
     "dhel",
     "dv",
+    "find_problem",
     "flat_nce",
+    "flo",
     "info_nce",
     "jsd",
     "kcl",
@@ -112,5 +120,6 @@ __all__ = [
     "sinkhorn",
     "sup_con",
     "swav",
+    "unified",
     "vicreg",
 ]

@@ -36,6 +36,24 @@ def plot_lines(
         axes.legend(frameon=False, title=by.replace("_", " "))
 
 
+def plot_values(axes: Any, rows: Rows, *, x: str, lines: dict[str, str]) -> None:
+    """Several values against x, each a line with the label it is given here."""
+    for k, (y, label) in enumerate(lines.items()):
+        spreads, color = rows.spreads(x, y), f"C{k % 10}"
+        means = [spread.mean for spread in spreads.values()]
+        axes.plot(list(spreads), means, "-", color=color, label=label)
+        axes.plot(rows[x], rows[y], ".", color=color, alpha=0.5, markersize=5)
+    axes.legend(frameon=False)
+
+
+def mark_batches(axes: Any, rows: Rows, batch: str = "n") -> None:
+    """A logarithmic axis with the batch sizes that were measured written on it."""
+    sizes = sorted(set(rows[batch]))
+    axes.set(xscale="log", xlabel="batch size K")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+
+
 def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:
     """Means as bars and seeds as dots, of y for each value of x."""
     spreads = rows.spreads(x, y)

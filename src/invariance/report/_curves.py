@@ -83,6 +83,18 @@ CURVES = (
         "all clients go the same way; one over their number: each its own.",
         percent=True,
     ),
+    Curve(
+        "Information of kept epochs",
+        {"kept/batch_nats": "nats of a batch", "kept/pool_nats": "of the pool"},
+        "In nats: as a batch shows it, and as a pool a hundred times as large does, "
+        "held-out samples first.",
+    ),
+    Curve(
+        "Accuracy of kept epochs",
+        {"kept/knn": "held-out kNN", "kept/linear": "linear probe"},
+        "On samples that were held out, with the encoder as it was by then.",
+        percent=True,
+    ),
     Curve("Learning rate", {"lr": "rate"}, "As scheduled."),
     Curve("Speed", {"time/images_per_second": "speed"}, "Samples in a second."),
 )
@@ -148,7 +160,8 @@ def _figure(run: Record, curve: Curve) -> Html | None:
         zero=curve.zero,
     )
     about = [curve.about]
-    if missing := sum(key in r for r in run.readings for key in curve.keys) - sum(
+    readings = [*run.readings, *run.kept]
+    if missing := sum(key in r for r in readings for key in curve.keys) - sum(
         map(len, lines_of.values())
     ):
         about.append(f"Left out: {missing} that are not finite numbers.")
@@ -182,7 +195,7 @@ def _as_table(run: Record) -> Html:
     kinds = [(key, name, c) for c in CURVES for key, name in c.keys.items()]
     kinds = [kind for kind in kinds if run.points(kind[0])]
     epochs: dict[float, list[dict[str, Any]]] = {}
-    for reading in run.readings:
+    for reading in sorted([*run.kept, *run.readings], key=lambda r: r["epoch"]):
         epochs.setdefault(-(-reading["epoch"] // 1), []).append(reading)
     rows: list[list[object]] = []
     for readings in epochs.values():

@@ -15,6 +15,12 @@ TOLD = (
     *("started", "used"),
 )
 
+ATTACKED = {
+    "first": ", the first view attacked",
+    "all": ", all views attacked",
+    "added": ", an attacked view added",
+}
+
 
 def summarize(run: Record) -> str:
     """The run in a line."""
@@ -23,10 +29,15 @@ def summarize(run: Record) -> str:
         return "The settings of this run are not known."
     epochs = config.get("epochs", "?")
     batch = config.get("batch_size") or run.used.get("batch_size", "?")
+    clients = inside(run.env, "federated", "clients")
+    word = "round" if clients else "epoch"  # a federated epoch is a round
+    length = count(epochs, word) if isinstance(epochs, int) else epochs
+    if clients:
+        length += f" of {count(len(clients), 'client')}"
+    attacked = ATTACKED.get(config.get("views_adversarial"), "")
     return (
-        f"{config.get('method', '?')} on {config.get('data', '?')}, "
-        f"{count(epochs, 'epoch') if isinstance(epochs, int) else epochs}, "
-        f"batches of {batch}"
+        f"{config.get('method', '?')} on {config.get('data', '?')}, {length}, "
+        f"batches of {batch}{attacked}"
     )
 
 

@@ -164,9 +164,15 @@ def explain_views(run: Record) -> str:
         return f"{text} epoch. Training predicts the later parts from the earlier ones."
     if run.positives == "tokens":
         return f"{text} epoch. Training asks for the tokens that are hidden in them."
+    if run.positives == "places":
+        return (
+            f"{text} epoch. Training makes the encoder's map of an {run.word} find the "
+            f"summary of the same {run.word}."
+        )
+    before = ", before the attack" if run.config.get("views_adversarial") else ""
     return (
-        f"{text} epoch. Training pulls the views of one {run.word} together, so "
-        "whatever they change is what the features learn to ignore."
+        f"{text} epoch{before}. Training pulls the views of one {run.word} together, "
+        "so whatever they change is what the features learn to ignore."
     )
 
 

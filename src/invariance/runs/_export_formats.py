@@ -84,7 +84,8 @@ def use_safetensors(encoder: Encoder, path: Path) -> str:
     module = "" if has_known_name(encoder) else ", network=module"
     return (
         f"encoder = invariance.load({str(path)!r}{module})\n"
-        "features = encoder(images)  # float images in [0, 1]"
+        f"features = encoder({name_input(encoder)})  # {describe_input(encoder)}"
+        f"{explain_samples(encoder)}"
     )
 
 
@@ -266,9 +267,11 @@ def require_timm(encoder: Encoder) -> nn.Module:
         why = f"{name!r} is a module of your own"
     else:
         return split_encoder(encoder)[1]
+    other = ""
+    if encoder.kind is None or isinstance(encoder.kind, Image):
+        other = ", or train a timm network such as --encoder resnet18"
     raise SettingError(
-        f"{why}, which timm cannot build: export it to safetensors, pt2 or onnx, or "
-        "train a timm network such as --encoder resnet18."
+        f"{why}, which timm cannot build: export it to safetensors, pt2 or onnx{other}."
     )
 
 
@@ -310,6 +313,14 @@ def describe_input(encoder: Encoder) -> str:
         return "float32 in [0, 1]"
     dtype = str(encoder.blank().dtype).removeprefix("torch.")
     return f"{dtype}, each of shape {encoder.input_shape}"
+
+
+def explain_samples(encoder: Encoder) -> str:
+    """Where this package makes such a sample; images need no word."""
+    kind = encoder.kind
+    if kind is None or isinstance(kind, Image):
+        return ""
+    return f"; encoder.kind.read makes one of a {kind.word}"
 
 
 def has_known_name(encoder: Encoder) -> bool:

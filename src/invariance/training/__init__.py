@@ -22,10 +22,11 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
-    from ._checkpoint import load, load_trained, newest_checkpoint
+    from ._checkpoint import find_kept, load, load_trained, newest_checkpoint, read_kept
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._fabric import make_fabric
+    from ._gallery_writer import show_views
     from ._loop import Stopped
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
@@ -57,6 +58,7 @@ __all__ = [
     "check_names",
     "check_numbers",
     "complete_settings",
+    "find_kept",
     "launch",
     "load",
     "load_trained",
@@ -66,9 +68,11 @@ __all__ = [
     "newest_checkpoint",
     "peak_rate",
     "rate_at",
+    "read_kept",
     "rehearse",
     "require_unfinished",
     "settle_machine",
+    "show_views",
     "start_weights_from",
     "temperature_of",
     "train",
@@ -76,10 +80,11 @@ __all__ = [
 ]
 
 HOMES = {
-    "_checkpoint": "load load_trained newest_checkpoint",
+    "_checkpoint": "find_kept load load_trained newest_checkpoint read_kept",
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
     "_fabric": "make_fabric",
+    "_gallery_writer": "show_views",
     "_start_processes": "launch settle_machine",
     "_loop": "Stopped",
     "_optimizers": "LARS build_optimizer",

@@ -19,9 +19,11 @@ from ..folder import (
     CHECKPOINTS,
     CONFIG,
     ENCODER,
+    KEPT,
     METRICS,
     OTHER_ENCODER,
     check_format,
+    list_kept,
     read_environment,
     read_images,
     read_metrics,
@@ -30,7 +32,8 @@ from ..folder import (
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
 SIDES = {"first": ("encoder", ENCODER), "other": ("other", OTHER_ENCODER)}
-KEPT = 2  # the newest, and one before it in case a disk lies about the newest
+NEWEST = 2  # are left: one before the newest in case a disk lies about that one
+OF_KEPT = ("learner", "encoder", "other", "controller")  # parts that readings need
 
 
 def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
@@ -39,9 +42,49 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
         left.unlink(missing_ok=True)
     path = folder / f"step-{step:08}.pt"
     write_whole(path, lambda file: torch.save(state, file))
-    for old in checkpoints(folder)[:-KEPT]:
+    for old in checkpoints(folder)[:-NEWEST]:
         old.unlink(missing_ok=True)
     return path
+
+
+def keep(folder: Path, epoch: int, step: int, state: dict[str, Any]) -> None:
+    """Keep a run's learner for good, as it is after an epoch; 0 is before the first."""
+    kept = {name: state[name] for name in OF_KEPT if name in state}
+    path = folder / KEPT / f"epoch-{epoch:05}.pt"
+    path.parent.mkdir(exist_ok=True)
+    kept |= {"epoch": epoch, "step": step}
+    write_whole(path, lambda file: torch.save(kept, file))
+
+
+def read_state(path: Path, *, map_location: Any = "cpu") -> dict[str, Any] | None:
+    """What a file of ours holds; None if it is damaged, or holds more than numbers."""
+    try:
+        state = torch.load(path, map_location=map_location, weights_only=True)
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
+        return None
+    return state if isinstance(state, dict) else None
+
+
+def read_kept(path: Path, *, map_location: Any = "cpu") -> dict[str, Any]:
+    """The learner as it was after a kept epoch, with its "epoch" and "step"."""
+    state = read_state(path, map_location=map_location)
+    if state is None or not {"learner", "encoder", "step"} <= state.keys():
+        raise DataError(
+            f"{path} is damaged, or no state of a learner that a run has kept "
+            "(--keep-every)."
+        )
+    return state
+
+
+def find_kept(folder: Path, epoch: int) -> Path:
+    """The file of a kept epoch, or a sentence with those that there are."""
+    paths = list_kept(folder)
+    if epoch in paths:
+        return paths[epoch]
+    there = f"it has {', '.join(map(str, paths))}"
+    if not paths:
+        there = "it has none, which --keep-every N of invariance train would change"
+    raise DataError(f"{folder} has not kept epoch {epoch}: {there}.")
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -64,11 +107,8 @@ def newest_checkpoint(
     """
     paths = checkpoints(folder)
     for k, path in reversed([*enumerate(paths)]):
-        try:
-            state = torch.load(path, map_location=map_location, weights_only=True)
-        except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
-            state = None
-        if isinstance(state, dict):
+        state = read_state(path, map_location=map_location)
+        if state is not None:
             return state
         if k:
             say(f"{path.name} is damaged: going on from {paths[k - 1].name}.")
@@ -146,26 +186,37 @@ def check_lost(folder: Path) -> None:
 
 
 def load(
-    run_or_file: Any, *, network: nn.Module | None = None, side: str = "first"
+    run_or_file: Any,
+    *,
+    network: nn.Module | None = None,
+    side: str = "first",
+    epoch: int | None = None,
 ) -> Encoder:
     """The encoder of a run folder or file: images in [0, 1] in, features out.
 
     Samples of other kinds go in as ``encoder.kind.prepare`` leaves them.
 
     Args:
-        run_or_file: What ``train`` returned, a run folder, finished or not, or an
-            ``encoder.safetensors``.
+        run_or_file: What ``train`` returned, a run folder, finished or not, an
+            ``encoder.safetensors``, or a kept epoch's ``kept/epoch-00005.pt``.
         network: The module itself, when the run was trained on one of your own.
         side: "other" is the second encoder of a run that has two, one for each side of
             its pairs.
+        epoch: The encoder as it was after an epoch that the run kept (--keep-every); 0
+            is before the first.
     """
     if side not in SIDES:
         raise SettingError(unknown("side", side, SIDES))
     place = getattr(run_or_file, "folder", run_or_file)  # what train returns
     folder = Path(place).expanduser() if isinstance(place, str | Path) else None
+    if folder is not None and folder.suffix == ".pt" and folder.is_file():
+        return rebuild_from_state(read_kept(folder), folder, network, side)
     if folder is None or not folder.is_dir():
         return load_encoder(place, network=network)
     check_format(folder, read_environment(folder))
+    if epoch is not None:
+        path = find_kept(folder, epoch)
+        return rebuild_from_state(read_kept(path), path, network, side)
     return load_trained(folder, network, side=side)[0]
 
 
@@ -173,7 +224,7 @@ def load_trained(
     folder: Path, network: nn.Module | None = None, *, side: str = "first"
 ) -> tuple[Encoder, int | None]:
     """An encoder of a run and after how many steps; older runs do not say."""
-    name, file = SIDES[side]
+    file = SIDES[side][1]
     if (folder / file).exists():
         about, weights = read_encoder(folder / file)
         return rebuild_encoder(about, weights, network), about.get("step")
@@ -181,9 +232,18 @@ def load_trained(
     state = None if finished else newest_checkpoint(folder / CHECKPOINTS)
     if state is None and not finished:
         raise DataError(f"{folder} holds no encoder and no checkpoint.")
-    if state is None or name not in state:
+    encoder = rebuild_from_state(state or {}, folder, network, side)
+    return encoder, (state or {}).get("step")
+
+
+def rebuild_from_state(
+    state: dict[str, Any], place: Path, network: nn.Module | None, side: str
+) -> Encoder:
+    """An encoder of a learner's state; ``place`` is where it comes from."""
+    name = SIDES[side][0]
+    if name not in state:
         raise DataError(
-            f"{folder} has one encoder: a second one, side='other', comes with methods "
+            f"{place} has one encoder: a second one, side='other', comes with methods "
             "of two, such as clip."
         )
     prefix = f"{name}."
@@ -192,4 +252,4 @@ def load_trained(
         for key, value in state["learner"].items()
         if key.startswith(prefix)
     }
-    return rebuild_encoder(state[name], weights, network), state["step"]
+    return rebuild_encoder(state[name], weights, network)

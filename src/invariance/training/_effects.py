@@ -59,7 +59,12 @@ def find_idle_settings(
             f"micro_batch {settings.micro_batch} is a piece of a larger batch, and "
             f"{each} {batch} samples: leave it out, or use a larger --batch-size."
         )
-    if ess.target is None and (ess.end, ess.rate) != (Ess.end, Ess.rate):
+    if ess.schedule and (ess.target, ess.end) != (None, None):
+        yield (
+            "ess.schedule has the targets of the whole training, and ess.target and "
+            "ess.end are two of them: leave those out."
+        )
+    if not ess.targets and (ess.end, ess.rate) != (Ess.end, Ess.rate):
         yield (
             "ess.end and ess.rate say how the temperature follows an effective sample "
             "size, and none is asked for: add --ess.target 0.3, or leave them out."

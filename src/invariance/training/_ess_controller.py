@@ -51,10 +51,11 @@ class EssController:
                 f"may move, and {type(objective).__name__} has none: leave ess.target "
                 "unset, or choose simclr, dcl, flatclr, dhel or another softmax method."
             )
-        for name, value in (("ess.target", ess.target), ("ess.end", ess.end)):
-            if value is not None and not 0 < value < 1:
+        names = ["ess.schedule"] * len(ess.schedule) or ["ess.target", "ess.end"]
+        for name, value in zip(names, ess.targets, strict=False):
+            if not 0 < value < 1:
                 raise SettingError(f"{name} lies between 0 and 1: got {value}.")
-            if value is not None and n_negatives and value <= 1 / n_negatives:
+            if n_negatives and value <= 1 / n_negatives:
                 raise SettingError(
                     f"Of {n_negatives} negatives at least one carries the weight, so "
                     f"no temperature brings the ESS to {name} = {value}: ask for more "
@@ -73,10 +74,13 @@ class EssController:
 
     def target(self, progress: Any) -> Any:
         """The ESS asked for when this share of training is done."""
-        start = self.ess.target
-        assert start is not None
-        end = start if self.ess.end is None else self.ess.end
-        return start + (end - start) * progress
+        first, *others = targets = self.ess.targets
+        now: Any = first
+        for k, (start, end) in enumerate(zip(targets, others, strict=False)):
+            way = progress * len(others) - k  # of this stretch, below 0 before it
+            way = way.clamp(0, 1) if isinstance(way, Tensor) else min(max(way, 0), 1)
+            now = now + (end - start) * way
+        return now
 
     def update(self, ess: Tensor | float, progress: float | Tensor) -> None:
         """Move the temperature by the ESS of a batch, on all processes alike."""

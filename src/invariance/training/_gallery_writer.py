@@ -32,7 +32,9 @@ from ..encoders import Towers
 from ..errors import InvarianceError
 from ..evaluation import encode_batch, spread_rows
 from ..folder import GALLERY, write_whole
-from ._run_plan import Plan
+from ..plain_numbers import check_whole
+from ._run_plan import Plan, make_plan
+from ._settings import Train
 
 MOST = 2000
 THUMBNAIL = 64  # pixels, at most
@@ -247,17 +249,47 @@ def pictures_and_features(
     return sheet, texts, torch.cat(features).numpy()
 
 
-def view_sheet(plan: Plan, device: Any) -> Image.Image:
+def show_views(
+    settings: Train | None = None,
+    *,
+    samples: int = VIEWED,
+    epochs: int = 2,
+    data: Any = None,
+) -> Image.Image:
+    """A contact sheet of what the encoder would see, before anything is trained.
+
+    A column per sample: the sample itself, then its views in the first epochs. A
+    notebook shows the picture; ``.save("sheet.png")`` keeps it.
+
+    Args:
+        settings: As for ``train``; data, views, method and seed matter.
+        samples: How many, spread over the data.
+        epochs: How many times the views are drawn.
+        data: Samples that settings cannot name, as for ``train``.
+
+    >>> show_views(Train(limit=64), samples=4, epochs=1).size
+    (396, 296)
+    """
+    check_whole("samples", samples, 1)
+    check_whole("epochs", epochs, 1)
+    plan = make_plan(settings or Train(), data=data)
+    return view_sheet(plan, "cpu", samples=samples, epochs=epochs)
+
+
+def view_sheet(
+    plan: Plan, device: Any, *, samples: int = VIEWED, epochs: int = 1
+) -> Image.Image:
     """A column per sample: itself, then its views as the encoder saw them at first."""
-    source, n = plan.source, min(VIEWED, len(plan.source))
+    source, n = plan.source, min(samples, len(plan.source))
     rows = spread_rows(len(source), n)
     sides = next(iter(plan.batches([rows], device)))
-    views = iter(plan.see(sides, rows, epoch=0))
+    seen = [iter(plan.see(sides, rows, epoch=epoch)) for epoch in range(epochs)]
     lines: list[tuple[float, list[Image.Image]]] = []
     for side, batch, view_set in zip(plan.sides, sides, plan.view_sets, strict=True):
         block = [[draw(side.kind.show(sample)) for sample in batch.cpu()]]
-        for view in (next(views) for _ in view_set.pipelines):
-            block.append([draw(side.kind.seen.show(sample)) for sample in view.cpu()])
+        for views in seen:
+            for view in (next(views) for _ in view_set.pipelines):
+                block.append([draw(side.kind.seen.show(row)) for row in view.cpu()])
         # a view keeps its size beside the others, so that small crops look small
         longest = max(max(picture.size) for line in block for picture in line)
         scale = min(VIEW / longest, max(1, VIEW // longest))

@@ -41,6 +41,8 @@ class Loop:
     watch: Watch
     record: Callable[[dict[str, Any]], None]
     save: Callable[[int], None]
+    keep: Callable[[int, int], None]
+    """Keep the learner for good, after so many epochs and steps."""
     knn: Callable[[int], float | None]
     each_epoch: Callable[[int], Mapping[str, float]] | None
     stop_asked: Callable[[], bool]
@@ -55,6 +57,8 @@ class Loop:
         alone = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
         self.beside = torch.cuda.Stream(priority=-1) if alone else None
         order = plan.order
+        if done == 0 and plan.settings.keep_every:
+            self.keep(0, 0)
         for epoch in range(order.find_epoch(done), order.n_epochs):
             place = done - order.first_step(epoch)
             if place == 0:
@@ -84,16 +88,20 @@ class Loop:
                 self.stop_asked(), waiting >= settings.checkpoint_seconds
             )
         saves = stop or late or done in (1, plan.n_steps)  # the first tries the disk
-        if self.fabric.device.type == "cpu" or saves:
+        keeps = self.is_due(settings.keep_every, epoch, done)
+        if self.fabric.device.type == "cpu" or saves or keeps:
             check_finite(float(step.loss.detach()), done)
         if logs:
             self.report()  # the one before: the device has gone on meanwhile
             glimpse = Glimpse(step, plan.learner.objective, self.beside)
             self.waiting = glimpse, epoch, done
-        if saves or self.beside is None or self.reads_weights(epoch, done):
+        if saves or keeps or self.beside is None or self.reads_weights(epoch, done):
             self.report()
-        if saves:
+        if saves or keeps:
             self.check_weights(done)
+        if keeps:  # first, so that a run going on from the save has kept it
+            self.keep(epoch + 1, done)
+        if saves:
             self.save(done)
             self.saved_at = time.monotonic()
         if stop and done < plan.n_steps:
@@ -105,14 +113,13 @@ class Loop:
     def reads_weights(self, epoch: int, done: int) -> bool:
         """Whether the weights are read after so many steps, before they move on."""
         asked = self.each_epoch is not None and self.plan.order.ends_epoch(done)
-        return asked or self.knn_due(epoch, done)
+        return asked or self.is_due(self.plan.settings.knn_every, epoch, done)
 
-    def knn_due(self, epoch: int, done: int) -> bool:
-        """Whether a kNN reading is due after so many steps."""
-        every, n_epochs = self.plan.settings.knn_every, self.plan.settings.epochs
+    def is_due(self, every: int, epoch: int, done: int) -> bool:
+        """Whether something done every so many epochs is due after so many steps."""
         if not every or not self.plan.order.ends_epoch(done):
             return False
-        return (epoch + 1) % every == 0 or epoch + 1 == n_epochs
+        return (epoch + 1) % every == 0 or epoch + 1 == self.plan.settings.epochs
 
     def report(self) -> None:
         """Write the reading that waits, show it, and say what is wrong with it."""
@@ -127,7 +134,7 @@ class Loop:
         check_finite(reading["loss"], done)
         reading["lr"] = rate_of(self.plan, done - 1)
         seconds = time.monotonic() - self.clock  # reading has waited for the device
-        if self.knn_due(epoch, done):
+        if self.is_due(settings.knn_every, epoch, done):
             accuracy = self.knn(epoch + 1)
             reading |= {} if accuracy is None else {"knn": accuracy}
         if self.each_epoch is not None and ends_epoch:

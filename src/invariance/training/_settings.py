@@ -75,8 +75,18 @@ class Ess:
     good range. Unset: the temperature stays as it is."""
     end: float | None = None
     """Where the target has moved to, linearly, by the end. Unset: constant."""
+    schedule: Annotated[tuple[float, ...], EMPTY] = ()
+    """Instead of both: targets at even distances over training, joined by straight
+    lines, as '0.5 0.2 0.3': from 0.5 down to 0.2 halfway, and up to 0.3 at the end."""
     rate: float = 0.01
     """Relative change of the inverse temperature at each step."""
+
+    @property
+    def targets(self) -> tuple[float, ...]:
+        """At even distances over training; none where no ESS is asked for."""
+        if self.schedule or self.target is None:
+            return self.schedule
+        return (self.target,) if self.end is None else (self.target, self.end)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +221,8 @@ class Train:
     """Further settings of the method, its objective, negatives and views, as 'kernel
     log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
-    """Augmentations: simclr, byol, weak, multi_crop, shapes; scarf, noise,
-    uniform_noise and hide_columns for rows; auto fits the data."""
+    """Augmentations: simclr, byol, weak, multi_crop, shapes; noise and uniform_noise
+    for images and rows; scarf and hide_columns for rows; auto fits the data."""
     views_drop: Annotated[
         tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
     ] = ()
@@ -288,6 +298,10 @@ class Train:
     """Epochs between kNN readings where there are labels; 0 is never."""
     checkpoint_seconds: float = 60.0
     """At most this much work is lost; 0 saves at every step."""
+    keep_every: int = 0
+    """Epochs between states of the learner that are kept for good, the first and the
+    last among them, to see what training did: 'invariance diagnose RUN --kept'. 0 keeps
+    none; each is about as large as the encoder, the head and the memory."""
     evaluate: bool = True
     """Evaluate at the end, beside raw samples and the untrained encoder."""
     resume: str | None = None
@@ -348,6 +362,7 @@ def check_numbers(settings: Train) -> None:
         ("log_every", settings.log_every, 0),
         ("checkpoint_seconds", settings.checkpoint_seconds, 0),
         ("knn_every", settings.knn_every, 0),
+        ("keep_every", settings.keep_every, 0),
         ("limit", settings.limit, 1),
         ("image_size", settings.image_size, 1),
         ("window", settings.window, 2),

@@ -240,6 +240,11 @@ def execute(
             kept |= {"best": monitor.state_dict()}
             _checkpoint.save(folder / CHECKPOINTS, step, kept)
 
+    def keep(epoch: int, step: int) -> None:
+        state = module.state(plan, health)
+        if first:
+            _checkpoint.keep(folder, epoch, step, state)
+
     config = to_dict(settings)
     trackers = [TRACKERS[t](folder, config, done) for t in settings.trackers if first]
 
@@ -281,6 +286,7 @@ def execute(
                 watch=watch,
                 record=record,
                 save=save,
+                keep=keep,
                 knn=knn,
                 each_epoch=None if each_epoch is None else read_epoch,
                 stop_asked=stop_asked,

@@ -1,7 +1,7 @@
 r"""Every pixel shifted and scaled.
 
 Noise: $x \leftarrow [\,x + \sigma s\,\varepsilon\,]_0^1$, with s = 1 for images.
-Uniform noise: $x \leftarrow x + \eta s\,u$ with u even in [0, 1).
+Uniform noise: $x \leftarrow x + \eta s\,u$ with u even in [0, 1); images are clamped.
 Normalize: $x \leftarrow (x - \text{mean}) / \text{std}$ for each channel.
 """
 
@@ -79,7 +79,7 @@ class GaussianNoise(Operation):
 
 @dataclass(frozen=True)
 class UniformNoise(Operation):
-    """Even noise from 0 to `width`, for samples other than images.
+    """Even noise from 0 to `width`; of images, with `clip`, clamped to [0, 1].
 
     `spread` says how far each entry of a sample's first axis spreads: the width is a
     share of that.
@@ -95,6 +95,7 @@ class UniformNoise(Operation):
     images_only: ClassVar[bool] = False
     width: Number = 0.4
     spread: tuple[Number, ...] = ()
+    clip: bool = False
 
     def __post_init__(self) -> None:
         if self.width < 0:
@@ -115,7 +116,8 @@ class UniformNoise(Operation):
         self, images: Float[Tensor, "n ..."], parameters: Float[Tensor, "n ..."]
     ) -> Float[Tensor, "n ..."]:
         """The samples with the noise on them."""
-        return images + parameters.to(images.device, non_blocking=True)
+        noisy = images + parameters.to(images.device, non_blocking=True)
+        return noisy.clamp_(0, 1) if self.clip else noisy
 
     def __call__(
         self, images: Float[Tensor, "n ..."], draws: Draws

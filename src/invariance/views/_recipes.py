@@ -214,34 +214,35 @@ def shapes(
 
 
 def noise(kind: Any, *, n_views: int = 2, sigma: Number = 0.3) -> list[Operations]:
-    """For rows of numbers: normal noise, measured by the spread of each number.
+    """Normal noise: on rows measured by each number's spread, on images in pixels.
 
     Settings:
-        sigma (0 or more): Standard deviation, as a share of each number's.
+        sigma (0 or more): Standard deviation, as a share of each number's, or of pixels
+            from 0 to 1.
 
     >>> from invariance.data import Vector
     >>> noise(Vector((2,), spread=(1.0, 5.0)), n_views=1)
     [[GaussianNoise(sigma=0.3, clip=False, spread=(1.0, 5.0))]]
     """
-    spread = tuple(getattr(kind, "spread", ()))
-    return _repeat([GaussianNoise(sigma, clip=False, spread=spread)], n_views, None)
+    spread, clip = tuple(getattr(kind, "spread", ())), _is_image(kind)
+    return _repeat([GaussianNoise(sigma, clip=clip, spread=spread)], n_views, None)
 
 
 def uniform_noise(
     kind: Any, *, n_views: int = 2, noise_width: Number = 0.4
 ) -> list[Operations]:
-    """For rows of numbers: even noise, measured by the spread of each number.
+    """Even noise: on rows measured by each number's spread, on images in pixels.
 
     Settings:
         noise_width (0 or more): From 0 up to which noise goes, as a share of each
-            number's spread.
+            number's spread, or of pixels from 0 to 1.
 
     >>> from invariance.data import Vector
     >>> uniform_noise(Vector((2,), spread=(1.0, 5.0)), n_views=1)
-    [[UniformNoise(width=0.4, spread=(1.0, 5.0))]]
+    [[UniformNoise(width=0.4, spread=(1.0, 5.0), clip=False)]]
     """
-    spread = tuple(getattr(kind, "spread", ()))
-    return _repeat([UniformNoise(noise_width, spread)], n_views, None)
+    spread, clip = tuple(getattr(kind, "spread", ())), _is_image(kind)
+    return _repeat([UniformNoise(noise_width, spread, clip)], n_views, None)
 
 
 def scarf(
@@ -336,8 +337,8 @@ RECIPES: dict[str, Callable[..., list[Operations]]] = {
 """Recipes by name: a function of (size, channels) to a list of operations per view; of
 those in ``KINDS_OF``, a function of the samples' kind."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
-    "noise": ("vector", "row", "sequence"),
-    "uniform_noise": ("vector", "row", "sequence"),
+    "noise": ("vector", "row", "sequence", "image"),
+    "uniform_noise": ("vector", "row", "sequence", "image"),
     "scarf": ("row", "vector"),
     "hide_columns": ("row", "vector"),
     "same": ("text", "sequence", "vector", "row", "graph"),
@@ -348,6 +349,11 @@ KINDS_OF: dict[str, tuple[str, ...]] = {
 }
 """For which kinds of samples, by name, a recipe is, if not for images; one's own kinds
 may use any of these."""
+
+
+def _is_image(kind: Any) -> bool:
+    """Whether values end at 0 and at 1."""
+    return getattr(kind, "name", "") == "image"
 
 
 def _crop_and_flip(size: int, scale: Range) -> Operations:

@@ -24,6 +24,8 @@ BOTH = {
     "alignment",
     "uniformity",
     "wasserstein",
+    "mmd",
+    "energy distance",
     "effective rank",
     "directions used",
     "spread",
@@ -50,6 +52,8 @@ def test_everything_is_read_of_h_and_z(found):
     assert by_kind["z"] >= {
         "contrastive accuracy",
         "effective sample size",
+        "InfoNCE, alignment part",
+        "InfoNCE, uniformity part",
         "mutual information",
         "information, batches of 16",
         "information, pool of 240",

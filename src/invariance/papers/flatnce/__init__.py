@@ -1,3 +1,43 @@
-"""Claims of flatnce."""
+"""Claims of the FlatNCE paper."""
 
-CLAIMS = ()
+from . import (
+    cost_table,
+    ess_over_training,
+    ess_range,
+    ess_schedule_sign,
+    fixed_ess,
+    flat_is_dcl,
+    flo_formula,
+    gradient_variance,
+    holder_family,
+    large_batch_speed,
+    leave_one_out,
+    log_k_curse,
+    proposition_s1_sign,
+    saturation_precision,
+    small_batch,
+    term_dropping_unstable,
+    true_mi_accuracy,
+    zero_variance,
+)
+
+CLAIMS = (
+    log_k_curse.CLAIM,
+    saturation_precision.CLAIM,
+    gradient_variance.CLAIM,
+    flat_is_dcl.CLAIM,
+    zero_variance.CLAIM,
+    term_dropping_unstable.CLAIM,
+    ess_range.CLAIM,
+    small_batch.CLAIM,
+    large_batch_speed.CLAIM,
+    true_mi_accuracy.CLAIM,
+    ess_over_training.CLAIM,
+    fixed_ess.CLAIM,
+    cost_table.CLAIM,
+    proposition_s1_sign.CLAIM,
+    flo_formula.CLAIM,
+    leave_one_out.CLAIM,
+    holder_family.CLAIM,
+    ess_schedule_sign.CLAIM,
+)

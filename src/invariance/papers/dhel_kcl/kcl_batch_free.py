@@ -1,0 +1,110 @@
+"""KCL's expected loss does not depend on the batch; that of InfoNCE does."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._spread import compare
+from ._embedding_descent import OBJECTIVES
+
+WIDTH, NOISE = 16, 0.3
+NAMES = ("KCL", "DHEL", "InfoNCE")
+
+
+def draw_pairs(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Two views of n samples whose embeddings are spread a little unevenly."""
+    center = torch.linspace(0, 1, WIDTH, dtype=torch.double)
+    x = torch.randn(n, WIDTH, generator=generator, dtype=torch.double) + center
+    noise = torch.randn(2, n, WIDTH, generator=generator, dtype=torch.double)
+    u, v = torch.nn.functional.normalize(x + NOISE * noise, dim=2)
+    return u, v
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Mean loss and its deviation over batches of n, all from the same samples."""
+    loss, n = OBJECTIVES[cell["objective"]], cell["n"]
+    u, v = draw_pairs(cell["samples"], cell.generator())
+    pairs = zip(u.split(n), v.split(n), strict=True)
+    losses = torch.stack([loss(a, b) for a, b in pairs])
+    return {"loss": losses.mean().item(), "deviation": losses.std().item()}
+
+
+def find_changes(rows: Rows, name: str) -> dict[int, Any]:
+    """How much the mean loss differs from that at the largest batch, by batch."""
+    by_size = rows.where(objective=name).by("n", "loss")
+    last = by_size[max(by_size)]
+    return {n: compare(losses, last) for n, losses in by_size.items()}
+
+
+def judge(rows: Rows) -> Verdict:
+    """KCL's mean loss may differ between batches by no more than chance explains."""
+    kernel, usual = find_changes(rows, "KCL"), find_changes(rows, "InfoNCE")
+    smallest, largest = min(kernel), max(kernel)
+    kernel.pop(largest)
+    worst = max(kernel, key=lambda n: abs(kernel[n].mean))
+    change = kernel[worst]
+    surely = change.is_above_zero or change.is_below_zero
+    moved = abs(usual[smallest].mean)
+    if surely and abs(change.mean) > 0.02 * moved:
+        return Verdict(
+            "does not hold",
+            f"From batches of {worst} to {largest} KCL's mean loss changes by "
+            f"{abs(change.mean):.3f}, beyond chance.",
+        )
+    if not change.half_width < 0.1 * moved:
+        return Verdict(
+            "not decided",
+            f"The mean of KCL's loss is known to {change.half_width:.2g} only.",
+        )
+    return Verdict(
+        "holds",
+        f"From batches of {largest} down to {smallest}, KCL's mean loss moves by "
+        f"{abs(change.mean):.4f} at most (95 % interval {change.low:.3f} to "
+        f"{change.high:.3f}), while that of InfoNCE moves by {moved:.2f}.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Mean loss less that of the largest batch, by batch size."""
+    axes = figure.subplots()
+    for k, name in enumerate(dict.fromkeys(rows["objective"])):
+        changes = find_changes(rows, name)
+        means = [change.mean for change in changes.values()]
+        axes.plot(list(changes), means, "o-", color=f"C{k}", label=name)
+    axes.axhline(0, color="black", linewidth=1)
+    axes.set_xscale("log", base=2)
+    axes.set(xlabel="batch size", ylabel="mean loss, less that of the largest batch")
+    axes.legend(frameon=False)
+
+
+def cells(seeds: int, sizes: tuple[int, ...], samples: int) -> list[dict[str, Any]]:
+    return grid(objective=NAMES, n=sizes, samples=(samples,), seed=range(seeds))
+
+
+CLAIM = Claim(
+    name="kcl_batch_free",
+    paper="dhel_kcl",
+    where="section 6, proposition 6.2 (mechanism 3; next check 1)",
+    says="The expected loss of KCL is the same for every batch size, down to 2 "
+    "samples; that of InfoNCE is not.",
+    run=f"The mean loss over batches of 2 to 256 of the same samples, whose "
+    f"{WIDTH}-dimensional embeddings are drawn unevenly.",
+    refuted_if="A mean loss of KCL that changes with the batch size beyond chance.",
+    sizes={
+        "tiny": cells(2, (4, 16), 32),
+        "quick": cells(5, (2, 4, 16, 64, 256), 2048),
+        "full": cells(10, (2, 4, 8, 16, 64, 256, 1024), 16384),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "objective": "objective",
+        "batch size": "n",
+        "mean loss": "loss",
+        "deviation of one batch": "deviation",
+    },
+)

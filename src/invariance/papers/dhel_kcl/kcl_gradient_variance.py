@@ -1,0 +1,128 @@
+"""KCL's gradient is unbiased at any batch size; what a small batch costs is noise."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...diagnostics import gradient_signal_to_noise
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_lines
+from ._embedding_descent import OBJECTIVES, Loss
+from .kcl_batch_free import WIDTH, draw_pairs
+
+NAMES = ("KCL", "DHEL", "InfoNCE")
+LARGE = 512  # the batch whose gradient is taken for the true one
+SMALL_BIAS = 0.05  # of the length of the gradient
+
+
+def mean_gradient(loss: Loss, u: Tensor, v: Tensor, n: int) -> Tensor:
+    """Of a linear layer on top of the embeddings, over batches of n."""
+    layer = torch.eye(WIDTH, dtype=u.dtype, requires_grad=True)
+    batches = list(zip(u.split(n), v.split(n), strict=True))
+    total = torch.stack([loss(a @ layer, b @ layer) for a, b in batches]).mean()
+    (gradient,) = torch.autograd.grad(total, layer)
+    return gradient
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Squared bias over squared length, and signal to noise of one batch.
+
+    Two halves of the samples have independent errors, so the product of their
+    differences is right on average, whatever the noise.
+    """
+    loss, n = OBJECTIVES[cell["objective"]], cell["n"]
+    u, v = draw_pairs(2 * cell["samples"], cell.generator())
+    halves = list(zip(u.chunk(2), v.chunk(2), strict=True))
+    small = [mean_gradient(loss, *half, n) for half in halves]
+    large = [mean_gradient(loss, *half, LARGE) for half in halves]
+    bias = ((small[0] - large[0]) * (small[1] - large[1])).sum()
+    signal = gradient_signal_to_noise(u, v, loss, batch_size=n, max_batches=200)
+    return {
+        "bias": (bias / (large[0] * large[1]).sum()).item(),
+        "signal": signal,
+        "samples_for_one": n / signal**2 if signal > 0 else 1e6,
+    }
+
+
+def judge(rows: Rows) -> Verdict:
+    """KCL's gradient may have no bias at any batch, and must lose signal."""
+    kernel = rows.where(objective="KCL")
+    bias, signal = kernel.spreads("n", "bias"), kernel.spreads("n", "signal")
+    small, large = min(bias), max(bias)
+    worst = max(bias, key=lambda n: bias[n].mean)
+    if bias[worst].low > 0 and bias[worst].mean > SMALL_BIAS**2:
+        return Verdict(
+            "does not hold",
+            f"With batches of {worst}, the bias of KCL's gradient is "
+            f"{bias[worst].mean ** 0.5:.2f} of its length.",
+        )
+    if not bias[worst].high < 0.1:
+        return Verdict(
+            "not decided", "The mean of KCL's gradient is not known well enough."
+        )
+    other = rows.where(objective="InfoNCE").spreads("n", "bias")[small]
+    enough = [n for n in signal if signal[n].mean >= 1]
+    threshold = (
+        f"from batches of {min(enough)} on" if enough else "at none of these sizes"
+    )
+    need = kernel.spreads("n", "samples_for_one")
+    return Verdict(
+        "holds",
+        f"The bias of KCL's gradient is at most "
+        f"{max(bias[worst].mean, 0) ** 0.5:.3f} of its length at every batch size "
+        f"(InfoNCE at {small}: {max(other.mean, 0) ** 0.5:.2f}). The signal is "
+        f"{signal[small].mean:.2f} of the noise with {small} samples and "
+        f"{signal[large].mean:.1f} with {large}, and outweighs it {threshold}; "
+        f"averaging batches of {small} needs {need[small].mean / need[large].mean:.1f} "
+        f"times the samples of batches of {large} for the same certainty.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Bias and signal to noise by batch size."""
+    left, right = figure.subplots(1, 2)
+    plot_lines(left, rows, x="n", y="bias", by="objective")
+    left.set(ylabel="squared bias over squared length of the gradient")
+    left.axhline(0, color="black", linewidth=1)
+    plot_lines(right, rows, x="n", y="signal", by="objective")
+    right.axhline(1, color="black", linewidth=1)
+    right.set(ylabel="signal to noise of one batch's gradient", yscale="log")
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("batch size")
+    right.get_legend().remove()
+
+
+def cells(seeds: int, sizes: tuple[int, ...], samples: int) -> list[dict[str, Any]]:
+    return grid(objective=NAMES, n=sizes, samples=(samples,), seed=range(seeds))
+
+
+CLAIM = Claim(
+    name="kcl_gradient_variance",
+    paper="dhel_kcl",
+    where="open question 1",
+    says="KCL's gradient has no bias at any batch size; a small batch only makes it "
+    "noisier.",
+    run="The gradient of a linear layer on top of drawn embeddings, for batches of 2 "
+    f"to 128, against that of batches of {LARGE}: its bias, and the length of the "
+    "mean gradient over the noise of one batch.",
+    refuted_if="A bias of KCL's gradient above "
+    f"{100 * SMALL_BIAS:.0f} % of its length, beyond chance.",
+    sizes={
+        "tiny": cells(1, (64, 256), LARGE),
+        "quick": cells(5, (2, 8, 32, 128), 2048),
+        "full": cells(10, (2, 4, 8, 16, 32, 64, 128, 256), 16384),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "objective": "objective",
+        "batch size": "n",
+        "squared bias, of the gradient": "bias",
+        "signal to noise": "signal",
+        "samples for signal = noise": "samples_for_one",
+    },
+)

@@ -1,0 +1,121 @@
+"""Binary NCE with k noise samples per datum: which critic is its optimum."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from ...estimators import binary_nce, table
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_values
+from .._spread import Spread
+from ._known_pairs import show_one_seed
+
+VALUES = 4  # of x and of y, so that a critic is a table and nothing limits it
+P = 1 + 3 * torch.eye(VALUES)
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Both losses minimized over tables; how far their optima are from the ratio."""
+    pairs, k = table(P), cell["k"]
+    x, y = pairs.sample(cell["n"], generator=cell.generator())
+    a, b = x.long()[:, 0], y.long()[:, 0]
+
+    def printed(scores: Tensor) -> Tensor:
+        n = len(scores)
+        strangers = logsigmoid(-scores) * (1 - torch.eye(n))
+        noise = strangers.sum() / (n * (n - 1))
+        return -logsigmoid(scores.diagonal()).mean() - k * noise
+
+    offsets = {}
+    for name, loss in (
+        ("printed", printed),
+        ("right", lambda scores: -binary_nce(scores, noise=k)),
+    ):
+        critic = minimize(lambda g, loss=loss: loss(g[a][:, b]))
+        values = torch.cartesian_prod(*2 * [torch.arange(VALUES).double()])
+        log_ratio = pairs.log_ratio(*values.split(1, 1)).view(VALUES, VALUES)
+        offsets[f"offset_{name}"] = float((critic - log_ratio).mean())
+    return offsets
+
+
+def minimize(loss) -> Tensor:
+    """The table of scores at which a loss is smallest."""
+    g = torch.zeros(VALUES, VALUES, requires_grad=True)
+    optimizer = torch.optim.LBFGS([g], max_iter=40, line_search_fn="strong_wolfe")
+
+    def step() -> Tensor:
+        optimizer.zero_grad()
+        value = loss(g)
+        value.backward()
+        return value
+
+    optimizer.step(step)
+    return g.detach()
+
+
+def judge(rows: Rows) -> Verdict:
+    """Whether the printed optimum is the log ratio, or that less log k."""
+    if unknown := show_one_seed(rows):
+        return unknown
+    k = max(rows["k"])
+    large = rows.where(k=k)
+    printed, right = (Spread.of(large[f"offset_{n}"]) for n in ("printed", "right"))
+    because = (
+        f"At k = {k} the printed optimum is the log ratio {printed.mean:+.2f} "
+        f"(deviation {printed.deviation:.2f}), where log k = {math.log(k):.2f}; with "
+        f"log k in the sigmoid it is the log ratio {right.mean:+.2f}."
+    )
+    if printed.high < -0.5 * math.log(k):
+        return Verdict("formula is wrong", because)
+    if printed.low > -0.1 and printed.high < 0.1:
+        return Verdict("holds", because)
+    return Verdict("not decided", because)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Offsets by k."""
+    axes = figure.subplots()
+    lines = {"offset_printed": "as printed", "offset_right": "with log k"}
+    plot_values(axes, rows, x="k", lines=lines)
+    ks = sorted(set(rows["k"]))
+    minus = [-math.log(k) for k in ks]
+    axes.plot(ks, minus, "--", color="black", linewidth=1, label="-log k")
+    axes.legend(frameon=False)
+    axes.set(xscale="log", xlabel="noise samples per datum, k")
+    axes.set(ylabel="optimum - log p(x,y)/p(x)p(y), nats")
+
+
+def cells(seeds: int, ks: tuple[int, ...], n: int) -> list[dict[str, Any]]:
+    return grid(k=ks, n=(n,), seed=range(seeds))
+
+
+CLAIM = Claim(
+    name="binary_nce_log_k",
+    paper="exposition",
+    where="section 4.7",
+    says=r"Binary NCE minimizes $-\mathbb E_p\log\sigma(g) - "
+    r"k\,\mathbb E_q\log(1-\sigma(g))$, and so estimates the density ratio.",
+    run=f"Two variables of {VALUES} values each with a known table of probabilities; "
+    "both losses are minimized over all tables of scores.",
+    refuted_if="An optimum that differs from the log ratio by more than chance.",
+    sizes={
+        "tiny": cells(2, (1, 16), 200),
+        "quick": cells(5, (1, 4, 16, 64), 500),
+        "full": cells(10, (1, 4, 16, 64, 256), 2000),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={"k": "k", "as printed": "offset_printed", "with log k": "offset_right"},
+    correction=r"""
+    Where p has density $p$ and the noise density $q$, the loss is smallest where
+    $p(1-\sigma(g)) = k\,q\,\sigma(g)$, that is $\sigma(g) = \frac{p}{p + kq}$, which is
+    the classifier of section 3.5, or $g = \log\frac{p}{q} - \log k$. So the printed
+    g is the log ratio less log k. With $\sigma(g - \log k)$ in both terms the optimum
+    is the log ratio itself, whatever k.
+    """,
+)

@@ -1,0 +1,137 @@
+"""With the effective sample size held fixed, a moderate one learns best."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...training import Ess
+from .._cell_training import train_in
+from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._figures import plot_lines
+from .._spread import compare
+from ._cifar_study import CIFAR, list_finished, training_of
+
+MODERATE = (0.15, 0.4)
+TARGETS = (0.05, 0.15, 0.3, 0.5, 0.8)
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy, and the ESS that was reached over the last tenth of training."""
+    on_shapes = cell["data"] == "shapes"
+    protocol = "knn" if on_shapes else "linear"
+    rate = 0.03 if on_shapes else 0.01  # short runs have few steps to get there
+    run = train_in(
+        cell,
+        protocols=(protocol,),
+        method="flatclr",
+        batch_size=cell["batch"],
+        epochs=cell["epochs"],
+        ess=Ess(target=cell["target"], rate=rate),
+        **training_of(cell.settings),
+    )
+    curve = run.curve("ess")
+    tail = curve[-max(len(curve) // 10, 1) :]
+    return {"accuracy": run.accuracy(protocol), "ess": sum(tail) / len(tail)}
+
+
+def from_study(lines: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """The study's sweep of ESS targets on CIFAR-10, as full-size rows.
+
+    Args:
+        lines: Of benchmarks/results/small_batch.jsonl, each read as JSON.
+    """
+    rows = []
+    for line in list_finished(lines, "sweep", "ess"):
+        job = line["job"]
+        settings = {
+            **CIFAR,
+            "batch": job["batch_size"],
+            "epochs": job["epochs"],
+            "target": job["knob"],
+            "seed": job["seed"],
+        }
+        if settings in CLAIM.sizes["full"]:
+            values = {"accuracy": line["held_out"]["linear"], "ess": line["ess"]}
+            rows.append(Row(settings, values))
+    return rows
+
+
+def judge(rows: Rows) -> Verdict:
+    """The best moderate target against the best lower and the best higher one."""
+    means = {t: s.mean for t, s in rows.spreads("target", "accuracy").items()}
+    low, high = MODERATE
+    sides = {
+        "moderate": [t for t in means if low <= t <= high],
+        "lower": [t for t in means if t < low],
+        "higher": [t for t in means if t > high],
+    }
+    best = {
+        side: max(targets, key=lambda t: means[t]) for side, targets in sides.items()
+    }
+    scores = rows.by("target", "accuracy")
+    lead = {
+        side: compare(scores[best["moderate"]], scores[best[side]])
+        for side in ("lower", "higher")
+    }
+    because = (
+        f"Held at {best['moderate']:g}, the best moderate target, FlatNCE reaches "
+        f"{means[best['moderate']]:.1f} %: ahead by {lead['lower']} points of "
+        f"{best['lower']:g}, the best lower one, and by {lead['higher']} of "
+        f"{best['higher']:g}, the best higher one."
+    )
+    if any(spread.is_below_zero for spread in lead.values()):
+        return Verdict("does not hold", because)
+    ahead = [spread.is_above_zero for spread in lead.values()]
+    if all(ahead):
+        return Verdict("holds", because)
+    if any(ahead):
+        side = "higher" if ahead[0] else "lower"
+        return Verdict(
+            "holds within limits", f"{because} The {side} one is not told apart."
+        )
+    return Verdict("not decided", because)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Accuracy by target, the paper's range marked."""
+    axes = figure.subplots()
+    axes.axvspan(*MODERATE, color="C2", alpha=0.15, linewidth=0)
+    plot_lines(axes, rows, x="target", y="accuracy")
+    axes.annotate("the paper's best range", (MODERATE[0], max(rows["accuracy"])))
+    axes.set(xlabel="effective sample size held at", ylabel="accuracy, %")
+
+
+def cells(
+    seeds: int, data: Mapping[str, Any], batch: int, epochs: int, targets: Any = TARGETS
+) -> list[dict[str, Any]]:
+    each = grid(batch=(batch,), epochs=(epochs,), target=targets, seed=range(seeds))
+    return [{**data, **cell} for cell in each]
+
+
+CLAIM = Claim(
+    name="fixed_ess",
+    paper="flatnce",
+    where="section 4, figure 7",
+    says="With the effective sample size held fixed, FlatNCE learns best at a moderate "
+    "one, from 0.15 to 0.4 of the negatives.",
+    run="The temperature follows the target. Tiny and quick sizes are on generated "
+    "shapes of 16 pixels, kNN accuracy on the test part; the full size is for a GPU: "
+    "CIFAR-10, ResNet-18, 30 epochs, or the finished rows of the study by batch size. "
+    "The paper has 50 epochs of a ResNet on CIFAR-10.",
+    refuted_if="A target outside the range that beats all inside beyond what seeds "
+    "explain.",
+    sizes={
+        "tiny": cells(1, {"data": "shapes", "images": 64}, 32, 1, (0.05, 0.3, 0.8)),
+        "quick": cells(3, {"data": "shapes", "images": 1024}, 64, 10),
+        "full": cells(3, CIFAR, 256, 30),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "data": "data",
+        "batch size": "batch",
+        "target": "target",
+        "ESS reached": "ess",
+        "accuracy, %": "accuracy",
+    },
+)

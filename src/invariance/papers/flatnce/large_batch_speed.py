@@ -1,0 +1,113 @@
+"""Do larger batches, with a learning rate in proportion, converge faster?
+
+That depends on what is counted. Per step a larger batch sees more images; per epoch it
+takes fewer steps.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...training import Optim
+from .._cell_training import train_in
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._figures import mark_batches, plot_lines
+from .._spread import Spread, compare
+
+BUDGETS = {"steps": "the same number of steps", "epochs": "the same number of epochs"}
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy at the end of a whole run, its warm-up and decay included."""
+    run = train_in(
+        cell,
+        method="flatclr",
+        batch_size=cell["batch"],
+        epochs=cell["epochs"],
+        image_size=16,
+        limit=cell["images"],
+        optim=Optim(lr_scaling="linear"),
+    )
+    return {"accuracy": run.accuracy(), "untrained": run.untrained()}
+
+
+def judge(rows: Rows) -> Verdict:
+    """The largest batch against the smallest, by either count."""
+    small, large = min(rows["batch"]), max(rows["batch"])
+    gain: dict[str, Spread] = {}
+    for budget in BUDGETS:
+        part = rows.where(budget=budget)
+        ends = part.by("batch", "accuracy")
+        gain[budget] = compare(ends[large], ends[small])
+    because = (
+        f"Batch {large} is ahead of batch {small} by {gain['steps']} points after "
+        f"{BUDGETS['steps']}, and by {gain['epochs']} points after {BUDGETS['epochs']}."
+    )
+    if gain["steps"].is_above_zero:
+        if gain["epochs"].is_above_zero:
+            return Verdict("holds", because)
+        return Verdict(
+            "holds within limits",
+            f"{because} It is faster where the images of a step are worked on at once, "
+            "not for the same work.",
+        )
+    if gain["steps"].is_below_zero:
+        return Verdict("does not hold", because)
+    return Verdict("not decided", because)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Accuracy by batch size, by either count."""
+    axes = figure.subplots()
+    plot_lines(axes, rows, x="batch", y="accuracy", by="budget", labels=BUDGETS)
+    axes.get_legend().set_title("after")
+    axes.axhline(Spread.of(rows["untrained"]).mean, color="black", linewidth=1)
+    axes.annotate("untrained", (rows[0]["batch"], rows[0]["untrained"]), va="bottom")
+    mark_batches(axes, rows, "batch")
+    axes.set(ylabel="kNN accuracy, %")
+
+
+def cells(
+    seeds: int, batches: tuple[int, ...], images: int, epochs: int
+) -> list[dict[str, Any]]:
+    """The largest batch makes all epochs; for as many steps, others make fewer."""
+    return [
+        {
+            "budget": budget,
+            "batch": batch,
+            "images": images,
+            "epochs": epochs * batch // max(batches) if budget == "steps" else epochs,
+            "seed": seed,
+        }
+        for budget in BUDGETS
+        for batch in batches
+        for seed in range(seeds)
+    ]
+
+
+CLAIM = Claim(
+    name="large_batch_speed",
+    paper="flatnce",
+    where="figures 4 and S2",
+    says="With a learning rate that grows in proportion to the batch, larger batches "
+    "converge faster.",
+    run="FlatCLR on generated shapes of 16 pixels with a small network, kNN accuracy "
+    "at the end of whole runs: of the same number of steps, and of the same number of "
+    "epochs. The paper trains ResNets on CIFAR-10.",
+    refuted_if="After the same number of steps, a largest batch that is behind the "
+    "smallest.",
+    sizes={
+        "tiny": cells(1, (16, 32), 32, 2),
+        "quick": cells(3, (32, 64, 128), 1024, 8),
+        "full": cells(5, (32, 64, 128, 256), 6000, 24),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "counted by": "budget",
+        "batch size": "batch",
+        "epochs": "epochs",
+        "kNN accuracy, %": "accuracy",
+        "untrained, %": "untrained",
+    },
+)

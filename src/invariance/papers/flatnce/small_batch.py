@@ -1,0 +1,134 @@
+"""Does FlatNCE at batch 32 do what InfoNCE does at 256?"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._cell_training import train_in
+from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._figures import mark_batches, plot_lines
+from .._spread import Spread, compare
+from ._cifar_study import CIFAR, METHODS, list_finished, training_of
+
+SMALL, LARGE, MARGIN = 32, 256, 1.0  # accuracies within a point count as the same
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy on the test part, in percent."""
+    protocol = "knn" if cell["data"] == "shapes" else "linear"
+    run = train_in(
+        cell,
+        protocols=(protocol,),
+        method=METHODS[cell["objective"]],
+        batch_size=cell["batch"],
+        epochs=cell["epochs"],
+        **training_of(cell.settings),
+    )
+    return {"accuracy": run.accuracy(protocol)}
+
+
+def from_study(lines: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Final runs of the study on CIFAR-10, as full-size rows.
+
+    Args:
+        lines: Of benchmarks/results/small_batch.jsonl, each read as JSON.
+    """
+    rows = []
+    for line in list_finished(lines, "final", "fixed"):
+        job = line["job"]
+        settings = {
+            **CIFAR,
+            "objective": job["objective"],
+            "batch": job["batch_size"],
+            "epochs": job["epochs"],
+            "seed": job["seed"],
+        }
+        if settings in CLAIM.sizes["full"]:
+            rows.append(Row(settings, {"accuracy": line["test"]["linear"]}))
+    return rows
+
+
+def judge(rows: Rows) -> Verdict:
+    """FlatNCE at 32 against InfoNCE at both batch sizes."""
+    scores = {
+        (name, batch): rows.where(objective=name, batch=batch)["accuracy"]
+        for name in METHODS
+        for batch in (SMALL, LARGE)
+    }
+    flat = scores["FlatNCE", SMALL]
+    matches = compare(flat, scores["InfoNCE", LARGE])
+    better = compare(flat, scores["InfoNCE", SMALL])
+    suffers = compare(scores["InfoNCE", LARGE], scores["InfoNCE", SMALL])
+    because = (
+        f"FlatNCE at batch {SMALL} reaches {Spread.of(flat)} %, InfoNCE "
+        f"{Spread.of(scores['InfoNCE', LARGE])} % at {LARGE} and "
+        f"{Spread.of(scores['InfoNCE', SMALL])} % at {SMALL}, FlatNCE at {LARGE} "
+        f"{Spread.of(scores['FlatNCE', LARGE])} %."
+    )
+    if matches.high < -MARGIN:
+        return Verdict("does not hold", because)
+    if matches.low < -MARGIN:
+        return Verdict("not decided", because)
+    if better.is_above_zero and suffers.is_above_zero:
+        return Verdict("holds", because)
+    return Verdict(
+        "holds within limits",
+        f"{because} It is no worse than InfoNCE at {LARGE}, but that is not shown to "
+        + (
+            f"need FlatNCE: it is ahead of InfoNCE at {SMALL} by {better} points only."
+            if not better.is_above_zero
+            else f"need more than a small batch: InfoNCE gains {suffers} points from "
+            "the large one, at the same number of epochs."
+        ),
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Accuracy by batch size."""
+    axes = figure.subplots()
+    plot_lines(axes, rows, x="batch", y="accuracy", by="objective")
+    level = Spread.of(rows.where(objective="FlatNCE", batch=SMALL)["accuracy"]).mean
+    axes.axhline(level, color="C1", linewidth=1, linestyle=":")
+    mark_batches(axes, rows, "batch")
+    axes.set(ylabel="test accuracy, %")
+
+
+def cells(seeds: int, data: str, images: int, epochs: int) -> list[dict[str, Any]]:
+    return grid(
+        data=(data,),
+        images=(images,),
+        objective=METHODS,
+        batch=(SMALL, LARGE),
+        epochs=(epochs,),
+        seed=range(seeds),
+    )
+
+
+CLAIM = Claim(
+    name="small_batch",
+    paper="flatnce",
+    where="section 5, figure 3",
+    says="FlatNCE at batch 32 matches InfoNCE at batch 256, and at 32 it is better "
+    "than InfoNCE.",
+    run="Tiny and quick sizes are on generated shapes of 16 pixels with a small "
+    "network, kNN accuracy after the same number of epochs. The full size is for a "
+    "GPU: CIFAR-10, ResNet-18, 100 epochs, linear probe, or the finished rows of the "
+    "study by batch size, in which temperature and learning rate were chosen for each "
+    "objective and batch. The paper has a ResNet-50.",
+    refuted_if=f"FlatNCE at 32 that is more than {MARGIN:g} point below InfoNCE at 256 "
+    "beyond what seeds explain.",
+    sizes={
+        "tiny": cells(1, "shapes", LARGE, 1),
+        "quick": cells(3, "shapes", 2048, 8),
+        "full": cells(3, "cifar10", 50_000, 100),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "data": "data",
+        "objective": "objective",
+        "batch size": "batch",
+        "epochs": "epochs",
+        "test accuracy, %": "accuracy",
+    },
+)

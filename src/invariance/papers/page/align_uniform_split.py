@@ -1,0 +1,117 @@
+"""InfoNCE is alignment plus a mean of logarithms; the printed uniformity bounds it."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ... import alignment, info_nce, log_partition, uniformity
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_lines
+from ._drawn_views import draw_views
+
+T = 2.0  # of the printed uniformity
+TEMPERATURE = 1 / (2 * T)  # at which exp(-T D^2) is exp(cosine / temperature), scaled
+LAYOUTS = ("uniform", "uneven", "half in a cluster")
+EXACT, CLOSE = 1e-9, 0.02
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """The loss, the sum of its exact parts, and that of the printed ones."""
+    u, v = draw_views(cell["n"], cell["layout"], cell.generator())
+    loss = info_nce(u, v, temperature=TEMPERATURE, symmetric=False).item()
+    pull = (alignment(u, v) / 2 - 1) / TEMPERATURE
+    spread = log_partition(u, v, scale=1 / TEMPERATURE).mean().item()
+    printed = uniformity(u, t=T) + 2 * T  # the Gaussian is e^(-2T) e^(2T cosine)
+    excess = loss - math.log(len(u))
+    return {
+        "loss": excess,
+        "exact_error": abs(loss - pull - spread),
+        "gap": pull + printed - excess,
+    }
+
+
+def judge(rows: Rows) -> Verdict:
+    """The exact parts must add up; the printed ones should, for many samples."""
+    error, n = max(rows["exact_error"]), max(rows["n"])
+    if error > EXACT:
+        return Verdict(
+            "does not hold",
+            f"Alignment and the mean log-partition miss the loss by {error:.2g} nats.",
+        )
+    gaps = rows.where(n=n).spreads("layout", "gap")
+    off = {name: s for name, s in gaps.items() if abs(s.mean) > CLOSE}
+    exact = (
+        f"Alignment and the mean log-partition add up to the loss within {error:.0e}"
+    )
+    if not off:
+        return Verdict(
+            "holds",
+            f"{exact}; with the printed uniformity the sum is within {CLOSE:g} of it, "
+            f"too, for {n:,} samples.",
+        )
+    worst = max(off, key=lambda name: abs(off[name].mean))
+    even = gaps["uniform"]
+    return Verdict(
+        "holds within limits",
+        f"{exact}. The limit: the printed uniformity takes the logarithm of the mean, "
+        f"not the mean of logarithms; for {n:,} evenly spread samples the sum is off "
+        f"by {even.mean:.3f} nats, for '{worst}' by {off[worst].mean:.2f}.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """What the printed parts add to the loss, by the number of samples."""
+    axes = figure.subplots()
+    plot_lines(axes, rows, x="n", y="gap", by="layout")
+    axes.axhline(0, color="black", linewidth=1)
+    axes.set_xscale("log", base=2)
+    axes.set(
+        xlabel="samples in the batch",
+        ylabel="printed parts add up to more by, nats",
+    )
+
+
+def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    return grid(layout=LAYOUTS, n=sizes, seed=range(seeds))
+
+
+CLAIM = Claim(
+    name="align_uniform_split",
+    paper="page",
+    where="alignment and uniformity decomposition",
+    says="InfoNCE decomposes into alignment (the mean squared distance of partners) "
+    "and uniformity (the logarithm of the mean Gaussian potential of all pairs).",
+    run="Drawn embeddings that lie evenly, unevenly or half in a cluster; the loss "
+    "less log n at the temperature that fits the Gaussian, against the sum of exact "
+    "parts and against that of the printed ones.",
+    refuted_if="Exact parts that do not add up; printed parts that are still off "
+    "with thousands of samples limit the claim.",
+    sizes={
+        "tiny": cells(2, (16, 64)),
+        "quick": cells(5, (16, 64, 256, 1024, 4096)),
+        "full": cells(10, (16, 64, 256, 1024, 4096, 16384)),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "samples lie": "layout",
+        "samples": "n",
+        "loss - log n": "loss",
+        "error of exact parts": "exact_error",
+        "printed parts too much by": "gap",
+    },
+    correction=r"""
+    Of unit rows, $u_i\cdot v_i = 1 - \tfrac12\lVert u_i - v_i\rVert^2$. Therefore
+    $$L = \underbrace{\tfrac1\tau\big(\tfrac12\,\mathrm{mean}_i\lVert u_i-v_i\rVert^2 -
+    1\big)}_{\text{alignment}} + \underbrace{\mathrm{mean}_i\log\sum_j e^{u_i\cdot
+    v_j/\tau}}_{\text{spreading}}$$
+    exactly, for every batch. With n samples,
+    $L - \log n \to \text{alignment} + \mathbb E_x\log\mathbb E_y e^{x\cdot y/\tau}$.
+    The printed uniformity is $\log\mathbb E_x\mathbb E_y e^{-t\lVert x-y\rVert^2}$,
+    which is at least as large by Jensen's inequality (up to the constant $2t$, with
+    $t = 1/2\tau$). The two are equal where every point sees the same potential, such as
+    on an evenly covered sphere. So the printed pair is an upper bound of InfoNCE's
+    limit with the same minimum, not a decomposition of it.
+    """,
+)

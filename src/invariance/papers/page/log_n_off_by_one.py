@@ -1,0 +1,106 @@
+"""With N negatives the ceiling is log(N + 1) nats, not log N bits."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ...estimators import correlated_gaussian
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_lines
+
+NATS, WIDTH = 8.0, 4
+PAIRS = correlated_gaussian(WIDTH, nats=NATS)
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """The loss of picking the positive among N negatives, with the exact critic."""
+    generator, n = cell.generator(), cell["n"] + 1
+    losses = []
+    for _ in range(cell["batches"]):
+        x, y = PAIRS.sample(n, generator=generator)
+        scores = PAIRS.log_ratio(x.repeat_interleave(n, 0), y.repeat(n, 1)).view(n, n)
+        loss = torch.nn.functional.cross_entropy(scores, torch.arange(n))
+        losses.append(loss.item())
+    loss = sum(losses) / len(losses)
+    return {"loss": loss, "nats": math.log(n) - loss}
+
+
+def judge(rows: Rows) -> Verdict:
+    """Some number of negatives must certify more than its logarithm."""
+    spreads = rows.spreads("n", "nats")
+    over = {n: s.low - math.log(n) for n, s in spreads.items() if s.low > math.log(n)}
+    too_much = [n for n, s in spreads.items() if s.low > min(NATS, math.log(n + 1))]
+    if too_much:
+        return Verdict(
+            "does not hold",
+            f"With {too_much[0]} negatives the bound reads "
+            f"{spreads[too_much[0]].mean:.2f} nats, more than log(N + 1) or than the "
+            f"{NATS:g} there are.",
+        )
+    largest = max(spreads)
+    if not over:
+        undecided = any(math.isinf(s.half_width) for s in spreads.values())
+        return Verdict(
+            "not decided" if undecided else "holds",
+            f"Nothing above log N was certified: {spreads[largest].mean:.2f} nats with "
+            f"{largest} negatives.",
+        )
+    few = min(over)
+    bits = spreads[largest].mean / math.log(2)
+    return Verdict(
+        "formula is wrong",
+        f"With N = {few} the loss certifies {spreads[few].mean:.2f} of {NATS:g} nats, "
+        f"above log N = {math.log(few):.2f} and below log(N + 1) = "
+        f"{math.log(few + 1):.2f}; so it does for {len(over)} of {len(spreads)} values "
+        f"of N. The {spreads[largest].mean:.2f} nats of N = {largest} are {bits:.2f} "
+        "bits.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """What is certified, between the two ceilings."""
+    axes = figure.subplots()
+    plot_lines(axes, rows, x="n", y="nats")
+    sizes = list(dict.fromkeys(rows["n"]))
+    for shift, style, label in ((1, "-", "log(N + 1)"), (0, "--", "log N, as printed")):
+        ceiling = [math.log(n + shift) for n in sizes]
+        axes.plot(sizes, ceiling, style, color="black", linewidth=1, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set(xlabel="negatives N", ylabel="certified information, nats")
+    axes.legend(frameon=False)
+
+
+def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
+    return grid(n=sizes, batches=(batches,), seed=range(seeds))
+
+
+CLAIM = Claim(
+    name="log_n_off_by_one",
+    paper="page",
+    where="InfoNCE as mutual information lower bound",
+    says="With N negatives, the mutual information is at least log N minus the loss, "
+    "and no more than log N bits can be shown.",
+    run=f"{WIDTH}-dimensional Gaussians that share {NATS:g} nats, the exact critic, "
+    "and 1 to 255 negatives.",
+    refuted_if="A loss that certifies more than log N, while log(N + 1) is never "
+    "exceeded.",
+    sizes={
+        "tiny": cells(2, (1, 7), 50),
+        "quick": cells(5, (1, 2, 3, 7, 15, 63, 255), 200),
+        "full": cells(10, (1, 2, 3, 7, 15, 63, 255, 1023), 500),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={"negatives": "n", "loss": "loss", "log(N + 1) - L, nats": "nats"},
+    correction=r"""
+    The loss is a softmax over N + 1 candidates, the positive and N negatives. Guessing
+    gives $\log(N+1)$, so the bound is $I \ge \log(N+1) - L$ and its ceiling
+    $\log(N+1)$. The printed $\log N - L$ is true, too, but smaller by
+    $\log\frac{N+1}{N}$: with one negative it never certifies anything. With natural
+    logarithms the unit is the nat; a bit is $\log 2 = 0.693$ nats, so 255 negatives
+    have a ceiling of 5.55 nats, which are 8 bits.
+    """,
+)

@@ -1,0 +1,199 @@
+"""``diagnose_kept``: what training did, read off the epochs that a run has kept.
+
+Each kept learner (--keep-every) is shown the same views of the same samples, held-out
+ones first. So the curves differ by what was learned in between and by nothing else:
+the information of a mini-batch, which stays below the logarithm of its size, beside
+that of a pool a hundred times as large; and what classifiers make of the features.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..data import Source
+from ..devices import choose_device
+from ..diagnostics import diagnosis, information_by_pool, sharpest_temperature
+from ..errors import DataError
+from ..evaluation import (
+    LIMIT,
+    ProtocolPlan,
+    Task,
+    evaluate_encoders,
+    list_partnered,
+    make_task,
+    plan_protocols,
+)
+from ..folder import KEPT_READINGS, TRAINED, Row, list_kept, write_whole
+from ..plain_numbers import check_least
+from ..progress import tell
+from ..training import Run, load, read_kept, temperature_of
+from ._diagnose import DIAGNOSED, FACTOR, MOST_BYTES, Rows, encode_pool, load_pool
+from ._open import OpenRun, load_part, open_run, rebuild_learner
+
+PROTOCOLS = ("knn", "linear")
+NAMES = {
+    "alignment": "alignment",
+    "uniformity": "uniformity",
+    "effective_rank": "effective rank",
+    "ess": "effective sample size",
+}
+ABOUT = {"epoch", "step", "of", "temperature", "batch_size", "n_pool"}
+ABOUT |= {"sharpest_temperature"}
+COLUMNS = ("batch_nats", "pool_nats", "sharpest_nats", *NAMES)
+
+
+def diagnose_kept(
+    run: str | Path | Run,
+    *,
+    data: Any = None,
+    protocols: str | Sequence[str] = PROTOCOLS,
+    batch_size: int | None = None,
+    pool: int | None = None,
+    network: nn.Module | None = None,
+    data_root: str | None = None,
+    device: str = "auto",
+    keep: bool = True,
+    quiet: bool = True,
+) -> list[Row]:
+    """Information and accuracy against training: a row per epoch that a run has kept.
+
+    A row has "epoch" and "step"; "batch_nats", what a mini-batch shows of the
+    information that two views share, "pool_nats", what the pool shows at the same
+    "temperature", and "sharpest_nats", what it shows at the best one; "alignment",
+    "uniformity", "effective_rank" and "ess"; and, where there are labels, the accuracy
+    of each protocol under its name. Numbers are those of "of": the head's z, or h where
+    the head cannot be rebuilt.
+
+    Args:
+        run: A run folder, or what ``train`` returned; it was trained with --keep-every.
+        data: A name, path, array or Dataset to look at; None is the run's own.
+        protocols: Scores by labels, names in ``invariance.evaluation.PROTOCOLS``; an
+            empty list leaves them out.
+        batch_size: Whose mini-batch estimates are compared; None is the run's.
+        pool: Samples of the large pool; None is a hundred batches, or all there are.
+        network: The module itself, when the run was trained on one of your own.
+        data_root: Where named data sets are kept; None is where the run found them.
+        device: "auto", "cpu", "cuda".
+        keep: Write kept.jsonl into the run folder, for the report.
+        quiet: Say nothing while it works; otherwise a line about each epoch.
+    """
+    plan = plan_protocols(protocols) if protocols else None
+    check_least("batch_size", batch_size, 2)
+    check_least("pool", pool, 2)
+    opened = open_run(run, network=network)
+    paths = list_kept(opened.folder)
+    if not paths:
+        raise DataError(
+            f"{opened.folder} has kept no epochs to read: train with --keep-every N."
+        )
+    place = choose_device(device, auto=("cuda",))
+    size = opened.batch_size if batch_size is None else batch_size
+    most = MOST_BYTES // (8 * opened.encoder.width)
+    n_pool = min(FACTOR * size, most) if pool is None else pool
+    sources, _ = load_pool(opened, data, n_pool, place, data_root)
+    task = find_task(opened, data, place, data_root) if plan else None
+    parts = rebuild_learner(opened, sources[0], data, place)
+    rows: list[Row] = []
+    for epoch, path in paths.items():
+        tell(f"{opened.name}: epoch {epoch}", quiet=quiet)
+        state = read_kept(path, map_location=place)
+        encoder = load(path, network=network)
+        if parts.learner is not None:
+            parts.learner.load_state_dict(state["learner"])
+        objective = None if parts.learner is None else parts.learner.cosine_objective
+        temperature = temperature_of(objective)
+        if state.get("controller"):  # it had moved the temperature by then
+            temperature = float(state["controller"]["temperature"])
+        seen = encode_pool(
+            dataclasses.replace(opened, encoder=encoder), parts, sources, n_pool, place
+        )
+        row = {"epoch": epoch, "step": state["step"]}
+        row |= read_views(
+            seen,
+            temperature,
+            min(size, len(seen.samples)),
+            negatives=getattr(objective, "negatives", None) or "cross",
+            held=len(list_partnered(sources[0])),
+        )
+        if task is not None:
+            row |= read_scores(task, encoder.to(place), plan)
+        rows.append(row)
+    if keep:
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        advice = f"The readings of {opened.folder} are not kept in its folder."
+        write_whole(opened.folder / KEPT_READINGS, text.encode(), advice=advice)
+    return rows
+
+
+def find_task(
+    run: OpenRun, data: Any, device: Any, data_root: str | None
+) -> Task | None:
+    """What to score on; None without labels or without samples that were held out."""
+    where: dict[str, Any] = {"is_own": run.is_own(data, data_root), "device": device}
+    try:
+        parts: list[Source] = [
+            load_part(run, data, split, data_root=data_root, **where)[0]
+            for split in ("train", "test")
+        ]
+        return make_task(*parts, limit=LIMIT, device=device)
+    except DataError:
+        return None
+
+
+def read_views(
+    rows: Rows, temperature: float, batch_size: int, *, negatives: str, held: int
+) -> Row:
+    """What two views of the pool say; of one view, only where its rows lie."""
+    of, pair = ("h", rows.h) if rows.z is None else ("z", rows.z)
+    n = pair.shape[1]
+    few = rows.first(min(held, n, DIAGNOSED) if held >= batch_size else n)
+    read = diagnosis(few.h, few.z, temperature=temperature, negatives=negatives)
+    values = {(reading.name, reading.of): reading.value for reading in read.readings}
+    row: Row = {"of": of, "temperature": temperature, "batch_size": batch_size}
+    row |= {key: values.get((name, of)) for key, name in NAMES.items()}
+    if len(pair) == 2:
+        u, v = pair
+        factor = max(n // batch_size, 1)
+        how: dict[str, Any] = {"batch_size": batch_size, "factor": factor}
+        pooled = information_by_pool(u, v, temperature=temperature, **how)
+        row |= {"n_pool": pooled.n_pool}
+        row |= {"batch_nats": pooled.batch_nats, "pool_nats": pooled.pool_nats}
+        half = n // 2  # chooses the temperature that the other half is read with
+        if half >= batch_size:
+            sharp = sharpest_temperature(u[:half], v[:half])
+            best = information_by_pool(u[half:], v[half:], temperature=sharp, **how)
+            row |= {"sharpest_temperature": sharp, "sharpest_nats": best.pool_nats}
+    return {key: value for key, value in row.items() if is_known(value)}
+
+
+def is_known(value: Any) -> bool:
+    """Whether a reading could be taken."""
+    return not (value is None or (isinstance(value, float) and math.isnan(value)))
+
+
+def read_scores(task: Task, encoder: nn.Module, plan: ProtocolPlan | None) -> Row:
+    """The first metric of each protocol, by its name."""
+    scores: Row = {}
+    for row in evaluate_encoders(task, {TRAINED: encoder}, plan=plan):
+        scores.setdefault(row["protocol"], row["value"])
+    return scores
+
+
+def render_kept(rows: Sequence[Row]) -> list[str]:
+    """The rows as a table to read."""
+    scores = [key for key in rows[0] if key not in {*COLUMNS, *ABOUT}] if rows else []
+    known = [key for key in COLUMNS if any(key in row for row in rows)]
+    widths = {key: max(len(key), 6) + 2 for key in [*known, *scores]}
+    lines = ["epoch" + "".join(f"{key:>{width}}" for key, width in widths.items())]
+    for row in rows:
+        cells = [
+            f"{row[key]:>{width}.3f}" if key in row else " " * width
+            for key, width in widths.items()
+        ]
+        lines.append("".join([f"{row['epoch']:>5}", *cells]))
+    return lines
