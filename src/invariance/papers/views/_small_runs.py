@@ -84,10 +84,13 @@ def draw_arms(axes: Any, rows: Rows) -> None:
     plot_bars(axes, rows, x="arm", y="accuracy")
     untrained = Spread.of(rows["untrained"]).mean
     axes.axhline(untrained, color="0.4", linestyle=":")
-    axes.annotate(
-        "without training", (1, untrained), ("axes fraction", "data"),
-        xytext=(-2, 3), textcoords="offset points", ha="right", color="0.4",
-    )  # fmt: skip
+    axes.text(
+        *(0.995, untrained, "without training"),
+        transform=axes.get_yaxis_transform(),
+        ha="right",
+        va="bottom",
+        color="0.4",
+    )
     axes.set(ylabel="accuracy of nearest neighbors, %", xlabel="")
 
 
