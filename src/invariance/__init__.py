@@ -54,14 +54,14 @@ _HOMES = {
     "evaluation": "Evaluation Score",
     "runs": (
         "EmbeddingFile Embeddings ExportedFile Hit Hits SearchResult diagnose "
-        "diagnose_kept embed evaluate export merge_embeddings read_embeddings "
-        "search write_embeddings"
+        "diagnose_kept embed evaluate export merge_embeddings propose_batch_size "
+        "read_embeddings search write_embeddings"
     ),
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
-        "Diagnosis InfoNCEParts InformationBound Reading alignment effective_rank "
-        "effective_sample_size energy_distance_to_uniform mmd_to_uniform "
-        "mutual_information_bound split_info_nce tolerance uniformity "
+        "BatchProposal Diagnosis InfoNCEParts InformationBound Reading alignment "
+        "effective_rank effective_sample_size energy_distance_to_uniform "
+        "mmd_to_uniform mutual_information_bound split_info_nce tolerance uniformity "
         "wasserstein_to_uniform"
     ),
 }

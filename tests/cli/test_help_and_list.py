@@ -17,7 +17,16 @@ from invariance.training import Train, check_names
 from invariance.views import RECIPES
 
 COMMANDS = ("train", "evaluate", "diagnose", "embed", "export", "list", "report")
-COMMANDS += ("search", "estimate", "pack", "bench", "reproduce", "doctor", "views")
+COMMANDS += (
+    "search",
+    "estimate",
+    "pack",
+    "bench",
+    "reproduce",
+    "doctor",
+    "views",
+    "sweep",
+)
 HELP = """
 import sys
 from invariance.cli import main

@@ -157,10 +157,13 @@ def test_graphs_without_edges_and_of_one_node_are_read_and_told():
     source = load([bare, single, single], split="all")
     assert [unpack(source, i) for i in (0, 1)] == [(2, []), (1, [])]
     text = " ".join(str(note) for note in source.notes)
-    assert "1 graph has no edges: attributes alone tell them apart." in text
+    assert "1 graph has no edges: only attributes can tell such graphs apart." in text
     assert "2 graphs have one node, of which views drop nothing." in text
     with pytest.raises(DataError, match="has an edge, and their nodes have no attrib"):
         load([{"nodes": 2, "edges": []}, {"nodes": 3, "edges": []}])
+    path = {"nodes": 2, "edges": [[0, 1]]}
+    source = load([path, path, {"nodes": 3, "edges": []}], split="all")
+    assert "only numbers of nodes can tell" in " ".join(map(str, source.notes))
     broken = {"nodes": 3, "edges": [[0, 9]]}
     with pytest.raises(
         DataError, match=r"1 could not be read, the first is graph 0 \("

@@ -222,3 +222,12 @@ def test_a_method_of_one_s_own_accepts_what_its_parts_do(small, pictures):
     assert plan.learner.negatives.momentum == 0.25
     with pytest.raises(SettingError, match="Unknown option 'negatives'"):
         make_plan(small(options={"negatives": "cross"}), data=pictures, method=mine)
+
+
+def test_a_batch_beyond_width_plus_one_has_no_simplex(small, pictures):
+    def facts(**changes):
+        return "\n".join(make_plan(small(**changes), data=pictures).facts())
+
+    assert "16 samples are more than the 9 that can all be equally far" in facts()
+    assert "simplex" not in facts(width=15)
+    assert "simplex" not in facts(method="vicreg")  # nothing repels there

@@ -4,8 +4,6 @@ import copy
 import dataclasses
 import importlib.util
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,6 +224,9 @@ def test_small_clients(small, pictures, tmp_path):
     assert sizes == {5, 16}
     run = train(dataclasses.replace(settings, dry_run=False), data=pictures)
     assert "Client tiny (1)" in (run.folder / "train.log").read_text()
+    alone = Federated(assignment=assign(tmp_path, [*range(n)], "alone.txt"))
+    with pytest.raises(DataError, match=r"give each client more images in .*alone.txt"):
+        make_plan(small(federated=alone), data=pictures)
 
 
 def test_clients_without_samples(small, pictures):
@@ -417,11 +418,3 @@ def test_a_killed_run_goes_on_in_the_middle_of_a_round(survive_a_kill):
         *("--machine.device", "cpu"),
         step=5,
     )
-
-
-def test_the_example_of_the_page(tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "federated.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, "federated.md", "exec"), {})
-    assert (tmp_path / "runs" / "shapes-simclr" / "encoder.safetensors").exists()

@@ -104,6 +104,18 @@ def test_information_and_accuracy_are_read_over_training(kept_run, capsys):
     assert "Information of kept epochs" in page and "Accuracy of kept epochs" in page
 
 
+def test_a_batch_size_is_proposed_from_noise_and_cost(kept_run, capsys):
+    early, late = (inv.propose_batch_size(kept_run.folder, epoch=e) for e in (0, None))
+    assert capsys.readouterr().out == ""  # the dry runs are not shown
+    for proposal in (early, late):
+        assert 2 <= proposal.batch_size <= 64 and proposal.noise_batch > 0
+        assert proposal.fixed_seconds >= 0 and proposal.partition_error >= 0
+        assert f"Batches of {proposal.batch_size}:" in str(proposal)
+    assert early.noise_batch != late.noise_batch
+    with pytest.raises(DataError, match="not kept epoch 3"):
+        inv.propose_batch_size(kept_run.folder, epoch=3)
+
+
 def test_a_table_to_read(kept_run, capsys):
     assert main(["diagnose", str(kept_run.folder), "--kept", "--pool", "40"]) == 0
     shown = capsys.readouterr().out

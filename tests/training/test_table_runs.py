@@ -85,7 +85,11 @@ def test_a_table_from_dry_run_to_report(table, tmp_path, capsys):
     assert inv.search(run.folder, columns, text, k=1).neighbors[0].hits[0].name == "0"
 
     for to in ("pt2", "onnx", "safetensors"):
-        inv.export(run.folder, to, tmp_path / f"beetles.{to}")
+        file = inv.export(run.folder, to, tmp_path / f"beetles.{to}")
+        assert "encoder(images)" not in file.usage and "samples" in file.usage
+    assert "encoder.kind.read makes one of a row" in file.usage
+    with pytest.raises(SettingError, match=r"safetensors, pt2 or onnx\.$"):
+        inv.export(run.folder, "timm", tmp_path / "beetles.timm.safetensors")
     batch = torch.stack([encoder.kind.read(first)] * 3)
     program = torch.export.load(tmp_path / "beetles.pt2").module()
     with torch.no_grad():

@@ -35,11 +35,14 @@ from ._processes import end_with_starter, run_processes, starts_processes
 from ._report import Report
 from ._reproduce import Reproduce
 from ._search import Search
+from ._sweep import HELP as SWEEP_HELP
+from ._sweep import Sweep, read_sweep
 from ._train_command import split_config_file, train
 from ._views import Views
 
 COMMANDS: dict[str, Any] = {
     "train": Train,
+    "sweep": Sweep,
     "evaluate": Evaluate,
     "diagnose": Diagnose,
     "embed": Embed,
@@ -144,6 +147,11 @@ def parse(arguments: list[str]) -> Any:
     if name == "train":
         rest, start = split_config_file(rest)
         return tyro.cli(Train, args=rest, default=start, **how)
+    if name == "sweep":
+        if {"--help", "-h"} & set(rest) or not rest:
+            print(SWEEP_HELP)
+            raise SystemExit(0)
+        return read_sweep(rest, lambda words: parse(["train", *words]))
     return tyro.cli(COMMANDS[name], args=rest, **how)
 
 

@@ -315,7 +315,10 @@ def describe_small(nets: Sequence[Net]) -> tuple[Note, ...]:
     bare = sum(not len(net.edges) for net in nets) - single
     if bare:
         has = "graph has" if bare == 1 else "graphs have"
-        notes.append(f"{bare:,} {has} no edges: attributes alone tell them apart.")
+        rest = "attributes" if nets[0].attributes.shape[1] else "numbers of nodes"
+        notes.append(
+            f"{bare:,} {has} no edges: only {rest} can tell such graphs apart."
+        )
     if single:
         has = "graph has" if single == 1 else "graphs have"
         notes.append(f"{single:,} {has} one node, of which views drop nothing.")

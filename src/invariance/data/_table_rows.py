@@ -211,7 +211,7 @@ def find_target(cells: Cells, request: Request, known: Row | None) -> Target | N
         if told in request.columns:
             raise SettingError(
                 f"{told!r} is the target and among the columns to learn from, where it "
-                "would be known beforehand: leave it out of one of them."
+                "would be known beforehand: leave it out of --columns."
             )
     inputs = request.columns if known is None else [c.name for c in known.columns]
     usual = (n for n in cells.columns if n.lower() in TARGETS and n not in inputs)

@@ -19,6 +19,7 @@ value with a sentence): no gradient, at least float32, memory linear in the rows
 | ``information_by_pool(u, v)`` | what does a batch not see of it? | little |
 | ``dimensions(z)`` | do rows lie on a few directions? | a good part of the width |
 | ``gradient_signal_to_noise(u, v, f)`` | do batches agree which way to go? | above 0.1 |
+| ``weigh_batch_sizes(seconds)`` | which batch takes least time? | near its noise batch |
 | ``linear_r2(x, y)`` | is this number kept in the rows? | depends on the number |
 
 ``diagnosis(h, z)`` takes most of them at once, as ``Reading``s with a sentence each.
@@ -42,6 +43,7 @@ from ..thresholds import (
     reachable_information,
     uses_few_directions,
 )
+from ._batch_size import BatchProposal, weigh_batch_sizes
 from ._diagnosis import diagnosis
 from ._probes import gradient_signal_to_noise, linear_r2
 from ._spectrum import (
@@ -77,6 +79,7 @@ from ._view_pairs import (
 )
 
 __all__ = [
+    "BatchProposal",
     "Collapse",
     "Diagnosis",
     "Dimensions",
@@ -118,4 +121,5 @@ __all__ = [
     "unit_pair",
     "uses_few_directions",
     "wasserstein_to_uniform",
+    "weigh_batch_sizes",
 ]

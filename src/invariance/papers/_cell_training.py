@@ -2,7 +2,7 @@
 
 import contextlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ def train_in(
     name: str = "run",
     *,
     protocols: Sequence[str] = ("knn",),
+    each_epoch: Callable[..., Any] | None = None,
     **settings: Any,
 ) -> TrainedRun:
     """Train in the cell's folder with the cell's seed, and score on the test part.
@@ -52,6 +53,7 @@ def train_in(
         cell: Where, and with which seed.
         name: Of the run, where a cell trains several.
         protocols: How to score; none at all scores nothing.
+        each_epoch: As ``inv.train`` takes it: what it returns is among the readings.
         settings: As ``inv.Train`` takes them; generated shapes by default.
     """
     given = {"data": "shapes", "epochs": 10, "knn_every": 0, **settings}
@@ -64,7 +66,7 @@ def train_in(
         **given,
     )
     with contextlib.redirect_stdout(io.StringIO()):  # claims have the last word
-        run = train(settings_of_run)
+        run = train(settings_of_run, each_epoch=each_epoch)
     folder = Path(run.folder)
     if not protocols:
         return TrainedRun(folder, Evaluation(()))

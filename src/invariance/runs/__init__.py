@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._evaluate import evaluate
     from ._export import ExportedFile, export
     from ._open import OpenRun, open_run, untrained_encoder
+    from ._propose_batch import propose_batch_size
     from ._search import Hit, Hits, SearchResult, search
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "keep_readings",
     "merge_embeddings",
     "open_run",
+    "propose_batch_size",
     "read_embeddings",
     "render_diagnosis",
     "render_kept",
@@ -55,6 +57,7 @@ HOMES = {
     "_export": "ExportedFile export",
     "_open": "OpenRun open_run untrained_encoder",
     "_embed_request": "check_request",
+    "_propose_batch": "propose_batch_size",
     "_search": "Hit Hits SearchResult search",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

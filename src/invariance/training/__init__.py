@@ -22,7 +22,7 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
-    from ._checkpoint import load, load_trained, newest_checkpoint, read_kept
+    from ._checkpoint import find_kept, load, load_trained, newest_checkpoint, read_kept
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._fabric import make_fabric
@@ -58,6 +58,7 @@ __all__ = [
     "check_names",
     "check_numbers",
     "complete_settings",
+    "find_kept",
     "launch",
     "load",
     "load_trained",
@@ -79,7 +80,7 @@ __all__ = [
 ]
 
 HOMES = {
-    "_checkpoint": "load load_trained newest_checkpoint read_kept",
+    "_checkpoint": "find_kept load load_trained newest_checkpoint read_kept",
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
     "_fabric": "make_fabric",

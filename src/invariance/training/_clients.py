@@ -323,10 +323,12 @@ class Rounds:
     def check(self, word: str) -> None:
         """Raise where nobody has enough samples for a step."""
         if not self.active:
+            advice = f"use fewer clients, a larger --federated.skew, or more {word}s"
+            if self.settings.assignment is not None:
+                advice = f"give each client more {word}s in {self.settings.assignment}"
             raise DataError(
                 f"None of the {count(len(self.batches), 'client')} has the "
-                f"{self.least} {word}s that a step needs: use fewer clients, a larger "
-                f"--federated.skew, or more {word}s."
+                f"{self.least} {word}s that a step needs: {advice}."
             )
 
     @property

@@ -1,7 +1,7 @@
 """The data of a run: whether they suit the method, and how many make a batch."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -181,3 +181,22 @@ def describe_parts(source: Source, *, labels: bool = True) -> str:
         classes = count(len(source.labels.unique()), "class", "classes")
         parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
     return ", ".join(parts)
+
+
+def describe_simplex(batch_size: int, width: int) -> Iterator[str]:
+    """A hint where a batch is too large for its rows to be equally far apart.
+
+    >>> list(describe_simplex(129, 128))
+    []
+    >>> print(*describe_simplex(256, 128))
+    batch: 256 samples are more than the 129 that can all be equally far apart in \
+projections of 128 numbers (a regular simplex): what theory says of batches up to \
+width + 1 does not hold here, and need not.
+    """
+    if batch_size > width + 1:
+        yield (
+            f"batch: {batch_size} samples are more than the {width + 1} that can all "
+            f"be equally far apart in projections of {width} numbers (a regular "
+            "simplex): what theory says of batches up to width + 1 does not hold here, "
+            "and need not."
+        )

@@ -17,13 +17,7 @@ from ..devices import require_memory
 from ..encoders import Encoder, Head
 from ..errors import DataError, SettingError, choose
 from ..evaluation import is_scored_without_labels
-from ..methods import (
-    METHODS,
-    Learner,
-    Method,
-    build,
-    customize,
-)
+from ..methods import METHODS, Learner, Method, build, customize
 from ..negatives import NEGATIVES
 from ..randomness import seed_all
 from ..views import PGD, ViewSet
@@ -39,6 +33,7 @@ from ._run_data import (
     choose_batch,
     describe_captions,
     describe_parts,
+    describe_simplex,
     find_tokenizer,
     make_order,
     uses_pairs,
@@ -308,6 +303,8 @@ class Plan:
             yield f"{self.method_name} is for any samples, simcse for sentences."
         if text := describe_views(self.settings, self.attack):
             yield f"views: {text}"
+        if self.method.negatives == "batch" and objective.negatives is not None:
+            yield from describe_simplex(self.batch_size, self.method.width)
         micro = self.settings.micro_batch
         pieces = "" if micro is None else f" encoded {micro} at a time,"
         yield (

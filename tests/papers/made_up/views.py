@@ -10,6 +10,25 @@ def make_accuracy(settings, most):
     return {"accuracy": accuracy, "raw": 62.0, "nats": 1.0}
 
 
+def make_arm(settings, **accuracies):
+    """Accuracy of an arm, by the letters that its name begins with."""
+    arm = settings["arm"]
+    (accuracy,) = [v for k, v in accuracies.items() if arm.startswith(k.strip("_"))]
+    return {"accuracy": accuracy + wobble(settings), "untrained": 30.0}
+
+
+def make_views(settings, nothing, crop):
+    """Accuracy with all views, with none, and without crops; others do not matter."""
+    accuracy = {"none at all": nothing, "no crop": crop}.get(settings["arm"], 60.0)
+    return {"accuracy": accuracy + wobble(settings), "untrained": 30.0}
+
+
+def make_momentum(settings, slow):
+    """Accuracy with a bank that hardly moves, and with the others."""
+    accuracy = slow if settings["arm"] == "0.98" else 60.0
+    return {"accuracy": accuracy + wobble(settings), "untrained": 30.0}
+
+
 CASES: dict[str, Case] = {
     "vince_constant": Case(
         supports=lambda s: {
@@ -96,5 +115,80 @@ CASES: dict[str, Case] = {
     "acceptance_gradient": Case(
         supports=lambda s: {"printed": -1.0, "true": 0.5 + wobble(s), "exact": 0.0},
         contradicts=lambda s: {"printed": 0.5, "true": 0.5, "exact": 0.0},
+    ),
+    "masked_words": Case(
+        supports=lambda s: {
+            "loss": 3.0,
+            "entropy": 3.0,
+            "printed": 0.6 + wobble(s),
+            "right": wobble(s),
+        },
+        contradicts=lambda s: {
+            "loss": 3.6,
+            "entropy": 3.0,
+            "printed": -0.1 + wobble(s),
+            "right": -0.6,
+        },
+    ),
+    "local_dim": Case(
+        supports=lambda s: make_arm(s, local=60.0, _global=50.0),
+        contradicts=lambda s: make_arm(s, local=50.0, _global=60.0),
+    ),
+    "bank_is_a_view": Case(
+        supports=lambda s: {
+            "scale": 2.0,
+            "predicted_scale": 2.0,
+            "length": 0.7,
+            "cosine": 1.0,
+            "cosine_of_bank": 1.0,
+        },
+        contradicts=lambda s: {
+            "scale": 1.0,
+            "predicted_scale": 2.0,
+            "length": 0.7,
+            "cosine": 1.0,
+            "cosine_of_bank": 1.0,
+        },
+    ),
+    "ir_is_info_nce": Case(
+        supports=lambda s: {
+            "loss_error": 1e-7,
+            "gradient_error": 1e-7,
+            "nats": 2.0,
+            "ceiling": 3.0,
+        },
+        contradicts=lambda s: {
+            "loss_error": 0.1,
+            "gradient_error": 1e-7,
+            "nats": 2.0,
+            "ceiling": 3.0,
+        },
+    ),
+    "ball_ring_ir": Case(
+        supports=lambda s: make_arm(s, all=50.0, ball=60.0, ring=61.0),
+        contradicts=lambda s: make_arm(s, all=60.0, ball=50.0, ring=51.0),
+    ),
+    "la_or_ring": Case(
+        supports=lambda s: make_arm(s, Local=60.0, ring=50.0),
+        contradicts=lambda s: make_arm(s, Local=50.0, ring=60.0),
+    ),
+    "augmentations": Case(
+        supports=lambda s: make_views(s, nothing=30.0, crop=45.0),
+        contradicts=lambda s: make_views(s, nothing=65.0, crop=60.0),
+    ),
+    "temperature_07_or_1": Case(
+        supports=lambda s: {"accuracy": 60 + wobble(s), "untrained": 30.0},
+        contradicts=lambda s: {
+            "accuracy": 50 + 20 * float(s["arm"]) + wobble(s),
+            "untrained": 30.0,
+        },
+    ),
+    "bank_momentum": Case(
+        supports=lambda s: make_momentum(s, slow=50.0),
+        contradicts=lambda s: make_momentum(s, slow=70.0),
+    ),
+    "vince_plus": Case(
+        supports=lambda s: make_arm(s, learned=60.0, nearest=50.0, none=50.0),
+        contradicts=lambda s: make_arm(s, learned=50.0, nearest=60.0, none=50.0),
     ),
 }

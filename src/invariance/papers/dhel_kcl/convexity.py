@@ -16,8 +16,9 @@ N, WIDTH = 6, 8
 NEAR, SLACK = 0.02, 1e-4  # differences of a cosine and of a loss that count as none
 Function = Callable[[Tensor], Tensor]
 
-GOOD, FLAT, BAD = "convex, increasing", "not strictly convex", "not convex, increasing"
-# phi, psi, and what theory says of them
+GOOD, WHOLE = "phi and psi convex, increasing", "phi concave, loss convex"
+FLAT, BAD = "not strictly convex", "not convex or not increasing"
+# phi, psi, and what is known of them
 FAMILY: dict[str, tuple[Function, Function, str]] = {
     "sum exp 3x": (lambda s: s, lambda x: (3 * x).exp(), GOOD),
     "sum softplus 3x": (
@@ -26,9 +27,9 @@ FAMILY: dict[str, tuple[Function, Function, str]] = {
         GOOD,
     ),
     "(sum exp 3x)²": (torch.square, lambda x: (3 * x).exp(), GOOD),
-    "log(1 + sum exp 3x)": (torch.log1p, lambda x: (3 * x).exp(), GOOD),
+    "log(1 + sum exp 3x)": (torch.log1p, lambda x: (3 * x).exp(), WHOLE),
+    "sqrt(sum exp 3x)": (torch.sqrt, lambda x: (3 * x).exp(), WHOLE),
     "sum x": (lambda s: s, lambda x: x, FLAT),
-    "sqrt(sum exp 3x)": (torch.sqrt, lambda x: (3 * x).exp(), BAD),
     "sum sigmoid 6(x + 1)": (lambda s: s, lambda x: torch.sigmoid(6 * x + 6), BAD),
     "sum -exp(-3x)": (lambda s: s, lambda x: -(-3 * x).exp(), BAD),
     "sum (x + 1)²": (lambda s: s, lambda x: (x + 1) ** 2, BAD),
@@ -84,7 +85,7 @@ def judge(rows: Rows) -> Verdict:
     where = describe(rows)
     kinds = {
         kind: [name for name in where if FAMILY[name][2] == kind]
-        for kind in (GOOD, FLAT, BAD)
+        for kind in (GOOD, WHOLE, FLAT, BAD)
     }
     for name in kinds[GOOD]:
         if where[name] != "simplex":
@@ -96,25 +97,24 @@ def judge(rows: Rows) -> Verdict:
                 "cosine.",
             )
     moved = [name for name in kinds[BAD] if where[name] == "elsewhere"]
-    kept = [name for name in kinds[BAD] if where[name] == "simplex"]
+    whole = [name for name in kinds[WHOLE] if where[name] == "simplex"]
     many = [name for name in kinds[FLAT] if where[name] == "not only there"]
-    if not (kept or many):
-        return Verdict(
-            "holds",
-            f"All {len(kinds[GOOD])} convex, increasing members end at the simplex, "
-            f"and none of the {len(kinds[BAD])} others does.",
-        )
-    limits = [
-        *([f"with {_list(many)} there are other optima as good"] * bool(many)),
-        *([f"{_list(kept)} keep the simplex without being convex"] * bool(kept)),
-    ]
-    return Verdict(
-        "holds within limits",
-        f"All {len(kinds[GOOD])} members whose loss is strictly convex and increasing "
-        f"in the scores end at the simplex; of the {len(kinds[BAD])} others the "
-        f"optimum moves for {len(moved)}"
-        f"{': ' + _list(moved) if moved else ''}. The limits: {'; '.join(limits)}.",
+    numbers = (
+        f"All {len(kinds[GOOD])} choices with convex, increasing phi and psi end at "
+        f"the simplex, and the optimum moves for {len(moved)} of the {len(kinds[BAD])} "
+        "that are not convex or not increasing."
     )
+    if not (whole or many):
+        return Verdict("holds", numbers)
+    limits = []
+    if many:
+        limits.append(f"convexity must be strict ({_list(many)} has other optima, too)")
+    if whole:
+        limits.append(
+            f"phi need not be convex by itself ({_list(whole)} keep the simplex, as "
+            "the loss as a whole is convex in the scores)"
+        )
+    return Verdict("holds within limits", f"{numbers} The limits: {'; '.join(limits)}.")
 
 
 def _list(names: list[str]) -> str:
@@ -124,7 +124,7 @@ def _list(names: list[str]) -> str:
 def draw(rows: Rows, figure: Figure) -> None:
     """How far each member's optimum is from the simplex."""
     axes = figure.subplots()
-    colors = {GOOD: "C0", FLAT: "C1", BAD: "C3"}
+    colors = {GOOD: "C0", WHOLE: "C2", FLAT: "C1", BAD: "C3"}
     members = list(dict.fromkeys(rows["member"]))
     for kind, color in colors.items():
         places = [k for k, name in enumerate(members) if FAMILY[name][2] == kind]

@@ -16,7 +16,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     """Both losses, and the gradient of the released one against its formula."""
     n, temperature = cell["n"], cell["temperature"]
     u, v = (z.requires_grad_() for z in draw_pairs(n, cell.generator()))
-    positive = (u * v).sum(1).mean() / temperature
+    positive = torch.cosine_similarity(u, v).mean() / temperature
     released = dhel(u, v, temperature=temperature, views="sum")
     symmetric = dhel(u, v, temperature=temperature, views="mean")
     formula = 2 * symmetric + positive

@@ -14,15 +14,14 @@ def draw_views(
     Args:
         n: Samples.
         layout: Where samples lie: "uniform" all over the sphere, "uneven" more on one
-            side, "clusters" near four points.
+            side, "half in a cluster" and the others all over.
         generator: Of the draws.
     """
     x = torch.randn(n, WIDTH, generator=generator, dtype=torch.double)
     if layout == "uneven":
         x[:, :4] += 2.0
-    elif layout == "clusters":
-        centers = 2.5 * torch.eye(WIDTH, dtype=torch.double)[:4] * WIDTH**0.5
-        x = x + centers[torch.randint(4, (n,), generator=generator)]
+    elif layout == "half in a cluster":
+        x[: n // 2, 0] += 2.5 * WIDTH**0.5
     x = torch.nn.functional.normalize(x, dim=1)
     noise = torch.randn(2, n, WIDTH, generator=generator, dtype=torch.double)
     u, v = torch.nn.functional.normalize(x + NOISE * noise, dim=2)

@@ -1,0 +1,80 @@
+"""DHEL and KCL against InfoNCE with batches of 32 to 256."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._figures import mark_sizes, plot_lines
+from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
+from .._spread import Spread, compare
+
+METHODS = {"InfoNCE": "info_nce", "DHEL": "dhel", "KCL": "kcl"}
+BATCHES = (32, 256)
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy after equally many epochs."""
+    method = METHODS[cell["objective"]]
+    temperature = {} if method == "kcl" else {"temperature": 0.3}
+    run = train_small(cell, method=method, batch_size=cell["batch"], **temperature)
+    return {"accuracy": read_accuracy(run)}
+
+
+def find_gains(rows: Rows, name: str) -> dict[int, Spread]:
+    """Accuracy above that of InfoNCE by batch size, in points."""
+    mine = rows.where(objective=name).by("batch", "accuracy")
+    usual = rows.where(objective="InfoNCE").by("batch", "accuracy")
+    return {batch: compare(mine[batch], usual[batch]) for batch in mine}
+
+
+def judge(rows: Rows) -> Verdict:
+    """Both must beat InfoNCE, above all with small batches."""
+    gains = {name: find_gains(rows, name) for name in ("DHEL", "KCL")}
+    numbers = "; ".join(
+        f"{name} " + ", ".join(f"{gain} at {batch}" for batch, gain in by_batch.items())
+        for name, by_batch in gains.items()
+    )
+    numbers = f"Points above InfoNCE by batch size: {numbers}."
+    every = [gain for by_batch in gains.values() for gain in by_batch.values()]
+    better = [gain for gain in every if gain.is_above_zero]
+    worse = [gain for gain in every if gain.is_below_zero]
+    if worse:
+        return Verdict("does not hold", f"{numbers} {len(worse)} of them are losses.")
+    if len(better) == len(every):
+        return Verdict("holds", numbers)
+    if better:
+        return Verdict(
+            "holds within limits",
+            f"{numbers} The limit: only {len(better)} of {len(every)} are beyond "
+            "chance.",
+        )
+    return Verdict("not decided", f"{numbers} All are within chance.")
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Accuracy by batch size."""
+    axes = figure.subplots()
+    plot_lines(axes, rows, x="batch", y="accuracy", by="objective")
+    mark_sizes(axes, BATCHES, "batch size")
+    axes.set(ylabel="linear accuracy, %")
+
+
+CLAIM = Claim(
+    name="small_batches_dhel",
+    paper="dhel_kcl",
+    where="key results",
+    says="DHEL and KCL give better representations than InfoNCE, above all with small "
+    "batches of 32 to 256.",
+    run="InfoNCE and DHEL at temperature 0.3 and KCL at gamma 4, trained for equally "
+    f"many epochs with batches of 32 and of 256. {SMALLER}",
+    refuted_if="An accuracy of DHEL or KCL below that of InfoNCE, beyond chance.",
+    sizes=list_sizes(objective=METHODS, batch=BATCHES),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "objective": "objective",
+        "batch size": "batch",
+        "linear accuracy, %": "accuracy",
+    },
+)

@@ -1,0 +1,91 @@
+"""Exercise 2: what the projection head discards of the color jitter."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ... import diagnose
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._small_runs import SMALLER, list_sizes, train_small
+from .._spread import Spread, compare
+
+COLORS = ("brightness", "contrast", "saturation", "hue")
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """What a linear map reads off h and off z: colors of the view, and its class."""
+    run = train_small(cell, method="simclr")
+    readings = diagnose(run.folder, pool=cell["pool"], keep=False).readings
+    values: dict[str, float] = {}
+    for of in ("h", "z"):
+        mine = [r for r in readings if r.of == of]
+        kept = {
+            r.augmentation: max(r.value, 0.0)
+            for r in mine
+            if r.name == "augmentation kept" and r.augmentation in COLORS
+        }
+        values |= {f"{name}_{of}": value for name, value in kept.items()}
+        values[f"colors_{of}"] = sum(kept.values()) / len(kept)
+        (values[f"class_{of}"],) = (r.value for r in mine if r.name == "class kept")
+    return values
+
+
+def judge(rows: Rows) -> Verdict:
+    """Colors of the view and the class must both be read better off h."""
+    colors = compare(rows["colors_h"], rows["colors_z"])
+    classes = compare(rows["class_h"], rows["class_z"])
+    h, z = (Spread.of(rows[f"colors_{of}"]) for of in ("h", "z"))
+    numbers = (
+        f"A linear map reads {100 * h.mean:.0f} % of the variance of the color jitter "
+        f"off h and {100 * z.mean:.0f} % off z, and the class in "
+        f"{100 * classes.mean:.1f} points more of the views off h (95 % interval "
+        f"{100 * classes.low:.1f} to {100 * classes.high:.1f})."
+    )
+    if colors.is_below_zero or classes.is_below_zero:
+        return Verdict("does not hold", numbers)
+    if colors.is_above_zero and classes.is_above_zero:
+        return Verdict("holds", numbers)
+    if colors.is_above_zero:
+        return Verdict(
+            "holds within limits",
+            f"{numbers} The limit: that this costs the class is within chance.",
+        )
+    return Verdict("not decided", numbers)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """What is read off h and z: each color, and the class."""
+    axes = figure.subplots()
+    names = [name for name in (*COLORS, "class") if f"{name}_h" in rows[0].values]
+    for k, of in enumerate(("h", "z")):
+        places = [i + 0.4 * k - 0.2 for i in range(len(names))]
+        means = [Spread.of(rows[f"{name}_{of}"]).mean for name in names]
+        label = {"h": "h, before the head", "z": "z, after it"}[of]
+        axes.bar(places, means, width=0.36, color=f"C{k}", alpha=0.6, label=label)
+        for place, name in zip(places, names, strict=True):
+            axes.plot([place] * len(rows), rows[f"{name}_{of}"], "k.", markersize=4)
+    axes.set_xticks(range(len(names)), names)
+    axes.set(ylabel="share read by a linear map (R², accuracy)", ylim=(0, None))
+    axes.legend(frameon=False)
+
+
+CLAIM = Claim(
+    name="exercise_head",
+    paper="page",
+    where="exercise 2; SimCLR",
+    says="Trained with color jitter, the head discards what color the view has, which "
+    "its input still knows; so the features before the head serve better.",
+    run="SimCLR with the views of the shapes, color jitter among them; then "
+    "`invariance diagnose`: how much of each jitter, and of the class, a linear map "
+    f"reads off h and off z of held-out views. {SMALLER}",
+    refuted_if="Colors, or classes, that are read better off z.",
+    sizes=list_sizes(pool=(1000,), seeds=4),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "colors kept in h": "colors_h",
+        "colors kept in z": "colors_z",
+        "class read off h": "class_h",
+        "class read off z": "class_z",
+    },
+)

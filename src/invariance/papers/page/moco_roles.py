@@ -1,0 +1,126 @@
+"""Which of MoCo's encoders learns by gradient: the one of queries, not of keys."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from ... import InfoNCE, Queue, data, effective_rank, uniformity, views
+from ...encoders import MomentumTwin, build_encoder, build_head
+from ...evaluation import encode_images, linear_probe
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_bars
+from .._spread import compare
+
+SIZE, WIDTH, BATCH, QUEUE = 16, 64, 32, 256
+QUERY, KEY = "query learns", "key learns (printed)"
+
+
+def load_shapes(split: str, n: int) -> Any:
+    """Small images with their classes."""
+    return data.load("shapes", split=split, image_size=SIZE, n=n)
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """MoCo in a plain loop; only the roles of the two encoders differ."""
+    images = load_shapes("train", cell["samples"])
+    encoder = build_encoder("tiny", image_size=SIZE)
+    learned = nn.Sequential(encoder, build_head("mlp2", encoder.width, 128, WIDTH))
+    twin = MomentumTwin(learned, momentum=0.99, rising=False)
+    queue, objective = Queue(QUEUE, WIDTH), InfoNCE(temperature=0.2)
+    two_views = views.ViewSet(views.RECIPES["shapes"](SIZE))
+    optimizer = torch.optim.AdamW(learned.parameters(), lr=2e-3)
+    for epoch in range(cell["epochs"]):
+        order = torch.randperm(len(images), generator=cell.generator(epoch))
+        for ids, batch in zip(
+            order.split(BATCH), images.batches(order.split(BATCH)), strict=True
+        ):
+            u, v = two_views(batch, samples=ids, seed=cell.seed, epoch=epoch)
+            query, key = (
+                (learned(u), twin(v))
+                if cell["roles"] == QUERY
+                else (twin(u), learned(v))
+            )
+            if len(queue):
+                optimizer.zero_grad()
+                objective.against(query, key, queue, ids).backward()
+                optimizer.step()
+                twin.follow(learned)
+            queue.remember(key.detach(), ids)
+    test = load_shapes("test", 500)
+    z = encode_images(learned.eval(), test)
+    features = [encode_images(encoder, source) for source in (images, test)]
+    probe = linear_probe(features[0], images.labels, features[1], test.labels)
+    return {
+        "uniformity": uniformity(z),
+        "rank": effective_rank(z),
+        "accuracy": 100 * probe.value,
+    }
+
+
+def judge(rows: Rows) -> Verdict:
+    """With a learning key, projections must spread as with a learning query."""
+    right, printed = rows.where(roles=QUERY), rows.where(roles=KEY)
+    fallen = compare(printed["uniformity"], right["uniformity"])
+    worse = compare(right["accuracy"], printed["accuracy"])
+    numbers = (
+        f"Where the key encoder learns, uniformity (0 is one point) ends {fallen} "
+        f"above that of a learning query encoder, and accuracy {worse} points below."
+    )
+    if fallen.is_above_zero and fallen.mean > 0.1:
+        return Verdict("formula is wrong", numbers)
+    if fallen.n < 2:
+        return Verdict("not decided", numbers)
+    return Verdict("holds", numbers)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Uniformity and accuracy for both roles."""
+    left, right = figure.subplots(1, 2)
+    plot_bars(left, rows, x="roles", y="uniformity")
+    plot_bars(right, rows, x="roles", y="accuracy")
+    left.set(ylabel="uniformity of projections (0: one point)")
+    right.set(ylabel="linear accuracy of features, %")
+
+
+def cells(seeds: int, samples: int, epochs: int) -> list[dict[str, Any]]:
+    return grid(
+        roles=(QUERY, KEY), samples=(samples,), epochs=(epochs,), seed=range(seeds)
+    )
+
+
+CLAIM = Claim(
+    name="moco_roles",
+    paper="page",
+    where="key architectures, MoCo",
+    says="In MoCo, gradient descent updates the key encoder, and the momentum encoder "
+    "follows it.",
+    run="MoCo on generated shapes of 16 pixels, with the gradient through the queries "
+    "and the keys from the momentum encoder, and the other way round, as printed.",
+    refuted_if="Projections that draw together where the key encoder learns.",
+    sizes={
+        "tiny": cells(1, 64, 2),
+        "quick": cells(3, 640, 6),
+        "full": cells(5, 6000, 20),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "roles": "roles",
+        "uniformity": "uniformity",
+        "rank of z": "rank",
+        "linear accuracy, %": "accuracy",
+    },
+    correction=r"""
+    The query encoder learns by gradient; the key encoder is the momentum encoder,
+    $\theta_k \leftarrow m\theta_k + (1-m)\theta_q$. The other way round there is
+    nothing to push: with $\ell = -q\cdot k_+/\tau + \log(e^{q\cdot k_+/\tau} + \sum_j
+    e^{q\cdot k_j/\tau})$ and queue rows $k_j$ without gradient,
+    $\partial\ell/\partial k_+ = -(1-p_+)\,q/\tau$. A key is only ever pulled toward its
+    query, never away from the negatives, which enter through the weight $1-p_+$ alone.
+    Of the query's gradient, $\frac1\tau(\sum_j p_j k_j - (1-p_+)k_+)$, the first part
+    is the push.
+    """,
+)

@@ -1,0 +1,101 @@
+"""Trainings on generated shapes that differ in one thing, and what to conclude.
+
+An arm is a name and the settings of ``inv.Train`` that make it. All arms of a seed see
+the same images, so they are compared seed by seed, by the votes of nearest neighbors.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .._cell_training import train_in
+from .._claim import Cell, Outcome, Rows, Size, grid
+from .._figures import plot_bars
+from .._spread import Spread, compare
+
+Arms = Mapping[str, Mapping[str, Any]]
+ALIKE = 5.0  # percentage points; smaller differences are called none
+SHAPES = (
+    "Generated shapes of ten classes and 16 pixels, a tiny encoder, 1,024 images and "
+    "15 epochs at the quick size, on a CPU: far smaller than ImageNet. Accuracy is "
+    "that of nearest neighbors on test images"
+)
+
+
+def plan_sizes(arms: Iterable[str]) -> dict[Size, list[dict[str, Any]]]:
+    """The cells: every arm with every seed."""
+    names = tuple(arms)
+    return {
+        "tiny": grid(arm=names[:2], limit=(64,), epochs=(1,), seed=[0]),
+        "quick": grid(arm=names, limit=(1024,), epochs=(15,), seed=range(3)),
+        "full": grid(arm=names, limit=(4000,), epochs=(40,), seed=range(5)),
+    }
+
+
+def train_arm(cell: Cell, arms: Arms) -> dict[str, float]:
+    """Accuracy with and without training."""
+    settings = {
+        "limit": cell["limit"],
+        "epochs": cell["epochs"],
+        "image_size": 16,
+        "batch_size": min(64, cell["limit"] // 2),
+        **arms[cell["arm"]],
+    }
+    run = train_in(cell, **settings)
+    return {"accuracy": run.accuracy(), "untrained": run.untrained()}
+
+
+def subtract(rows: Rows, arm: str, other: str) -> Spread:
+    """How much more accurate one arm is than another, seed by seed, in points."""
+    accuracy = rows.by("arm", "accuracy")
+    return compare(accuracy[arm], accuracy[other])
+
+
+def show_difference(difference: Spread) -> str:
+    """With its interval, in words."""
+    if difference.n < 2:
+        return f"{difference.mean:+.1f} points (one seed)"
+    return (
+        f"{difference.mean:+.1f} points "
+        f"(95 %: {difference.low:+.1f} to {difference.high:+.1f})"
+    )
+
+
+def judge_better(*differences: Spread) -> Outcome:
+    """All above zero, or one of them below, or some above and the others not seen."""
+    if any(d.is_below_zero for d in differences):
+        return "does not hold"
+    above = [d.is_above_zero for d in differences]
+    if all(above):
+        return "holds"
+    return "holds within limits" if any(above) else "not decided"
+
+
+def judge_alike(difference: Spread, margin: float = ALIKE) -> Outcome:
+    """Whether the whole interval is nearer to zero than a margin, or far from it."""
+    if -margin < difference.low and difference.high < margin:
+        return "holds"
+    if difference.is_above_zero or difference.is_below_zero:
+        return "does not hold"
+    return "not decided"
+
+
+def draw_arms(axes: Any, rows: Rows) -> None:
+    """A bar per arm and a dot per seed; a line for the encoder without training."""
+    plot_bars(axes, rows, x="arm", y="accuracy")
+    untrained = Spread.of(rows["untrained"]).mean
+    axes.axhline(untrained, color="0.4", linestyle=":")
+    axes.text(
+        *(0.995, untrained, "without training"),
+        transform=axes.get_yaxis_transform(),
+        ha="right",
+        va="bottom",
+        color="0.4",
+    )
+    axes.set(ylabel="accuracy of nearest neighbors, %", xlabel="")
+
+
+COLUMNS = {
+    "arm": "arm",
+    "accuracy, %": "accuracy",
+    "without training, %": "untrained",
+}

@@ -1,0 +1,73 @@
+"""Each augmentation taken away: which of them matter, and do any not matter?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_runs import (
+    COLUMNS,
+    SHAPES,
+    draw_arms,
+    judge_better,
+    plan_sizes,
+    show_difference,
+    subtract,
+    train_arm,
+)
+
+ALL, NOTHING = "all", "none at all"
+LEFT_OUT = ("crop", "color", "gray", "rotation", "flip")
+ARMS: dict[str, dict[str, Any]] = {
+    ALL: {"method": "ir"},
+    NOTHING: {"method": "ir", "views": "identity"},
+    **{f"no {name}": {"method": "ir", "views_drop": (name,)} for name in LEFT_OUT},
+}
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy with a set of views."""
+    return train_arm(cell, ARMS)
+
+
+def judge(rows: Rows) -> Verdict:
+    """Views matter at all, and a crop more than a flip."""
+    losses = {
+        arm: subtract(rows, ALL, arm)
+        for arm in dict.fromkeys(rows["arm"])
+        if arm != ALL
+    }
+    if len(losses) == 1:
+        (gain,) = losses.values()
+        said = f"All augmentations against none: {show_difference(gain)}."
+        return Verdict(judge_better(gain), said)
+    crop = subtract(rows, "no flip", "no crop")
+    worst = max((a for a in losses if a != NOTHING), key=lambda a: losses[a].mean)
+    return Verdict(
+        judge_better(losses[NOTHING], crop),
+        f"All augmentations against none: {show_difference(losses[NOTHING])}. Without "
+        f"flips against without crops: {show_difference(crop)}. The one that is missed "
+        f"most is {worst.removeprefix('no ')}: {show_difference(losses[worst])}.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """A bar per set of views."""
+    draw_arms(figure.subplots(), rows)
+
+
+CLAIM = Claim(
+    name="augmentations",
+    paper="views",
+    where="section 5.3, figure 2b",
+    says="The choice of augmentations decides how good a representation is: without "
+    "any nothing is learned, crops matter a lot, and flips do not.",
+    run=f"{SHAPES}. Instance discrimination (ir) with the usual views of shapes, with "
+    "each of their operations left out, and with every view the image itself.",
+    refuted_if="No loss when all augmentations are left out, or crops that are missed "
+    "less than flips.",
+    sizes=plan_sizes(ARMS),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns=COLUMNS,
+)

@@ -1,0 +1,73 @@
+"""The memory bank's momentum: a bank that keeps only the last view does as well."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_runs import (
+    ALIKE,
+    COLUMNS,
+    SHAPES,
+    draw_arms,
+    judge_alike,
+    judge_better,
+    plan_sizes,
+    show_difference,
+    subtract,
+    train_arm,
+)
+
+ARMS: dict[str, dict[str, Any]] = {
+    str(m): {"method": "ir", "options": {"bank_momentum": m}} for m in (0.0, 0.5, 0.98)
+}
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy with a momentum of the bank."""
+    return train_arm(cell, ARMS)
+
+
+def judge(rows: Rows) -> Verdict:
+    """0 is as good as 0.5, and nearly 1 is worse than 0."""
+    last = subtract(rows, "0.0", "0.5")
+    said = f"Momentum 0 against 0.5: {show_difference(last)}."
+    if "0.98" not in rows["arm"]:
+        return Verdict(judge_alike(last), said)
+    slow = subtract(rows, "0.0", "0.98")
+    said += f" Momentum 0 against 0.98: {show_difference(slow)}."
+    alike, better = judge_alike(last), judge_better(slow)
+    if last.is_above_zero:
+        alike = "holds"  # better than as good
+    if "does not hold" in (alike, better):
+        return Verdict("does not hold", said)
+    if alike == better:
+        return Verdict(alike, said)
+    if "holds" in (alike, better):
+        half = "first" if alike == "holds" else "second"
+        return Verdict("holds within limits", f"{said} Only the {half} part is seen.")
+    return Verdict("not decided", said)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """A bar per momentum."""
+    axes = figure.subplots()
+    draw_arms(axes, rows)
+    axes.set_xlabel("momentum of the bank")
+
+
+CLAIM = Claim(
+    name="bank_momentum",
+    paper="views",
+    where="section 5.3, figure 2c",
+    says="A memory bank that keeps only the last view of each image (momentum 0) does "
+    "as well as the usual one (0.5), and one that averages over many (near 1) does "
+    "worse.",
+    run=f"{SHAPES}. Instance discrimination (ir) with three momenta of the bank.",
+    refuted_if=f"Momentum 0 worse than 0.5 beyond chance (or by {ALIKE:g} points), or "
+    "0.98 better than 0.",
+    sizes=plan_sizes(ARMS),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns=COLUMNS,
+)

@@ -1,0 +1,114 @@
+"""Instance discrimination is InfoNCE with a memory bank: the same loss and gradient."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.nn.functional import cross_entropy, normalize
+
+from ...negatives import Bank
+from ...objectives import InfoNCE, info_nce
+from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from ._value_plots import plot_values
+
+WIDTH, SAME = 16, 1e-5  # of float32
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Loss and gradient of equation 6, of the bank, and of InfoNCE between rows."""
+    n, tau, generator = cell["images"], cell["temperature"], cell.generator()
+    bank, ids = Bank(n, WIDTH, seed=cell.seed), torch.arange(n)
+    noise = torch.randn(n, WIDTH, generator=generator)
+    rows = normalize(bank.z + 0.3 * noise, dim=1)  # views are near their images' rows
+
+    def differentiate(loss_of: Any) -> tuple[float, torch.Tensor]:
+        u = rows.clone().requires_grad_()
+        loss = loss_of(u)
+        (gradient,) = torch.autograd.grad(loss, u)
+        return loss.item(), gradient
+
+    printed, slope = differentiate(
+        lambda u: cross_entropy(normalize(u, dim=1) @ bank.z.T / tau, ids)
+    )
+    ways = (
+        lambda u: InfoNCE(temperature=tau).against(
+            normalize(u, dim=1), None, bank, ids
+        ),
+        lambda u: info_nce(u, bank.z, temperature=tau, symmetric=False),
+    )
+    losses, slopes = zip(*map(differentiate, ways), strict=True)
+    return {
+        "loss_error": max(abs(loss - printed) for loss in losses),
+        "gradient_error": max(
+            ((other - slope).norm() / slope.norm()).item() for other in slopes
+        ),
+        "nats": math.log(n) - printed,
+        "ceiling": math.log(n),
+    }
+
+
+def judge(rows: Rows) -> Verdict:
+    """Equal to what float32 can tell, and below the ceiling of InfoNCE."""
+    loss, gradient = max(rows["loss_error"]), max(rows["gradient_error"])
+    below = all(row["nats"] <= row["ceiling"] for row in rows)
+    said = (
+        f"Losses differ by at most {loss:.0e} nats and gradients by {gradient:.0e} of "
+        "their length"
+    )
+    if loss > SAME or gradient > SAME or not below:
+        return Verdict("does not hold", f"{said}.")
+    return Verdict(
+        "holds",
+        f"{said}; log N minus the loss never passes log N. What is not in the theorem: "
+        "the N - 1 negatives are the other images of the set, each once, and no "
+        "independent draws, and for continuous images I(X; X) is infinite.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """How much information the loss can tell, and the error of the identity."""
+    left, right = figure.subplots(1, 2)
+    hot = rows.where(temperature=rows[0]["temperature"])
+    plot_values(left, hot, "images", {"ceiling": "log N", "nats": "log N - loss"})
+    left.set(xscale="log", xlabel="images N", ylabel="nats", ylim=(0, None))
+    labels = {"loss_error": "loss, nats", "gradient_error": "gradient, relative"}
+    plot_values(right, rows, "images", labels)
+    right.axhline(SAME, color="0.6", linestyle=":")
+    right.set(
+        xscale="log", yscale="log", xlabel="images N", ylabel="largest difference"
+    )
+    for axes in (left, right):
+        sizes = sorted(set(rows["images"]))
+        axes.set_xticks(sizes, [str(n) for n in sizes], minor=False)
+        axes.minorticks_off()
+
+
+CLAIM = Claim(
+    name="ir_is_info_nce",
+    paper="views",
+    where="theorem 5.1",
+    says="The objective of Instance Discrimination is InfoNCE between a view and the "
+    "memory bank's row, up to the constant log N.",
+    run="Random banks of 32 to 512 rows and views near them, temperatures 0.07 and 1: "
+    "the paper's equation 6 against InfoNCE with a bank as source of negatives, and "
+    "against InfoNCE between views and rows.",
+    refuted_if="A loss or gradient that differs by more than rounding.",
+    sizes={
+        "tiny": grid(temperature=(0.07, 1.0), images=(32,), seed=range(2)),
+        "quick": grid(temperature=(0.07, 1.0), images=(32, 128, 512), seed=range(5)),
+        "full": grid(
+            temperature=(0.07, 0.2, 1.0), images=(32, 128, 512, 2048), seed=range(10)
+        ),
+    },
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "temperature": "temperature",
+        "images N": "images",
+        "loss differs by": "loss_error",
+        "gradient differs by": "gradient_error",
+        "log N - loss, nats": "nats",
+    },
+)

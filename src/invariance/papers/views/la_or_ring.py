@@ -1,0 +1,56 @@
+"""Local Aggregation against the ring: what close neighbors as positives add."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_runs import (
+    COLUMNS,
+    SHAPES,
+    draw_arms,
+    judge_better,
+    plan_sizes,
+    show_difference,
+    subtract,
+    train_arm,
+)
+
+ARMS: dict[str, dict[str, Any]] = {
+    "Local Aggregation": {"method": "la"},
+    "ring": {"method": "annulus"},
+}
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy of one of them."""
+    return train_arm(cell, ARMS)
+
+
+def judge(rows: Rows) -> Verdict:
+    """Local Aggregation is better."""
+    gain = subtract(rows, "Local Aggregation", "ring")
+    return Verdict(
+        judge_better(gain),
+        f"Local Aggregation against the ring: {show_difference(gain)}.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """A bar for each."""
+    draw_arms(figure.subplots(), rows)
+
+
+CLAIM = Claim(
+    name="la_or_ring",
+    paper="views",
+    where="section 5.3, figure 2a",
+    says="Local Aggregation, which also takes close neighbors as positives, gives a "
+    "better representation than a ring of negatives alone.",
+    run=f"{SHAPES}. The methods la (clusters from half of training on) and annulus.",
+    refuted_if="Local Aggregation worse than the ring beyond chance.",
+    sizes=plan_sizes(ARMS),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns=COLUMNS,
+)

@@ -1,0 +1,62 @@
+"""Local Deep InfoMax against global."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_runs import (
+    COLUMNS,
+    SHAPES,
+    draw_arms,
+    judge_better,
+    plan_sizes,
+    show_difference,
+    subtract,
+    train_arm,
+)
+
+ARMS: dict[str, dict[str, Any]] = {
+    which: {"method": "dim", "options": {"which": which}}
+    for which in ("local", "global")
+}
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy of one of them."""
+    return train_arm(cell, ARMS)
+
+
+def judge(rows: Rows) -> Verdict:
+    """Local is better."""
+    gain = subtract(rows, "local", "global")
+    return Verdict(
+        judge_better(gain),
+        f"Places against the whole map: {show_difference(gain)}.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """A bar for each."""
+    axes = figure.subplots()
+    draw_arms(axes, rows)
+    axes.set_xlabel("compared with the summary of an image")
+    names = {"local": "every place (local)", "global": "the whole map (global)"}
+    shown = list(dict.fromkeys(rows["arm"]))
+    axes.set_xticks(range(len(shown)), [names[arm] for arm in shown])
+
+
+CLAIM = Claim(
+    name="local_dim",
+    paper="views",
+    where="section 5.2",
+    says="Comparing every place of an image with its summary (local) avoids what the "
+    "whole image invites (global): memorizing details that do not matter.",
+    run=f"{SHAPES}. The method dim in both forms, between two views of an image, for "
+    "that does better here than within one.",
+    refuted_if="The local form worse than the global one beyond chance.",
+    sizes=plan_sizes(ARMS),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns=COLUMNS,
+)

@@ -1,0 +1,59 @@
+"""Temperature 0.07 or 1: does it really make no difference?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_runs import (
+    ALIKE,
+    COLUMNS,
+    SHAPES,
+    draw_arms,
+    judge_alike,
+    plan_sizes,
+    show_difference,
+    subtract,
+    train_arm,
+)
+
+ARMS: dict[str, dict[str, Any]] = {
+    str(tau): {"method": "ir", "temperature": tau} for tau in (0.07, 1.0)
+}
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy at a temperature."""
+    return train_arm(cell, ARMS)
+
+
+def judge(rows: Rows) -> Verdict:
+    """Alike if the whole interval of the difference is small."""
+    difference = subtract(rows, "0.07", "1.0")
+    return Verdict(
+        judge_alike(difference),
+        f"Temperature 0.07 against 1: {show_difference(difference)}.",
+    )
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """A bar per temperature."""
+    axes = figure.subplots()
+    draw_arms(axes, rows)
+    axes.set_xlabel("temperature")
+
+
+CLAIM = Claim(
+    name="temperature_07_or_1",
+    paper="views",
+    where="section 5.3, on simplifying Instance Discrimination",
+    says="The temperature hardly matters: 0.07 and 1 give representations that are as "
+    "good.",
+    run=f"{SHAPES}. Instance discrimination (ir), projections of length 1, at "
+    "temperatures 0.07 and 1.",
+    refuted_if=f"A difference beyond chance that may exceed {ALIKE:g} points.",
+    sizes=plan_sizes(ARMS),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns=COLUMNS,
+)
