@@ -68,6 +68,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         part = rows.where(n=n)
         plot_lines(axes, part, x="view_noise", y="noise", by="objective", labels=NAMES)
         axes.set(title=f"batch {n}", xlabel="noise between the views", yscale="log")
+        axes.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])
+        axes.minorticks_off()
     panels[0].set(ylabel="noise over signal of the gradient")
 
 
