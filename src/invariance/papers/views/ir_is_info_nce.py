@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, normalize
 from ...negatives import Bank
 from ...objectives import InfoNCE, info_nce
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from ._value_plots import plot_values
+from .._figures import plot_values
 
 WIDTH, SAME = 16, 1e-5  # of float32
 
@@ -70,10 +70,12 @@ def draw(rows: Rows, figure: Figure) -> None:
     """How much information the loss can tell, and the error of the identity."""
     left, right = figure.subplots(1, 2)
     hot = rows.where(temperature=rows[0]["temperature"])
-    plot_values(left, hot, "images", {"ceiling": "log N", "nats": "log N - loss"})
+    plot_values(
+        left, hot, x="images", lines={"ceiling": "log N", "nats": "log N - loss"}
+    )
     left.set(xscale="log", xlabel="images N", ylabel="nats", ylim=(0, None))
     labels = {"loss_error": "loss, nats", "gradient_error": "gradient, relative"}
-    plot_values(right, rows, "images", labels)
+    plot_values(right, rows, x="images", lines=labels)
     right.axhline(SAME, color="0.6", linestyle=":")
     right.set(
         xscale="log", yscale="log", xlabel="images N", ylabel="largest difference"
