@@ -108,6 +108,9 @@ CLAIM = Claim(
     draw=draw,
     columns={"as printed": "printed", "true, 1/r": "true", "true, Z/r": "exact"},
     correction=r"""
+    Equation 17 writes the product of weights outside the expectation over negatives,
+    where there are no negatives to weigh; here it is read inside.
+
     Write $h = \prod_j r_j^{-1}\log\frac1K\sum_k e^{g_k}$. The lemma's second term is
     $\mathbb E_q[h\sum_j \nabla\log r_j]$, its third is
     $-\mathbb E_q[h\sum_i \nabla r_i/r_i]$: the same with the other sign, so they

@@ -50,10 +50,10 @@ def judge(rows: Rows) -> Verdict:
         "formula is wrong",
         f"The sum is up to {worst['scale']:.1f} times as long as the row that the "
         f"update makes (at momentum {worst['momentum']:g}; 1/(1 - momentum) is "
-        f"{worst['predicted_scale']:.1f}). Its direction is right: cosine "
-        f"{direction:.3f} or more with that row, and {of_bank:.3f} or more with a bank "
-        "whose rows are kept at length 1. So a row is a mean of past views, as the "
-        "paper says, but the missing factor acts like a lower temperature.",
+        f"{worst['predicted_scale']:.1f}). Its direction is right: its "
+        f"cosine with that row is at least {direction:.3f}, and with a bank whose rows "
+        f"are kept at length 1 at least {of_bank:.3f}. So a row is a mean of past "
+        "views, as the paper says; the missing factor acts like a lower temperature.",
     )
 
 
