@@ -65,7 +65,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="mutual information, nats", ylabel="value at the best critic, nats")
 
 
-def cells(seeds: int, nats: tuple[float, ...], n: int, batches: int):
+def cells(
+    seeds: int, nats: tuple[float, ...], n: int, batches: int
+) -> list[dict[str, Any]]:
     return grid(nats=nats, n=(n,), batches=(batches,), seed=range(seeds))
 
 

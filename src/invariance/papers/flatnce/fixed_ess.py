@@ -121,7 +121,7 @@ CLAIM = Claim(
     "explain.",
     sizes={
         "tiny": cells(1, {"data": "shapes", "images": 64}, 32, 1, (0.05, 0.3, 0.8)),
-        "quick": cells(3, {"data": "shapes", "images": 1024}, 64, 10),
+        "quick": cells(3, {"data": "shapes", "images": 1024}, 32, 5),
         "full": cells(3, CIFAR, 256, 30),
     },
     measure=measure,

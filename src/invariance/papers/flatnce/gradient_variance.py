@@ -95,7 +95,7 @@ CLAIM = Claim(
     "that is below FlatNCE's, or below its own at 512.",
     sizes={
         "tiny": cells(2, (0.5, 1.2), 2),
-        "quick": cells(5, (0.3, 0.5, 0.8, 1.2, 2.0), 12),
+        "quick": cells(4, (0.3, 0.6, 1.2, 2.0), 8),
         "full": cells(10, (0.3, 0.5, 0.8, 1.2, 1.6, 2.0, 3.0), 40),
     },
     measure=measure,
