@@ -19,6 +19,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     """Loss and gradient of equation 6, of the bank, and of InfoNCE between rows."""
     n, tau, generator = cell["images"], cell["temperature"], cell.generator(1)
     bank, ids = Bank(n, WIDTH, seed=cell.seed).double(), torch.arange(n)
+    bank.z /= bank.z.norm(dim=1, keepdim=True)  # its rows were float32 at first
     noise = torch.randn(n, WIDTH, generator=generator, dtype=torch.float64)
     rows = normalize(bank.z + 0.3 * noise, dim=1)  # views are near their images' rows
 
