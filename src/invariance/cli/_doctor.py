@@ -151,7 +151,7 @@ def try_loss(folder: Path) -> str:
 
 def try_training(folder: Path) -> str:
     """A run of a few steps, with its checkpoint and encoder file."""
-    from ..training import Train, load, train
+    from ..training import Run, Train, load, train
 
     settings = Train(
         limit=128,
@@ -165,6 +165,7 @@ def try_training(folder: Path) -> str:
     )
     with contextlib.redirect_stdout(io.StringIO()):  # its last words are not for here
         run = train(settings)
+    assert isinstance(run, Run)
     return f"two steps, {load(run.folder).width} features"
 
 

@@ -85,7 +85,7 @@ class Reproduce:
         try:
             result = read_result(claim, out)
             require_whole(result)
-            outcome = result.verdict.outcome
+            outcome: str = result.verdict.outcome
         except DataError:
             outcome = ""
         if self.json:

@@ -10,7 +10,7 @@ from typing import Any
 from ..evaluation import Evaluation
 from ..folder import TRAINED, UNTRAINED, read_record
 from ..runs import evaluate
-from ..training import Train, train
+from ..training import Run, Train, train
 from ._claim import Cell
 
 
@@ -67,6 +67,7 @@ def train_in(
     )
     with contextlib.redirect_stdout(io.StringIO()):  # claims have the last word
         run = train(settings_of_run, each_epoch=each_epoch)
+    assert isinstance(run, Run)
     folder = Path(run.folder)
     if not protocols:
         return TrainedRun(folder, Evaluation(()))

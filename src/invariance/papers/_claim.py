@@ -12,16 +12,13 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
 from ._spread import Spread
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-else:
-    Figure = Any  # a claim is measured and judged without matplotlib
+Figure = Any  # of matplotlib, without which claims are measured and judged all the same
 
 Size = Literal["tiny", "quick", "full"]
 Outcome = Literal[

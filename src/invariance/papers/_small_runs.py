@@ -61,6 +61,7 @@ def read_accuracy(run: TrainedRun) -> float:
         for split in ("train", "test")
     )
     rows = [encode_images(encoder, part) for part in (fit, test)]
+    assert fit.labels is not None and test.labels is not None
     score = linear_probe(rows[0], fit.labels, rows[1], test.labels, l2=0.001)
     return 100 * score.value
 

@@ -34,7 +34,7 @@ def summarize(run: Record) -> str:
     length = count(epochs, word) if isinstance(epochs, int) else epochs
     if clients:
         length += f" of {count(len(clients), 'client')}"
-    attacked = ATTACKED.get(config.get("views_adversarial"), "")
+    attacked = ATTACKED.get(str(config.get("views_adversarial")), "")
     return (
         f"{config.get('method', '?')} on {config.get('data', '?')}, {length}, "
         f"batches of {batch}{attacked}"

@@ -151,7 +151,7 @@ def find_task(
 
 def choose_usual(task: Task) -> ProtocolPlan | None:
     """The usual protocols that suit these data; None if none does."""
-    names = []
+    names: list[str] = []
     for name in PROTOCOLS:
         with contextlib.suppress(DataError):
             names += plan_protocols(name).suit(task)

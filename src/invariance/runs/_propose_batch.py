@@ -77,7 +77,7 @@ def propose_batch_size(
     tell(f"{opened.name}: noise of the gradient", quiet=quiet)
     rows = encode_pool(opened, parts, sources, n_pool, place)
     pair, objective = rows.z, parts.learner.cosine_objective
-    if pair is None or len(pair) < 2 or pair.shape[1] < 4 * size:
+    if objective is None or pair is None or len(pair) < 2 or pair.shape[1] < 4 * size:
         raise DataError(
             f"The noise of a gradient takes two views and four batches of {size}, and "
             f"there are {rows.h.shape[1]:,} samples in {len(rows.h)}: use more data, "

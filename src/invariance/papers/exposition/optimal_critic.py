@@ -36,6 +36,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         max_candidates=256,  # only the critic is wanted, not what it reads
     )
     x, y = PAIRS.sample(TESTED, generator=generator)
+    assert estimate.trained_critic is not None
     trained = estimate.trained_critic(x, y).double()
     exact = exact_critic(rho_of(NATS, WIDTH), WIDTH)(x.double(), y.double())
     contrasts = [g.diagonal() - g.roll(1, 1).diagonal() for g in (trained, exact)]

@@ -68,7 +68,9 @@ def draw_in_strata(
     strata: Tensor, k: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     """About k rows in proportion, their strata, and the share of each stratum."""
-    rows, members, shares = [], [], []
+    rows: list[Tensor] = []
+    members: list[Tensor] = []
+    shares: list[float] = []
     for stratum in strata.unique():
         inside = (strata == stratum).nonzero()[:, 0]
         n = max(1, round(k * len(inside) / len(strata)))

@@ -18,7 +18,7 @@ from ...objectives import OBJECTIVES
 from .._claim import Cell
 
 WIDTH, NATS = 20, 16.0
-OPTIMIZERS = {
+OPTIMIZERS: dict[str, Any] = {
     "Adam": torch.optim.Adam,
     "SGD": partial(torch.optim.SGD, momentum=0.9),
 }

@@ -23,9 +23,9 @@ FLOOR = 1e-17  # where zero is drawn on a logarithmic axis
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Relative differences of gradients, in double precision."""
-    n, generator, like = cell["n"], cell.generator(), {"dtype": torch.double}
-    u = torch.randn(n, WIDTH, generator=generator, **like)
-    v = u + 0.7 * torch.randn(n, WIDTH, generator=generator, **like)
+    n, generator = cell["n"], cell.generator()
+    u, noise = torch.randn(2, n, WIDTH, generator=generator, dtype=torch.double)
+    v = u + 0.7 * noise
     how = {"temperature": cell["temperature"]}
     flat = gradient(lambda u: flat_nce(u, v, negatives="cross", **how), u)
     decoupled = gradient(lambda u: dcl(u, v, negatives="cross", **how), u)

@@ -41,10 +41,10 @@ def judge(rows: Rows) -> Verdict:
         smaller[level] = compare(info[SMALL], info[LARGE])
         calmer[level] = compare(info[SMALL], flat[SMALL])
     saturated = min(calmer)
-    part = rows.where(n=SMALL, view_noise=saturated).spreads("objective", "noise")
+    least = rows.where(n=SMALL, view_noise=saturated).spreads("objective", "noise")
     because = (
-        f"With views that agree most, noise is {part['info_nce']} times the signal for "
-        f"InfoNCE at batch {SMALL} and {part['flat_nce']} for FlatNCE"
+        f"With views that agree most, noise is {least['info_nce']} times the signal "
+        f"for InfoNCE at batch {SMALL} and {least['flat_nce']} for FlatNCE"
     )
     if smaller[saturated].is_below_zero or calmer[saturated].is_below_zero:
         return Verdict("does not hold", f"{because}.")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -49,7 +50,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     annealed = gradient(lambda u: flat(sign * u, v, warmth), u) / gamma
     distances = {
         f"from_{limit}": relative_error(
-            holder, gradient(lambda u, limit=limit: pool(u, v, limit), u)
+            holder, gradient(partial(pool, v=v, limit=limit), u)
         )
         for limit in LIMITS
     }

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ...data import double_spiral
 from ...evaluation import linear_probe
 from ...objectives import info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import Cell, Claim, Figure, Outcome, Rows, Verdict, grid
 from .._spread import Spread, compare
 
 NOISES = (0.0, 0.1, 0.2, 0.4, 1.0, 5.0)
@@ -83,7 +83,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         h = [nn.functional.normalize(part, dim=1) for part in h]
     probe = linear_probe(h[0], some_labels, h[1], test_labels)
     raw = linear_probe(some, some_labels, test, test_labels)
-    values = {
+    values: dict[str, Any] = {
         "accuracy": 100 * probe.accuracy,
         "raw": 100 * raw.accuracy,
         "nats": nats,
@@ -115,7 +115,8 @@ def judge(rows: Rows) -> Verdict:
     )
     peaks = [setup for setup, (_, height) in heights.items() if height.is_above_zero]
     if peaks:
-        outcome = "holds" if len(peaks) == len(heights) else "holds within limits"
+        everywhere = len(peaks) == len(heights)
+        outcome: Outcome = "holds" if everywhere else "holds within limits"
         return Verdict(outcome, f"{said}. There is a peak in: {', '.join(peaks)}.")
     highest = max(height.high for _, height in heights.values())
     if highest < WORTH:
