@@ -48,9 +48,9 @@ def judge(rows: Rows) -> Verdict:
         s0, s1 = (100 * Spread.of(part["hard_share"]).mean for part in (warm, cold))
         l0, l1 = (Spread.of(part["length"]).mean for part in (warm, cold))
         sentences.append(
-            f"where views are {views}, the hardest tenth of the negatives get {s0:.0f} % "
-            f"of the push at {high:g} and {s1:.0f} % at {low:g}, and the gradient's "
-            f"length goes from {l0:.2g} to {l1:.2g}"
+            f"where views are {views}, the hardest tenth of the negatives get "
+            f"{s0:.0f} % of the push at {high:g} and {s1:.0f} % at {low:g}, and the "
+            f"gradient's length goes from {l0:.2g} to {l1:.2g}"
         )
     because = "; ".join(sentences)
     because = f"{because[0].upper()}{because[1:]}."
