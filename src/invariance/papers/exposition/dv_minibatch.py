@@ -30,8 +30,8 @@ def judge(rows: Rows) -> Verdict:
     excess = rows.spreads("n", "excess")
     few, many = min(excess), max(excess)
     because = (
-        f"At the optimal critic and {NATS:g} nats the value is above the information, "
-        f"on average by {excess[few]} nats with {few} pairs and by {excess[many]} with "
+        f"At the optimal critic and {NATS:g} nats the value less the information is "
+        f"{excess[few]} nats on average with {few} pairs, and {excess[many]} with "
         f"{many}."
     )
     if not any(spread.is_above_zero for spread in excess.values()):

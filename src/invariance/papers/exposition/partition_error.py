@@ -77,7 +77,7 @@ def judge(rows: Rows) -> Verdict:
     most, least = max(slopes), min(slopes)
     slower = ", ".join(f"{t:g}" for t, fit in fits.items() if not fit)
     if slower:
-        because += f" It is not yet one half at {slower}, where C^2 is not below K."
+        because += f" It is not yet one half at {slower}: K must be far above C^2."
     return Verdict(
         "holds within limits",
         f"{because} All this is after log K, by which the loss grows, is taken off; "

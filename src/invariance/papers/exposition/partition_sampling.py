@@ -96,14 +96,16 @@ def judge(rows: Rows) -> Verdict:
             parts.append(f"{math.exp(advantage.mean):,.1f} at {t:g}")
         sentences.append(f"{name} {', '.join(parts)}")
     because = (
-        "As many plain draws as would do the same, for each draw, by temperature: "
+        "What one draw is worth in plain draws, by temperature: "
         f"{'; '.join(sentences)}."
     )
     if not gains:
         return Verdict("does not hold", because)
     if not losses:
         return Verdict("holds", because)
-    return Verdict("holds within limits", f"{because} No gain: {', '.join(losses)}.")
+    return Verdict(
+        "holds within limits", f"{because} No gain beyond chance: {', '.join(losses)}."
+    )
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -131,7 +133,8 @@ CLAIM = Claim(
     "variance of the estimated partition.",
     run=f"64 draws from a bank of {BANK:,} rows in {CLUSTERS} clusters. Importance "
     "sampling knows the rows as they were before they moved a little, the strata are "
-    "k-means clusters, and the control variate is the quadratic of the scores.",
+    "k-means clusters, and the control variate is the quadratic of the scores. What "
+    "it costs to score the older rows or to cluster is not counted.",
     refuted_if="Samplings of which none has a smaller error than plain draws.",
     sizes={"tiny": cells(2, 3), "quick": cells(4, 60), "full": cells(10, 300)},
     measure=measure,

@@ -87,7 +87,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         plot_values(axes, rows, x="n", lines=lines)
         axes.set(xscale="log", xlabel="candidates K")
     left.axhline(NATS, color="black", linewidth=1)
-    left.annotate("the mutual information", (min(rows["n"]), NATS), va="bottom")
+    left.annotate("the information", (max(rows["n"]), NATS + 0.03), ha="right")
     left.set(title="the bound", ylabel="nats")
     right.axhline(0, color="black", linewidth=1)
     right.annotate("it should approach 0", (min(rows["n"]), 0.03))

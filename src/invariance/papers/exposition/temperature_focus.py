@@ -45,12 +45,12 @@ def judge(rows: Rows) -> Verdict:
         )
         focused.append(shares.low > HARDEST)  # at least their fair share more
         amplified.append(lengths.is_above_zero)
-        s0, s1 = (Spread.of(part["hard_share"]) for part in (warm, cold))
-        l0, l1 = (Spread.of(part["length"]) for part in (warm, cold))
+        s0, s1 = (100 * Spread.of(part["hard_share"]).mean for part in (warm, cold))
+        l0, l1 = (Spread.of(part["length"]).mean for part in (warm, cold))
         sentences.append(
-            f"where views are {views}, the hardest tenth of the negatives get {s0} of "
-            f"the push at {high:g} and {s1} at {low:g}, and the gradient's length goes "
-            f"from {l0} to {l1}"
+            f"where views are {views}, the hardest tenth of the negatives get "
+            f"{s0:.0f} % of the push at {high:g} and {s1:.0f} % at {low:g}, and the "
+            f"gradient's length goes from {l0:.2g} to {l1:.2g}"
         )
     because = "; ".join(sentences)
     because = f"{because[0].upper()}{because[1:]}."
