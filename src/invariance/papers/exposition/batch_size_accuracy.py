@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._figures import mark_batches, plot_lines
+from .._small_runs import SMALLER, list_sizes, train_small
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
-from ._short_training import WORDS, train_shortly
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """The accuracy after a short training of SimCLR."""
-    run = train_shortly(cell, batch_size=cell["batch_size"])
+    run = train_small(cell, batch_size=cell["batch_size"])
     return {"accuracy": run.accuracy("linear"), "untrained": run.untrained("linear")}
 
 
@@ -46,33 +46,23 @@ def draw(rows: Rows, figure: Figure) -> None:
     untrained = Spread.of(rows["untrained"]).mean
     axes.axhline(untrained, color="black", linewidth=1)
     axes.annotate("before training", (min(rows["batch_size"]), untrained), va="bottom")
-    sizes = sorted(set(rows["batch_size"]))
-    axes.set(xscale="log", xlabel="batch size", ylabel="linear probe, % right")
-    axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.minorticks_off()
+    mark_batches(axes, rows, "batch_size")
+    axes.set(ylabel="linear probe, % right")
 
 
-def cells(
-    seeds: int, sizes: tuple[int, ...], images: int, epochs: int
-) -> list[dict[str, Any]]:
-    keys = {"batch_size": sizes, "images": (images,), "epochs": (epochs,)}
-    return grid(**keys, seed=range(seeds))
-
+SIZES = dict(list_sizes(batch_size=(16, 64, 256)))
 
 CLAIM = Claim(
     name="batch_size_accuracy",
     paper="exposition",
     where="sections 6.7 and 14",
     says="SimCLR's accuracy rises with the batch size.",
-    run=f"SimCLR with batches of several sizes: {WORDS}. The paper's numbers are of "
-    "ImageNet, batches of 256 to 8,192 and hundreds of epochs.",
+    run="SimCLR with batches of several sizes, as many epochs each, scored by a linear "
+    f"probe. {SMALLER} The printed numbers are of ImageNet, batches of 256 to 8,192 "
+    "and hundreds of epochs.",
     refuted_if="An accuracy that falls from the smallest batch to the largest, beyond "
     "chance.",
-    sizes={
-        "tiny": cells(1, (32,), 64, 1),
-        "quick": cells(3, (16, 64, 256), 1000, 8),
-        "full": cells(5, (16, 32, 64, 128, 256, 512), 4000, 60),
-    },
+    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     measure=measure,
     judge=judge,
     draw=draw,

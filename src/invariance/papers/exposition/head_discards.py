@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...runs import diagnose
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._small_runs import SMALLER, list_sizes, train_small
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
-from ._short_training import WORDS, train_shortly
 
 READABLE = 0.05  # R² from which on a parameter counts as read
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """R² of a linear map from h and from z to what each augmentation drew."""
-    run = train_shortly(cell, batch_size=64)
-    readings = diagnose(run.folder, pool=cell["pool"], batch_size=32, keep=False)
+    run = train_small(cell, protocols=())
+    readings = diagnose(run.folder, pool=2 * cell["samples"], batch_size=32, keep=False)
     kept: dict[str, dict[str, float]] = {"h": {}, "z": {}}
     for reading in readings.readings:
         if reading.name == "augmentation kept":
@@ -76,26 +76,17 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False, title="read off")
 
 
-def cells(seeds: int, images: int, epochs: int, pool: int) -> list[dict[str, Any]]:
-    keys = {"images": (images,), "epochs": (epochs,), "pool": (pool,)}
-    return grid(**keys, seed=range(seeds))
-
-
 CLAIM = Claim(
     name="head_discards",
     paper="exposition",
     where="section 6.5",
     says="The projection head discards what is specific to the augmentations, which "
     "the features below it keep.",
-    run=f"SimCLR with a head of two layers: {WORDS.split(', scored')[0]}. A linear map "
-    "reads the drawn parameters of each augmentation off h and off z, on images that "
-    "it was not fitted on.",
+    run="SimCLR with a head of two layers. A linear map reads the drawn parameters of "
+    "each augmentation off h and off z, on images that it was not fitted on. "
+    f"{SMALLER}",
     refuted_if="Parameters that can be read off z as well as off h, or better.",
-    sizes={
-        "tiny": cells(1, 64, 1, 100),
-        "quick": cells(4, 1000, 8, 1500),
-        "full": cells(8, 4000, 60, 4000),
-    },
+    sizes=list_sizes(seeds=4),
     measure=measure,
     judge=judge,
     draw=draw,

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...runs import diagnose
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_bars
+from .._small_runs import SMALLER, list_sizes, train_small
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
-from ._short_training import WORDS, train_shortly
 
 PRINTED = 6  # points that a head of two layers is worth
 
@@ -16,8 +16,8 @@ PRINTED = 6  # points that a head of two layers is worth
 def measure(cell: Cell) -> Mapping[str, Any]:
     """The accuracy of h, and what views tell of their class in h and in z."""
     head = cell["head"]
-    run = train_shortly(cell, head=head, batch_size=64)
-    readings = diagnose(run.folder, pool=cell["images"], batch_size=32, keep=False)
+    run = train_small(cell, head=head)
+    readings = diagnose(run.folder, pool=cell["samples"], batch_size=32, keep=False)
     kept = {r.of: 100 * r.value for r in readings.readings if r.name == "class kept"}
     views = {f"views_{of}": value for of, value in kept.items()}
     return {"accuracy": run.accuracy("linear"), **views}
@@ -64,12 +64,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(xlabel="with a head of two layers", ylabel="probe on views, % right")
 
 
-def cells(
-    seeds: int, heads: tuple[str, ...], images: int, epochs: int
-) -> list[dict[str, Any]]:
-    keys = {"head": heads, "images": (images,), "epochs": (epochs,)}
-    return grid(**keys, seed=range(seeds))
-
+SIZES = dict(list_sizes(head=("none", "linear", "mlp2")))
 
 CLAIM = Claim(
     name="head_worth",
@@ -77,14 +72,11 @@ CLAIM = Claim(
     where="section 10",
     says="A head of two layers improves the features below it by about "
     f"{PRINTED} points over no head.",
-    run=f"SimCLR with no head, a linear one and one of two layers: {WORDS}. The "
-    "classes of augmented views are also read off both sides of the head.",
+    run="SimCLR with no head, a linear one and one of two layers, scored by a linear "
+    "probe. The classes of augmented views are also read off both sides of the head. "
+    f"{SMALLER}",
     refuted_if="Features that are worse with a head of two layers than without.",
-    sizes={
-        "tiny": cells(1, ("mlp2",), 64, 1),
-        "quick": cells(3, ("none", "linear", "mlp2"), 1000, 8),
-        "full": cells(5, ("none", "linear", "mlp2", "mlp3"), 4000, 60),
-    },
+    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -86,7 +86,7 @@ def judge(rows: Rows) -> Verdict:
             "holds within limits",
             f"{because} That is the mean over pairs: a view and all others share "
             f"{most[0]['nats_of_all']:.2f} nats with {most[0]['views']} views. And "
-            "negatives must be views of other samples: with $x_k$ read as views of the "
+            "negatives must be views of other samples: with x_k read as views of the "
             f"same one, as printed, it reads {Spread.of(most['own'])}.",
         )
     return Verdict("holds", because)

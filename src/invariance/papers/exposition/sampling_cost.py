@@ -4,22 +4,19 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_lines
+from .._small_runs import SMALLER, list_sizes, train_small
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
-from ._short_training import WORDS, train_shortly
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Accuracy and processor time with so many negatives drawn from a bank."""
     began = time.process_time()
-    run = train_shortly(
-        cell,
-        method="ir_sampled",
-        batch_size=64,
-        options={"n_draws": cell["negatives"]},
-    )
+    # no more than the bank of the tiny size has
+    n_draws = min(cell["negatives"], cell["samples"] // 2)
+    run = train_small(cell, method="ir_sampled", options={"n_draws": n_draws})
     return {
         "accuracy": run.accuracy("linear"),
         "untrained": run.untrained("linear"),
@@ -67,12 +64,11 @@ def draw(rows: Rows, figure: Figure) -> None:
         axes.set(xscale="log", xlabel="negatives of each anchor")
 
 
-def cells(
-    seeds: int, negatives: tuple[int, ...], images: int, epochs: int
-) -> list[dict[str, Any]]:
-    keys = {"negatives": negatives, "images": (images,), "epochs": (epochs,)}
-    return grid(**keys, seed=range(seeds))
-
+# a row of the bank is renewed once an epoch, so this learns more slowly than others
+SIZES = {
+    size: [{**cell, "epochs": 2 * cell["epochs"]} for cell in cells]
+    for size, cells in list_sizes(negatives=(1, 16, 256)).items()
+}
 
 CLAIM = Claim(
     name="sampling_cost",
@@ -81,14 +77,10 @@ CLAIM = Claim(
     says="More negatives approximate the partition better and so help, at a cost that "
     "grows with their number.",
     run="Instance discrimination with negatives drawn from a memory bank, as many as "
-    f"wanted whatever the batch, which is 64: {WORDS}.",
+    f"wanted whatever the batch, scored by a linear probe. {SMALLER}",
     refuted_if="An accuracy that falls from the fewest negatives to the most, beyond "
     "chance.",
-    sizes={
-        "tiny": cells(1, (4,), 64, 1),
-        "quick": cells(3, (1, 16, 256), 1000, 16),
-        "full": cells(5, (1, 4, 16, 64, 256, 1024), 4000, 60),
-    },
+    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -43,8 +43,9 @@ def judge(rows: Rows) -> Verdict:
         f"From temperature {large:g} to {small:g}, the hardest tenth of the negatives "
         f"goes from {100 * shares[large].mean:.0f} to {100 * shares[small].mean:.0f} % "
         f"of the gradient's weight, and the effective sample size from "
-        f"{ess[large].mean:.2f} to {ess[small].mean:.2f}. After training, uniformity "
-        f"at {small:g} is {lost} above that at {middle:g} (higher is less even)."
+        f"{ess[large].mean:.2f} to {ess[small].mean:.2f}. After "
+        f"{rows[0]['epochs']} epochs of training, uniformity at {small:g} is {lost} "
+        f"above that at {middle:g} (higher is less even)."
     )
     if gained.is_below_zero:
         return Verdict("does not hold", numbers)
