@@ -83,7 +83,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         "gap_at_mean": "u = the mean, as printed",
     }
     plot_values(right, rows, x="nats", lines=lines)
-    right.get_legend().set_title("lemma S3")
+    right.legend(frameon=False, title="lemma S3", loc=(0.25, 0.1))
     right.set_yscale("symlog", linthresh=1)
     right.set(xlabel="mutual information, nats", ylabel="left less right side, nats")
 
