@@ -184,7 +184,9 @@ def describe_limit(reading: Mapping[str, Any]) -> str:
     if ceiling - reachable < 0.005:  # no difference in two digits
         return f"log n = {ceiling:.2f}"
     temperature = finite_number(reading.get("temperature"))
-    at = "this temperature" if temperature is None else f"temperature {temperature:.3g}"
+    at = "the temperature of this reading"
+    if temperature is not None:
+        at = f"temperature {temperature:.3g}"
     return f"{reachable:.2f} at {at} (log n is {ceiling:.2f})"
 
 

@@ -117,9 +117,13 @@ def show_used(value: object, used: object) -> str:
 
     >>> show_used("auto", "tiny"), show_used(None, 0.5), show_used(0.1, 0.1)
     ('tiny (auto)', '0.5 (by default)', '0.1')
+    >>> show_used(None, 8 / 255)  # nobody wrote so many digits
+    '0.0313725 (by default)'
     """
     if used is None or value not in OPEN:
         return show_value(value)
+    if isinstance(used, float):
+        used = float(f"{used:.6g}")
     return f"{show_value(used)} ({'auto' if value else 'by default'})"
 
 
