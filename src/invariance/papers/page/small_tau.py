@@ -45,8 +45,8 @@ def judge(rows: Rows) -> Verdict:
         f"goes from {100 * shares[large].mean:.0f} to {100 * shares[small].mean:.0f} % "
         f"of the gradient's weight, and the effective sample size from "
         f"{ess[large].mean:.2f} to {ess[small].mean:.2f}. After "
-        f"{count(rows[0]['epochs'], 'epoch')} of training, uniformity at {small:g} is {lost} "
-        f"above that at {middle:g} (higher is less even)."
+        f"{count(rows[0]['epochs'], 'epoch')} of training, uniformity at {small:g} is "
+        f"{lost} above that at {middle:g} (higher is less even)."
     )
     if gained.is_below_zero:
         return Verdict("does not hold", numbers)
