@@ -16,7 +16,7 @@ from ._claim import Cell, Size, grid
 SAMPLES: dict[Size, int] = {"tiny": 64, "quick": 640, "full": 6000}
 EPOCHS: dict[Size, int] = {"tiny": 1, "quick": 6, "full": 20}
 SIDE = 16  # of the images, in pixels
-PROBED = 1000  # images that the probe is fitted on, and as many to test it
+PROBED = 1000  # images that a probe is fitted on, at most, and as many to test it
 SMALLER = (
     "Generated shapes of 16 pixels and a tiny convolutional network stand for the "
     "papers' images and ResNets."
@@ -24,13 +24,23 @@ SMALLER = (
 
 
 def list_sizes(
-    *, seeds: int = 3, **varied: Iterable[Any]
+    *,
+    seeds: int = 3,
+    tiny: Mapping[str, Sequence[Any]] | None = None,
+    **varied: Iterable[Any],
 ) -> Mapping[Size, Sequence[Mapping[str, Any]]]:
-    """Cells that vary these settings, at every size of data."""
+    """Cells that vary these settings, at every size of data.
+
+    Args:
+        seeds: Of the quick size.
+        tiny: The values that the tiny size is content with, where not all.
+        varied: The values of each setting.
+    """
     values = {name: tuple(each) for name, each in varied.items()}
+    few = values | dict(tiny or {})
     return {
         size: grid(
-            **values,
+            **(few if size == "tiny" else values),
             samples=(SAMPLES[size],),
             epochs=(EPOCHS[size],),
             seed=range({"tiny": 1, "quick": seeds, "full": 5}[size]),
@@ -53,11 +63,11 @@ def train_small(cell: Cell, **settings: Any) -> TrainedRun:
     )
 
 
-def read_accuracy(run: TrainedRun) -> float:
+def read_accuracy(cell: Cell, run: TrainedRun) -> float:
     """What a linear probe reads off the features of test images, in percent."""
-    encoder = load(run.folder)
+    encoder, n = load(run.folder), min(PROBED, 2 * cell["samples"])
     fit, test = (
-        data.load("shapes", split=split, n=PROBED, image_size=SIDE)
+        data.load("shapes", split=split, n=n, image_size=SIDE)
         for split in ("train", "test")
     )
     rows = [encode_images(encoder, part) for part in (fit, test)]

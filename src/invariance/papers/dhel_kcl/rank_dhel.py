@@ -19,7 +19,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     return {
         "rank_z": read_last(run, "effective_rank"),
         "rank_h": effective_rank(h),
-        "accuracy": read_accuracy(run),
+        "accuracy": read_accuracy(cell, run),
     }
 
 

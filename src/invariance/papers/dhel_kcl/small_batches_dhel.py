@@ -17,7 +17,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     method = METHODS[cell["objective"]]
     temperature = {} if method == "kcl" else {"temperature": 0.3}
     run = train_small(cell, method=method, batch_size=cell["batch"], **temperature)
-    return {"accuracy": read_accuracy(run)}
+    return {"accuracy": read_accuracy(cell, run)}
 
 
 def find_gains(rows: Rows, name: str) -> dict[int, Spread]:
@@ -68,7 +68,7 @@ CLAIM = Claim(
     run="InfoNCE and DHEL at temperature 0.3 and KCL at gamma 4, trained for equally "
     f"many epochs with batches of 32 and of 256. {SMALLER}",
     refuted_if="An accuracy of DHEL or KCL below that of InfoNCE, beyond chance.",
-    sizes=list_sizes(objective=METHODS, batch=BATCHES),
+    sizes=list_sizes(objective=METHODS, batch=BATCHES, tiny={"batch": (32,)}),
     measure=measure,
     judge=judge,
     draw=draw,

@@ -53,7 +53,9 @@ def read_evenness(z: torch.Tensor) -> dict[str, float]:
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Accuracy of the features, and evenness of the test images' projections."""
-    images = data.load("shapes", split="test", image_size=16, n=500)
+    images = data.load(
+        "shapes", split="test", image_size=16, n=min(500, cell["samples"])
+    )
     readings: dict[str, float] = {}
 
     def read(epoch: int, learner: Any) -> Mapping[str, float]:
@@ -62,7 +64,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         return {}
 
     run = train_small(cell, each_epoch=read, **ENCODERS[cell["encoder"]])
-    return {"accuracy": read_accuracy(run), **readings}
+    return {"accuracy": read_accuracy(cell, run), **readings}
 
 
 def correlate(rows: Rows) -> dict[str, list[float]]:
@@ -125,7 +127,7 @@ CLAIM = Claim(
     "images' projections cover the sphere, and how well each orders the encoders by "
     f"accuracy. {SMALLER}",
     refuted_if="A rank correlation with accuracy that is not above that of uniformity.",
-    sizes=list_sizes(encoder=ENCODERS),
+    sizes=list_sizes(encoder=ENCODERS, tiny={"encoder": list(ENCODERS)[:2]}),
     measure=measure,
     judge=judge,
     draw=draw,

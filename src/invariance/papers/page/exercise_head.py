@@ -14,7 +14,9 @@ COLORS = ("brightness", "contrast", "saturation", "hue")
 def measure(cell: Cell) -> Mapping[str, Any]:
     """What a linear map reads off h and off z: colors of the view, and its class."""
     run = train_small(cell, method="simclr")
-    readings = diagnose(run.folder, pool=cell["pool"], keep=False).readings
+    readings = diagnose(
+        run.folder, pool=min(1000, 2 * cell["samples"]), keep=False
+    ).readings
     values: dict[str, float] = {}
     for of in ("h", "z"):
         mine = [r for r in readings if r.of == of]
@@ -78,7 +80,7 @@ CLAIM = Claim(
     "`invariance diagnose`: how much of each jitter, and of the class, a linear map "
     f"reads off h and off z of held-out views. {SMALLER}",
     refuted_if="Colors, or classes, that are read better off z.",
-    sizes=list_sizes(pool=(1000,), seeds=4),
+    sizes=list_sizes(seeds=4),
     measure=measure,
     judge=judge,
     draw=draw,

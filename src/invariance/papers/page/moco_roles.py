@@ -48,7 +48,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
                 optimizer.step()
                 twin.follow(learned)
             queue.remember(key.detach(), ids)
-    test = load_shapes("test", 500)
+    test = load_shapes("test", min(500, cell["samples"]))
     z = encode_images(learned.eval(), test)
     features = [encode_images(encoder, source) for source in (images, test)]
     probe = linear_probe(features[0], images.labels, features[1], test.labels)

@@ -36,7 +36,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         cell, method="moco", batch_size=32, temperature=0.2, options={"size": n}
     )
     bound = read_bound(n, cell.generator())
-    return {"nats": bound, "accuracy": read_accuracy(run)}
+    return {"nats": bound, "accuracy": read_accuracy(cell, run)}
 
 
 def judge(rows: Rows) -> Verdict:

@@ -21,7 +21,7 @@ SOURCES: dict[str, dict[str, Any]] = {
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Accuracy after equally many epochs."""
     run = train_small(cell, temperature=0.2, **SOURCES[cell["negatives"]])
-    return {"accuracy": read_accuracy(run)}
+    return {"accuracy": read_accuracy(cell, run)}
 
 
 def judge(rows: Rows) -> Verdict:

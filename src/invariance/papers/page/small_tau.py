@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from ... import effective_sample_size
+from ...words import count
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
@@ -27,7 +28,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         "hard_share": weights[:, : int(HARD * N)].sum(1).mean().item(),
         "ess": effective_sample_size(u, v, temperature=temperature),
         "uniformity": read_last(run, "uniformity"),
-        "accuracy": read_accuracy(run),
+        "accuracy": read_accuracy(cell, run),
     }
 
 
@@ -44,8 +45,8 @@ def judge(rows: Rows) -> Verdict:
         f"goes from {100 * shares[large].mean:.0f} to {100 * shares[small].mean:.0f} % "
         f"of the gradient's weight, and the effective sample size from "
         f"{ess[large].mean:.2f} to {ess[small].mean:.2f}. After "
-        f"{rows[0]['epochs']} epochs of training, uniformity at {small:g} is {lost} "
-        f"above that at {middle:g} (higher is less even)."
+        f"{count(rows[0]['epochs'], 'epoch')} of training, uniformity at {small:g} is "
+        f"{lost} above that at {middle:g} (higher is less even)."
     )
     if gained.is_below_zero:
         return Verdict("does not hold", numbers)
