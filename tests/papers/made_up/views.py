@@ -152,14 +152,14 @@ CASES: dict[str, Case] = {
     ),
     "ir_is_info_nce": Case(
         supports=lambda s: {
-            "loss_error": 1e-7,
-            "gradient_error": 1e-7,
+            "loss_error": 1e-12,
+            "gradient_error": 1e-12,
             "nats": 2.0,
             "ceiling": 3.0,
         },
         contradicts=lambda s: {
             "loss_error": 0.1,
-            "gradient_error": 1e-7,
+            "gradient_error": 1e-12,
             "nats": 2.0,
             "ceiling": 3.0,
         },

@@ -7,9 +7,10 @@ the same images, so they are compared seed by seed, by the votes of nearest neig
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .._cell_training import train_in
 from .._claim import Cell, Outcome, Rows, Size, grid
 from .._figures import plot_bars
-from .._small_runs import SMALLER, train_small
+from .._small_runs import SIDE, SMALLER
 from .._spread import Spread, compare
 
 Arms = Mapping[str, Mapping[str, Any]]
@@ -32,7 +33,14 @@ def plan_sizes(arms: Iterable[str]) -> dict[Size, list[dict[str, Any]]]:
 
 def train_arm(cell: Cell, arms: Arms) -> dict[str, float]:
     """Accuracy with and without training."""
-    run = train_small(cell, protocols=("knn",), **arms[cell["arm"]])
+    run = train_in(
+        cell,
+        limit=cell["samples"],
+        epochs=cell["epochs"],
+        batch_size=min(64, cell["samples"] // 2),
+        image_size=SIDE,
+        **arms[cell["arm"]],
+    )
     return {"accuracy": run.accuracy(), "untrained": run.untrained()}
 
 

@@ -91,7 +91,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         axes.plot(dots, rows[value], "k.", markersize=5)
         axes.bar(0, 0, color=("C3", "C2")[k], alpha=0.55, label=label)
     axes.axhline(0, color="black", linewidth=1)
-    axes.annotate("the truth", (len(laws) - 0.55, 0.02), ha="right")
+    axes.annotate("the truth: 0", ((len(laws) - 1) / 2, 0.02), ha="center")
     names = {"even": "words equally often", "by rank": "frequency 1 / rank"}
     axes.set_xticks(range(len(laws)), [names[law] for law in laws])
     axes.set(ylabel="information between word and sentence, nats")
