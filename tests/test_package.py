@@ -4,7 +4,6 @@ import ast
 import importlib
 import inspect
 import pkgutil
-import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -20,7 +19,6 @@ from invariance.objectives import Objective
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "invariance"
 PACKAGES = [m.name for m in pkgutil.iter_modules(inv.__path__) if m.ispkg]
-README = ROOT / "README.md"
 
 # Which rooms each room may import. The modules beside the rooms are open to all, but
 # what needs torch is not for the rooms that go without. "invariance" is the package
@@ -253,22 +251,3 @@ def test_no_import_opens_another_room_s_private_file():
 )
 def test_the_walker_finds_what_points_back(source, package, back):
     assert back_arrows(source, package) == back
-
-
-# ---------------------------------------------------------------- README
-
-
-def python_blocks(text: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
-
-
-def test_only_python_blocks_are_run():
-    text = "```console\n$ rm x\n```\n```python\na = 1\n```\n\n```python\nb = a\n```\n"
-    assert python_blocks(text) == ["a = 1\n", "b = a\n"]
-
-
-def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "readme"}
-    for number, block in enumerate(python_blocks(README.read_text(encoding="utf-8"))):
-        exec(compile(block, f"README.md, python block {number + 1}", "exec"), namespace)

@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from tests.snippets import ROOT, python_blocks, run_page
 
 from invariance.methods import METHODS
 
-ROOT = Path(__file__).parents[1]
 PAGES = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in ("CONTRIBUTING.md", "docs/coverage.md")
@@ -101,3 +100,24 @@ def test_the_counts_of_the_coverage_are_those_of_its_rows():
         assert stated.pop(title) == [*(counts[s] for s in "abc"), len(rows)]
         total += counts
     assert stated == {"all": [*(total[s] for s in "abc"), total.total()]}
+
+
+# Pages whose code has a test of its own, which looks at what comes of it.
+OWN_TESTS = {
+    "docs/any_samples.md",
+    "docs/many_devices.md",
+    "docs/robust.md",
+    "docs/tables.md",
+}
+WITH_CODE = [
+    name
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if python_blocks(path.read_text(encoding="utf-8"))
+    and (name := path.relative_to(ROOT).as_posix()) not in OWN_TESTS
+]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_page(page)

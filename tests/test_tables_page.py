@@ -1,9 +1,9 @@
 """The page about tables runs as it stands, and what it says holds."""
 
-import re
 from pathlib import Path
 
 import pytest
+from tests.snippets import run_page
 
 PAGE = Path(__file__).parents[1] / "docs" / "tables.md"
 
@@ -11,12 +11,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "tables.md"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """What the page's code leaves behind, run from top to bottom."""
-    names = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("page"))
-        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S):
-            exec(compile(block, str(PAGE), "exec"), names)
-        yield names
+        yield run_page("docs/tables.md")
 
 
 def test_a_table_is_embedded_without_its_target_and_in_any_order(page):

@@ -1,12 +1,10 @@
 """Adversarial views: they raise the loss, leave no other trace, and say so."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from tests.image_methods import IMAGE_METHODS
+from tests.snippets import run_page
 from torch import nn
 
 import invariance as inv
@@ -18,7 +16,6 @@ from invariance.report import write_report
 from invariance.training import Attack, Machine, Optim, make_plan, train
 from invariance.views import Normalize, ViewSet
 
-PAGE = Path(__file__).parents[2] / "docs" / "robust.md"
 NO_DISTANCE = Attack(epsilon=1e-30, steps=2)
 OPTIONS = {
     "moco": {"size": 32},
@@ -163,9 +160,7 @@ def test_what_makes_no_sense_is_refused(small, pictures):
 
 def test_the_page_runs_and_the_run_goes_through_every_door(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S):
-        exec(compile(block, str(PAGE), "exec"), names)
+    names = run_page("docs/robust.md")
     change = (names["attacked"] - names["images"]).abs()
     assert 0 < change.max() <= 8 / 255 + 1e-6
     folder, scores = names["run"].folder, names["scores"]

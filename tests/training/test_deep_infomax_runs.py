@@ -1,8 +1,6 @@
 """Runs of Deep InfoMax: they learn, survive a kill, and pass every door."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -127,12 +125,3 @@ def test_what_is_refused(changes, message, small, pictures):
 def test_it_is_for_images(small):
     with pytest.raises(inv.InvarianceError, match="dim learns from samples of the kin"):
         make_plan(small(method="dim", data="paraphrases", encoder="auto"))
-
-
-def test_its_page_runs_as_it_stands(tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "deep_infomax.md"
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        exec(compile(block, str(page), "exec"), names)
-    assert names["encoder"].width == 256

@@ -4,8 +4,6 @@ import copy
 import dataclasses
 import importlib.util
 import math
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -420,11 +418,3 @@ def test_a_killed_run_goes_on_in_the_middle_of_a_round(survive_a_kill):
         *("--machine.device", "cpu"),
         step=5,
     )
-
-
-def test_the_example_of_the_page(tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "federated.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, "federated.md", "exec"), {})
-    assert (tmp_path / "runs" / "shapes-simclr" / "encoder.safetensors").exists()

@@ -1,8 +1,6 @@
 """Runs on graphs and on nodes: they learn, survive a kill, and pass every door."""
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -119,15 +117,6 @@ def test_data_and_networks_of_torch_geometric(tmp_path):
     run = inv.train(asked, data=items)
     encoder = inv.load(run.folder)
     assert encoder.name == "geometric/GCN" and encoder.width == 64
-
-
-def test_the_page_about_graphs_runs_as_it_stands(tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "graphs.md"
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        exec(compile(block, str(page), "exec"), names)
-    assert inv.load(names["run"].folder).width == 256
 
 
 def test_other_methods_take_graphs_too(graphs, tmp_path):

@@ -122,9 +122,21 @@ def test_a_table_to_read(kept_run, capsys):
     assert "pool_nats" in shown and "linear" in shown and "kept.jsonl" in shown
 
 
+def test_samples_without_labels_are_read_without_scores(small):
+    rows = np.random.default_rng(0).normal(size=(72, 6)).astype(np.float32)
+    run = train(small(encoder="mlp", keep_every=1, epochs=1), data=rows)
+    read = inv.diagnose_kept(run, data=rows)
+    assert [row["epoch"] for row in read] == [0, 1]
+    assert "pool_nats" in read[0] and "knn" not in read[0]
+    with pytest.raises(SettingError, match="Unknown protocol 'nearest'"):
+        inv.diagnose_kept(run, data=rows, protocols=["nearest"])
+
+
 def test_what_is_wrong_is_said(kept_run, tmp_path):
     with pytest.raises(DataError, match="not kept epoch 3: it has 0, 2, 4, 5"):
         inv.load(kept_run.folder, epoch=3)
+    with pytest.raises(SettingError, match="that a run folder has kept: got"):
+        inv.load(kept_run.folder / "encoder.safetensors", epoch=2)
     broken = tmp_path / "epoch-00001.pt"
     broken.write_bytes(b"no numbers")
     with pytest.raises(DataError, match="is damaged, or no state of a learner"):

@@ -94,4 +94,4 @@ def weigh_batch_sizes(
     if most is not None and size > most:
         size //= 2
     error = None if ess is None else math.sqrt(max(1 / ess - 1, 0.0) / (size - 1))
-    return BatchProposal(size, noise_batch, fixed, each, error)
+    return BatchProposal(size, float(noise_batch), fixed, each, error)

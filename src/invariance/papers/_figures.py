@@ -1,5 +1,6 @@
 """What figures of claims have in common: a line per setting, a dot per seed."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from ._claim import Rows
@@ -46,12 +47,17 @@ def plot_values(axes: Any, rows: Rows, *, x: str, lines: dict[str, str]) -> None
     axes.legend(frameon=False)
 
 
-def mark_batches(axes: Any, rows: Rows, batch: str = "n") -> None:
-    """A logarithmic axis with the batch sizes that were measured written on it."""
-    sizes = sorted(set(rows[batch]))
-    axes.set(xscale="log", xlabel="batch size K")
-    axes.set_xticks(sizes, [str(size) for size in sizes])
+def mark_sizes(axes: Any, sizes: Iterable[int | float], label: str) -> None:
+    """A logarithmic axis with the sizes that were measured written on it."""
+    ticks = sorted(set(sizes))
+    axes.set(xscale="log", xlabel=label)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
+
+
+def mark_batches(axes: Any, rows: Rows, batch: str = "n") -> None:
+    """The same of batch sizes."""
+    mark_sizes(axes, rows[batch], "batch size K")
 
 
 def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:

@@ -6,6 +6,7 @@ the information of a mini-batch, which stays below the logarithm of its size, be
 that of a pool a hundred times as large; and what classifiers make of the features.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -51,7 +52,7 @@ def diagnose_kept(
     run: str | Path | Run,
     *,
     data: Any = None,
-    protocols: str | Sequence[str] = PROTOCOLS,
+    protocols: str | Sequence[str] | None = None,
     batch_size: int | None = None,
     pool: int | None = None,
     network: nn.Module | None = None,
@@ -72,8 +73,8 @@ def diagnose_kept(
     Args:
         run: A run folder, or what ``train`` returned; it was trained with --keep-every.
         data: A name, path, array or Dataset to look at; None is the run's own.
-        protocols: Scores by labels, names in ``invariance.evaluation.PROTOCOLS``; an
-            empty list leaves them out.
+        protocols: Scores, by their names in ``invariance.evaluation.PROTOCOLS``; None
+            is knn and linear where there are labels, an empty list is none.
         batch_size: Whose mini-batch estimates are compared; None is the run's.
         pool: Samples of the large pool; None is a hundred batches, or all there are.
         network: The module itself, when the run was trained on one of your own.
@@ -82,7 +83,7 @@ def diagnose_kept(
         keep: Write kept.jsonl into the run folder, for the report.
         quiet: Say nothing while it works; otherwise a line about each epoch.
     """
-    plan = plan_protocols(protocols) if protocols else None
+    plan = plan_protocols(protocols) if protocols else None  # a bad name comes first
     check_least("batch_size", batch_size, 2)
     check_least("pool", pool, 2)
     opened = open_run(run, network=network)
@@ -96,7 +97,10 @@ def diagnose_kept(
     most = MOST_BYTES // (8 * opened.encoder.width)
     n_pool = min(FACTOR * size, most) if pool is None else pool
     sources, _ = load_pool(opened, data, n_pool, place, data_root)
-    task = find_task(opened, data, place, data_root) if plan else None
+    scored = protocols is None or plan is not None
+    task = find_task(opened, data, place, data_root) if scored else None
+    if task is not None and plan is None:
+        plan = choose_usual(task)
     parts = rebuild_learner(opened, sources[0], data, place)
     rows: list[Row] = []
     for epoch, path in paths.items():
@@ -120,7 +124,7 @@ def diagnose_kept(
             negatives=getattr(objective, "negatives", None) or "cross",
             held=len(list_partnered(sources[0])),
         )
-        if task is not None:
+        if task is not None and plan is not None:
             row |= read_scores(task, encoder.to(place), plan)
         rows.append(row)
     if keep:
@@ -143,6 +147,15 @@ def find_task(
         return make_task(*parts, limit=LIMIT, device=device)
     except DataError:
         return None
+
+
+def choose_usual(task: Task) -> ProtocolPlan | None:
+    """The usual protocols that suit these data; None if none does."""
+    names = []
+    for name in PROTOCOLS:
+        with contextlib.suppress(DataError):
+            names += plan_protocols(name).suit(task)
+    return plan_protocols(names) if names else None
 
 
 def read_views(
@@ -176,7 +189,7 @@ def is_known(value: Any) -> bool:
     return not (value is None or (isinstance(value, float) and math.isnan(value)))
 
 
-def read_scores(task: Task, encoder: nn.Module, plan: ProtocolPlan | None) -> Row:
+def read_scores(task: Task, encoder: nn.Module, plan: ProtocolPlan) -> Row:
     """The first metric of each protocol, by its name."""
     scores: Row = {}
     for row in evaluate_encoders(task, {TRAINED: encoder}, plan=plan):

@@ -209,6 +209,11 @@ def load(
         raise SettingError(unknown("side", side, SIDES))
     place = getattr(run_or_file, "folder", run_or_file)  # what train returns
     folder = Path(place).expanduser() if isinstance(place, str | Path) else None
+    if epoch is not None and (folder is None or not folder.is_dir()):
+        raise SettingError(
+            f"epoch = {epoch} names one of the epochs that a run folder has kept: got "
+            f"{place!r}, which is none."
+        )
     if folder is not None and folder.suffix == ".pt" and folder.is_file():
         return rebuild_from_state(read_kept(folder), folder, network, side)
     if folder is None or not folder.is_dir():

@@ -34,6 +34,29 @@ def differ(s, *, printed, opposite):
     return {**errors, "direction_printed": 1 - printed, "to_positive": -2 + wobble(s)}
 
 
+def learn(s, gain):
+    """Accuracies of a training, with its time."""
+    return {"accuracy": 40 + gain + wobble(s), "untrained": 30.0, "seconds": 5.0}
+
+
+def head(s, gains):
+    """Accuracies of both sides of a head."""
+    accuracy = 40 + gains.get(s["head"], 0) + wobble(s)
+    return {"accuracy": accuracy, "views_h": accuracy, "views_z": 35.0}
+
+
+def discard(s, *, h, z):
+    """What is read of two augmentations."""
+    h, z = h + wobble(s), z + wobble(s)
+    values = {"mean_h": h, "mean_z": z}
+    return values | {"from_h": {"crop": h, "hue": h}, "from_z": {"crop": z, "hue": z}}
+
+
+def play(s, *, value):
+    """The value of encoders, of which the first keeps most."""
+    return {"value": value + wobble(s), "kept": 1 - s["angle"] / 90}
+
+
 NWJ = {"nwj": 1.0, "nwj_without_one": 0.6}
 GAINS = ("gain_importance", "gain_stratified", "gain_control variate")
 CASES = {
@@ -102,5 +125,33 @@ CASES = {
     "partition_sampling": Case(
         supports=lambda s: dict.fromkeys(GAINS, 3 + wobble(s)),
         contradicts=lambda s: dict.fromkeys(GAINS, 0.8 + wobble(s)),
+    ),
+    "optimal_critic": Case(
+        supports=lambda s: {"r2": 0.97 + wobble(s), "level_deviation": 1 + wobble(s)},
+        contradicts=lambda s: {"r2": 0.3 + wobble(s), "level_deviation": 1 + wobble(s)},
+    ),
+    "sampling_cost": Case(
+        supports=lambda s: learn(s, math.log(s["negatives"])),
+        contradicts=lambda s: learn(s, -math.log(s["negatives"])),
+    ),
+    "batch_size_accuracy": Case(
+        supports=lambda s: learn(s, math.log(s["batch_size"])),
+        contradicts=lambda s: learn(s, -math.log(s["batch_size"])),
+    ),
+    "head_worth": Case(
+        supports=lambda s: head(s, {"none": -5, "linear": -1}),
+        contradicts=lambda s: head(s, {"none": 5, "linear": 1}),
+    ),
+    "head_discards": Case(
+        supports=lambda s: discard(s, h=0.6, z=0.2),
+        contradicts=lambda s: discard(s, h=0.2, z=0.6),
+    ),
+    "cosine_shifts": Case(
+        supports=lambda s: {"scaled": 1e-16, "shifted": 0.5 + wobble(s)},
+        contradicts=lambda s: {"scaled": 1e-16, "shifted": 1e-16},
+    ),
+    "encoder_game": Case(
+        supports=lambda s: play(s, value=1 - s["angle"] / 90),
+        contradicts=lambda s: play(s, value=s["angle"] / 90),
     ),
 }

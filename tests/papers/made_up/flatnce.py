@@ -83,6 +83,16 @@ CASES: dict[str, Case] = {
         supports=lambda s: cost(s, cheap=0.5),
         contradicts=lambda s: cost(s, cheap=1.5),
     ),
+    "table_s2": Case(
+        supports=lambda s: {
+            "printed": s["nats"] - 1 + wobble(s),
+            "corrected": s["nats"] + wobble(s),
+        },
+        contradicts=lambda s: {
+            "printed": s["nats"] + wobble(s),
+            "corrected": s["nats"] + wobble(s),
+        },
+    ),
     "proposition_s1_sign": Case(
         supports=lambda s: {"cosine": -1.0, "ratio": 1.0},
         contradicts=lambda s: {"cosine": 1.0, "ratio": 1.0},

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_bars
-from .._small_runs import SMALLER, list_sizes, read_last, train_small
+from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 from .._spread import Spread, compare
 
 # method and options: who repels whom
@@ -24,7 +24,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     method, options = PARTS[cell["parts"]]
     run = train_small(cell, method=method, temperature=0.3, options=options)
     return {
-        "accuracy": run.accuracy("linear"),
+        "accuracy": read_accuracy(run),
         "alignment": read_last(run, "alignment"),
         "uniformity": read_last(run, "uniformity"),
         "rank": read_last(run, "effective_rank"),

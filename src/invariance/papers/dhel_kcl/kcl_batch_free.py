@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import mark_sizes
 from .._spread import compare
 from ._embedding_descent import OBJECTIVES
 
@@ -75,8 +76,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         means = [change.mean for change in changes.values()]
         axes.plot(list(changes), means, "o-", color=f"C{k}", label=name)
     axes.axhline(0, color="black", linewidth=1)
-    axes.set_xscale("log", base=2)
-    axes.set(xlabel="batch size", ylabel="mean loss, less that of the largest batch")
+    mark_sizes(axes, rows["n"], "batch size")
+    axes.set(ylabel="mean loss, less that of the largest batch")
     axes.legend(frameon=False)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ...diagnostics import gradient_signal_to_noise
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_sizes, plot_lines
 from ._embedding_descent import OBJECTIVES, Loss
 from .kcl_batch_free import WIDTH, draw_pairs
 
@@ -90,8 +90,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.axhline(1, color="black", linewidth=1)
     right.set(ylabel="signal to noise of one batch's gradient", yscale="log")
     for axes in (left, right):
-        axes.set_xscale("log", base=2)
-        axes.set_xlabel("batch size")
+        mark_sizes(axes, rows["n"], "batch size")
     right.get_legend().remove()
 
 

@@ -69,6 +69,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     plot_lines(axes, rows, x="n", y="bound", by="critic")
     axes.axhline(NATS, color="black", linewidth=1)
     axes.annotate("the mutual information", (rows[0]["n"], NATS), va="bottom")
+    axes.legend(frameon=False, title="critic", ncols=2, loc=(0.3, 0.2))
     axes.set(xscale="log", xlabel="candidates K", ylabel="log K - L, nats")
 
 

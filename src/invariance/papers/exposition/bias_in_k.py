@@ -46,7 +46,7 @@ def judge(rows: Rows) -> Verdict:
     large = rows.where(n=max(rows["n"]))
     shares = large.spreads("nats", "share")
     fits = {nats: _is_near(share) for nats, share in shares.items()}
-    shown = "; ".join(f"{nats:g} nats {share}" for nats, share in shares.items())
+    shown = "; ".join(f"{share} where I = {nats:g}" for nats, share in shares.items())
     because = f"At K = {max(rows['n'])}, measured over printed bias: {shown}."
     least, most = min(shares), max(shares)
     if all(fits.values()):
@@ -70,14 +70,16 @@ def draw(rows: Rows, figure: Figure) -> None:
     """The bias on logarithmic axes, with the printed one dashed."""
     axes = figure.subplots()
     sizes = sorted(set(rows["n"]))
-    labels = {nats: f"{nats:g} nats" for nats in rows["nats"]}
+    labels = {nats: f"I = {nats:g}" for nats in rows["nats"]}
     for k, nats in enumerate(labels):
         printed = [variance_of_ratio(nats) / (2 * n) for n in sizes]
         axes.plot(sizes, printed, "--", color=f"C{k}", linewidth=1)
     size = Rows(Row(row.settings, {"size": -row["bias"]}) for row in rows)
     plot_lines(axes, size, x="n", y="size", by="nats", labels=labels)
     axes.legend(frameon=False, title="dashed: Var(r) / 2K")
-    axes.set(xscale="log", yscale="log", ylim=(1e-4, 20))
+    axes.set(xscale="log", yscale="log", ylim=(2e-4, 200))
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
     axes.set(xlabel="candidates K", ylabel="how far log K - L is below I, nats")
 
 

@@ -1,7 +1,7 @@
 """Binary NCE with k noise samples per datum: which critic is its optimum."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -30,26 +30,25 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         noise = strangers.sum() / (n * (n - 1))
         return -logsigmoid(scores.diagonal()).mean() - k * noise
 
-    offsets = {}
-    for name, loss in (
-        ("printed", printed),
-        ("right", lambda scores: -binary_nce(scores, noise=k)),
-    ):
-        critic = minimize(lambda g, loss=loss: loss(g[a][:, b]))
-        values = torch.cartesian_prod(*2 * [torch.arange(VALUES).double()])
-        log_ratio = pairs.log_ratio(*values.split(1, 1)).view(VALUES, VALUES)
-        offsets[f"offset_{name}"] = float((critic - log_ratio).mean())
-    return offsets
+    def right(scores: Tensor) -> Tensor:
+        return -binary_nce(scores, noise=k)
+
+    cells = torch.cartesian_prod(*2 * [torch.arange(VALUES).double()])
+    log_ratio = pairs.log_ratio(cells[:, :1], cells[:, 1:]).view(VALUES, VALUES)
+    return {
+        "offset_printed": float((minimize(printed, a, b) - log_ratio).mean()),
+        "offset_right": float((minimize(right, a, b) - log_ratio).mean()),
+    }
 
 
-def minimize(loss) -> Tensor:
-    """The table of scores at which a loss is smallest."""
+def minimize(loss: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
+    """The table of scores at which the loss of a sample is smallest."""
     g = torch.zeros(VALUES, VALUES, requires_grad=True)
     optimizer = torch.optim.LBFGS([g], max_iter=40, line_search_fn="strong_wolfe")
 
     def step() -> Tensor:
         optimizer.zero_grad()
-        value = loss(g)
+        value = loss(g[x][:, y])
         value.backward()
         return value
 

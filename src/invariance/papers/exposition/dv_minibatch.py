@@ -49,8 +49,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="n", y="excess")
     axes.axhline(0, color="black", linewidth=1)
-    axes.annotate("a bound stays below", (max(rows["n"]), 0), va="top", ha="right")
-    axes.set(xscale="log", xlabel="pairs in the sample")
+    axes.annotate("a bound stays below", (max(rows["n"]), -0.03), va="top", ha="right")
+    axes.set(xscale="log", ylim=(-0.2, None), xlabel="pairs in the sample")
     axes.set(ylabel="value at the best critic - information, nats")
 
 

@@ -79,7 +79,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         errors = [max(error, 1e-17) for error in rows[value]]
         axes.plot(rows["temperature"], errors, "o", label=label, alpha=0.6)
     axes.axhline(2, color="black", linewidth=1)
-    axes.annotate("wrong sign: off by twice itself", (0.05, 2.6), va="bottom")
+    axes.annotate("wrong sign: off by twice itself", (0.2, 20))
     axes.set(xscale="log", yscale="log", ylim=(1e-17, 1e3))
     axes.set(xlabel="temperature", ylabel="largest error, relative to the gradient")
     axes.legend(frameon=False, loc="center")

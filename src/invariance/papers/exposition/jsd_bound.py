@@ -42,7 +42,7 @@ def judge(rows: Rows) -> Verdict:
         return Verdict(
             "holds within limits",
             f"{shown}. It is below 0 at every number of nats, so it never says more "
-            f"than $I \\ge 0$. The same critic read by NWJ with T + 1 gives "
+            f"than I >= 0. The same critic read by NWJ with T + 1 gives "
             f"{right[most]}, and {without} without the + 1.",
         )
     tight = all(spread.high > 0 for spread in printed.values())
@@ -65,7 +65,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="mutual information, nats", ylabel="value at the best critic, nats")
 
 
-def cells(seeds: int, nats: tuple[float, ...], n: int, batches: int):
+def cells(
+    seeds: int, nats: tuple[float, ...], n: int, batches: int
+) -> list[dict[str, Any]]:
     return grid(nats=nats, n=(n,), batches=(batches,), seed=range(seeds))
 
 

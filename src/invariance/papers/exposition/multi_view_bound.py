@@ -29,7 +29,9 @@ def measure(cell: Cell) -> Mapping[str, Any]:
         sample = torch.randn(1, n, WIDTH, generator=generator, dtype=torch.float64)
         noise = torch.randn(m, n, WIDTH, generator=generator, dtype=torch.float64)
         z = share[:, None, None] * sample + (1 - share**2).sqrt()[:, None, None] * noise
-        scores = {(i, j): exact_critic(covariance[i, j])(z[i], z[j]) for i, j in pairs}
+        scores = {
+            (i, j): exact_critic(covariance[i, j].item())(z[i], z[j]) for i, j in pairs
+        }
         bounds += [info_nce(s) for s in scores.values()]
         own.append(compare_own_views(scores, m))
     every = [WIDTH * gaussian(c, x_width=1).nats for c in put_each_first(covariance)]
@@ -84,7 +86,7 @@ def judge(rows: Rows) -> Verdict:
             "holds within limits",
             f"{because} That is the mean over pairs: a view and all others share "
             f"{most[0]['nats_of_all']:.2f} nats with {most[0]['views']} views. And "
-            "negatives must be views of other samples: with $x_k$ read as views of the "
+            "negatives must be views of other samples: with x_k read as views of the "
             f"same one, as printed, it reads {Spread.of(most['own'])}.",
         )
     return Verdict("holds", because)

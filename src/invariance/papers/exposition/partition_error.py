@@ -95,7 +95,12 @@ def draw(rows: Rows, figure: Figure) -> None:
         means = [spread.mean for spread in predicted.values()]
         axes.plot(list(predicted), means, "--", color=f"C{k}", linewidth=1)
     plot_lines(axes, rows, x="n", y="error", by="temperature", labels=labels)
-    axes.legend(frameon=False, title="temperature\n(dashed: 1.96 C / sqrt K)", ncols=2)
+    axes.legend(
+        frameon=False,
+        title="temperature\n(dashed: 1.96 C / sqrt K)",
+        ncols=2,
+        loc="lower left",
+    )
     axes.set(xscale="log", yscale="log", xlabel="draws K")
     axes.set(ylabel="95 % of the errors of log Z are below, nats")
 

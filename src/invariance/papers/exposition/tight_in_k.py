@@ -40,7 +40,7 @@ def judge(rows: Rows) -> Verdict:
         spreads = [part.spreads("n", "gap") for part in (first, last)]
         (k, before), (most, after) = (next(iter(s.items())) for s in spreads)
         sentences.append(
-            f"of {nats:g} nats {before} are missing at K = {k} and {after} at "
+            f"where I = {nats:g}, {before} nats are missing at K = {k} and {after} at "
             f"K = {most}"
         )
     because = "; ".join(sentences)
@@ -53,9 +53,9 @@ def judge(rows: Rows) -> Verdict:
 def draw(rows: Rows, figure: Figure) -> None:
     """What is missing, on logarithmic axes."""
     axes = figure.subplots()
-    labels = {nats: f"{nats:g} nats" for nats in rows["nats"]}
+    labels = {nats: f"I = {nats:g}" for nats in rows["nats"]}
     plot_lines(axes, rows, x="n", y="gap", by="nats", labels=labels)
-    axes.legend(frameon=False, title="there are")
+    axes.legend(frameon=False, title="nats")
     axes.set(xscale="log", yscale="log")
     axes.set(xlabel="candidates K", ylabel="I - (log K - L), nats")
 

@@ -42,7 +42,8 @@ def judge(rows: Rows) -> Verdict:
         (dollars,) = rows.where(line=name)["dollars"]
         if abs(dollars - printed) > half:
             off.append(f"{name} {dollars:,.0f} instead of {printed:,}")
-    table = f"Of table S1 {len(PRINTED) - len(off)} of {len(PRINTED)} lines follow"
+    right = len(PRINTED) - len(off)
+    table = f"Hours and prices give {right} of the {len(PRINTED)} lines of table S1"
     if off:
         table += f" (not {', '.join(off)})"
     cost = {

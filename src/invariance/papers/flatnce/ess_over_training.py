@@ -116,7 +116,7 @@ CLAIM = Claim(
     "one that is no higher with FlatNCE in the end.",
     sizes={
         "tiny": cells(1, 2, 64, 1),
-        "quick": cells(4, 1000, 1024, 8),
+        "quick": cells(3, 800, 1024, 5),
         "full": cells(6, 6000, 6000, 20),
     },
     measure=measure,

@@ -89,6 +89,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.axvline(1, color="black", linewidth=1, linestyle=":")
     axes.annotate(" FlatNCE", (1, 2e-6))
     axes.set_xscale("symlog", linthresh=0.01)
+    axes.set_xticks([-1e5, -100, -1, 0, 1, 100, 1e5])
     axes.set(yscale="log", xlabel="gamma", ylim=(1e-6, 1.5))
     axes.set(ylabel="relative distance of the gradient")
     axes.legend(frameon=False, title="from that of")

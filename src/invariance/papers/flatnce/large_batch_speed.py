@@ -97,7 +97,7 @@ CLAIM = Claim(
     "smallest.",
     sizes={
         "tiny": cells(1, (16, 32), 32, 2),
-        "quick": cells(3, (32, 64, 128), 1024, 8),
+        "quick": cells(3, (32, 128), 1024, 8),
         "full": cells(5, (32, 64, 128, 256), 6000, 24),
     },
     measure=measure,

@@ -118,7 +118,7 @@ CLAIM = Claim(
     "beyond what seeds explain.",
     sizes={
         "tiny": cells(1, "shapes", LARGE, 1),
-        "quick": cells(3, "shapes", 2048, 8),
+        "quick": cells(5, "shapes", 1024, 8),
         "full": cells(3, "cifar10", 50_000, 100),
     },
     measure=measure,

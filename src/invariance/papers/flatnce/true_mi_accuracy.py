@@ -131,7 +131,7 @@ CLAIM = Claim(
     sizes={
         "tiny": cells(1, {"data": "shapes", "images": 64, "pool": 64}, (16,), 1),
         "quick": cells(
-            3, {"data": "shapes", "images": 1024, "pool": 1000}, (8, 64), 10
+            3, {"data": "shapes", "images": 1024, "pool": 1000}, (16, 64), 5
         ),
         "full": cells(3, CIFAR_POOL, (32, 256), 100),
     },

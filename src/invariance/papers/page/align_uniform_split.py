@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ... import alignment, info_nce, log_partition, uniformity
+from ... import alignment, info_nce, split_info_nce, uniformity
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_sizes, plot_lines
 from ._drawn_views import draw_views
 
 T = 2.0  # of the printed uniformity
@@ -18,15 +18,15 @@ EXACT, CLOSE = 1e-9, 0.02
 def measure(cell: Cell) -> Mapping[str, Any]:
     """The loss, the sum of its exact parts, and that of the printed ones."""
     u, v = draw_views(cell["n"], cell["layout"], cell.generator())
-    loss = info_nce(u, v, temperature=TEMPERATURE, symmetric=False).item()
+    loss = info_nce(u, v, temperature=TEMPERATURE).item()
+    parts = split_info_nce(u, v, temperature=TEMPERATURE)
     pull = (alignment(u, v) / 2 - 1) / TEMPERATURE
-    spread = log_partition(u, v, scale=1 / TEMPERATURE).mean().item()
-    printed = uniformity(u, t=T) + 2 * T  # the Gaussian is e^(-2T) e^(2T cosine)
-    excess = loss - math.log(len(u))
+    even = (uniformity(u, t=T) + uniformity(v, t=T)) / 2
+    printed = pull + even + 2 * T  # the Gaussian is e^(-2T) e^(2T cosine)
     return {
-        "loss": excess,
-        "exact_error": abs(loss - pull - spread),
-        "gap": pull + printed - excess,
+        "loss": loss - math.log(len(u)),
+        "exact_error": abs(loss - pull - parts.uniformity),
+        "gap": printed - (loss - math.log(len(u))),
     }
 
 
@@ -64,11 +64,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="n", y="gap", by="layout")
     axes.axhline(0, color="black", linewidth=1)
-    axes.set_xscale("log", base=2)
-    axes.set(
-        xlabel="samples in the batch",
-        ylabel="printed parts add up to more by, nats",
-    )
+    mark_sizes(axes, rows["n"], "samples in the batch")
+    axes.set(ylabel="printed parts add up to more by, nats")
 
 
 def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ COLORS = ("brightness", "contrast", "saturation", "hue")
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """What a linear map reads off h and off z: colors of the view, and its class."""
-    run = train_small(cell, method="simclr", protocols=())
+    run = train_small(cell, method="simclr")
     readings = diagnose(run.folder, pool=cell["pool"], keep=False).readings
     values: dict[str, float] = {}
     for of in ("h", "z"):
@@ -78,7 +78,7 @@ CLAIM = Claim(
     "`invariance diagnose`: how much of each jitter, and of the class, a linear map "
     f"reads off h and off z of held-out views. {SMALLER}",
     refuted_if="Colors, or classes, that are read better off z.",
-    sizes=list_sizes(pool=(1000,), seeds=5),
+    sizes=list_sizes(pool=(1000,), seeds=4),
     measure=measure,
     judge=judge,
     draw=draw,

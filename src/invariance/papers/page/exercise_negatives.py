@@ -8,7 +8,7 @@ import torch
 
 from ... import nt_xent
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_sizes
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -63,9 +63,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         (right, "ceiling", [math.log(2 * n - 1) for n in sizes], "log(2N - 1)"),
     ):
         axes.plot(sizes, law, color="black", linewidth=1, label=words)
-        plot_lines(axes, rows, x="n", y=y)
-        axes.set_xscale("log", base=2)
-        axes.set_xlabel("batch size N")
+        axes.plot(rows["n"], rows[y], "o", alpha=0.6)
+        mark_sizes(axes, sizes, "batch size N")
         axes.legend(frameon=False)
     left.set_yscale("log", base=2)
     left.set_ylabel("negatives of an anchor, counted")

@@ -8,7 +8,7 @@ import torch
 
 from ...estimators import correlated_gaussian
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
+from .._figures import mark_sizes
 
 NATS, WIDTH = 8.0, 4
 PAIRS = correlated_gaussian(WIDTH, nats=NATS)
@@ -62,13 +62,13 @@ def judge(rows: Rows) -> Verdict:
 def draw(rows: Rows, figure: Figure) -> None:
     """What is certified, between the two ceilings."""
     axes = figure.subplots()
-    plot_lines(axes, rows, x="n", y="nats")
+    axes.plot(rows["n"], rows["nats"], "o", color="C0", alpha=0.6, label="certified")
     sizes = list(dict.fromkeys(rows["n"]))
     for shift, style, label in ((1, "-", "log(N + 1)"), (0, "--", "log N, as printed")):
         ceiling = [math.log(n + shift) for n in sizes]
         axes.plot(sizes, ceiling, style, color="black", linewidth=1, label=label)
-    axes.set_xscale("log", base=2)
-    axes.set(xlabel="negatives N", ylabel="certified information, nats")
+    mark_sizes(axes, sizes, "negatives N")
+    axes.set(ylabel="information, nats")
     axes.legend(frameon=False)
 
 

@@ -101,7 +101,7 @@ CLAIM = Claim(
     refuted_if="Projections that draw together where the key encoder learns.",
     sizes={
         "tiny": cells(1, 64, 2),
-        "quick": cells(5, 800, 6),
+        "quick": cells(3, 640, 6),
         "full": cells(5, 6000, 20),
     },
     measure=measure,

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._spread import Spread
 from ._small_world import World, expect_value, make_world
-from ._value_plots import stack_values
 
 K = 3
 SAME = 1e-6
@@ -78,7 +78,12 @@ def draw(rows: Rows, figure: Figure) -> None:
         "true": "true, weights 1/r",
         "exact": "true, weights Z/r",
     }
-    stack_values(axes, rows, labels)
+    for place, value in enumerate(labels):
+        mean = Spread.of(rows[value]).mean
+        axes.plot(rows[value], [place] * len(rows), ".", color="C0", alpha=0.4)
+        axes.plot([mean] * 2, [place - 0.25, place + 0.25], color="C0", linewidth=2)
+    axes.set_yticks(range(len(labels)), list(labels.values()))
+    axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=1)
     axes.set(xlabel="derivative of the value in the slope of the acceptance, nats")
 
@@ -103,6 +108,9 @@ CLAIM = Claim(
     draw=draw,
     columns={"as printed": "printed", "true, 1/r": "true", "true, Z/r": "exact"},
     correction=r"""
+    Equation 17 writes the product of weights outside the expectation over negatives,
+    where there are no negatives to weigh; here it is read inside.
+
     Write $h = \prod_j r_j^{-1}\log\frac1K\sum_k e^{g_k}$. The lemma's second term is
     $\mathbb E_q[h\sum_j \nabla\log r_j]$, its third is
     $-\mathbb E_q[h\sum_i \nabla r_i/r_i]$: the same with the other sign, so they

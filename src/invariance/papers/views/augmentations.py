@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
-from ._small_runs import (
+from ._arms import (
     COLUMNS,
     SHAPES,
     draw_arms,
@@ -61,7 +61,7 @@ CLAIM = Claim(
     where="section 5.3, figure 2b",
     says="The choice of augmentations decides how good a representation is: without "
     "any nothing is learned, crops matter a lot, and flips do not.",
-    run=f"{SHAPES}. Instance discrimination (ir) with the usual views of shapes, with "
+    run=f"{SHAPES} Instance discrimination (ir) with the usual views of shapes, with "
     "each of their operations left out, and with every view the image itself.",
     refuted_if="No loss when all augmentations are left out, or crops that are missed "
     "less than flips.",

@@ -9,7 +9,7 @@ from torch.nn.functional import cosine_similarity, normalize
 
 from ...negatives import Bank
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from ._value_plots import plot_values
+from .._figures import plot_values
 
 WIDTH, VIEWS, ROWS = 32, 60, 64
 SAME = 1e-4
@@ -50,10 +50,10 @@ def judge(rows: Rows) -> Verdict:
         "formula is wrong",
         f"The sum is up to {worst['scale']:.1f} times as long as the row that the "
         f"update makes (at momentum {worst['momentum']:g}; 1/(1 - momentum) is "
-        f"{worst['predicted_scale']:.1f}). Its direction is right: cosine "
-        f"{direction:.3f} or more with that row, and {of_bank:.3f} or more with a bank "
-        "whose rows are kept at length 1. So a row is a mean of past views, as the "
-        "paper says, but the missing factor acts like a lower temperature.",
+        f"{worst['predicted_scale']:.1f}). Its direction is right: its "
+        f"cosine with that row is at least {direction:.3f}, and with a bank whose rows "
+        f"are kept at length 1 at least {of_bank:.3f}. So a row is a mean of past "
+        "views, as the paper says; the missing factor acts like a lower temperature.",
     )
 
 
@@ -64,10 +64,10 @@ def draw(rows: Rows, figure: Figure) -> None:
         "predicted_scale": "1 / (1 - momentum)",
         "scale": "length of the sum (equation 9)\nin rows (equation 7)",
     }
-    plot_values(left, rows, "momentum", labels)
+    plot_values(left, rows, x="momentum", lines=labels)
     left.set(xlabel="momentum", ylabel="times as long", yscale="log")
     labels = {"cosine_of_bank": "cosine with a normalized bank", "length": "length"}
-    plot_values(right, rows, "momentum", labels)
+    plot_values(right, rows, x="momentum", lines=labels)
     right.set(xlabel="momentum", ylabel="of the updated row", ylim=(0, 1.05))
 
 

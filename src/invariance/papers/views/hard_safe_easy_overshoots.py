@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_values
 from ._small_world import expect_value, info_nce_value, make_world
-from ._value_plots import plot_values
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -56,7 +56,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         "easy": "places 3 steps away and farther (example 1)",
         "hard": "places nearer than that",
     }
-    plot_values(axes, rows, "candidates", labels)
+    plot_values(axes, rows, x="candidates", lines=labels)
+    axes.set_xticks(sorted(set(rows["candidates"])))
     axes.set(xlabel="candidates K", ylabel="value, nats", ylim=(0, None))
 
 

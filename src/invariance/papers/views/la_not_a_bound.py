@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_values
 from ._small_world import make_world
-from ._value_plots import plot_values
 
 BALL = 3  # steps from an image to the farthest of its background
 
@@ -66,7 +66,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         "ball": "Ball Discrimination",
         "la": "Local Aggregation",
     }
-    plot_values(axes, rows, "close", labels)
+    plot_values(axes, rows, x="close", lines=labels)
+    axes.set_xticks(sorted(set(rows["close"])))
     axes.set(xlabel="steps to the farthest close neighbor", ylabel="value, nats")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
-from ._small_runs import (
+from ._arms import (
     COLUMNS,
     SHAPES,
     draw_arms,
@@ -51,7 +51,7 @@ CLAIM = Claim(
     where="section 5.2",
     says="Comparing every place of an image with its summary (local) avoids what the "
     "whole image invites (global): memorizing details that do not matter.",
-    run=f"{SHAPES}. The method dim in both forms, between two views of an image, for "
+    run=f"{SHAPES} The method dim in both forms, between two views of an image, for "
     "that does better here than within one.",
     refuted_if="The local form worse than the global one beyond chance.",
     sizes=plan_sizes(ARMS),

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_values
 from ._small_world import expect_value, favor_near, make_world
-from ._value_plots import plot_values
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -51,7 +51,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         "right": "weights Z/r",
         "printed": "weights 1/r and - K + 1, as in the paper",
     }
-    plot_values(axes, rows, "candidates", labels)
+    plot_values(axes, rows, x="candidates", lines=labels)
+    axes.set_xticks(sorted(set(rows["candidates"])))
     axes.set(xlabel="candidates K", ylabel="value, nats", yscale="symlog")
     axes.set_ylim(top=max(rows["printed"]) * 2)
 

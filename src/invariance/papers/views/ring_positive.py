@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_values
 from ._small_world import expect_value, make_world
-from ._value_plots import plot_values
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -45,7 +45,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         "with": "ring, and the positive",
         "without": "ring alone (definition 5.3)",
     }
-    plot_values(axes, rows, "candidates", labels)
+    plot_values(axes, rows, x="candidates", lines=labels)
+    axes.set_xticks(sorted(set(rows["candidates"])))
     axes.set(xlabel="candidates K", ylabel="value, nats")
 
 

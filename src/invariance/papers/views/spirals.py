@@ -110,8 +110,8 @@ def judge(rows: Rows) -> Verdict:
         f"The probe reads {accuracy[0.0]} % without noise, {accuracy[best]} % at the "
         f"best noise between the ends ({best:g}) and {accuracy[max(accuracy)]} % at "
         f"{max(accuracy):g}; a probe of the points themselves reads "
-        f"{Spread.of(main['raw']).mean:.1f} %. The best noise is above the better end "
-        f"by so many points: {', '.join(seen)}; in the paper by 20"
+        f"{Spread.of(main['raw']).mean:.1f} %. Over the better of the two ends the "
+        f"best noise gains, in points: {', '.join(seen)}; in the paper 20"
     )
     peaks = [setup for setup, (_, height) in heights.items() if height.is_above_zero]
     if peaks:
@@ -121,8 +121,8 @@ def judge(rows: Rows) -> Verdict:
     if highest < WORTH:
         return Verdict(
             "does not hold",
-            f"{said}. No setup has a peak beyond chance, and none of {WORTH:g} points "
-            "is possible.",
+            f"{said}. No setup has a peak beyond chance, and a gain of {WORTH:g} "
+            "points or more is excluded in all of them (95 %).",
         )
     return Verdict("not decided", f"{said}. The seeds differ too much to say.")
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_values
 from ._small_world import expect_value, favor_near, info_nce_value, make_world
-from ._value_plots import plot_values
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -59,7 +59,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         "without": "without the constant",
         "with": "with - K + 1, as in the paper",
     }
-    plot_values(axes, rows, "candidates", labels)
+    plot_values(axes, rows, x="candidates", lines=labels)
+    axes.set_xticks(sorted(set(rows["candidates"])))
     axes.axhspan(min(rows["as_printed"]), 0, color="0.93", zorder=0)
     axes.annotate("says nothing", (2, min(rows["with"]) * 0.9), color="0.4")
     axes.set(xlabel="candidates K", ylabel="bound, nats")

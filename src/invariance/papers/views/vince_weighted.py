@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._figures import plot_values
 from ._small_world import World, expect_value, favor_near, make_world
-from ._value_plots import plot_values
 
 SAME = 1e-6  # degrees; what float64 leaves of an angle of 0
 
@@ -73,16 +73,23 @@ def judge(rows: Rows) -> Verdict:
 def draw(rows: Rows, figure: Figure) -> None:
     """Distance to InfoNCE's gradient, and what weights leave of a sample."""
     left, right = figure.subplots(1, 2)
+    ticks = sorted(set(rows["candidates"]))
     labels = {"weighted": "with weights p/q", "unweighted": "without (equation 4)"}
-    plot_values(left, rows, "candidates", labels)
+    plot_values(left, rows, x="candidates", lines=labels)
     left.set(
         xlabel="candidates K",
         ylabel="angle with InfoNCE's gradient, degrees",
         ylim=(-1, None),
+        xticks=ticks,
     )
-    plot_values(right, rows, "candidates", {"effective_share": "with weights p/q"})
+    plot_values(
+        right, rows, x="candidates", lines={"effective_share": "with weights p/q"}
+    )
     right.set(
-        xlabel="candidates K", ylabel="effective share of a sample", ylim=(0, 1.02)
+        xlabel="candidates K",
+        ylabel="effective share of a sample",
+        ylim=(0, 1.02),
+        xticks=ticks,
     )
 
 

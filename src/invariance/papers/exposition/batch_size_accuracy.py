@@ -1,0 +1,70 @@
+"""Accuracy by batch size, at the same number of epochs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._figures import mark_batches, plot_lines
+from .._small_runs import SMALLER, list_sizes, train_small
+from .._spread import Spread, compare
+from ._known_pairs import show_one_seed
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """The accuracy after a short training of SimCLR."""
+    run = train_small(cell, batch_size=cell["batch_size"])
+    return {"accuracy": run.accuracy("linear"), "untrained": run.untrained("linear")}
+
+
+def judge(rows: Rows) -> Verdict:
+    """Whether the largest batch is better than the smallest."""
+    if unknown := show_one_seed(rows):
+        return unknown
+    accuracy = rows.by("batch_size", "accuracy")
+    few, many = min(accuracy), max(accuracy)
+    gain = compare(accuracy[many], accuracy[few])
+    shown = ", ".join(f"{Spread.of(a)} % with {n}" for n, a in accuracy.items())
+    because = (
+        f"After as many epochs: {shown}, and {Spread.of(rows['untrained'])} % before "
+        f"training. From {few} to {many} that is {gain} points."
+    )
+    if gain.is_above_zero:
+        return Verdict("holds", because)
+    if gain.is_below_zero:
+        return Verdict(
+            "does not hold",
+            f"{because} In so short a training, more steps are worth more than larger "
+            "batches.",
+        )
+    return Verdict("not decided", because)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Accuracy by batch size."""
+    axes = figure.subplots()
+    plot_lines(axes, rows, x="batch_size", y="accuracy")
+    untrained = Spread.of(rows["untrained"]).mean
+    axes.axhline(untrained, color="black", linewidth=1)
+    axes.annotate("before training", (min(rows["batch_size"]), untrained), va="bottom")
+    mark_batches(axes, rows, "batch_size")
+    axes.set(ylabel="linear probe, % right")
+
+
+SIZES = dict(list_sizes(batch_size=(16, 64, 256)))
+
+CLAIM = Claim(
+    name="batch_size_accuracy",
+    paper="exposition",
+    where="sections 6.7 and 14",
+    says="SimCLR's accuracy rises with the batch size.",
+    run="SimCLR with batches of several sizes, as many epochs each, scored by a linear "
+    f"probe. {SMALLER} The printed numbers are of ImageNet, batches of 256 to 8,192 "
+    "and hundreds of epochs.",
+    refuted_if="An accuracy that falls from the smallest batch to the largest, beyond "
+    "chance.",
+    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={"batch size": "batch_size", "%": "accuracy", "untrained, %": "untrained"},
+)

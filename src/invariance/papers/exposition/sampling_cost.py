@@ -1,0 +1,93 @@
+"""What more negatives cost, and what they bring."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._figures import plot_lines
+from .._small_runs import SMALLER, list_sizes, train_small
+from .._spread import Spread, compare
+from ._known_pairs import show_one_seed
+
+
+def measure(cell: Cell) -> Mapping[str, Any]:
+    """Accuracy and processor time with so many negatives drawn from a bank."""
+    began = time.process_time()
+    # no more than the bank of the tiny size has
+    n_draws = min(cell["negatives"], cell["samples"] // 2)
+    run = train_small(cell, method="ir_sampled", options={"n_draws": n_draws})
+    return {
+        "accuracy": run.accuracy("linear"),
+        "untrained": run.untrained("linear"),
+        "seconds": time.process_time() - began,
+    }
+
+
+def judge(rows: Rows) -> Verdict:
+    """Where more negatives stop to help, and what they cost there."""
+    if unknown := show_one_seed(rows):
+        return unknown
+    accuracy, seconds = (rows.by("negatives", v) for v in ("accuracy", "seconds"))
+    few, many = min(accuracy), max(accuracy)
+    gain, cost = (compare(v[many], v[few]) for v in (accuracy, seconds))
+    enough = next(
+        n for n in accuracy if not compare(accuracy[many], accuracy[n]).is_above_zero
+    )
+    shown = ", ".join(f"{Spread.of(a)} % with {n}" for n, a in accuracy.items())
+    because = (
+        f"Linear probe: {shown}. From {few} to {many} negatives that is {gain} points, "
+        f"for {cost} seconds more of {Spread.of(seconds[few])}."
+    )
+    if gain.is_above_zero and enough < many:
+        return Verdict(
+            "holds within limits",
+            f"{because} With {enough} it is already as good as with {many}, as far as "
+            "these seeds can tell.",
+        )
+    if gain.is_above_zero:
+        return Verdict("holds", because)
+    return Verdict("does not hold" if gain.is_below_zero else "not decided", because)
+
+
+def draw(rows: Rows, figure: Figure) -> None:
+    """Accuracy and time by the number of negatives."""
+    left, right = figure.subplots(1, 2)
+    plot_lines(left, rows, x="negatives", y="accuracy")
+    untrained = Spread.of(rows["untrained"]).mean
+    left.axhline(untrained, color="black", linewidth=1)
+    left.annotate("before training", (min(rows["negatives"]), untrained), va="bottom")
+    left.set(ylabel="linear probe, % right")
+    plot_lines(right, rows, x="negatives", y="seconds")
+    right.set(ylabel="processor time of training and scoring, s", ylim=(0, None))
+    for axes in (left, right):
+        axes.set(xscale="log", xlabel="negatives of each anchor")
+
+
+# a row of the bank is renewed once an epoch, so this learns more slowly than others
+SIZES = {
+    size: [{**cell, "epochs": 2 * cell["epochs"]} for cell in cells]
+    for size, cells in list_sizes(negatives=(1, 16, 256)).items()
+}
+
+CLAIM = Claim(
+    name="sampling_cost",
+    paper="exposition",
+    where="sections 8.6, 11 and 12",
+    says="More negatives approximate the partition better and so help, at a cost that "
+    "grows with their number.",
+    run="Instance discrimination with negatives drawn from a memory bank, as many as "
+    f"wanted whatever the batch, scored by a linear probe. {SMALLER}",
+    refuted_if="An accuracy that falls from the fewest negatives to the most, beyond "
+    "chance.",
+    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    columns={
+        "negatives": "negatives",
+        "%": "accuracy",
+        "untrained, %": "untrained",
+        "seconds": "seconds",
+    },
+)
