@@ -37,12 +37,13 @@ def judge(rows: Rows) -> Verdict:
     if ahead.is_below_zero and ahead.mean < -1:
         return Verdict("does not hold", numbers)
     if ahead.low > -CLOSE:
-        if helped.is_below_zero:
-            return Verdict(
-                "holds within limits",
-                f"{numbers} The limit: the small batch alone does better than either.",
-            )
-        return Verdict("holds", numbers)
+        if helped.is_above_zero:
+            return Verdict("holds", numbers)
+        return Verdict(
+            "holds within limits",
+            f"{numbers} The limit: the small batch alone does no worse here, so there "
+            "is nothing for a queue to make up for.",
+        )
     return Verdict("not decided", numbers)
 
 
