@@ -11,12 +11,22 @@ world itself, which differs from seed to seed.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from .._claim import Rows, Size, grid
+from .._figures import plot_values
+
 PLACES = 10
+SIZES: Mapping[Size, Sequence[Mapping[str, Any]]] = {
+    "tiny": grid(candidates=(2, 3), seed=range(2)),
+    "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
+    "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
+}
 
 
 @dataclass(frozen=True)
@@ -112,3 +122,10 @@ def expect_value(
 def info_nce_value(world: World, critic: Tensor, candidates: int) -> Tensor:
     """With negatives that nobody chose: at most the mutual information."""
     return expect_value(world, critic, world.marginal, candidates)
+
+
+def plot_by_candidates(axes: Any, rows: Rows, lines: dict[str, str]) -> None:
+    """Values by the number of candidates, each a line with its label."""
+    plot_values(axes, rows, x="candidates", lines=lines)
+    axes.set_xticks(sorted(set(rows["candidates"])))
+    axes.set(xlabel="candidates K", ylabel="value, nats")

@@ -6,9 +6,14 @@ The paper's first example accepts what is unlike the positive: those are easy ne
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_values
-from ._small_world import expect_value, info_nce_value, make_world
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_world import (
+    SIZES,
+    expect_value,
+    info_nce_value,
+    make_world,
+    plot_by_candidates,
+)
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -56,9 +61,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         "easy": "places 3 steps away and farther (example 1)",
         "hard": "places nearer than that",
     }
-    plot_values(axes, rows, x="candidates", lines=labels)
-    axes.set_xticks(sorted(set(rows["candidates"])))
-    axes.set(xlabel="candidates K", ylabel="value, nats", ylim=(0, None))
+    plot_by_candidates(axes, rows, labels)
+    axes.set(ylim=(0, None))
 
 
 CLAIM = Claim(
@@ -71,11 +75,7 @@ CLAIM = Claim(
     "negatives at least three places from the positive, or nearer than that; the best "
     "critic, no weights.",
     refuted_if="A value above the mutual information.",
-    sizes={
-        "tiny": grid(candidates=(2, 4), seed=range(2)),
-        "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
-        "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
-    },
+    sizes=SIZES,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -3,9 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_values
-from ._small_world import expect_value, favor_near, make_world
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_world import (
+    SIZES,
+    expect_value,
+    favor_near,
+    make_world,
+    plot_by_candidates,
+)
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -51,9 +56,8 @@ def draw(rows: Rows, figure: Figure) -> None:
         "right": "weights Z/r",
         "printed": "weights 1/r and - K + 1, as in the paper",
     }
-    plot_values(axes, rows, x="candidates", lines=labels)
-    axes.set_xticks(sorted(set(rows["candidates"])))
-    axes.set(xlabel="candidates K", ylabel="value, nats", yscale="symlog")
+    plot_by_candidates(axes, rows, labels)
+    axes.set(yscale="symlog")
     axes.set_ylim(top=max(rows["printed"]) * 2)
 
 
@@ -66,11 +70,7 @@ CLAIM = Claim(
     run="Worlds of ten places in which every expectation is a finite sum; acceptance "
     "falls from 1 at the positive to 0.2 far away; the best critic.",
     refuted_if="A value above the mutual information.",
-    sizes={
-        "tiny": grid(candidates=(2, 3), seed=range(2)),
-        "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
-        "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
-    },
+    sizes=SIZES,
     measure=measure,
     judge=judge,
     draw=draw,

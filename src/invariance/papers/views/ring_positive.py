@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_values
-from ._small_world import expect_value, make_world
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_world import SIZES, expect_value, make_world, plot_by_candidates
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -45,9 +44,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         "with": "ring, and the positive",
         "without": "ring alone (definition 5.3)",
     }
-    plot_values(axes, rows, x="candidates", lines=labels)
-    axes.set_xticks(sorted(set(rows["candidates"])))
-    axes.set(xlabel="candidates K", ylabel="value, nats")
+    plot_by_candidates(axes, rows, labels)
 
 
 CLAIM = Claim(
@@ -61,11 +58,7 @@ CLAIM = Claim(
     "negatives one or two places from the positive, so they are hard ones; the best "
     "critic.",
     refuted_if="A value above the mutual information.",
-    sizes={
-        "tiny": grid(candidates=(2, 3), seed=range(2)),
-        "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
-        "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
-    },
+    sizes=SIZES,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -8,9 +8,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_values
-from ._small_world import expect_value, favor_near, info_nce_value, make_world
+from .._claim import Cell, Claim, Figure, Rows, Verdict
+from ._small_world import (
+    SIZES,
+    expect_value,
+    favor_near,
+    info_nce_value,
+    make_world,
+    plot_by_candidates,
+)
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
@@ -59,11 +65,10 @@ def draw(rows: Rows, figure: Figure) -> None:
         "without": "without the constant",
         "with": "with - K + 1, as in the paper",
     }
-    plot_values(axes, rows, x="candidates", lines=labels)
-    axes.set_xticks(sorted(set(rows["candidates"])))
+    plot_by_candidates(axes, rows, labels)
     axes.axhspan(min(rows["as_printed"]), 0, color="0.93", zorder=0)
     axes.annotate("says nothing", (2, min(rows["with"]) * 0.9), color="0.4")
-    axes.set(xlabel="candidates K", ylabel="bound, nats")
+    axes.set(ylabel="bound, nats")
 
 
 CLAIM = Claim(
@@ -77,11 +82,7 @@ CLAIM = Claim(
     "candidates; with the constant and without.",
     refuted_if="A value above the mutual information; a value that is never above 0 "
     "leaves the theorem true and empty.",
-    sizes={
-        "tiny": grid(candidates=(2, 3), seed=range(2)),
-        "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
-        "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
-    },
+    sizes=SIZES,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_values
-from ._small_world import World, expect_value, favor_near, make_world
+from ._small_world import SIZES, World, expect_value, favor_near, make_world
 
 SAME = 1e-6  # degrees; what float64 leaves of an angle of 0
 
@@ -103,11 +103,7 @@ CLAIM = Claim(
     "that are accepted more often near the positive, a critic half as steep as the "
     "best one; the gradient in every score, with weights, without, and of InfoNCE.",
     refuted_if="Gradients that point elsewhere without weights than with them.",
-    sizes={
-        "tiny": grid(candidates=(2, 3), seed=range(2)),
-        "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
-        "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
-    },
+    sizes=SIZES,
     measure=measure,
     judge=judge,
     draw=draw,
