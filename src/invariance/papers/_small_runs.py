@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import data, load
 from ..evaluation import encode_images, linear_probe
+from ..runs import open_run, untrained_encoder
 from ._cell_training import TrainedRun, train_in
 from ._claim import Cell, Size, grid
 
@@ -63,9 +64,20 @@ def train_small(cell: Cell, **settings: Any) -> TrainedRun:
     )
 
 
-def read_accuracy(cell: Cell, run: TrainedRun) -> float:
-    """What a linear probe reads off the features of test images, in percent."""
-    encoder, n = load(run.folder), min(PROBED, 2 * cell["samples"])
+def read_accuracy(cell: Cell, run: TrainedRun, *, untrained: bool = False) -> float:
+    """What a linear probe reads off the features of test images, in percent.
+
+    Args:
+        cell: Says how many images the probe may have.
+        run: Whose encoder.
+        untrained: Ask the same encoder as it was before training.
+    """
+    n = min(PROBED, 2 * cell["samples"])
+    if untrained:
+        encoder, why, _ = untrained_encoder(open_run(run.folder))
+        assert encoder is not None, why
+    else:
+        encoder = load(run.folder)
     fit, test = (
         data.load("shapes", split=split, n=n, image_size=SIDE)
         for split in ("train", "test")

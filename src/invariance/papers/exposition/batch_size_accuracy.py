@@ -5,7 +5,7 @@ from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_batches, plot_lines
-from .._small_runs import SMALLER, list_sizes, train_small
+from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
 
@@ -13,7 +13,10 @@ from ._known_pairs import show_one_seed
 def measure(cell: Cell) -> Mapping[str, Any]:
     """The accuracy after a short training of SimCLR."""
     run = train_small(cell, batch_size=cell["batch_size"])
-    return {"accuracy": run.accuracy("linear"), "untrained": run.untrained("linear")}
+    return {
+        "accuracy": read_accuracy(cell, run),
+        "untrained": read_accuracy(cell, run, untrained=True),
+    }
 
 
 def judge(rows: Rows) -> Verdict:

@@ -14,7 +14,7 @@ READABLE = 0.05  # R² from which on a parameter counts as read
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """R² of a linear map from h and from z to what each augmentation drew."""
-    run = train_small(cell, protocols=())
+    run = train_small(cell)
     readings = diagnose(run.folder, pool=2 * cell["samples"], batch_size=32, keep=False)
     kept: dict[str, dict[str, float]] = {"h": {}, "z": {}}
     for reading in readings.readings:

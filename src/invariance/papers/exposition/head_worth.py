@@ -6,7 +6,7 @@ from typing import Any
 from ...runs import diagnose
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_bars
-from .._small_runs import SMALLER, list_sizes, train_small
+from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
 
@@ -20,7 +20,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     readings = diagnose(run.folder, pool=cell["samples"], batch_size=32, keep=False)
     kept = {r.of: 100 * r.value for r in readings.readings if r.name == "class kept"}
     views = {f"views_{of}": value for of, value in kept.items()}
-    return {"accuracy": run.accuracy("linear"), **views}
+    return {"accuracy": read_accuracy(cell, run), **views}
 
 
 def judge(rows: Rows) -> Verdict:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_lines
-from .._small_runs import SMALLER, list_sizes, train_small
+from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
 
@@ -17,10 +17,11 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     # no more than the bank of the tiny size has
     n_draws = min(cell["negatives"], cell["samples"] // 2)
     run = train_small(cell, method="ir_sampled", options={"n_draws": n_draws})
+    seconds = time.process_time() - began
     return {
-        "accuracy": run.accuracy("linear"),
-        "untrained": run.untrained("linear"),
-        "seconds": time.process_time() - began,
+        "accuracy": read_accuracy(cell, run),
+        "untrained": read_accuracy(cell, run, untrained=True),
+        "seconds": seconds,
     }
 
 
