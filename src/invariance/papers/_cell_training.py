@@ -45,6 +45,7 @@ def train_in(
     *,
     protocols: Sequence[str] = ("knn",),
     each_epoch: Callable[..., Any] | None = None,
+    objects: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> TrainedRun:
     """Train in the cell's folder with the cell's seed, and score on the test part.
@@ -54,6 +55,7 @@ def train_in(
         name: Of the run, where a cell trains several.
         protocols: How to score; none at all scores nothing.
         each_epoch: As ``inv.train`` takes it: what it returns is among the readings.
+        objects: Data, views and the like, as ``inv.train`` takes them.
         settings: As ``inv.Train`` takes them; generated shapes by default.
     """
     given = {"data": "shapes", "epochs": 10, "knn_every": 0, **settings}
@@ -66,7 +68,7 @@ def train_in(
         **given,
     )
     with contextlib.redirect_stdout(io.StringIO()):  # claims have the last word
-        run = train(settings_of_run, each_epoch=each_epoch)
+        run = train(settings_of_run, each_epoch=each_epoch, **(objects or {}))
     assert isinstance(run, Run)
     folder = Path(run.folder)
     if not protocols:

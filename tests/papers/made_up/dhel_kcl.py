@@ -112,8 +112,8 @@ CASES: dict[str, Case] = {
         contradicts=lambda s: vary(s, 1 if s["varied"] == "InfoNCE, tau" else 8),
     ),
     "augmentation_strength": Case(
-        supports=lambda s: spread_out(s, 40 - 20 * abs(s["strength"] - 0.5)),
-        contradicts=lambda s: spread_out(s, 40 - 10 * s["strength"]),
+        supports=lambda s: spread_out(s, 40 - 8 * abs(s["strength"] - 1)),
+        contradicts=lambda s: spread_out(s, 60 - 10 * s["strength"]),
     ),
     "uniformity_predictors": Case(
         supports=lambda s: evenness(s, "wasserstein"),

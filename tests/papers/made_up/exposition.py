@@ -42,7 +42,7 @@ def learn(s, gain):
 def head(s, gains):
     """Accuracies of both sides of a head."""
     accuracy = 40 + gains.get(s["head"], 0) + wobble(s)
-    return {"accuracy": accuracy, "views_h": accuracy, "views_z": 35.0}
+    return {"accuracy": accuracy, "above": 35.0}
 
 
 def discard(s, *, h, z):

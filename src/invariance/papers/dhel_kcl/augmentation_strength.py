@@ -5,21 +5,23 @@ from statistics import fmean
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
-from .._figures import plot_lines
+from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 from .._spread import compare
 
 METHODS = {"InfoNCE": "info_nce", "DHEL": "dhel"}
-STRENGTHS = (0.1, 0.5, 1.0)
-OPERATIONS = ("rotation", "crop", "color")
+STRENGTHS = (0.1, 0.5, 1.0, 4.0)
+WEAK, USUAL, STRONG = 0.1, 1.0, 4.0
 
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Accuracy, and how far apart the views of a sample end up."""
-    method = METHODS[cell["objective"]]
-    weakened = () if cell["strength"] == 1 else OPERATIONS
-    strengths = dict.fromkeys(weakened, cell["strength"])
-    run = train_small(cell, method=method, views_strength=strengths, temperature=0.3)
+    run = train_small(
+        cell,
+        method=METHODS[cell["objective"]],
+        strength=cell["strength"],
+        temperature=0.3,
+    )
     return {
         "accuracy": read_accuracy(cell, run),
         "alignment": read_last(run, "alignment"),
@@ -27,34 +29,29 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 
 def judge(rows: Rows) -> Verdict:
-    """Full strength must beat hardly any; and there may be too much."""
-    weak, middle, full = (
-        [fmean(each) for each in rows.where(strength=s).by("seed", "accuracy").values()]
-        for s in STRENGTHS
-    )
-    gain, excess = compare(full, weak), compare(middle, full)
-    early = compare(middle, weak)
-    by_name = {
-        name: compare(
-            rows.where(objective=name, strength=STRENGTHS[-1])["accuracy"],
-            rows.where(objective=name, strength=STRENGTHS[0])["accuracy"],
-        )
-        for name in dict.fromkeys(rows["objective"])
+    """The usual strength must beat hardly any, and far too much."""
+    by_seed = {
+        strength: [
+            fmean(each)
+            for each in rows.where(strength=strength).by("seed", "accuracy").values()
+        ]
+        for strength in (WEAK, USUAL, STRONG)
     }
-    each = ", ".join(f"{name} {spread.mean:+.1f}" for name, spread in by_name.items())
+    gain = compare(by_seed[USUAL], by_seed[WEAK])
+    excess = compare(by_seed[USUAL], by_seed[STRONG])
     numbers = (
-        f"From a tenth of the strength to all of it, accuracy changes by {gain} points "
-        f"({each}); from half of it to all, by {-excess.mean:+.1f}."
+        f"From {WEAK:g} of the usual strength to all of it, accuracy rises by {gain} "
+        f"points; from there to {STRONG:g} times it falls by {excess}."
     )
-    if excess.is_above_zero and early.is_above_zero:
-        return Verdict("holds", f"{numbers} Half the strength is best.")
+    if gain.is_below_zero:
+        return Verdict("does not hold", numbers)
+    if gain.is_above_zero and excess.is_above_zero:
+        return Verdict("holds", numbers)
     if gain.is_above_zero:
         return Verdict(
             "holds within limits",
-            f"{numbers} The limit: no strength up to the usual one was too much.",
+            f"{numbers} The limit: no strength that was tried is too much.",
         )
-    if gain.is_below_zero and not early.is_above_zero:
-        return Verdict("does not hold", numbers)
     return Verdict("not decided", numbers)
 
 
@@ -62,10 +59,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     """Accuracy by strength."""
     axes = figure.subplots()
     plot_lines(axes, rows, x="strength", y="accuracy", by="objective")
-    axes.set(
-        xlabel="strength of rotation, crop and color (1: as usual)",
-        ylabel="linear accuracy, %",
-    )
+    mark_sizes(axes, STRENGTHS, "strength of the views (1: as usual)")
+    axes.set(ylabel="kNN accuracy, %")
 
 
 CLAIM = Claim(
@@ -73,8 +68,9 @@ CLAIM = Claim(
     paper="dhel_kcl",
     where="design trade-offs",
     says="Stronger augmentations improve what is learned, until they are mere noise.",
-    run="InfoNCE and DHEL with rotation, crop and color at a tenth, a half and "
-    f"all of their strength. {SMALLER}",
+    run="InfoNCE and DHEL with views of several strengths: below 1 a part of what does "
+    "not matter stays the same in both views, above 1 the content itself drowns in "
+    f"noise. {SMALLER}",
     refuted_if="An accuracy that falls from the weakest augmentations on.",
     sizes=list_sizes(
         objective=METHODS, strength=STRENGTHS, tiny={"objective": ("DHEL",)}
@@ -85,7 +81,7 @@ CLAIM = Claim(
     columns={
         "objective": "objective",
         "strength": "strength",
-        "linear accuracy, %": "accuracy",
+        "kNN accuracy, %": "accuracy",
         "alignment": "alignment",
     },
 )

@@ -53,7 +53,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     left, right = figure.subplots(1, 2)
     plot_bars(left, rows, x="parts", y="accuracy")
     plot_bars(right, rows, x="parts", y="rank")
-    left.set(ylabel="linear accuracy, %", ylim=(min(rows["accuracy"]) - 5, None))
+    left.set(ylabel="kNN accuracy, %", ylim=(min(rows["accuracy"]) - 5, None))
     right.set(ylabel="effective rank of a batch's projections")
     for axes in (left, right):
         for label in axes.get_xticklabels():
@@ -77,7 +77,7 @@ CLAIM = Claim(
     draw=draw,
     columns={
         "variant": "parts",
-        "linear accuracy, %": "accuracy",
+        "kNN accuracy, %": "accuracy",
         "alignment": "alignment",
         "uniformity": "uniformity",
         "rank of z": "rank",

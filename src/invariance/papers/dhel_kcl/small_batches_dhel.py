@@ -56,7 +56,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="batch", y="accuracy", by="objective")
     mark_sizes(axes, BATCHES, "batch size")
-    axes.set(ylabel="linear accuracy, %")
+    axes.set(ylabel="kNN accuracy, %")
 
 
 CLAIM = Claim(
@@ -75,6 +75,6 @@ CLAIM = Claim(
     columns={
         "objective": "objective",
         "batch size": "batch",
-        "linear accuracy, %": "accuracy",
+        "kNN accuracy, %": "accuracy",
     },
 )

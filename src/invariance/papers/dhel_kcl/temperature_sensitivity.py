@@ -64,7 +64,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="factor", y="accuracy", by="varied")
     mark_sizes(axes, FACTORS, "factor on the usual value (tau 0.3, gamma 4)")
-    axes.set(ylabel="linear accuracy, %")
+    axes.set(ylabel="kNN accuracy, %")
 
 
 CLAIM = Claim(
@@ -85,6 +85,6 @@ CLAIM = Claim(
         "varied": "varied",
         "factor": "factor",
         "value": "value",
-        "linear accuracy, %": "accuracy",
+        "kNN accuracy, %": "accuracy",
     },
 )

@@ -5,7 +5,13 @@ from typing import Any
 
 from ...runs import diagnose
 from .._claim import Cell, Claim, Figure, Rows, Verdict
-from .._small_runs import SMALLER, list_sizes, train_small
+from .._small_runs import (
+    SHAPES,
+    SHAPES_EPOCHS,
+    SHAPES_SAMPLES,
+    list_sizes,
+    train_on_shapes,
+)
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
 
@@ -14,7 +20,7 @@ READABLE = 0.05  # R² from which on a parameter counts as read
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """R² of a linear map from h and from z to what each augmentation drew."""
-    run = train_small(cell)
+    run = train_on_shapes(cell)
     readings = diagnose(run.folder, pool=2 * cell["samples"], batch_size=32, keep=False)
     kept: dict[str, dict[str, float]] = {"h": {}, "z": {}}
     for reading in readings.readings:
@@ -84,9 +90,9 @@ CLAIM = Claim(
     "the features below it keep.",
     run="SimCLR with a head of two layers. A linear map reads the drawn parameters of "
     "each augmentation off h and off z, on images that it was not fitted on. "
-    f"{SMALLER}",
+    f"{SHAPES}",
     refuted_if="Parameters that can be read off z as well as off h, or better.",
-    sizes=list_sizes(seeds=4),
+    sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
     measure=measure,
     judge=judge,
     draw=draw,

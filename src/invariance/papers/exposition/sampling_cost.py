@@ -6,7 +6,13 @@ from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_lines
-from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
+from .._small_runs import (
+    SMALLER,
+    list_sizes,
+    read_accuracy,
+    read_untrained,
+    train_small,
+)
 from .._spread import Spread, compare
 from ._known_pairs import show_one_seed
 
@@ -20,7 +26,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     seconds = time.process_time() - began
     return {
         "accuracy": read_accuracy(cell, run),
-        "untrained": read_accuracy(cell, run, untrained=True),
+        "untrained": read_untrained(cell),
         "seconds": seconds,
     }
 
@@ -37,7 +43,7 @@ def judge(rows: Rows) -> Verdict:
     )
     shown = ", ".join(f"{Spread.of(a)} % with {n}" for n, a in accuracy.items())
     because = (
-        f"Linear probe: {shown}. From {few} to {many} negatives that is {gain} points, "
+        f"Accuracy: {shown}. From {few} to {many} negatives that is {gain} points, "
         f"for {cost} seconds more of {Spread.of(seconds[few])}."
     )
     if gain.is_above_zero and enough < many:
@@ -58,9 +64,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     untrained = Spread.of(rows["untrained"]).mean
     left.axhline(untrained, color="black", linewidth=1)
     left.annotate("before training", (min(rows["negatives"]), untrained), va="bottom")
-    left.set(ylabel="linear probe, % right")
+    left.set(ylabel="nearest neighbors, % right")
     plot_lines(right, rows, x="negatives", y="seconds")
-    right.set(ylabel="processor time of training and scoring, s", ylim=(0, None))
+    right.set(ylabel="processor time of training, s", ylim=(0, None))
     for axes in (left, right):
         axes.set(xscale="log", xlabel="negatives of each anchor")
 
@@ -78,7 +84,7 @@ CLAIM = Claim(
     says="More negatives approximate the partition better and so help, at a cost that "
     "grows with their number.",
     run="Instance discrimination with negatives drawn from a memory bank, as many as "
-    f"wanted whatever the batch, scored by a linear probe. {SMALLER}",
+    f"wanted whatever the batch. {SMALLER}",
     refuted_if="An accuracy that falls from the fewest negatives to the most, beyond "
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},

@@ -10,16 +10,27 @@ objective and batch. What a claim runs itself for such a cell has the settings h
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from .._cell_training import TrainedRun, train_in
+from .._claim import Cell
+from .._small_runs import read_accuracy, train_small
+
 METHODS = {"InfoNCE": "info_nce", "FlatNCE": "flatclr"}
-CIFAR = {"data": "cifar10", "images": 50_000}  # of the cells
-TRAINING = {"data": "cifar10", "encoder": "resnet18", "temperature": 0.2}
+CIFAR = {"data": "cifar10", "samples": 50_000}  # of the cells
+CIFAR_TRAINING = {"data": "cifar10", "encoder": "resnet18", "temperature": 0.2}
 
 
-def training_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``train_in`` takes for the data of a cell: small shapes, or CIFAR-10."""
-    if settings["data"] == "cifar10":
-        return dict(TRAINING)
-    return {"data": "shapes", "image_size": 16, "limit": settings["images"]}
+def train_either(cell: Cell, **settings: Any) -> tuple[TrainedRun, float]:
+    """A run on generated codes, or on CIFAR-10 as the study does, and its accuracy."""
+    if cell["data"] == "codes":
+        run = train_small(cell, **settings)
+        return run, read_accuracy(cell, run)
+    run = train_in(
+        cell,
+        protocols=("linear",),
+        epochs=cell["epochs"],
+        **{**CIFAR_TRAINING, **settings},
+    )
+    return run, run.accuracy("linear")
 
 
 def list_finished(

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...training import Optim
-from .._cell_training import train_in
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_batches, plot_lines
+from .._small_runs import SMALLER, read_accuracy, read_untrained, train_small
 from .._spread import Spread, compare
 
 BUDGETS = {"steps": "the same number of steps", "epochs": "the same number of epochs"}
@@ -18,16 +18,13 @@ BUDGETS = {"steps": "the same number of steps", "epochs": "the same number of ep
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Accuracy at the end of a whole run, its warm-up and decay included."""
-    run = train_in(
+    run = train_small(
         cell,
         method="flatclr",
         batch_size=cell["batch"],
-        epochs=cell["epochs"],
-        image_size=16,
-        limit=cell["images"],
         optim=Optim(lr_scaling="linear"),
     )
-    return {"accuracy": run.accuracy(), "untrained": run.untrained()}
+    return {"accuracy": read_accuracy(cell, run), "untrained": read_untrained(cell)}
 
 
 def judge(rows: Rows) -> Verdict:
@@ -67,14 +64,14 @@ def draw(rows: Rows, figure: Figure) -> None:
 
 
 def cells(
-    seeds: int, batches: tuple[int, ...], images: int, epochs: int
+    seeds: int, batches: tuple[int, ...], samples: int, epochs: int
 ) -> list[dict[str, Any]]:
     """The largest batch makes all epochs; for as many steps, others make fewer."""
     return [
         {
             "budget": budget,
             "batch": batch,
-            "images": images,
+            "samples": samples,
             "epochs": epochs * batch // max(batches) if budget == "steps" else epochs,
             "seed": seed,
         }
@@ -90,15 +87,14 @@ CLAIM = Claim(
     where="figures 4 and S2",
     says="With a learning rate that grows in proportion to the batch, larger batches "
     "converge faster.",
-    run="FlatCLR on generated shapes of 16 pixels with a small network, kNN accuracy "
-    "at the end of whole runs: of the same number of steps, and of the same number of "
-    "epochs. The paper trains ResNets on CIFAR-10.",
+    run="FlatCLR at the end of whole runs: of the same number of steps, and of the "
+    f"same number of epochs. {SMALLER} The paper trains on CIFAR-10.",
     refuted_if="After the same number of steps, a largest batch that is behind the "
     "smallest.",
     sizes={
-        "tiny": cells(1, (16, 32), 32, 2),
-        "quick": cells(3, (32, 128), 1024, 8),
-        "full": cells(5, (32, 64, 128, 256), 6000, 24),
+        "tiny": cells(1, (16, 32), 64, 2),
+        "quick": cells(5, (32, 128), 2048, 8),
+        "full": cells(5, (32, 64, 128, 256), 8192, 24),
     },
     measure=measure,
     judge=judge,

@@ -59,7 +59,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     plot_bars(left, rows, x="method", y="uniformity")
     plot_bars(right, rows, x="method", y="accuracy")
     left.set(ylabel="uniformity of projections (0: one point)")
-    right.set(ylabel="linear accuracy of features, %")
+    right.set(ylabel="kNN accuracy of features, %")
     for axes in (left, right):
         for label in axes.get_xticklabels():
             label.set(rotation=40, ha="right")
@@ -81,6 +81,6 @@ CLAIM = Claim(
         "trained with": "method",
         "uniformity": "uniformity",
         "alignment": "alignment",
-        "linear accuracy, %": "accuracy",
+        "kNN accuracy, %": "accuracy",
     },
 )

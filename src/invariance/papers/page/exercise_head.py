@@ -5,7 +5,13 @@ from typing import Any
 
 from ... import diagnose
 from .._claim import Cell, Claim, Figure, Rows, Verdict
-from .._small_runs import SMALLER, list_sizes, train_small
+from .._small_runs import (
+    SHAPES,
+    SHAPES_EPOCHS,
+    SHAPES_SAMPLES,
+    list_sizes,
+    train_on_shapes,
+)
 from .._spread import Spread, compare
 
 COLORS = ("brightness", "contrast", "saturation", "hue")
@@ -13,7 +19,7 @@ COLORS = ("brightness", "contrast", "saturation", "hue")
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """What a linear map reads off h and off z: colors of the view, and its class."""
-    run = train_small(cell, method="simclr")
+    run = train_on_shapes(cell, method="simclr")
     readings = diagnose(
         run.folder, pool=min(1000, 2 * cell["samples"]), keep=False
     ).readings
@@ -78,9 +84,9 @@ CLAIM = Claim(
     "its input still knows; so the features before the head serve better.",
     run="SimCLR with the views of the shapes, color jitter among them; then "
     "`invariance diagnose`: how much of each jitter, and of the class, a linear map "
-    f"reads off h and off z of held-out views. {SMALLER}",
+    f"reads off h and off z of held-out views. {SHAPES}",
     refuted_if="Colors, or classes, that are read better off z.",
-    sizes=list_sizes(seeds=4),
+    sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
     measure=measure,
     judge=judge,
     draw=draw,

@@ -78,7 +78,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     left.annotate("the mutual information", (COUNTS[0], NATS), va="bottom")
     left.set(ylabel="certified information, nats")
     plot_lines(right, rows, x="negatives", y="accuracy")
-    right.set(ylabel="linear accuracy of MoCo, %")
+    right.set(ylabel="kNN accuracy of MoCo, %")
     for axes in (left, right):
         mark_sizes(axes, COUNTS, "negatives")
 
@@ -99,6 +99,6 @@ CLAIM = Claim(
     columns={
         "negatives": "negatives",
         "certified, nats": "nats",
-        "linear accuracy, %": "accuracy",
+        "kNN accuracy, %": "accuracy",
     },
 )

@@ -54,7 +54,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     counts = {LITTLE: SMALL - 1, BATCH: LARGE - 1, QUEUE: LARGE}
     words = [f"{name}\n{n} negatives" for name, n in counts.items()]
     axes.set_xticks(range(len(words)), words)
-    axes.set(ylabel="linear accuracy, %", ylim=(min(rows["accuracy"]) - 5, None))
+    axes.set(ylabel="kNN accuracy, %", ylim=(min(rows["accuracy"]) - 5, None))
 
 
 CLAIM = Claim(
@@ -71,5 +71,5 @@ CLAIM = Claim(
     measure=measure,
     judge=judge,
     draw=draw,
-    columns={"negatives from": "negatives", "linear accuracy, %": "accuracy"},
+    columns={"negatives from": "negatives", "kNN accuracy, %": "accuracy"},
 )

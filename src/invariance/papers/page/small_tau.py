@@ -92,6 +92,6 @@ CLAIM = Claim(
         "weight of the hardest tenth": "hard_share",
         "effective sample size": "ess",
         "uniformity": "uniformity",
-        "linear accuracy, %": "accuracy",
+        "kNN accuracy, %": "accuracy",
     },
 )

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
-    SHAPES,
     draw_arms,
     judge_better,
     plan_sizes,
@@ -54,7 +54,7 @@ CLAIM = Claim(
     where="section 5.3, figure 2a",
     says="Negatives from a ball or a ring around the image give better representations "
     "than negatives from all of the memory bank.",
-    run=f"{SHAPES} Instance discrimination with all rows of the bank as negatives, "
+    run=f"{SMALLER} Instance discrimination with all rows of the bank as negatives, "
     "with the nearest tenth, and with that tenth without the nearest hundredth, "
     "reached from all rows over training.",
     refuted_if="Ball or ring worse than all rows beyond chance.",

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
     COLUMNS,
-    SHAPES,
     draw_arms,
     judge_alike,
     judge_better,
@@ -62,7 +62,7 @@ CLAIM = Claim(
     says="A memory bank that keeps only the last view of each image (momentum 0) does "
     "as well as the usual one (0.5), and one that averages over many (near 1) does "
     "worse.",
-    run=f"{SHAPES} Instance discrimination (ir) with three momenta of the bank.",
+    run=f"{SMALLER} Instance discrimination (ir) with three momenta of the bank.",
     refuted_if=f"Momentum 0 worse than 0.5 beyond chance (or by {ALIKE:g} points), or "
     "0.98 better than 0.",
     sizes=plan_sizes(ARMS),

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
-    SHAPES,
     draw_arms,
     judge_better,
     plan_sizes,
@@ -46,7 +46,7 @@ CLAIM = Claim(
     where="section 5.3, figure 2a",
     says="Local Aggregation, which also takes close neighbors as positives, gives a "
     "better representation than a ring of negatives alone.",
-    run=f"{SHAPES} The methods la (clusters from half of training on) and annulus.",
+    run=f"{SMALLER} The methods la (clusters from half of training on) and annulus.",
     refuted_if="Local Aggregation worse than the ring beyond chance.",
     sizes=plan_sizes(ARMS),
     measure=measure,

@@ -6,13 +6,13 @@ from typing import Any
 from .._claim import Cell, Claim, Figure, Rows, Verdict
 from ._arms import (
     COLUMNS,
-    SHAPES,
+    ON_SHAPES,
     draw_arms,
     judge_better,
-    plan_sizes,
+    plan_on_shapes,
     show_difference,
     subtract,
-    train_arm,
+    train_arm_on_shapes,
 )
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -23,7 +23,7 @@ ARMS: dict[str, dict[str, Any]] = {
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Accuracy of one of them."""
-    return train_arm(cell, ARMS)
+    return train_arm_on_shapes(cell, ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
@@ -51,10 +51,10 @@ CLAIM = Claim(
     where="section 5.2",
     says="Comparing every place of an image with its summary (local) avoids what the "
     "whole image invites (global): memorizing details that do not matter.",
-    run=f"{SHAPES} The method dim in both forms, between two views of an image, for "
+    run=f"{ON_SHAPES} The method dim in both forms, between two views of an image, for "
     "that does better here than within one.",
     refuted_if="The local form worse than the global one beyond chance.",
-    sizes=plan_sizes(ARMS),
+    sizes=plan_on_shapes(ARMS),
     measure=measure,
     judge=judge,
     draw=draw,

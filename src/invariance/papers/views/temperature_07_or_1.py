@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
     COLUMNS,
-    SHAPES,
     draw_arms,
     judge_alike,
     plan_sizes,
@@ -48,7 +48,7 @@ CLAIM = Claim(
     where="section 5.3, on simplifying Instance Discrimination",
     says="The temperature hardly matters: 0.07 and 1 give representations that are as "
     "good.",
-    run=f"{SHAPES} Instance discrimination (ir), projections of length 1, at "
+    run=f"{SMALLER} Instance discrimination (ir), projections of length 1, at "
     "temperatures 0.07 and 1.",
     refuted_if=f"A difference beyond chance that may exceed {ALIKE:g} points.",
     sizes=plan_sizes(ARMS),

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
-    SHAPES,
     draw_arms,
     judge_better,
     plan_sizes,
@@ -54,7 +54,7 @@ CLAIM = Claim(
     where="appendix C",
     says="An acceptance of negatives that is learned along with the encoder serves "
     "learning better than one that is fixed.",
-    run=f"{SHAPES} Of 256 rows of the bank an acceptance keeps the nearest quarter, "
+    run=f"{SMALLER} Of 256 rows of the bank an acceptance keeps the nearest quarter, "
     "or what a small network has learned to keep (hard negatives, since the paper's "
     "own objective has nothing to learn from: see acceptance_gradient); beside them 63 "
     "rows as they were drawn. The paper proposes it and does not try it.",
