@@ -260,7 +260,7 @@ def to_number(value: str | float) -> float:
 def to_category(value: str | float) -> str:
     """A category's name; 3, 3.0 and "3" are the same.
 
-    >>> to_category(3.0), to_category("3")
-    ('3', '3')
+    >>> to_category(3.0), to_category("3"), to_category(2000001.0)
+    ('3', '3', '2000001')
     """
-    return value if isinstance(value, str) else f"{value:g}"
+    return value if isinstance(value, str) else f"{value:.15g}"

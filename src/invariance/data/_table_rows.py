@@ -32,7 +32,7 @@ from ._row import Column, Row, clean, to_category, to_number
 from ._sentences import FIRST
 from ._sources import NO_LABEL, Items, Read
 from ._split import split_names
-from ._tables import READERS, open_table
+from ._tables import READERS, is_text, open_table
 
 TARGETS = ("target", "label", "labels", "class", "y")
 NUMBERS = 0.9  # of the cells of a column of numbers, at least
@@ -173,6 +173,7 @@ def open_cells(data: Any) -> Cells:
         path = Path(data).expanduser()
         table = open_table(path)
         names, lines = table.names, [*table]
+        check_cells(path.name, names, lines)
         columns = {name: [row[k] for _, row in lines] for k, name in enumerate(names)}
         places = [place for place, _ in lines]
         parent = path.resolve().parent.name
@@ -201,6 +202,23 @@ def open_cells(data: Any) -> Cells:
             f"{cells.name} has no {what}: give a table with at least two rows."
         )
     return cells
+
+
+def check_cells(
+    name: str, names: Sequence[str], lines: Sequence[tuple[str, Sequence[Any]]]
+) -> None:
+    """Refuse a file that is not UTF-8, or whose first line is a row like the others."""
+    for place, cells in (("line 1", names), *lines):
+        if not all(map(is_text, cells)):
+            raise DataError(
+                f"{name} is not written in UTF-8, as {place} shows: save it as UTF-8."
+            )
+    # a year may be a name, 5.1 is none; what is no number is NaN, whose rest is none
+    if any(to_number(each) % 1 > 0 for each in names):
+        raise DataError(
+            f"The first line of {name} names the columns, and it reads like a row of "
+            f"values ({list_names(names)}): put a line of names above it."
+        )
 
 
 def find_target(cells: Cells, request: Request, known: Row | None) -> Target | None:
