@@ -269,7 +269,8 @@ def read_numbers(path: Path) -> np.ndarray | None:
     try:
         return np.loadtxt(path, delimiter=",", ndmin=2)
     except ValueError as cause:
-        raise DataError(f"{str(path)!r} cannot be read: {str(cause).rstrip('.')}.") from None
+        why = str(cause).rstrip(".")
+        raise DataError(f"{str(path)!r} cannot be read: {why}.") from None
 
 
 def one_hot(labels: np.ndarray) -> np.ndarray:

@@ -31,6 +31,7 @@ from ._pairs import (
     score_zero_shot,
 )
 from ._rank_correlation import FEWEST, can_rank, rank_correlation
+from ._regression import knn_regression, ridge
 from ._retrieval import retrieval
 from ._score import Score
 from ._steps_ahead import Ahead, recordings_of, steps_ahead
@@ -60,6 +61,8 @@ class Protocol:
     """Whether it compares both sides of pairs, each by its own tower."""
     alike: bool = False
     """Whether it compares both sides of pairs of one kind, by the same encoder."""
+    measured: bool = False
+    """Whether it predicts a number per sample."""
     scored: bool = False
     """Whether it compares with people's scores of pairs."""
     chance: Callable[[Task, Mapping[str, dict[str, Any]]], list[Score]] | None = None
@@ -175,6 +178,19 @@ PROTOCOLS: dict[str, Protocol] = {
     "clustering": Protocol(
         lambda s, seed, _: clustering(*s.features[2:], seed=seed), on_host=True
     ),
+    "ridge": unlabeled(
+        lambda s, _, of: [ridge(*s.measured_features, **of["linear"])],
+        takes=("linear",),
+        seeded=False,
+        on_host=True,
+        measured=True,
+    ),
+    "knn_regression": unlabeled(
+        lambda s, _, of: [knn_regression(*s.measured_features, **of["knn"])],
+        takes=("knn",),
+        seeded=False,
+        measured=True,
+    ),
     "zero_shot": Protocol(
         lambda s, _, of: score_zero_shot(s, **of["zero_shot"]),
         takes=("zero_shot",),
@@ -212,6 +228,7 @@ PROTOCOLS: dict[str, Protocol] = {
 QUICK = (
     *("zero_shot", "pairs", "rank_correlation", "partner"),
     *("knn", "linear", "few_labels_linear", "retrieval", "clustering"),
+    *("ridge", "knn_regression"),
     "steps_ahead",
 )
 LIMIT = 10_000
@@ -364,10 +381,16 @@ def find_misfit(name: str, task: Task) -> str:
             f"that differ, and {task.data} has none: add a column such as 'score', or "
             "leave it out."
         )
+    if protocol.measured and not task.measured:
+        return (
+            f"{name} predicts a number per {word}, and {task.data} has none: train on "
+            "a table with a --target of numbers, or leave it out."
+        )
     if protocol.labeled and not task.labeled:
+        instead = "use ridge or knn_regression" if task.measured else "leave it out"
         return (
             f"{name} compares with labels, and the {word}s of {task.data} have none: "
-            "leave it out."
+            f"{instead}."
         )
     return ""
 
