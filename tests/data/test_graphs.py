@@ -187,7 +187,11 @@ def test_a_query_is_a_graph_or_a_file_with_one(tmp_path):
     assert kind.open(PATH) == ("query", PATH)
     path = write(tmp_path / "one.jsonl", PATH)
     assert kind.open(str(path)) == (str(path), PATH)
-    with pytest.raises(DataError, match=r"no query file '3': a query is a .jsonl file"):
+    text = '{"edges": [[0, 1], [1, 2]]}'
+    assert kind.open(text) == (text, {"edges": [[0, 1], [1, 2]]})
+    with pytest.raises(DataError, match=r"cannot be read as a graph .*: give a .jsonl"):
+        kind.open('{"edges": ')
+    with pytest.raises(DataError, match=r"'3' cannot .* \(there is no such file\)"):
         kind.open("3")
     with pytest.raises(DataError, match="2 graphs, and a query is one"):
         kind.open(write(tmp_path / "two.jsonl", PATH, RING))

@@ -30,9 +30,9 @@ PENALTIES = np.logspace(-2, 5, 15)
 
 def ridge(
     train_h: Float[Tensor, "n e"],
-    train_values: Float[Tensor, " n"],
+    train_values: Float[Tensor, " k"],
     test_h: Float[Tensor, "m e"],
-    test_values: Float[Tensor, " m"],
+    test_values: Float[Tensor, " l"],
     *,
     l2: float | int | None = None,
 ) -> Score:
@@ -65,9 +65,9 @@ def ridge(
 
 def knn_regression(
     train_h: Float[Tensor, "n e"],
-    train_values: Float[Tensor, " n"],
+    train_values: Float[Tensor, " k"],
     test_h: Float[Tensor, "m e"],
-    test_values: Float[Tensor, " m"],
+    test_values: Float[Tensor, " l"],
     *,
     k: int = 20,
     temperature: float | int = 0.1,
