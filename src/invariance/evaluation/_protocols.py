@@ -328,8 +328,8 @@ class ProtocolPlan:
     preset: str | None = None
     given: Settings = field(default_factory=dict)
     """The settings that are neither usual nor the preset's."""
-    usual: bool = False
-    """Whether nobody named the protocols: those that do not suit the data are left."""
+    open: bool = False
+    """Whether nobody named one by one: those that do not suit the data are left out."""
 
     def mark(self, protocol: str) -> dict[str, Any]:
         """What a row says about settings that are not the usual ones."""
@@ -341,14 +341,14 @@ class ProtocolPlan:
     def suit(self, task: Task) -> tuple[str, ...]:
         """The protocols for these data; one that makes no sense there is refused."""
         misfits = {name: find_misfit(name, task) for name in self.protocols}
-        if not self.usual and (why := next(filter(None, misfits.values()), "")):
+        if not self.open and (why := next(filter(None, misfits.values()), "")):
             raise DataError(why)
         fitting = tuple(name for name, why in misfits.items() if not why)
         if not task.several:
             return fitting
         suited = [name for name in fitting if PROTOCOLS[name].several]
         others = [name for name in fitting if name not in suited]
-        if others and not self.usual:
+        if others and not self.open:
             able = [name for name, protocol in PROTOCOLS.items() if protocol.several]
             raise DataError(
                 f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} one "
@@ -438,13 +438,24 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
                 f"ask for {' or '.join(able)}."
             )
         base[group] |= values
-    return ProtocolPlan(tuple(names), base, preset, given, usual)
+    return ProtocolPlan(
+        tuple(names), base, preset, given, usual or asks_for_all(protocols)
+    )
+
+
+def asks_for_all(names: str | Sequence[str] | None) -> bool:
+    """Whether it is whatever suits the data.
+
+    >>> asks_for_all("all"), asks_for_all(["knn", "all"]), asks_for_all(None)
+    (True, True, False)
+    """
+    return "all" in ([names] if isinstance(names, str) else names or ())
 
 
 def choose_protocols(names: str | Sequence[str]) -> list[str]:
-    """Names of protocols, each once; "all" is every one of them."""
+    """Names of protocols, each once; "all" are those that suit the data."""
     asked = [names] if isinstance(names, str) else list(names)
-    chosen = list(PROTOCOLS) if "all" in asked else list(dict.fromkeys(asked))
+    chosen = list(PROTOCOLS) if asks_for_all(names) else list(dict.fromkeys(asked))
     for name in chosen:
         choose(PROTOCOLS, name, "protocol")
     return chosen
