@@ -152,8 +152,9 @@ def test_a_row_by_itself(tmp_path):
     assert kind.show(kind.read(raw)) == "age 60 · color red"
     one = write_csv(tmp_path / "one.csv", {"color": ["red"], "age": [60]})
     assert kind.read(kind.open(one)[1]).tolist() == [60.0, 1.0]
-    with pytest.raises(DataError, match="cannot be read as a row"):
-        kind.open("no such row")
+    for query in ("no such row", "0"):
+        with pytest.raises(DataError, match="cannot be read as a row"):
+            kind.open(query)
     with pytest.raises(DataError, match="it has no 'age'"):
         kind.read({"color": "red"})
     # half precision keeps categories
