@@ -76,7 +76,7 @@ class Target:
     """Why it has neither."""
 
     @property
-    def told(self) -> list[bool] | None:
+    def given(self) -> list[bool] | None:
         """Whether a row has a class or number; None where none is to be had."""
         if self.numbers is not None:
             return [number == number for number in self.numbers]
@@ -154,14 +154,14 @@ def read_table_rows(data: Any, request: Request) -> Read:
     known = request.known_kind if isinstance(request.known_kind, Row) else None
     target = find_target(cells, request, known)
     names = choose_inputs(cells, request, known, target)
-    told = None if target is None else target.told
+    given = None if target is None else target.given
     rows = leave_out_broken(cells, names, request)
     n_whole = len(rows)
-    if told is not None and request.split != "all" and request.labels:
-        rows = [k for k in rows if told[k]]
+    if given is not None and request.split != "all" and request.labels:
+        rows = [k for k in rows if given[k]]
     notes = describe_target(target, n_whole - len(rows))
     keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(names)) for k in rows]
-    labeled = told is not None
+    labeled = given is not None
     chosen, n_held_out = split_rows(keys, request, cells.name, labeled)
     if known is None:
         part = replace(request, split="train" if len(rows) > 1 else "all")
@@ -301,7 +301,7 @@ def describe_target(target: Target | None, n_unlabeled: int) -> tuple[Note, ...]
     """What is to be known of the column that is kept apart."""
     if target is None:
         return ()
-    if target.told is None:
+    if target.given is None:
         why = (
             f"{target.name!r} {target.why}: it is kept apart, and there are no classes."
         )

@@ -48,9 +48,9 @@ class Task:
     """What the folder around the data is called."""
     processes: Processes = ALONE
     """Those that share the work out among them; each of them has this task."""
-    quantities: Float[Tensor, " told"] | None = None
+    quantities: Float[Tensor, " k"] | None = None
     """A number per sample to predict, where there is one."""
-    test_quantities: Float[Tensor, " asked"] | None = None
+    test_quantities: Float[Tensor, " l"] | None = None
 
     @property
     def about(self) -> dict[str, Any]:
