@@ -105,6 +105,7 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         yield "NAME", "any network of timm, such as resnet18 or vit_tiny_patch16_224"
         yield "torchvision/NAME", "any classification network of torchvision"
         yield "transformers/NAME", "any model of transformers, for sentences"
+        yield "geometric/NAME", "a network of torch-geometric, such as GCN, for graphs"
     elif command.what == "estimators":
         from ..estimators import ESTIMATORS
 
