@@ -59,7 +59,7 @@ def ridge(
     grid = PENALTIES if l2 is None else [max(float(l2), 1e-12)]
     model = RidgeCV(grid).fit(scaler.transform(train), train_values.double().cpu())
     guesses = torch.from_numpy(model.predict(scaler.transform(test)))
-    settings = {"l2": float(model.alpha_), "n_train": len(train)}
+    settings: dict[str, Setting] = {"l2": float(model.alpha_), "n_train": len(train)}
     return judge_values("ridge", guesses, test_values, settings)
 
 
@@ -93,7 +93,7 @@ def knn_regression(
             votes = weights.double() * known[nearest]
             yield votes.sum(1) / weights.double().sum(1)
 
-    settings = {"k": k, "temperature": temperature, "n_train": n}
+    settings: dict[str, Setting] = {"k": k, "temperature": temperature, "n_train": n}
     return judge_values("knn_regression", torch.cat([*guess()]), test_values, settings)
 
 
