@@ -60,7 +60,7 @@ def test_help_imports_no_torch(words, python):
             "encoders",
             [
                 *(name for names in (ENCODERS, *OTHERS.values()) for name in names),
-                *("NAME", "torchvision/NAME", "transformers/NAME"),
+                *("NAME", "torchvision/NAME", "transformers/NAME", "geometric/NAME"),
             ],
         ),
         ("estimators", ESTIMATORS),

@@ -78,6 +78,17 @@ def test_the_text_files_of_the_dortmund_collection(tmp_path):
         load(folder)
 
 
+def test_a_folder_with_too_few_labels_or_a_broken_line(tmp_path):
+    (tmp_path / "T_graph_indicator.txt").write_text("1\n1\n2\n2\n")
+    (tmp_path / "T_A.txt").write_text("1, 2\n3, 4\n")
+    (tmp_path / "T_graph_labels.txt").write_text("1\n")
+    with pytest.raises(DataError, match=r"has 1 label, and .* has 2 graphs: each"):
+        load(tmp_path)
+    (tmp_path / "T_A.txt").write_text("1, 2\nx, 4\n")
+    with pytest.raises(DataError, match=r"cannot be read: .*[^.]\.$"):
+        load(tmp_path)
+
+
 def test_nodes_with_labels_are_samples_with_their_neighborhoods(tmp_path):
     star = {"edges": [[0, k] for k in range(1, 12)] + [[1, 12]], "label": [0] * 13}
     star["label"][0] = 1
@@ -176,7 +187,11 @@ def test_a_query_is_a_graph_or_a_file_with_one(tmp_path):
     assert kind.open(PATH) == ("query", PATH)
     path = write(tmp_path / "one.jsonl", PATH)
     assert kind.open(str(path)) == (str(path), PATH)
-    with pytest.raises(DataError, match=r"no query file '3': a query is a .jsonl file"):
+    text = '{"edges": [[0, 1], [1, 2]]}'
+    assert kind.open(text) == (text, {"edges": [[0, 1], [1, 2]]})
+    with pytest.raises(DataError, match=r"cannot be read as a graph .*: give a .jsonl"):
+        kind.open('{"edges": ')
+    with pytest.raises(DataError, match=r"'3' cannot .* \(there is no such file\)"):
         kind.open("3")
     with pytest.raises(DataError, match="2 graphs, and a query is one"):
         kind.open(write(tmp_path / "two.jsonl", PATH, RING))

@@ -12,6 +12,8 @@ import invariance as inv
 from invariance.data import Column, Row, kind_of, load
 from invariance.errors import DataError, SettingError
 
+PARTS = ("train", "test")
+
 
 def make_columns(n=60):
     """Two classes; a number with gaps, a category, and what says nothing."""
@@ -150,8 +152,9 @@ def test_a_row_by_itself(tmp_path):
     assert kind.show(kind.read(raw)) == "age 60 · color red"
     one = write_csv(tmp_path / "one.csv", {"color": ["red"], "age": [60]})
     assert kind.read(kind.open(one)[1]).tolist() == [60.0, 1.0]
-    with pytest.raises(DataError, match="cannot be read as a row"):
-        kind.open("no such row")
+    for query in ("no such row", "0"):
+        with pytest.raises(DataError, match="cannot be read as a row"):
+            kind.open(query)
     with pytest.raises(DataError, match="it has no 'age'"):
         kind.read({"color": "red"})
     # half precision keeps categories
@@ -186,10 +189,10 @@ def test_a_row_by_itself(tmp_path):
         ),
         ({"a": [1, 2]}, {"columns": ("c",)}, DataError, "no column 'c', asked for to"),
         (
-            {"a": [*range(50)], "price": [k + 0.5 for k in range(50)]},
-            {"target": "price"},
+            {"a": [*range(50)], "who": [f"man {k}" for k in range(50)]},
+            {"target": "who"},
             DataError,
-            "'price' has 50 different numbers in 50 rows, and scores tell classes",
+            "'who' has 50 different texts in 50 rows, and scores are of classes or",
         ),
         ({"y": ["p", "q"]}, {"target": "y"}, DataError, "no column but the target"),
         ({"a": [1, 2], "y": ["p", "p"]}, {"target": "y"}, DataError, "the same in eve"),
@@ -198,6 +201,55 @@ def test_a_row_by_itself(tmp_path):
 def test_what_is_wrong_is_said_in_one_sentence(columns, how, error, message):
     with pytest.raises(error, match=message):
         load(columns, **how)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_commas_semicolons_and_tabs_part_cells(mark, tmp_path):
+    """And where semicolons do, a number may have a comma."""
+    half = "0,5" if mark == ";" else "0.5"
+    lines = [("age", "town"), ("1", "here"), (half, "there"), ("2", "a, b")] * 3
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=mark).writerows([lines[0], *lines[1:4], *lines[1:4]])
+    source = load(path)
+    assert [column.name for column in source.kind.columns] == ["age", "town"]
+    assert source.kind.columns[1].categories == ("a, b", "here", "there")
+    assert all_rows(source)[:3, 0].tolist() == [1.0, 0.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"age,town\n1,Z\xfcrich\n2,here\n", "not written in UTF-8, as line 2 shows"),
+        (b"age,gr\xf6\xdfe\n1,2\n2,3\n", "not written in UTF-8, as line 1 shows"),
+        (b"5.1,3.5,setosa\n4.9,3.0,setosa\n", "reads like a row of values .'5.1'"),
+    ],
+)
+def test_a_file_that_says_something_else_than_it_means(text, message, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match=message):
+        load(path)
+
+
+def test_a_target_of_numbers_is_to_be_predicted():
+    columns = make_columns(100) | {"price": [k + 0.5 for k in range(99)] + [None]}
+    train, test = (load(columns, split=part, target="price") for part in PARTS)
+    assert train.labels is None and len(train) + len(test) == 99
+    both = [*train.quantities.tolist(), *test.quantities.tolist()]
+    assert sorted(both) == [k + 0.5 for k in range(99)]
+    said = " ".join(map(str, train.notes))
+    assert "'price' is a number to predict." in said and "1 row was left out" in said
+    assert "price" not in [column.name for column in train.kind.columns]
+    some = load(columns, target="price", n=10).quantities.tolist()
+    assert some == [float(train.quantities[k * len(train) // 10]) for k in range(10)]
+    assert load(columns, target="price", labels=False).quantities is None
+
+
+def test_large_numbers_stay_apart_as_categories(tmp_path):
+    codes = [2_000_001.0, 2_000_002.0, "x"] * 4
+    source = load({"code": codes, "n": [*range(12)]})
+    assert source.kind.columns[0].categories == ("2000001", "2000002", "x")
 
 
 def test_a_header_with_one_name_twice(tmp_path):

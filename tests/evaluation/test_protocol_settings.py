@@ -110,6 +110,16 @@ def test_every_setting_is_heeded_and_stands_in_the_row(task, encoder, group, key
         assert len(rows) != len(usual)
 
 
+def test_all_are_those_that_suit_the_data(task):
+    suited = plan_protocols("all").suit(task)
+    assert {"knn", "attacked", "fine_tune"} <= {*suited}
+    assert not {"zero_shot", "pairs", "steps_ahead", "ridge"} & {*suited}
+    with pytest.raises(DataError, match="steps_ahead is for sequence data"):
+        plan_protocols(["knn", "steps_ahead"]).suit(task)
+    with pytest.raises(DataError, match="ridge predicts a number per image"):
+        plan_protocols("ridge").suit(task)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_can_be_asked_for(name):
     plan = plan_protocols(preset=name)

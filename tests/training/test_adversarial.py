@@ -158,6 +158,16 @@ def test_what_makes_no_sense_is_refused(small, pictures):
     refuse("these views are normalized", views=normal, **attacked)
 
 
+def test_killed_and_resumed_it_is_the_run_that_was_not(survive_a_kill):
+    survive_a_kill(
+        *("shapes", "--limit", "64", "--image-size", "8", "--batch-size", "16"),
+        *("--epochs", "2", "--method", "moco", "--options", "size", "32"),
+        *("--views.adversarial", "added", "--attack.steps", "2", "--no-evaluate"),
+        *("--machine.device", "cpu"),
+        step=5,
+    )
+
+
 def test_the_page_runs_and_the_run_goes_through_every_door(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = run_page("docs/robust.md")

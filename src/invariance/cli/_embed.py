@@ -30,7 +30,8 @@ class Embed:
         conf.Positional,
         conf.arg(metavar="DATA", help_behavior_hint="(required, except with --merge)"),
     ] = ""
-    """A folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...)."""
+    """Samples as the run was trained on: a folder of images, an .npy or .npz file, a
+    table, sentences, graphs, audio or series, or a set (shapes, cifar10, ...)."""
     out: Annotated[str, conf.arg(aliases=["-o"])]
     """File to write: .parquet, .npz or .csv."""
     shard: Annotated[str | None, conf.arg(metavar="I/N")] = None

@@ -22,6 +22,8 @@ Protocol = Literal[
     "attacked",
     "retrieval",
     "clustering",
+    "ridge",
+    "knn_regression",
     "zero_shot",
     "pairs",
     "rank_correlation",
@@ -36,7 +38,7 @@ Schedule = Literal["cosine", "linear", "step", "constant"]
 
 @dataclass(frozen=True, kw_only=True)
 class Knn:
-    """The vote of nearest neighbors (knn)."""
+    """The vote of nearest neighbors (knn, knn_regression)."""
 
     k: int | None = None
     """Neighbors that vote. Default: 20."""
@@ -46,7 +48,7 @@ class Knn:
 
 @dataclass(frozen=True, kw_only=True)
 class Linear:
-    """The linear probe (linear, few_labels_linear)."""
+    """The linear probe (linear, few_labels_linear, ridge)."""
 
     l2: float | None = None
     """Strength of its penalty, 0 for none. Default: chosen on training images."""
@@ -162,7 +164,8 @@ class Evaluate:
     """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train, attacked
     changes the images so that the linear probe fails. Default:
     knn, linear, few_labels_linear, retrieval and clustering, of pairs zero_shot and
-    pairs (recall@k) too, of sequences steps_ahead; or the preset's."""
+    pairs (recall@k) too, of sequences steps_ahead, of a target of numbers ridge and
+    knn_regression; or the preset's."""
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
     below go before its settings."""

@@ -105,6 +105,7 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         yield "NAME", "any network of timm, such as resnet18 or vit_tiny_patch16_224"
         yield "torchvision/NAME", "any classification network of torchvision"
         yield "transformers/NAME", "any model of transformers, for sentences"
+        yield "geometric/NAME", "a network of torch-geometric, such as GCN, for graphs"
     elif command.what == "estimators":
         from ..estimators import ESTIMATORS
 
@@ -114,8 +115,11 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         from ..data import DATA_SETS, GENERATED
 
         for name in DATA_SETS:
-            yield name, "generated" if name in GENERATED else "torchvision"
+            made = GENERATED.get(name)
+            yield name, "torchvision" if made is None else f"generated: {made}"
         yield "PATH", "a folder of images, an .npy or .npz file, or .tar shards"
+        yield "", "sentences (.txt, .csv, .jsonl), a table (.csv, .tsv, .parquet)"
+        yield "", "graphs (.jsonl, .parquet, a TU folder), audio and series (.wav, ...)"
     elif command.what == "views":
         from ..views import RECIPES
 
@@ -191,7 +195,8 @@ def describe_views(name: str) -> Iterator[str]:
             n_views = count(same, "view")
             yield f"at {size} pixels, {n_views} by default: {made_of}"
     yield "Leave operations out with --views.drop, weaken them with --views.strength."
-    yield "Attack views of images with --views.adversarial first, all or added."
+    if "image" in KINDS_OF.get(name, ("image",)):
+        yield "Attack them with --views.adversarial first, all or added."
     yield from ["", "--options (name, default, what it may be, meaning):"]
     yield from list_options(recipe_options(name)) or ["none"]
 

@@ -19,7 +19,7 @@ class Search:
     """A run folder, or an encoder.safetensors file."""
     data: Annotated[str | None, conf.Positional, conf.arg(metavar="[DATA]")] = None
     """What to search: a file that 'invariance embed' wrote (nothing is computed again),
-    a folder of images, an .npy or .npz file, or a set (shapes, cifar10, ...). Default:
+    samples as the run was trained on, or a set (shapes, cifar10, ...). Default:
     what the run was trained on."""
     query: Annotated[
         tuple[str, ...],

@@ -16,6 +16,7 @@ edge that is named twice counts once, and a loop, which says nothing about neigh
 left out.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -156,7 +157,8 @@ class Graph(Kind):
         if net.n_nodes > self.n_nodes or len(net.edges) > self.n_edges:
             raise DataError(
                 f"{count(net.n_nodes, 'node')} and {count(len(net.edges), 'edge')}, "
-                f"and there is room for {self.n_nodes} and {self.n_edges}"
+                f"and there is room for {self.n_nodes} and {self.n_edges}, as the "
+                "largest graph trained with has"
             )
         packed = torch.zeros(self.shape)
         flags, attributes, edges = self._views(packed[None])
@@ -255,25 +257,28 @@ class Graph(Kind):
         return [COLORS[k % len(COLORS)] for k in high.tolist()]
 
     def open(self, query: Any) -> tuple[str, Any]:
-        """A graph, or a .jsonl file with one; of a rooted kind the first node is it."""
+        """A graph, a text of one in JSON, or a .jsonl file with one.
+
+        Of a rooted kind its first node is the query.
+        """
         if not isinstance(query, str | Path):
             return "query", query
         path = Path(query).expanduser()
-        if not path.is_file():
-            raise DataError(
-                f"There is no query file {str(query)!r}: a query is a .jsonl file with "
-                "one graph, written as a line of the data is."
-            )
         try:
+            if str(query).lstrip().startswith("{"):
+                return str(query), json.loads(str(query))
+            if not path.is_file():
+                raise DataError("there is no such file")
             table = open_table(path)
             rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
             if len(rows) != 1:
                 raise DataError(f"{count(len(rows), 'graph')}, and a query is one")
             return str(query), rows[0]
-        except (DataError, OSError) as cause:
+        except (DataError, OSError, ValueError) as cause:
             raise DataError(
                 f"The query {str(query)!r} cannot be read as a graph "
-                f"({explain_unreadable(cause).rstrip('.')})."
+                f"({explain_unreadable(cause).rstrip('.')}): give a .jsonl file with "
+                'one graph, or an object of JSON such as {"edges": [[0, 1]]}.'
             ) from None
 
     def describe(self) -> dict[str, Any]:

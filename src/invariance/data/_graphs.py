@@ -244,11 +244,16 @@ def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 f"{str(folder)!r} has {len(owner)} nodes and attributes of "
                 f"{len(column)}: each needs its own."
             )
+    numbers = np.unique(owner)
+    if labels is not None and len(labels) != len(numbers):
+        raise DataError(
+            f"{start}_graph_labels.txt has {count(len(labels), 'label')}, and "
+            f"{found[0].name} has {count(len(numbers), 'graph')}: each needs its own."
+        )
     rows = np.concatenate([np.zeros((len(owner), 0)), *columns], 1).astype(np.float32)
     first = owner[ends[:, 0]] if len(ends) else np.zeros(0, int)
     order = np.argsort(first, kind="stable")
     ends, first = ends[order], first[order]
-    numbers = np.unique(owner)
     for k, number in enumerate(numbers):
         low, high = np.searchsorted(owner, [number, number + 1])
         a, b = np.searchsorted(first, [number, number + 1])
@@ -264,7 +269,8 @@ def read_numbers(path: Path) -> np.ndarray | None:
     try:
         return np.loadtxt(path, delimiter=",", ndmin=2)
     except ValueError as cause:
-        raise DataError(f"{str(path)!r} cannot be read: {cause}.") from None
+        why = str(cause).rstrip(".")
+        raise DataError(f"{str(path)!r} cannot be read: {why}.") from None
 
 
 def one_hot(labels: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ class Request:
     text_column: str | None = None
     """The column of a table that has the sentences; two, with a comma, are pairs."""
     target: str | None = None
-    """The column of a table that has the classes, and is never learned from."""
+    """The column of a table that has the classes or numbers, never learned from."""
     columns: tuple[str, ...] = ()
     """The columns of a table to learn from; none are all but the target."""
     kind: Any = None

@@ -34,10 +34,17 @@ SETS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...
         ({"year": "2007", "image_set": "test"},),
     ),
 }
-GENERATED = (
-    *("shapes", "paraphrases", "latent_walk", "captioned_shapes", "bonds", "blocks"),
-    *("double_spiral", "beetles"),
-)
+GENERATED = {
+    "shapes": "images of ten shapes",
+    "paraphrases": "pairs of sentences that mean the same",
+    "latent_walk": "sequences of a hidden state",
+    "captioned_shapes": "images with captions",
+    "bonds": "graphs of four classes",
+    "blocks": "the nodes of a graph of four blocks",
+    "double_spiral": "points on two spirals",
+    "beetles": "rows of a table, of six species",
+}
+"""Sets that need no file, and what is in them."""
 DATA_SETS = (*GENERATED, *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 

@@ -40,6 +40,7 @@ class Resident(Source):
         kind: Kind | None = None,
         other: Source | None = None,
         scores: Float[Tensor, " scored"] | None = None,
+        quantities: Float[Tensor, " measured"] | None = None,
         name: str = "samples",
         class_names: tuple[str, ...] = (),
         paths: tuple[str, ...] | None = None,
@@ -47,6 +48,7 @@ class Resident(Source):
         notes: tuple[Note, ...] = (),
     ):
         given = {"labels": labels, "tags": tags, "paths": paths, "scores": scores}
+        given |= {"quantities": quantities}
         for what, rows in given.items():
             if rows is not None and len(rows) != len(samples):
                 raise DataError(
@@ -55,7 +57,7 @@ class Resident(Source):
                 )
         self.samples, self.labels, self.tags = samples, labels, tags
         self.kind = kind or Image(samples.shape[1:])
-        self.other, self.scores = other, scores
+        self.other, self.scores, self.quantities = other, scores, quantities
         self.name, self.class_names, self.paths = name, class_names, paths
         self.unreadable = dict(unreadable or {})
         self._notes = notes
@@ -144,6 +146,7 @@ def read_all(
         kind=items.kind,
         other=second,
         scores=items.scores if items.scores is None else items.scores[good],
+        quantities=None if items.quantities is None else items.quantities[good],
         name=name,
         class_names=items.class_names,
         paths=items.paths and tuple(items.paths[i] for i in good.tolist()),

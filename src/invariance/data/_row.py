@@ -26,7 +26,7 @@ from ._kind import Kind
 from ._load_request import explain_unreadable
 from ._tables import READERS, open_table
 
-MISSING = {"", "na", "n/a", "nan", "nat", "null", "none", "?", "-"}
+MISSING = {"", "na", "n/a", "<na>", "nan", "nat", "null", "none", "?", "-"}
 MOST_SHOWN = 16  # columns of a row, for people
 NUMBER, CATEGORY, ABSENT = range(3)  # what an entry of an expanded row is
 
@@ -174,7 +174,10 @@ class Row(Kind):
         path = Path(query).expanduser()
         try:
             if path.suffix.lower() not in READERS or not path.is_file():
-                return str(query), json.loads(str(query))
+                cells = json.loads(str(query))
+                if not isinstance(cells, dict | list):
+                    raise DataError("neither a file nor an object of JSON")
+                return str(query), cells
             table = open_table(path)
             (first, *others) = table
             if others:
@@ -260,7 +263,7 @@ def to_number(value: str | float) -> float:
 def to_category(value: str | float) -> str:
     """A category's name; 3, 3.0 and "3" are the same.
 
-    >>> to_category(3.0), to_category("3")
-    ('3', '3')
+    >>> to_category(3.0), to_category("3"), to_category(2000001.0)
+    ('3', '3', '2000001')
     """
-    return value if isinstance(value, str) else f"{value:g}"
+    return value if isinstance(value, str) else f"{value:.15g}"

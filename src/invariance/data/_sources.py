@@ -29,6 +29,7 @@ class Items(ABC):
     kind: Kind
     other: "Items | None" = None
     scores: Float[Tensor, " n"] | None = None
+    quantities: Float[Tensor, " n"] | None = None
     labels: Int[Tensor, " n"] | None = None
     tags: Int8[Tensor, "n c"] | None = None
     class_names: tuple[str, ...] = ()
@@ -113,6 +114,8 @@ class Source(ABC):
             else is said here is about the first.
         scores: where samples are pairs, how alike people find the two; such pairs are
             to be scored by, not to be learned from as if they were the same.
+        quantities: a number per sample to predict, such as a price; for evaluation
+            only, and where there are no ``labels``.
         labels: one class number per sample, or None; for evaluation only.
         tags: where an image may show several classes: 1 where it shows the class, 0
             where not, -1 where that is not known. There are no ``labels`` then.
@@ -127,6 +130,7 @@ class Source(ABC):
     kind: Kind
     other: "Source | None" = None
     scores: Float[Tensor, " n"] | None = None
+    quantities: Float[Tensor, " n"] | None = None
     origin: Origin = Origin()
     labels: Int[Tensor, " n"] | None
     tags: Int8[Tensor, "n c"] | None = None

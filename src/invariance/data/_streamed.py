@@ -60,6 +60,7 @@ class Streamed(Source):
         self.items, self.name, self.kind = items, name, items.kind
         self.labels, self.class_names = items.labels, items.class_names
         self.tags, self.paths, self.scores = items.tags, items.paths, items.scores
+        self.quantities = items.quantities
         if workers is None:
             workers, _ = choose_workers(None, items.n_bytes)
         self.workers = workers

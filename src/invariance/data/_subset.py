@@ -22,6 +22,8 @@ class Subset(Items):
             self.other = Subset(items.other, rows)
         if items.scores is not None:
             self.scores = items.scores[torch.tensor(rows, dtype=torch.long)]
+        if items.quantities is not None:
+            self.quantities = items.quantities[torch.tensor(rows, dtype=torch.long)]
         if items.labels is not None:
             self.labels = items.labels[torch.tensor(rows, dtype=torch.long)]
         if items.tags is not None:

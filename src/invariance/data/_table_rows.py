@@ -9,11 +9,12 @@ empty, and texts that differ from row to row. Mean, scale and categories are tho
 the training rows, and kept: another table with the same columns, in any order, is read
 in the same way, and what training did not have is read as missing.
 
-The target is a column of classes, for evaluation only. A row is held out by the hash of
-its cells, so the same row is never in both parts.
+The target is a column of classes, or of numbers to predict, for evaluation only. A row
+is held out by the hash of its cells, so the same row is never in both parts.
 """
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ from ._row import Column, Row, clean, to_category, to_number
 from ._sentences import FIRST
 from ._sources import NO_LABEL, Items, Read
 from ._split import split_names
-from ._tables import READERS, open_table
+from ._tables import READERS, is_text, open_table
 
 TARGETS = ("target", "label", "labels", "class", "y")
 NUMBERS = 0.9  # of the cells of a column of numbers, at least
@@ -64,13 +65,24 @@ class Cells:
 
 @dataclass(frozen=True)
 class Target:
-    """The column that is kept apart, and the class of each row."""
+    """The column that is kept apart, and what it says of each row."""
 
     name: str
-    classes: list[str | None] | None
+    classes: list[str | None] | None = None
     """None for all where the column has no classes."""
+    numbers: list[float] | None = None
+    """Where it has numbers to predict instead; NaN where one is missing."""
     why: str = ""
-    """Why it has none."""
+    """Why it has neither."""
+
+    @property
+    def given(self) -> list[bool] | None:
+        """Whether a row has a class or number; None where none is to be had."""
+        if self.numbers is not None:
+            return [number == number for number in self.numbers]
+        if self.classes is not None:
+            return [name is not None for name in self.classes]
+        return None
 
 
 @dataclass(frozen=True)
@@ -142,26 +154,28 @@ def read_table_rows(data: Any, request: Request) -> Read:
     known = request.known_kind if isinstance(request.known_kind, Row) else None
     target = find_target(cells, request, known)
     names = choose_inputs(cells, request, known, target)
-    classes = None if target is None else target.classes
+    given = None if target is None else target.given
     rows = leave_out_broken(cells, names, request)
     n_whole = len(rows)
-    if classes is not None and request.split != "all" and request.labels:
-        rows = [k for k in rows if classes[k] is not None]
+    if given is not None and request.split != "all" and request.labels:
+        rows = [k for k in rows if given[k]]
     notes = describe_target(target, n_whole - len(rows))
     keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(names)) for k in rows]
-    labeled = classes is not None
+    labeled = given is not None
     chosen, n_held_out = split_rows(keys, request, cells.name, labeled)
     if known is None:
         part = replace(request, split="train" if len(rows) > 1 else "all")
         learned, _ = split_rows(keys, part, cells.name, labeled)
-        told = None if target is None else target.name
-        known, more = fit_row(cells, names, [rows[k] for k in learned], told)
+        apart = None if target is None else target.name
+        known, more = fit_row(cells, names, [rows[k] for k in learned], apart)
         notes += more
     numbers = [rows[k] for k in chosen]
     values, strange = read_values(cells, known, numbers)
     items = TableRows(known, values, numbers)
-    if classes is not None:
-        items.labels, items.class_names = number_classes(classes, numbers)
+    if target is not None and target.classes is not None:
+        items.labels, items.class_names = number_classes(target.classes, numbers)
+    if target is not None and target.numbers is not None:
+        items.quantities = torch.tensor([target.numbers[k] for k in numbers])
     origin = Origin(mark_cells(cells, target), cells.parent, n_held_out, own_test=False)
     about = (*notes, *strange)
     return Read(cells.name, items, cells.broken, about, parallel=False, origin=origin)
@@ -173,6 +187,7 @@ def open_cells(data: Any) -> Cells:
         path = Path(data).expanduser()
         table = open_table(path)
         names, lines = table.names, [*table]
+        check_cells(path.name, names, lines)
         columns = {name: [row[k] for _, row in lines] for k, name in enumerate(names)}
         places = [place for place, _ in lines]
         parent = path.resolve().parent.name
@@ -203,8 +218,25 @@ def open_cells(data: Any) -> Cells:
     return cells
 
 
+def check_cells(
+    name: str, names: Sequence[str], lines: Sequence[tuple[str, Sequence[Any]]]
+) -> None:
+    """Refuse a file that is not UTF-8, or whose first line is a row like the others."""
+    for place, cells in (("line 1", names), *lines):
+        if not all(map(is_text, cells)):
+            raise DataError(
+                f"{name} is not written in UTF-8, as {place} shows: save it as UTF-8."
+            )
+    # a year may be a name, 5.1 is none; what is no number is NaN, whose rest is none
+    if any(to_number(each) % 1 > 0 for each in names):
+        raise DataError(
+            f"The first line of {name} names the columns, and it reads like a row of "
+            f"values ({list_names(names)}): put a line of names above it."
+        )
+
+
 def find_target(cells: Cells, request: Request, known: Row | None) -> Target | None:
-    """The column of classes: as asked for, as in training, or by its usual name."""
+    """The column to score by: as asked for, as in training, or by its usual name."""
     told = request.target
     if told is not None:
         cells.require([told], "asked for as the target")
@@ -219,14 +251,30 @@ def find_target(cells: Cells, request: Request, known: Row | None) -> Target | N
     if name is None or name not in cells.columns:
         return None
     values = [clean(cell) for cell in cells.columns[name]]
-    why = explain_no_classes([value for value in values if value is not None])
-    if why and told is not None and request.labels:
+    given = [value for value in values if value is not None]
+    why = explain_no_classes(given)
+    if not why:
+        classes = [None if value is None else to_category(value) for value in values]
+        return Target(name, classes)
+    if are_quantities(given):
+        numbers = [math.nan if value is None else to_number(value) for value in values]
+        return Target(name, numbers=numbers)
+    if told is not None and request.labels:
         raise DataError(
-            f"The target {name!r} {why}, and scores tell classes apart: name a column "
-            "of classes, or add --no-labels, which only keeps it apart."
+            f"The target {name!r} {why}, and scores are of classes or of numbers: name "
+            "a column of these, or add --no-labels, which only keeps it apart."
         )
-    classes = [None if value is None else to_category(value) for value in values]
-    return Target(name, None if why else classes, why)
+    return Target(name, why=why)
+
+
+def are_quantities(values: Sequence[str | float]) -> bool:
+    """Whether these are numbers, and differ.
+
+    >>> are_quantities([0.5, "0.7"]), are_quantities([2, 2]), are_quantities(["a", 1])
+    (True, False, False)
+    """
+    numbers = {to_number(value) for value in values}
+    return len(numbers) > 1 and not any(map(math.isnan, numbers))
 
 
 def explain_no_classes(values: Sequence[str | float]) -> str:
@@ -253,12 +301,15 @@ def describe_target(target: Target | None, n_unlabeled: int) -> tuple[Note, ...]
     """What is to be known of the column that is kept apart."""
     if target is None:
         return ()
-    if target.classes is None:
+    if target.given is None:
         why = (
             f"{target.name!r} {target.why}: it is kept apart, and there are no classes."
         )
         return (Note("left out", why),)
-    notes: tuple[Note, ...] = (Note("size", f"Classes are from {target.name!r}."),)
+    what = f"Classes are from {target.name!r}."
+    if target.numbers is not None:
+        what = f"{target.name!r} is a number to predict."
+    notes: tuple[Note, ...] = (Note("size", what),)
     if n_unlabeled:
         were = "1 row was" if n_unlabeled == 1 else f"{n_unlabeled:,} rows were"
         text = (

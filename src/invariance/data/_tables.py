@@ -1,7 +1,8 @@
 """Tables in files: a row per line, columns by name. No torch is needed.
 
     .txt              one column, "text": a row per line that is not empty
-    .csv, .tsv        the first line names the columns
+    .csv, .tsv        the first line names the columns; it also tells what parts cells:
+                      commas, or else semicolons or tabs
     .jsonl, .ndjson   an object per line; the first one names the columns
     .parquet          its own names
 
@@ -13,6 +14,7 @@ uses a cell says what is wrong with it.
 import codecs
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,8 @@ from typing import Any, TextIO
 from ..errors import DataError, suggest
 from ..words import count
 
+MARKS = (",", ";", "\t")  # that part cells; the first that a header has is it
+DECIMAL = re.compile(r"\s*[-+]?\d+,\d+\s*")
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Row = tuple[str, tuple[Any, ...]]
 """Where it is ("line 3"), and its cells in the order of the columns."""
@@ -115,10 +119,12 @@ def open_lines(path: Path) -> Table:
 
 
 def open_csv(path: Path) -> Table:
-    """Lines below a header."""
-    mark = "\t" if path.suffix.lower() == ".tsv" else ","
-    with open_text(path) as file:
-        head = next(csv.reader(file, delimiter=mark), [])
+    """Lines below a header.
+
+    Where semicolons part cells, 0,5 is a number: so spreadsheets write in half the
+    world.
+    """
+    mark, head = read_header(path)
     table = Table(path, tuple(name.strip() for name in head))
 
     def read() -> Iterator[Row]:
@@ -141,6 +147,8 @@ def open_csv(path: Path) -> Table:
                     table.broken[f"line {begun}"] = str(cause)
                     continue
                 if len(cells) == len(head):
+                    if mark == ";":
+                        cells = [*map(to_decimal_point, cells)]
                     yield f"line {begun}", tuple(cells)
                 elif cells:
                     columns = count(len(cells), "column")
@@ -148,6 +156,41 @@ def open_csv(path: Path) -> Table:
 
     table.rows = read()
     return table
+
+
+def read_header(path: Path) -> tuple[str, list[str]]:
+    """What parts the cells of a file, and what its first line says."""
+    marks, head = ("\t",) if path.suffix.lower() == ".tsv" else MARKS, []
+    for mark in marks:
+        with open_text(path) as file:
+            head = next(csv.reader(file, delimiter=mark), [])
+        if len(head) > 1:
+            return mark, head
+    return marks[0], head
+
+
+def is_text(cell: Any) -> bool:
+    r"""Whether a cell is free of bytes that are not UTF-8; numbers are.
+
+    >>> is_text("here"), is_text(b"Z\xfcrich".decode(errors="surrogateescape"))
+    (True, False)
+    """
+    if not isinstance(cell, str) or cell.isascii():
+        return True
+    try:
+        cell.encode()
+    except UnicodeEncodeError:  # kept as lone surrogates
+        return False
+    return True
+
+
+def to_decimal_point(cell: str) -> str:
+    """A number with its comma as a point; anything else as it is.
+
+    >>> to_decimal_point("0,5"), to_decimal_point("1,000,000"), to_decimal_point("a,b")
+    ('0.5', '1,000,000', 'a,b')
+    """
+    return cell.replace(",", ".") if DECIMAL.fullmatch(cell) else cell
 
 
 def open_jsonl(path: Path) -> Table:

@@ -11,9 +11,9 @@ Networks lose their classifier; what is left gives one row of features per sampl
 
 import contextlib
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import nn
@@ -144,12 +144,17 @@ def build_other(
     else:
         check_encoder_name(name)
         numbers = ["mlp"] if takes_numbers(kind) else []
-        known = [repr(other) for other in (*numbers, *OTHERS.get(kind.name, ()))]
-        raise SettingError(
-            f"{name!r} is no network for {kind.word}s, {kind.dtype} of shape "
-            f"{kind.shape}: use {', '.join([*known, 'a module of your own'])}."
-        )
+        refuse_for_kind(name, kind, [*numbers, *OTHERS.get(kind.name, ())])
     return Encoder(network, name=name, kind=kind)
+
+
+def refuse_for_kind(name: str, kind: Kind, able: Sequence[str]) -> NoReturn:
+    """Say which networks can read such samples."""
+    known = ", ".join(map(repr, able))
+    raise SettingError(
+        f"{name!r} is no network for {kind.word}s: use "
+        f"{f'{known} or ' if known else ''}a module of your own."
+    )
 
 
 def takes_numbers(kind: Kind) -> bool:
@@ -204,6 +209,8 @@ def find_network(name: str, kind: Kind, pretrained: bool) -> nn.Module:
         return ENCODERS[name](kind)
     if is_mlp(name):
         return build_perceptron(name, count_inputs(kind))
+    if name in other_names() or name.startswith((TRANSFORMERS, GEOMETRIC)):
+        refuse_for_kind(name, kind, [*ENCODERS, "resnet18"])
     channels, _, image_size = kind.shape
     if name.startswith("torchvision/"):
         short = name.removeprefix("torchvision/")

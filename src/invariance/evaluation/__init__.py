@@ -7,6 +7,7 @@
 | ``few_labels_linear`` | the same with 1 % or 10 % of the labels | embeddings |
 | ``retrieval`` | are the nearest images of the same class? | embeddings |
 | ``clustering`` | are groups found without labels the classes? | embeddings |
+| ``ridge``, ``knn_regression`` | how much do they tell of a number? | embeddings |
 | ``rank_correlation`` | are pairs near that people find alike? | embeddings |
 | ``linear_sgd`` | the papers' linear protocol, with augmentation | the encoder |
 | ``attack_probe`` | how often is it right when images are attacked? | the encoder |
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     )
     from ._rank_correlation import rank_correlation
     from ._raw_pixels import raw_pixels
+    from ._regression import knn_regression, ridge
     from ._retrieval import retrieval
     from ._score import Score, wilson_interval
     from ._steps_ahead import steps_ahead
@@ -102,6 +104,7 @@ __all__ = [
     "fit_classifier",
     "is_scored_without_labels",
     "knn",
+    "knn_regression",
     "linear_probe",
     "linear_sgd",
     "list_partnered",
@@ -113,6 +116,7 @@ __all__ = [
     "rank_correlation",
     "raw_pixels",
     "retrieval",
+    "ridge",
     "score_supervised_twin",
     "spread_rows",
     "steps_ahead",
@@ -138,6 +142,7 @@ HOMES = {
     "_rank_correlation": "rank_correlation",
     "_raw_pixels": "raw_pixels",
     "_pairs": "chance_of_pairs name_classes pair_retrieval zero_shot",
+    "_regression": "knn_regression ridge",
     "_retrieval": "retrieval",
     "_score": "Score wilson_interval",
     "_steps_ahead": "steps_ahead",

@@ -222,9 +222,9 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
         _ = subject.test_features
     if any(PROTOCOLS[name].alike for name, _ in jobs):
         _ = subject.test_features, subject.other_features
-    fitted = [PROTOCOLS[name] for name, _ in jobs if PROTOCOLS[name].labeled]
+    fitted = [PROTOCOLS[name] for name, _ in jobs if not _fits_nothing(name)]
     if not all(protocol.needs_encoder for protocol in fitted):
-        _ = subject.features
+        _ = subject.both_features
 
     def score(job: tuple[str, int]) -> list[tuple[str, list[Row]]]:
         name, seed = job

@@ -65,8 +65,7 @@ def _vote(
     n_classes: int,
 ) -> Float[Tensor, "c n_classes"]:
     """What each class is given by the neighbors; -inf where nobody voted for it."""
-    cosines, nearest = _top(scores, k)
-    weights = torch.exp((cosines - cosines[:, :1]) / temperature)  # the nearest has 1
+    weights, nearest = find_nearest(scores, k, temperature)
     votes = scores.new_zeros(len(scores), n_classes)
     rows = torch.arange(len(scores), device=scores.device)
     if labels.ndim == 2:
@@ -76,6 +75,14 @@ def _vote(
     for j in range(k):  # one neighbor at a time: no two additions meet, on any device
         votes[rows, labels[nearest[:, j]]] += weights[:, j]
     return votes.masked_fill(votes == 0, -torch.inf)
+
+
+def find_nearest(
+    scores: Float[Tensor, "c n"], k: int, temperature: float | int
+) -> tuple[Float[Tensor, "c k"], Integer[Tensor, "c k"]]:
+    """What the nearest rows weigh, the nearest of all 1, and which they are."""
+    cosines, nearest = _top(scores, k)
+    return torch.exp((cosines - cosines[:, :1]) / temperature), nearest
 
 
 def _top(

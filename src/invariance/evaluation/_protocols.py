@@ -31,6 +31,7 @@ from ._pairs import (
     score_zero_shot,
 )
 from ._rank_correlation import FEWEST, can_rank, rank_correlation
+from ._regression import knn_regression, ridge
 from ._retrieval import retrieval
 from ._score import Score
 from ._steps_ahead import Ahead, recordings_of, steps_ahead
@@ -60,6 +61,8 @@ class Protocol:
     """Whether it compares both sides of pairs, each by its own tower."""
     alike: bool = False
     """Whether it compares both sides of pairs of one kind, by the same encoder."""
+    measured: bool = False
+    """Whether it predicts a number per sample."""
     scored: bool = False
     """Whether it compares with people's scores of pairs."""
     chance: Callable[[Task, Mapping[str, dict[str, Any]]], list[Score]] | None = None
@@ -175,6 +178,19 @@ PROTOCOLS: dict[str, Protocol] = {
     "clustering": Protocol(
         lambda s, seed, _: clustering(*s.features[2:], seed=seed), on_host=True
     ),
+    "ridge": unlabeled(
+        lambda s, _, of: [ridge(*s.measured_features, **of["linear"])],
+        takes=("linear",),
+        seeded=False,
+        on_host=True,
+        measured=True,
+    ),
+    "knn_regression": unlabeled(
+        lambda s, _, of: [knn_regression(*s.measured_features, **of["knn"])],
+        takes=("knn",),
+        seeded=False,
+        measured=True,
+    ),
     "zero_shot": Protocol(
         lambda s, _, of: score_zero_shot(s, **of["zero_shot"]),
         takes=("zero_shot",),
@@ -212,6 +228,7 @@ PROTOCOLS: dict[str, Protocol] = {
 QUICK = (
     *("zero_shot", "pairs", "rank_correlation", "partner"),
     *("knn", "linear", "few_labels_linear", "retrieval", "clustering"),
+    *("ridge", "knn_regression"),
     "steps_ahead",
 )
 LIMIT = 10_000
@@ -311,8 +328,8 @@ class ProtocolPlan:
     preset: str | None = None
     given: Settings = field(default_factory=dict)
     """The settings that are neither usual nor the preset's."""
-    usual: bool = False
-    """Whether nobody named the protocols: those that do not suit the data are left."""
+    open: bool = False
+    """Whether nobody named one by one: those that do not suit the data are left out."""
 
     def mark(self, protocol: str) -> dict[str, Any]:
         """What a row says about settings that are not the usual ones."""
@@ -324,14 +341,14 @@ class ProtocolPlan:
     def suit(self, task: Task) -> tuple[str, ...]:
         """The protocols for these data; one that makes no sense there is refused."""
         misfits = {name: find_misfit(name, task) for name in self.protocols}
-        if not self.usual and (why := next(filter(None, misfits.values()), "")):
+        if not self.open and (why := next(filter(None, misfits.values()), "")):
             raise DataError(why)
         fitting = tuple(name for name, why in misfits.items() if not why)
         if not task.several:
             return fitting
         suited = [name for name in fitting if PROTOCOLS[name].several]
         others = [name for name in fitting if name not in suited]
-        if others and not self.usual:
+        if others and not self.open:
             able = [name for name, protocol in PROTOCOLS.items() if protocol.several]
             raise DataError(
                 f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} one "
@@ -364,10 +381,16 @@ def find_misfit(name: str, task: Task) -> str:
             f"that differ, and {task.data} has none: add a column such as 'score', or "
             "leave it out."
         )
+    if protocol.measured and not task.measured:
+        return (
+            f"{name} predicts a number per {word}, and {task.data} has none: train on "
+            "a table with a --target of numbers, or leave it out."
+        )
     if protocol.labeled and not task.labeled:
+        instead = "use ridge or knn_regression" if task.measured else "leave it out"
         return (
             f"{name} compares with labels, and the {word}s of {task.data} have none: "
-            "leave it out."
+            f"{instead}."
         )
     return ""
 
@@ -415,13 +438,24 @@ leave them out, or ask for fine_tune or few_labels_fine_tune.
                 f"ask for {' or '.join(able)}."
             )
         base[group] |= values
-    return ProtocolPlan(tuple(names), base, preset, given, usual)
+    return ProtocolPlan(
+        tuple(names), base, preset, given, usual or asks_for_all(protocols)
+    )
+
+
+def asks_for_all(names: str | Sequence[str] | None) -> bool:
+    """Whether it is whatever suits the data.
+
+    >>> asks_for_all("all"), asks_for_all(["knn", "all"]), asks_for_all(None)
+    (True, True, False)
+    """
+    return "all" in ([names] if isinstance(names, str) else names or ())
 
 
 def choose_protocols(names: str | Sequence[str]) -> list[str]:
-    """Names of protocols, each once; "all" is every one of them."""
+    """Names of protocols, each once; "all" are those that suit the data."""
     asked = [names] if isinstance(names, str) else list(names)
-    chosen = list(PROTOCOLS) if "all" in asked else list(dict.fromkeys(asked))
+    chosen = list(PROTOCOLS) if asks_for_all(names) else list(dict.fromkeys(asked))
     for name in chosen:
         choose(PROTOCOLS, name, "protocol")
     return chosen

@@ -24,7 +24,7 @@ from torch import Tensor
 Setting = int | float | str | bool
 Interval = tuple[float, float]
 
-NUMBERS = ("nats", "spearman")
+NUMBERS = ("nats", "spearman", "r2", "mae")
 """Metrics that are no shares."""
 Z95 = 1.959963984540054  # normal quantile of 97.5 %
 
@@ -161,7 +161,8 @@ class Score:
         percent = "" if self.metric in NUMBERS else " %"
         values = [f"{self.show(self.value, 2)}{percent}"]
         values += [
-            f"{name} {100 * value:.2f} %" for name, (value, _) in self.also.items()
+            f"{name} {value:.4g}" if name in NUMBERS else f"{name} {100 * value:.2f} %"
+            for name, (value, _) in self.also.items()
         ]
         shown = f"{self.name}{what}: {', '.join(values)} ({', '.join(inside)}"
         first = shown + (f"; {settings})" if settings else ")")

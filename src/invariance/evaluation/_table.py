@@ -45,9 +45,11 @@ def _render_block(scores: Scores, rows: Sequence[Row], columns: int) -> list[str
     legend = f"{_legend(scores, rows)} {images}, never trained on."
     lines += textwrap.wrap(legend, columns) if columns < WIDE else [legend]
     if n_test < FEW:
+        why = f"one of them moves an accuracy by {100 / max(n_test, 1):.0f} points"
+        if not any(line.share for line in scores.lines):
+            why = "one of them decides"
         lines.append(
-            f"So few test {scores.word}s (under {FEW}) tell next to nothing: one of "
-            f"them moves an accuracy by {100 / max(n_test, 1):.0f} points."
+            f"So few test {scores.word}s (under {FEW}) tell next to nothing: {why}."
         )
     return lines
 
@@ -126,7 +128,10 @@ def _legend(scores: Scores, rows: Sequence[Row]) -> str:
     of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
     if len({line.setting for line in scores.lines}) > 1:
         of = "the runs of a line, or draws and seeds where it has one"
+    what = "Accuracies in per cent"
+    if any(line.metric == "r2" for line in scores.lines):
+        what = "R² is 1 for all and 0 for guessing the mean"
     return (
-        "Accuracies in per cent; in brackets the 95 % interval over the test "
-        f"{scores.word}s, ± the standard deviation over {of}."
+        f"{what}; in brackets the 95 % interval over the test {scores.word}s, ± the "
+        f"standard deviation over {of}."
     )

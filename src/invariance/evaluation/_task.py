@@ -16,6 +16,7 @@ from ..processes import ALONE, Processes
 from ..views import ViewSet, weak
 from ._encode import encode_images
 from ._images import Augment, Images
+from ._regression import can_regress
 from ._score import Score
 
 UNLABELED = ("sequence",)  # kinds of samples that are scored without labels, too
@@ -47,6 +48,9 @@ class Task:
     """What the folder around the data is called."""
     processes: Processes = ALONE
     """Those that share the work out among them; each of them has this task."""
+    quantities: Float[Tensor, " k"] | None = None
+    """A number per sample to predict, where there is one."""
+    test_quantities: Float[Tensor, " l"] | None = None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -78,6 +82,11 @@ class Task:
     def labeled(self) -> bool:
         """Whether there are labels to compare with."""
         return len(self.labels) > 0
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is a number per sample to compare with."""
+        return can_regress(self.quantities, self.test_quantities)
 
     @cached_property
     def rows(self) -> Int[Tensor, " k"]:
@@ -113,6 +122,13 @@ def make_task(
     A limit of 0 or None, or one that is no smaller than the training part, is none.
     """
     labels, test_labels = train.targets, test.targets
+    quantities, test_quantities = find_quantities(train), find_quantities(test)
+    if quantities is not None and not can_regress(quantities, test_quantities):
+        raise DataError(
+            f"The numbers of {train.name} to predict need to differ among training and "
+            f"among test {train.kind.word}s, of which there are {len(train):,} and "
+            f"{len(test):,}: add more."
+        )
     useless = labels is None or test_labels is None or len(labels.unique()) < 2
     if useless and is_scored_without_labels(test):
         labels = test_labels = torch.empty(0, dtype=torch.long)
@@ -143,12 +159,21 @@ def make_task(
         fingerprint=train.origin.fingerprint,
         parent=train.origin.parent,
         processes=processes,
+        quantities=quantities,
+        test_quantities=test_quantities,
     )
+
+
+def find_quantities(source: Any) -> Float[Tensor, " n"] | None:
+    """The number of each sample to predict; None where samples have none."""
+    given = getattr(source, "quantities", None)
+    return None if given is None else given.cpu()
 
 
 def is_scored_without_labels(source: Any) -> bool:
     """Whether some protocol scores such samples by something else than labels."""
-    return source.kind.name in UNLABELED or getattr(source, "other", None) is not None
+    given = getattr(source, "other", None), find_quantities(source)
+    return source.kind.name in UNLABELED or any(part is not None for part in given)
 
 
 def spread_rows(n: int, most: int | None) -> Int[Tensor, " k"]:
@@ -193,11 +218,27 @@ class Subject:
         how: dict[str, Any] = {"device": task.device, "processes": task.processes}
         return encode_images(self.encoder, task.other, **how)
 
-    @cached_property
+    @property
     def features(
         self,
     ) -> tuple[Float[Tensor, "n e"], Tensor, Float[Tensor, "m e"], Tensor]:
-        """Training features and labels, test features and labels.
+        """Training features and labels, test features and labels."""
+        task, (train, test) = self.task, self.both_features
+        return train, task.labels[task.rows], test, task.test_labels
+
+    @property
+    def measured_features(
+        self,
+    ) -> tuple[Float[Tensor, "n e"], Tensor, Float[Tensor, "m e"], Tensor]:
+        """The same with the numbers to predict instead of labels."""
+        task, (train, test) = self.task, self.both_features
+        assert task.quantities is not None
+        assert task.test_quantities is not None
+        return train, task.quantities[task.rows], test, task.test_quantities
+
+    @cached_property
+    def both_features(self) -> tuple[Float[Tensor, "n e"], Float[Tensor, "m e"]]:
+        """Training features and test features.
 
         On a GPU they are where the protocols are quick, if there is room for them.
         """
@@ -209,7 +250,7 @@ class Subject:
         on_gpu = torch.device(task.device).type == "cuda"
         if on_gpu and COPIES * n_bytes < free_bytes(task.device):
             train, test = train.to(task.device), test.to(task.device)
-        return train, task.labels[task.rows], test, task.test_labels
+        return train, test
 
     def train_on(
         self,

@@ -43,6 +43,8 @@ PROTOCOL_NAMES = {
     "few_labels_linear": "linear probe",
     "few_labels_fine_tune": "fine-tuned",
     "attacked": "linear probe attacked",
+    "ridge": "ridge regression",
+    "knn_regression": "kNN regression",
     "retrieval": "retrieval",
     "clustering": "clusters",
     "steps_ahead": "ahead",
@@ -57,8 +59,11 @@ METRIC_NAMES = {
     "ari": "ARI",
     "nats": "nats",
     "spearman": "",
+    "r2": "R²",
+    "mae": "mean absolute error",
 }
-NOT_SHARES = {"nmi", "ari", "nats", "spearman"}
+NOT_SHARES = {"nmi", "ari", "nats", "spearman", "r2", "mae"}
+UNBOUNDED = {"nats", "mae"}  # above
 # settings that came out of the data rather than being asked for
 RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
 RESULTS |= {"ceiling", "certified", "n_classes", "n_first", "n_other"}
@@ -281,6 +286,11 @@ class Line:
         """Whether the value is a part of a whole, shown in per cent."""
         return self.metric not in NOT_SHARES
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the value is 1 at most."""
+        return self.metric not in UNBOUNDED
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -412,7 +422,7 @@ def _detail(row: Row) -> str:
     settings = settings if isinstance(settings, dict) else {}
     metric = _word(row, "metric")
     parts = [METRIC_NAMES.get(metric, metric)]
-    if row.get("protocol") == "knn":
+    if row.get("protocol") in ("knn", "knn_regression"):
         parts += [
             f"{name} = {settings[key]}"
             for key, name in (("k", "k"), ("temperature", "T"))

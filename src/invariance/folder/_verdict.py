@@ -43,6 +43,8 @@ class Measure:
     unit: str = "%"
     by_label: bool = False
     """Whether it asks for labels, whatever the method is about."""
+    asked: str = "what the labels ask for"
+    """What was to be learned, where labels say it."""
     advice: str = "Train longer, or on more data."
 
     @property
@@ -64,6 +66,9 @@ class Measure:
 LOOK_AT_VIEWS = (
     "Train longer, or look at the views: they may remove what tells the classes apart."
 )
+LOOK_AT_VIEWS_OF_NUMBERS = (
+    "Train longer, or look at the views: they may remove what the target depends on."
+)
 MEASURES = {
     "zero_shot": Measure("zero-shot", "Zero-shot accuracy"),
     "pairs": Measure("partners found", "The share of partners found"),
@@ -78,6 +83,22 @@ MEASURES = {
         "linear probe", "The linear probe", by_label=True, advice=LOOK_AT_VIEWS
     ),
     "knn": Measure("kNN", "kNN", by_label=True, advice=LOOK_AT_VIEWS),
+    "ridge": Measure(
+        "R² of a ridge regression",
+        "R² of a ridge regression",
+        unit="",
+        by_label=True,
+        asked="what the target asks for",
+        advice=LOOK_AT_VIEWS_OF_NUMBERS,
+    ),
+    "knn_regression": Measure(
+        "R² of kNN",
+        "R² of a kNN regression",
+        unit="",
+        by_label=True,
+        asked="what the target asks for",
+        advice=LOOK_AT_VIEWS_OF_NUMBERS,
+    ),
 }
 """What shows whether a run learned: the first that it was scored by decides."""
 
@@ -270,7 +291,7 @@ def _find_learning(record: Record) -> Finding | None:
         return Finding("learned", "unsure", f"Perhaps it learned{goal}", text)
     fell = f"fell by {gain}" if now < was else "stayed as it was"
     text = f"{name} {fell}, {change}. {measure.advice}"
-    goal = goal or " what the labels ask for"
+    goal = goal or f" {measure.asked}"
     return Finding("learned", "bad", f"It did not learn{goal}", text)
 
 
@@ -343,7 +364,8 @@ def _find_better_pixels(record: Record) -> Finding | None:
     """Raw pixels, or what else costs nothing, do better."""
     ahead = []
     decides = next(iter(list_measures(record)), "linear")
-    for protocol in ("knn", "linear") if MEASURES[decides].by_label else (decides,):
+    by_label = ("knn", "linear", "knn_regression", "ridge")
+    for protocol in by_label if MEASURES[decides].by_label else (decides,):
         measure = MEASURES[protocol]
         pixels = record.scores.cell(record.baseline, protocol)
         trained = record.scores.cell(TRAINED, protocol)

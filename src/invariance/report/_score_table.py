@@ -110,7 +110,7 @@ def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:
         [
             title(line, with_data=line.data != scores.data),
             *(
-                show_cell(line.cells[name], line.share, trained=name == TRAINED)
+                show_cell(line, name)
                 if name in line.cells
                 else tag("span", "–", class_="none", aria_label="not measured")
                 for name in heads
@@ -129,8 +129,9 @@ def title(line: Line, *, with_data: bool) -> Html:
     return Html(tag("span", name) + tag("small", detail))
 
 
-def show_cell(cell: Cell, share: bool, trained: bool = False) -> Html:
-    """A value, how sure it is, and a bar as long as it."""
+def show_cell(line: Line, features: str) -> Html:
+    """A value, how sure it is, and a bar as long as it where that has an end."""
+    cell, share = line.cells[features], line.share
     value, below = show_score(cell.mean, share), ""
     if cell.spread is not None:
         repeats = count(len(cell.values), cell.repeated)
@@ -139,8 +140,9 @@ def show_cell(cell: Cell, share: bool, trained: bool = False) -> Html:
         low, high = (show_score(end, share) for end in cell.interval)
         below = f"{low} to {high}"
     unit = " %" if share else ""
-    parts = (tag("span", value + unit, class_="value"), bar(cell), tag("small", below))
-    return tag("div", *parts, class_="own" if trained else None)
+    length = bar(cell) if line.bounded else Html()
+    parts = (tag("span", value + unit, class_="value"), length, tag("small", below))
+    return tag("div", *parts, class_="own" if features == TRAINED else None)
 
 
 def show_score(value: float, share: bool) -> str:

@@ -122,6 +122,11 @@ def evaluate(
         encoders, epochs, why, towers = _encoders(run, place)
         how: dict[str, Any] = {"epochs": epochs, "towers": towers}
         rows = [*pixels[key], *evaluate_encoders(task, encoders, **how, **common)]
+        if supervised and not task.labeled:
+            raise DataError(
+                f"A supervised twin learns classes, and {task.data} has none: leave "
+                "--supervised out."
+            )
         if supervised:
             before = encoders.get(UNTRAINED)
             if before is None:

@@ -323,7 +323,8 @@ class Rounds:
     def check(self, word: str) -> None:
         """Raise where nobody has enough samples for a step."""
         if not self.active:
-            advice = f"use fewer clients, a larger --federated.skew, or more {word}s"
+            skew = "" if self.settings.skew is None else ", a larger --federated.skew"
+            advice = f"use fewer clients{skew} or more {word}s"
             if self.settings.assignment is not None:
                 advice = f"give each client more {word}s in {self.settings.assignment}"
             raise DataError(

@@ -52,7 +52,8 @@ def describe_federation(
     for name, value in sent.items():
         parts[name.split(".")[0]] += value.numel() * value.element_size()
     stays = [f"{word}s", "optimizer"]
-    stays += ["labels"] * (source.labels is not None)
+    labeled = source.labels is not None or source.quantities is not None
+    stays += ["labels"] * labeled
     stays += ["queue of past rows"] * bool(memories_of(learner))
     names, sizes = rounds.clients.names, rounds.clients.sizes
     active = set(rounds.active)

@@ -175,6 +175,8 @@ def describe_parts(source: Source, *, labels: bool = True) -> str:
         parts.append(
             f"{source.tags.shape[1]:,} classes, several per {source.kind.word}"
         )
+    elif source.quantities is not None:
+        parts.append("a number each to score by")
     elif source.labels is None:
         parts.append("no labels to score by" if labels else "labels left aside")
     else:

@@ -178,14 +178,15 @@ class Train:
 
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, with captions or without, a file of images or vectors (.npy,
-    .npz), of sentences (.txt, .csv, .jsonl) or a table (.csv, .parquet), audio or
-    series, or a set (shapes, cifar10, ...: see 'invariance list data')."""
+    .npz), of sentences (.txt, .csv, .jsonl), a table (.csv, .parquet), graphs (.jsonl,
+    or a folder of the TU collection), audio or series, or a set (shapes, cifar10, ...:
+    see 'invariance list data')."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
     encoder: str = "auto"
     """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME", for
-    rows mlp or, by its layers, mlp-128-128-2; auto is tiny up to 64 pixels and resnet18
-    above, and mlp for rows."""
+    rows mlp or, by its layers, mlp-128-128-2, for graphs gin; auto is tiny up to 64
+    pixels and resnet18 above, mlp for rows, gin for graphs."""
     other_encoder: str = "auto"
     """The network of a pair's second side, for methods of two encoders; of captions
     text_tiny, text_small, text_base or transformers/NAME."""
@@ -222,7 +223,8 @@ class Train:
     log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; noise and uniform_noise
-    for images and rows; scarf and hide_columns for rows; auto fits the data."""
+    for images and rows; scarf and hide_columns for rows; graphcl for graphs; auto fits
+    the data."""
     views_drop: Annotated[
         tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
     ] = ()
@@ -261,8 +263,8 @@ class Train:
     time_column: str | None = None
     """Of a table of values in time: the column with the times, if not called so."""
     target: str | None = None
-    """Of a table: the column of classes, to score by and never to learn from. Default:
-    one called target, label, class or y."""
+    """Of a table: the column of classes, or of numbers to predict, to score by and
+    never to learn from. Default: one called target, label, class or y."""
     columns: Annotated[tuple[str, ...], EMPTY] = ()
     """Of a table: the columns to learn from. Default: all but the target."""
     limit: int | None = None
