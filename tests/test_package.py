@@ -23,7 +23,8 @@ PACKAGES = [m.name for m in pkgutil.iter_modules(inv.__path__) if m.ispkg]
 # Which rooms each room may import. The modules beside the rooms are open to all, but
 # what needs torch is not for the rooms that go without. "invariance" is the package
 # itself, whose __init__ finds every public name: only what nothing imports may use it.
-PLAIN = {"errors", "late_imports", "plain_numbers", "readings", "thresholds", "words"}
+PLAIN = {"errors", "late_imports", "markup", "plain_numbers", "readings"}
+PLAIN |= {"thresholds", "words"}
 BESIDE = PLAIN | {"checked_rows", "devices", "processes", "progress", "randomness"}
 WITHOUT_TORCH = {"folder", "report"}
 LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
@@ -58,6 +59,7 @@ ARROWS = {
 } | {module: {"errors"} - {module} for module in BESIDE}
 ARROWS["checked_rows"] |= {"plain_numbers", "randomness"}
 ARROWS["devices"] |= {"plain_numbers"}
+ARROWS["readings"] |= {"markup"}
 ARROWS["processes"] |= {"devices"}
 
 

@@ -1,4 +1,4 @@
-"""Rows of scores as plain text: measures down, kinds of features across.
+"""Rows of scores as text or HTML: measures down, kinds of features across.
 
 With one value a cell shows its 95 % interval over the test images; with several, their
 mean ± standard deviation: over runs where there are several, else over draws and seeds.
@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from ..folder import Cell, Line, Row, Scores, split_by_data, tabulate
+from ..markup import Html, html_sentences, html_table
 from ..words import count
 
 FEW = 10  # test images, under which a score says next to nothing
@@ -21,35 +22,58 @@ TextRow = tuple[str, Sequence[str]]  # a name and its cells
 
 def render_scores(rows: Iterable[Row]) -> list[str]:
     """Lines to print that fit the terminal, a block for each data set."""
-    rows = list(rows)
     columns = shutil.get_terminal_size((WIDE, 24)).columns
     lines: list[str] = []
-    for data, about in split_by_data(rows).items():
-        lines += _render_block(tabulate(about, data), about, columns)
+    for scores, about in _split(rows):
+        table = _make_table(scores)
+        block = _align(table)
+        if max(map(len, block)) > columns:
+            block = _align(_fold(table, columns))
+        legend, *more = _explain(scores, about)
+        below = textwrap.wrap(legend, columns) if columns < WIDE else [legend]
+        lines += [*block, *below, *more]
     return lines
 
 
-def _render_block(scores: Scores, rows: Sequence[Row], columns: int) -> list[str]:
-    table = [
+def show_scores(rows: Iterable[Row]) -> Html:
+    """The same for notebooks, a table for each data set."""
+    parts = []
+    for scores, about in _split(rows):
+        (title, head), *body = _make_table(scores)
+        cells = [(name, *values) for name, values in body]
+        parts.append(html_table(cells, (title, *head), numbers=True))
+        parts.append(html_sentences(_explain(scores, about)))
+    return Html("".join(parts))
+
+
+def _split(rows: Iterable[Row]) -> list[tuple[Scores, list[Row]]]:
+    """A table for each data set, with its rows."""
+    groups = split_by_data(rows).items()
+    return [(tabulate(about, data), about) for data, about in groups]
+
+
+def _make_table(scores: Scores) -> list[TextRow]:
+    """The heading of the columns, then a row per measure."""
+    return [
         (scores.data, [_head(f, scores.lines) for f in scores.features]),
         *(
             (name, [_render_cell(line, f) if line else "" for f in scores.features])
             for name, line in _name_lines(scores.lines)
         ),
     ]
-    lines = _align(table)
-    if max(map(len, lines)) > columns:
-        lines = _align(_fold(table, columns))
+
+
+def _explain(scores: Scores, rows: Sequence[Row]) -> list[str]:
+    """How to read the cells, and a warning where they say little."""
     n_test = scores.n_test or 0
     images = count(n_test, f"test {scores.word}")
-    legend = f"{_legend(scores, rows)} {images}, never trained on."
-    lines += textwrap.wrap(legend, columns) if columns < WIDE else [legend]
+    sentences = [f"{_legend(scores, rows)} {images}, never trained on."]
     if n_test < FEW:
-        lines.append(
+        sentences.append(
             f"So few test {scores.word}s (under {FEW}) tell next to nothing: one of "
             f"them moves an accuracy by {100 / max(n_test, 1):.0f} points."
         )
-    return lines
+    return sentences
 
 
 def _align(table: Sequence[TextRow]) -> list[str]:

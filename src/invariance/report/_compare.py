@@ -27,9 +27,10 @@ from ..folder import (
     resolve_settings,
     show_value,
 )
+from ..markup import Html, lines, tag
 from ..words import count, join_words
 from ._curves import overlay_curves
-from ._html import Html, lines, table, tag
+from ._html import table
 from ._origin import TOLD, summarize
 from ._page import page, section
 from ._report import write_page

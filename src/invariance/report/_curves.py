@@ -6,8 +6,9 @@ from statistics import fmean
 from typing import Any
 
 from ..folder import Record, describe_limit, find_reachable, finite_number
+from ..markup import Html, lines, tag
 from ._charts import Chart, Series, legend, line_chart
-from ._html import Html, Missing, lines, table, tag
+from ._html import Missing, table
 from ._numbers import show_number
 
 MOST_POINTS = 400

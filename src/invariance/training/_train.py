@@ -6,7 +6,6 @@ import functools
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from ..folder import (
     write_json,
     write_whole,
 )
+from ..markup import html_sentences, lines, tag
 from ..methods import Learner, Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
@@ -79,9 +79,18 @@ class Run:
         return f"Run({str(self.folder)!r}{scores})"
 
     def _repr_html_(self) -> str:
-        verdict = "".join(f"<p>{escape(str(finding))}</p>" for finding in self.verdict)
-        scores = self.evaluation._repr_html_() if self.evaluation is not None else ""
-        return f"<p><code>{escape(str(self.folder))}</code></p>{verdict}{scores}"
+        record = read_record(self.folder)
+        verdict = [
+            lines(
+                tag("b", f"{finding.title}."),
+                tag("span", finding.text),
+                *([tag("code", finding.command)] if finding.command else []),
+            )
+            for finding in read_verdict(record)
+        ]
+        scores = self.evaluation or Evaluation(tuple(record.current_rows))
+        top = html_sentences([tag("code", self.folder), *verdict])
+        return top + scores._repr_html_()
 
     @property
     def verdict(self) -> list[Finding]:
