@@ -59,6 +59,7 @@ ARROWS = {
 } | {module: {"errors"} - {module} for module in BESIDE}
 ARROWS["checked_rows"] |= {"plain_numbers", "randomness"}
 ARROWS["devices"] |= {"plain_numbers"}
+ARROWS["progress"] |= {"markup", "words"}
 ARROWS["readings"] |= {"markup"}
 ARROWS["processes"] |= {"devices"}
 

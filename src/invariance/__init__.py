@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .negatives import *  # noqa: F403
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
+    from .report import plot  # noqa: F401
     from .runs import *  # noqa: F403
     from .training import Run, Stopped, Train, load, show_views, train  # noqa: F401
 
@@ -57,6 +58,7 @@ _HOMES = {
         "diagnose_kept embed evaluate export merge_embeddings propose_batch_size "
         "read_embeddings search write_embeddings"
     ),
+    "report": "plot",
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
         "BatchProposal Diagnosis InfoNCEParts InformationBound Reading alignment "

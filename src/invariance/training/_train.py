@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -62,6 +62,9 @@ from ._start_processes import launch, settle_machine
 from ._trackers import TRACKERS
 from ._watch import Watch
 
+if TYPE_CHECKING:
+    from ..report import RunFigure
+
 MAY_CHANGE = {"data", "machine.devices", "machine.nodes", "machine.strategy"}
 EachEpoch = Callable[[int, Learner], Mapping[str, float]]
 
@@ -101,6 +104,12 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """Every reading, oldest first."""
         return read_metrics(self.folder / METRICS)
+
+    def plot(self) -> "RunFigure":
+        """What training has logged, as a figure of matplotlib; see ``inv.plot``."""
+        from ..report import plot
+
+        return plot(self.folder)
 
     def encoder(
         self, network: nn.Module | None = None, *, best: bool = False
