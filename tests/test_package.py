@@ -30,7 +30,8 @@ WITHOUT_TORCH = {"folder", "report"}
 LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
 LEARNING |= {"views", "encoders", "data"}
 MEASURING = {"critics", "estimators", "diagnostics", "evaluation"}
-LIBRARY = LEARNING | MEASURING | {"methods", "training", "folder", "runs", "report"}
+LIBRARY = LEARNING | MEASURING
+LIBRARY |= {"methods", "training", "folder", "runs", "report", "sharing"}
 ROOMS: dict[str, set[str]] = {
     "partition": set(),
     "diagnostics": {"partition"},
@@ -45,7 +46,8 @@ ROOMS: dict[str, set[str]] = {
     "evaluation": {"partition", "diagnostics", "views", "data", "encoders", "folder"},
     "report": {"folder"},
     "methods": LEARNING | {"critics"},
-    "training": LEARNING | {"methods", "evaluation", "folder", "report"},
+    "sharing": {"data", "encoders", "folder", "methods"},
+    "training": LEARNING | {"methods", "evaluation", "folder", "report", "sharing"},
     "runs": LIBRARY - {"runs"},
     "bench": LEARNING | {"training", "folder"},
     "invariance": LIBRARY,

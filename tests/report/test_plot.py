@@ -26,7 +26,10 @@ def test_a_run_is_drawn_with_the_ceiling_and_the_numbers(made):
     assert "at most" in information.texts[0].get_text()
     assert information.get_ylim()[1] > reading(1)["mi_ceiling"]
     names = panel(figure, "Views matched, and kNN").get_legend().get_texts()
-    assert [name.get_text() for name in names] == ["views matched  22 %", "kNN  50.0 %"]
+    assert [name.get_text() for name in names] == [
+        "views matched  22.0 %",
+        "kNN  50.0 %",
+    ]
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 

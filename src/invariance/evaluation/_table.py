@@ -1,8 +1,6 @@
 """Rows of scores as text or HTML: measures down, kinds of features across.
 
-With one value a cell shows its 95 % interval over the test images; with several, their
-mean ± standard deviation: over runs where there are several, else over draws and seeds.
-Runs of several settings are not averaged: each setting is a line below the measure.
+What stands in the cells is said by ``folder``.
 """
 
 import itertools
@@ -10,11 +8,9 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from ..folder import Cell, Line, Row, Scores, split_by_data, tabulate
+from ..folder import Row, explain_scores, make_score_table, tabulate_by_data
 from ..markup import Html, html_sentences, html_table
-from ..words import count
 
-FEW = 10  # test images, under which a score says next to nothing
 WIDE = 120  # columns, where there is no terminal to fit
 
 TextRow = tuple[str, Sequence[str]]  # a name and its cells
@@ -24,12 +20,12 @@ def render_scores(rows: Iterable[Row]) -> list[str]:
     """Lines to print that fit the terminal, a block for each data set."""
     columns = shutil.get_terminal_size((WIDE, 24)).columns
     lines: list[str] = []
-    for scores, about in _split(rows):
-        table = _make_table(scores)
+    for scores, about in tabulate_by_data(rows):
+        table = make_score_table(scores)
         block = _align(table)
         if max(map(len, block)) > columns:
             block = _align(_fold(table, columns))
-        legend, *more = _explain(scores, about)
+        legend, *more = explain_scores(scores, about)
         below = textwrap.wrap(legend, columns) if columns < WIDE else [legend]
         lines += [*block, *below, *more]
     return lines
@@ -38,42 +34,12 @@ def render_scores(rows: Iterable[Row]) -> list[str]:
 def show_scores(rows: Iterable[Row]) -> Html:
     """The same for notebooks, a table for each data set."""
     parts = []
-    for scores, about in _split(rows):
-        (title, head), *body = _make_table(scores)
+    for scores, about in tabulate_by_data(rows):
+        (title, head), *body = make_score_table(scores)
         cells = [(name, *values) for name, values in body]
         parts.append(html_table(cells, (title, *head), numbers=True))
-        parts.append(html_sentences(_explain(scores, about)))
+        parts.append(html_sentences(explain_scores(scores, about)))
     return Html("".join(parts))
-
-
-def _split(rows: Iterable[Row]) -> list[tuple[Scores, list[Row]]]:
-    """A table for each data set, with its rows."""
-    groups = split_by_data(rows).items()
-    return [(tabulate(about, data), about) for data, about in groups]
-
-
-def _make_table(scores: Scores) -> list[TextRow]:
-    """The heading of the columns, then a row per measure."""
-    return [
-        (scores.data, [_head(f, scores.lines) for f in scores.features]),
-        *(
-            (name, [_render_cell(line, f) if line else "" for f in scores.features])
-            for name, line in _name_lines(scores.lines)
-        ),
-    ]
-
-
-def _explain(scores: Scores, rows: Sequence[Row]) -> list[str]:
-    """How to read the cells, and a warning where they say little."""
-    n_test = scores.n_test or 0
-    images = count(n_test, f"test {scores.word}")
-    sentences = [f"{_legend(scores, rows)} {images}, never trained on."]
-    if n_test < FEW:
-        sentences.append(
-            f"So few test {scores.word}s (under {FEW}) tell next to nothing: one of "
-            f"them moves an accuracy by {100 / max(n_test, 1):.0f} points."
-        )
-    return sentences
 
 
 def _align(table: Sequence[TextRow]) -> list[str]:
@@ -101,56 +67,3 @@ def _fold(table: Sequence[TextRow], columns: int) -> list[TextRow]:
             textwrap.wrap(name, left, subsequent_indent="  "), *cells, fillvalue=""
         )
     ]
-
-
-def _name_lines(lines: Sequence[Line]) -> list[tuple[str, Line | None]]:
-    """What each line is called; a title over several settings has no line."""
-    named: list[tuple[str, Line | None]] = []
-    title = None
-    for line in lines:
-        name = ", ".join(filter(None, [line.name, line.detail]))
-        if not line.setting:
-            named.append((name, line))
-            continue
-        if (name, line.key) != title:
-            named.append((name, None))
-            title = (name, line.key)
-        named.append((f"  {line.setting}", line))
-    return named
-
-
-def _head(features: str, lines: Sequence[Line]) -> str:
-    """The heading of a column, with the epoch where the features are of another."""
-    cells = [line.cells[features] for line in lines if features in line.cells]
-    epochs = {cell.epoch for cell in cells}
-    epoch = epochs.pop() if len(epochs) == 1 else None
-    return features if epoch is None else f"{features} ({epoch})"
-
-
-def _render_cell(line: Line, features: str) -> str:
-    cell: Cell | None = line.cells.get(features)
-    if cell is None:
-        return "-"
-
-    def show(value: float) -> str:
-        return f"{100 * value:.1f}" if line.share else f"{value:.3f}"
-
-    if cell.spread is not None:
-        return f"{show(cell.mean)} ± {show(cell.spread)}"
-    if cell.interval is None:
-        return show(cell.mean)
-    low, high = cell.interval
-    between = "-" if low >= 0 else " to "
-    return f"{show(cell.mean)} ({show(low)}{between}{show(high)})"
-
-
-def _legend(scores: Scores, rows: Sequence[Row]) -> str:
-    """How to read the cells."""
-    n_runs = len({row.get("run") for row in rows})
-    of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
-    if len({line.setting for line in scores.lines}) > 1:
-        of = "the runs of a line, or draws and seeds where it has one"
-    return (
-        "Accuracies in per cent; in brackets the 95 % interval over the test "
-        f"{scores.word}s, ± the standard deviation over {of}."
-    )

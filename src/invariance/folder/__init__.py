@@ -68,6 +68,7 @@ from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
 from ._overview import Overview, name_data, overviews
 from ._record import Record, is_run, read_record
+from ._score_text import explain_scores, make_score_table, tabulate_by_data
 from ._scores import (
     CHANCE,
     PROTOCOL_NAMES,
@@ -83,6 +84,7 @@ from ._scores import (
     tabulate,
 )
 from ._seeds import (
+    MAY_DIFFER,
     OPEN,
     describe_settings,
     group_seeds,
@@ -114,6 +116,7 @@ __all__ = [
     "KEPT",
     "KEPT_READINGS",
     "LOG",
+    "MAY_DIFFER",
     "MEASURES",
     "METRICS",
     "OPEN",
@@ -140,6 +143,7 @@ __all__ = [
     "describe_settings",
     "differing_settings",
     "disk_failure",
+    "explain_scores",
     "find_collapse",
     "find_data",
     "find_reachable",
@@ -153,6 +157,7 @@ __all__ = [
     "keep_rows",
     "list_kept",
     "list_measures",
+    "make_score_table",
     "name_data",
     "new_folder",
     "note_same_seeds",
@@ -174,6 +179,7 @@ __all__ = [
     "show_value",
     "split_by_data",
     "tabulate",
+    "tabulate_by_data",
     "to_dict",
     "to_yaml",
     "write_json",

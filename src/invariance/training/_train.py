@@ -58,6 +58,7 @@ from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
 from ._settings import Train, check_numbers, require_unfinished
+from ._share import SharedRun, push_to_hub
 from ._start_processes import launch, settle_machine
 from ._trackers import TRACKERS
 from ._watch import Watch
@@ -110,6 +111,10 @@ class Run:
         from ..report import plot
 
         return plot(self.folder)
+
+    def push_to_hub(self, name: str, **how: Any) -> SharedRun:
+        """Upload the encoder with a model card; see ``inv.push_to_hub``."""
+        return push_to_hub(self.folder, name, **how)
 
     def encoder(
         self, network: nn.Module | None = None, *, best: bool = False
