@@ -10,11 +10,11 @@ model.safetensors    encoder is a network that timm can build
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._hub import HUB, download, split_name, upload
+from ._hub import download, split_name, upload
 
 if TYPE_CHECKING:
     from ._shared_folder import write_shared
 
-__all__ = ["HUB", "download", "split_name", "upload", "write_shared"]
+__all__ = ["download", "split_name", "upload", "write_shared"]
 
 __getattr__, __dir__ = import_late(__name__, {"_shared_folder": "write_shared"})

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, SettingError
+from ..folder import HUB
 
-HUB = "hf://"
 LOG_IN = "log in with 'hf auth login', or give a token"
 
 

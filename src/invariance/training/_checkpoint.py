@@ -23,13 +23,14 @@ from ..folder import (
     METRICS,
     OTHER_ENCODER,
     check_format,
+    is_on_hub,
     list_kept,
     read_environment,
     read_images,
     read_metrics,
     write_whole,
 )
-from ._share import from_pretrained, is_on_hub
+from ._share import from_pretrained
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
 SIDES = {"first": ("encoder", ENCODER), "other": ("other", OTHER_ENCODER)}

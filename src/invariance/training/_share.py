@@ -10,7 +10,7 @@ from torch import nn
 from ..encoders import Encoder, load_encoder
 from ..errors import SettingError, unknown
 from ..folder import ENCODER, OTHER_ENCODER
-from ..sharing import HUB, download, split_name, upload, write_shared
+from ..sharing import download, split_name, upload, write_shared
 from ._settings import usual_settings
 
 FILES = {"first": ENCODER, "other": OTHER_ENCODER}
@@ -107,8 +107,3 @@ def from_pretrained(
     name, asked = split_name(name)
     path = download(name, FILES[side], revision=revision or asked, token=token)
     return load_encoder(path, network=network)
-
-
-def is_on_hub(place: Any) -> bool:
-    """Whether an encoder is named as one on the hub, hf://user/name."""
-    return isinstance(place, str) and place.startswith(HUB)
