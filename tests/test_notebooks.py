@@ -9,6 +9,7 @@ from nbclient import NotebookClient
 
 import invariance as inv
 
+ROOT = Path(__file__).parents[1]
 CELLS = {
     "bar": """
 import time
@@ -37,6 +38,15 @@ for epoch in (1, 2):
     watch.epoch(reading)
 watch.end()
 watch.say("done")
+""",
+    "figure": f"""
+from invariance.report import plot
+plot({str(ROOT / "tests" / "old_runs" / "simclr")!r})
+""",
+    "figure beside pyplot": f"""
+import matplotlib.pyplot as plt
+plt.rcParams["font.size"] = 8
+plot({str(ROOT / "tests" / "old_runs" / "simclr")!r})
 """,
     "quiet": """
 with Progress(4, quiet=True) as progress:
@@ -94,3 +104,10 @@ def test_the_rows_of_epochs_are_one_block_of_text(shown):
 
 def test_a_quiet_job_shows_nothing(shown):
     assert shown["quiet"] == []
+
+
+@pytest.mark.parametrize("cell", ["figure", "figure beside pyplot"])
+def test_a_figure_is_shown_once(shown, cell):
+    (output,) = shown[cell]
+    assert output.output_type == "execute_result"
+    assert len(output.data["image/png"]) > 10_000

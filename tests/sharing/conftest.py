@@ -13,7 +13,6 @@ from tests.made_runs import reading, scores
 
 from invariance.encoders import build_encoder, standardize, write_encoder
 from invariance.folder import to_yaml
-from invariance.sharing import _hub
 from invariance.training import Train
 
 
@@ -64,11 +63,12 @@ def make_error(kind, status=404):
 def hub(tmp_path, monkeypatch):
     stand_in = Hub(tmp_path / "hub")
 
-    def make_client(token):
+    def make_client(*, token, library_name, library_version):
+        assert library_name == "invariance" and library_version
         stand_in.tokens.append(token)
         return stand_in
 
-    monkeypatch.setattr(_hub, "make_client", make_client)
+    monkeypatch.setattr("huggingface_hub.HfApi", make_client)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # nobody looks for a network
     return stand_in
 

@@ -11,7 +11,6 @@ from tests.sharing.conftest import Hub, make_error
 import invariance as inv
 from invariance.cli import main
 from invariance.errors import DataError, SettingError
-from invariance.sharing import _hub
 
 METHODS = [name for name, _ in inspect.getmembers(Hub, inspect.isfunction)]
 METHODS = [name for name in METHODS if not name.startswith("_")]
@@ -113,4 +112,4 @@ def test_without_a_network_the_real_client_says_so(make, tmp_path, monkeypatch):
 def test_without_its_package_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(SettingError, match="pip install huggingface_hub"):
-        _hub.make_client(None)
+        inv.from_pretrained("ada/cats")

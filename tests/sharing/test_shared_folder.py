@@ -8,12 +8,12 @@ import timm
 import torch
 import yaml
 from huggingface_hub import ModelCard
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import invariance as inv
 from invariance.cli import main
 from invariance.errors import DataError, InvarianceError, SettingError
-from invariance.sharing import _private_paths
 
 
 @pytest.fixture
@@ -78,13 +78,14 @@ def test_a_path_inside_other_words_is_noticed(make, tmp_path):
     assert not (tmp_path / "refused").exists()
 
 
-def test_what_a_file_of_weights_says_is_looked_at_too(tmp_path):
-    place = "/home/ada/model"
-    weights = {"x": torch.zeros(1)}
-    save_file(weights, tmp_path / "e.safetensors", metadata={"name": place})
-    with pytest.raises(InvarianceError, match=r"e.safetensors would tell.*ada/model"):
-        _private_paths.refuse_paths(tmp_path, [place])
-    _private_paths.refuse_paths(tmp_path, ["/home/bob", None, "/"])
+def test_what_a_file_of_weights_says_is_looked_at_too(make, tmp_path):
+    run = make()
+    path = run / "encoder.safetensors"
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata() | {"note": f"made in {run}"}
+    save_file(load_file(path), path, metadata=metadata)
+    with pytest.raises(InvarianceError, match=r"encoder.safetensors would tell others"):
+        inv.push_to_hub(run, "a/b", folder=tmp_path / "refused")
 
 
 def test_a_method_with_labels_and_a_run_without_scores_say_so(share):

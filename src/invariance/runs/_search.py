@@ -142,8 +142,8 @@ class SearchResult:
     def _repr_html_(self) -> str:
         """The pictures found, or a table with a line for each, for notebooks."""
         searched = f"{count(self.n_gallery, self.word)} searched"
-        found = show_hits(self.neighbors, self.word)
-        return html_sentences([searched]) + found + html_sentences(self.notes)
+        hits = show_hits(self.neighbors, self.word)
+        return html_sentences([searched]) + hits + html_sentences(self.notes)
 
 
 def search(

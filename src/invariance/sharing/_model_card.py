@@ -152,7 +152,7 @@ class Card:
     def verdict(self) -> str:
         """What the run says of itself; the first decides."""
         findings = read_verdict(self.record)
-        return "\n\n".join(f"**{found.title}.** {found.text}" for found in findings)
+        return "\n\n".join(f"**{one.title}.** {one.text}" for one in findings)
 
     def usage(self) -> str:
         """Code that loads it."""

@@ -68,14 +68,14 @@ def push_to_hub(
     how: dict[str, Any] = {"license": license, "network": network}
     how["defaults"] = usual_settings()
     if folder is not None:
-        there = Path(folder).expanduser()
-        notes = write_shared(place, there, name, **how)
-        return SharedRun(name, None, there, list_files(there), notes)
+        out = Path(folder).expanduser()
+        notes = write_shared(place, out, name, **how)
+        return SharedRun(name, None, out, list_files(out), notes)
     with tempfile.TemporaryDirectory() as temporary:
-        there = Path(temporary) / "shared"
-        notes = write_shared(place, there, name, **how)
-        url = upload(there, name, private=private, token=token)
-        return SharedRun(name, url, None, list_files(there), notes)
+        out = Path(temporary) / "shared"
+        notes = write_shared(place, out, name, **how)
+        url = upload(out, name, private=private, token=token)
+        return SharedRun(name, url, None, list_files(out), notes)
 
 
 def list_files(folder: Path) -> dict[str, int]:
