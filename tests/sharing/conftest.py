@@ -83,7 +83,9 @@ def offline(monkeypatch):
 def make(tmp_path):
     """Write a finished run that was trained on a folder of somebody's own."""
 
-    def make(name="tiny", *, image_size=16, channels=3, rows=None, **settings):
+    def make(
+        name="tiny", *, env=None, rows=None, image_size=16, channels=3, **settings
+    ):
         folder = tmp_path / "home" / "ada" / "runs" / "cats"
         folder.mkdir(parents=True)
         data = str(tmp_path / "home" / "ada" / "secret" / "cat photos")
@@ -99,7 +101,8 @@ def make(tmp_path):
         images |= {"n_train": 900, "n_held_out": 100, "fingerprint": "5e1f"}
         images |= {"word": "image", "kind": "image"}
         command = f"invariance train '{data}'"
-        write_json(folder / "env.json", {"command": command, "images": images})
+        about = {"command": command, "images": images} | (env or {})
+        write_json(folder / "env.json", about)
         lines = [json.dumps(reading(k)) for k in range(1, 5)]
         (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
         about = {"data": "cat photos", "parent": "secret", "fingerprint": "5e1f"}

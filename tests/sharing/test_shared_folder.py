@@ -97,6 +97,11 @@ def test_a_method_with_labels_and_a_run_without_scores_say_so(share):
     assert "model-index" not in card and "Classes were never" not in card
 
 
+def test_a_method_of_one_s_own_goes_by_its_objective(share):
+    folder = share(env={"method": "sup_con", "labeled": True})
+    assert "learned with labels, by sup_con" in (folder / "README.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("name", "channels"), [("resnet10t", 3), ("timm/resnet10t", 1), ("test_vit", 4)]
 )

@@ -12,8 +12,8 @@ from ._numbers import inside, show_number
 
 # Of env.json, what the page tells elsewhere.
 TOLD = (
-    *("command", "federated", "images", "parameters", "peak_rate", "positives"),
-    *("started", "used"),
+    *("command", "federated", "images", "labeled", "method", "parameters"),
+    *("peak_rate", "positives", "started", "used"),
 )
 
 ATTACKED = {

@@ -76,14 +76,15 @@ class Card:
 
     @property
     def method(self) -> str:
-        """What it learned by."""
-        return str(self.record.config.get("method") or "an unknown method")
+        """What it learned by; one of somebody's own goes by its objective."""
+        given = self.record.env.get("method") or self.record.config.get("method")
+        return str(given or "an unknown method")
 
     @property
     def labeled(self) -> bool:
-        """Whether labels taught it anything."""
+        """Whether labels taught it anything; older runs do not say it."""
         known = METHODS.get(self.method)
-        return known is not None and known.labeled
+        return bool(self.record.env.get("labeled", known is not None and known.labeled))
 
     @property
     def kind(self) -> str:
