@@ -23,13 +23,15 @@ PACKAGES = [m.name for m in pkgutil.iter_modules(inv.__path__) if m.ispkg]
 # Which rooms each room may import. The modules beside the rooms are open to all, but
 # what needs torch is not for the rooms that go without. "invariance" is the package
 # itself, whose __init__ finds every public name: only what nothing imports may use it.
-PLAIN = {"errors", "late_imports", "plain_numbers", "readings", "thresholds", "words"}
+PLAIN = {"errors", "late_imports", "markup", "plain_numbers", "readings"}
+PLAIN |= {"thresholds", "words"}
 BESIDE = PLAIN | {"checked_rows", "devices", "processes", "progress", "randomness"}
 WITHOUT_TORCH = {"folder", "report"}
 LEARNING = {"partition", "diagnostics", "objectives", "negatives"}
 LEARNING |= {"views", "encoders", "data"}
 MEASURING = {"critics", "estimators", "diagnostics", "evaluation"}
-LIBRARY = LEARNING | MEASURING | {"methods", "training", "folder", "runs", "report"}
+LIBRARY = LEARNING | MEASURING
+LIBRARY |= {"methods", "training", "folder", "runs", "report", "sharing"}
 ROOMS: dict[str, set[str]] = {
     "partition": set(),
     "diagnostics": {"partition"},
@@ -44,7 +46,8 @@ ROOMS: dict[str, set[str]] = {
     "evaluation": {"partition", "diagnostics", "views", "data", "encoders", "folder"},
     "report": {"folder"},
     "methods": LEARNING | {"critics"},
-    "training": LEARNING | {"methods", "evaluation", "folder", "report"},
+    "sharing": {"data", "encoders", "folder", "methods"},
+    "training": LEARNING | {"methods", "evaluation", "folder", "report", "sharing"},
     "runs": LIBRARY - {"runs"},
     "bench": LEARNING | {"training", "folder"},
     "invariance": LIBRARY,
@@ -58,6 +61,8 @@ ARROWS = {
 } | {module: {"errors"} - {module} for module in BESIDE}
 ARROWS["checked_rows"] |= {"plain_numbers", "randomness"}
 ARROWS["devices"] |= {"plain_numbers"}
+ARROWS["progress"] |= {"markup", "words"}
+ARROWS["readings"] |= {"markup"}
 ARROWS["processes"] |= {"devices"}
 
 

@@ -24,8 +24,18 @@ if TYPE_CHECKING:
     from .negatives import *  # noqa: F403
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
+    from .report import plot  # noqa: F401
     from .runs import *  # noqa: F403
-    from .training import Run, Stopped, Train, load, show_views, train  # noqa: F401
+    from .training import (  # noqa: F401
+        Run,
+        Stopped,
+        Train,
+        from_pretrained,
+        load,
+        push_to_hub,
+        show_views,
+        train,
+    )
 
 __version__ = "0.1.0"
 
@@ -47,8 +57,8 @@ _HOMES = {
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
     "training": (
-        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load "
-        "show_views train"
+        "Attack DryRun Ess Federated Machine Optim Run SharedRun Stopped Train "
+        "from_pretrained load push_to_hub show_views train"
     ),
     "folder": "Finding list_kept",
     "evaluation": "Evaluation Score",
@@ -57,6 +67,7 @@ _HOMES = {
         "diagnose_kept embed evaluate export merge_embeddings propose_batch_size "
         "read_embeddings search write_embeddings"
     ),
+    "report": "plot",
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
         "BatchProposal Diagnosis InfoNCEParts InformationBound Reading alignment "

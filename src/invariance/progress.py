@@ -1,10 +1,10 @@
-"""How far a long job has got: a live line on a terminal, plain lines elsewhere.
+"""How far a long job has got: a live line on a terminal, a bar in a notebook.
 
     42 % ━━━━━━━━━━━━━━━━━━━━━━━━ 21,000/50,000 images 0:00:06 4,812/s, loss 1.204
 
 Every command shows its progress with this one class, on stderr unless told otherwise.
-A live line needs a terminal; under ``CI``, in a pipe or in a notebook there is a plain
-line every few seconds instead. ``quiet`` shows nothing.
+Under ``CI`` or in a pipe, where no line can be drawn anew, there is a plain line every
+few seconds instead. ``quiet`` shows nothing.
 """
 
 import importlib.util
@@ -14,6 +14,11 @@ import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from .markup import tag
+from .words import show_duration
+
+REDRAWN = 0.1  # seconds between two looks of a bar in a notebook
 
 
 class Progress:
@@ -53,11 +58,8 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if not self.quiet and is_live(self.file):
-            self._bar = make_bar(self.file)
-            self._task = self._bar.add_task(
-                self._count(), total=self.total, completed=self.done, beside=""
-            )
-            self._bar.start()
+            bar = NotebookBar if is_notebook(self.file) else TerminalBar
+            self._bar = bar(self)
         return self
 
     def __exit__(
@@ -67,7 +69,7 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._bar.close()
             self._bar = None
 
     @property
@@ -90,20 +92,17 @@ class Progress:
         rate = f"{self.rate:,.0f}/s"
         beside = ", ".join(part for part in (rate, note) if part)
         if self._bar is not None:
-            self._bar.update(
-                self._task, completed=done, description=self._count(), beside=beside
-            )
+            self._bar.draw(beside)
         elif self._is_due():
             self._last_line = time.monotonic()
-            left = ""
-            if self.total is not None and self.rate:
-                left = f", {(self.total - done) / self.rate:.0f} s left"
-            print(f"  {self._count()}, {beside}{left}", file=self.file, flush=True)
+            seconds = self.seconds_left
+            left = "" if seconds is None else f", {seconds:.0f} s left"
+            print(f"  {self.count}, {beside}{left}", file=self.file, flush=True)
 
     def say(self, sentence: str) -> None:
-        """A line that stays, above the live one; nothing when quiet."""
+        """A line that stays, beside the live one; nothing when quiet."""
         if self._bar is not None:
-            self._bar.console.print(sentence, markup=False, highlight=False)
+            self._bar.say(sentence)
         else:
             tell(sentence, quiet=self.quiet, file=self.file)
 
@@ -112,7 +111,16 @@ class Progress:
             return False
         return time.monotonic() - self._last_line >= self.every
 
-    def _count(self) -> str:
+    @property
+    def seconds_left(self) -> float | None:
+        """At the speed so far; None where nobody knows."""
+        if self.total is None or not self.rate:
+            return None
+        return (self.total - self.done) / self.rate
+
+    @property
+    def count(self) -> str:
+        """How many are done, in words."""
         of = "" if self.total is None else f"/{self.total:,}"
         return f"{self.done:,}{of} {self.unit}"
 
@@ -149,25 +157,104 @@ def has_bytecode(package: str) -> bool:
 
 
 def is_live(file: Any) -> bool:
-    """Whether a line can be rewritten there: a terminal, and not under CI."""
+    """Whether what is there can be drawn anew: a terminal or notebook, not under CI."""
     if os.environ.get("CI", "").lower() not in ("", "0", "false"):
         return False
+    return is_notebook(file) or make_console(file).is_interactive
+
+
+def is_notebook(file: Any) -> bool:
+    """Whether what is written there appears below the cell of a notebook.
+
+    Its streams are of a class of their own, so nothing has to be imported to see it.
+
+    >>> is_notebook(sys.stderr)
+    False
+    """
+    return type(file).__module__.partition(".")[0] == "ipykernel"
+
+
+def make_console(file: Any) -> Any:
+    """Text without colors or wrapping.
+
+    In a notebook it is text as well: left to itself, rich makes each line a block of
+    HTML, and the columns of a table lose each other.
+    """
     from rich.console import Console
 
-    return Console(file=file).is_interactive
-
-
-def make_bar(file: Any) -> Any:
-    """The live line; it goes when the job is over."""
-    from rich import progress
-    from rich.console import Console
-
-    return progress.Progress(
-        progress.TextColumn("{task.percentage:>3.0f} %"),
-        progress.BarColumn(bar_width=24),
-        progress.TextColumn("{task.description}", markup=False),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[beside]}", markup=False),
-        console=Console(file=file, highlight=False, soft_wrap=True),
-        transient=True,
+    return Console(
+        file=file, highlight=False, emoji=False, soft_wrap=True, force_jupyter=False
     )
+
+
+class TerminalBar:
+    """A live line with sentences above it; it goes when the job is over."""
+
+    def __init__(self, progress: Progress) -> None:
+        from rich import progress as parts
+
+        self.progress = progress
+        self.bar = parts.Progress(
+            parts.TextColumn("{task.percentage:>3.0f} %"),
+            parts.BarColumn(bar_width=24),
+            parts.TextColumn("{task.description}", markup=False),
+            parts.TimeRemainingColumn(),
+            parts.TextColumn("{task.fields[beside]}", markup=False),
+            console=make_console(progress.file),
+            transient=True,
+        )
+        done, total = progress.done, progress.total
+        self.task = self.bar.add_task(
+            progress.count, total=total, completed=done, beside=""
+        )
+        self.bar.start()
+
+    def draw(self, beside: str) -> None:
+        """As far as it has got now."""
+        done, words = self.progress.done, self.progress.count
+        self.bar.update(self.task, completed=done, description=words, beside=beside)
+
+    def say(self, sentence: str) -> None:
+        """A line that stays."""
+        self.bar.console.print(sentence, markup=False)
+
+    def close(self) -> None:
+        """No more live line."""
+        self.bar.stop()
+
+
+class NotebookBar:
+    """A bar that is drawn anew in its place; lines that stay are text below it."""
+
+    def __init__(self, progress: Progress) -> None:
+        from IPython.display import display  # where there is a notebook, there it is
+
+        self.progress, self.drawn = progress, time.monotonic()
+        self.place = display(self.look(""), raw=True, display_id=True)
+
+    def look(self, beside: str) -> dict[str, str]:
+        """The bar, and the same in words for a page that shows text only."""
+        progress = self.progress
+        seconds = progress.seconds_left
+        left = f"{show_duration(seconds)} left" if seconds else ""
+        words = ", ".join(filter(None, [progress.count, left, beside]))
+        known = progress.total is not None
+        share = {"value": progress.done, "max": progress.total} if known else {}
+        style = "width:16em;vertical-align:middle"
+        bar = tag("progress", style=style, **share)
+        return {"text/html": tag("div", bar, " ", words), "text/plain": words}
+
+    def draw(self, beside: str) -> None:
+        """As far as it has got now, unless that was drawn a moment ago."""
+        now = time.monotonic()
+        if now - self.drawn >= REDRAWN or self.progress.done == self.progress.total:
+            self.drawn = now
+            self.place.update(self.look(beside), raw=True)
+
+    def say(self, sentence: str) -> None:
+        """A line that stays."""
+        tell(sentence, file=self.progress.file)
+
+    def close(self) -> None:
+        """No more bar."""
+        self.place.update({"text/html": "", "text/plain": ""}, raw=True)

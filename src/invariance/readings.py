@@ -1,12 +1,13 @@
 """A reading: one number about embeddings, what it should be, and what it means."""
 
 import dataclasses
-import html
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from .markup import html_sentences, html_table
 
 # Names of diagnostics.json before a reading had fields for its settings.
 _OLD_NAMES = [
@@ -170,19 +171,4 @@ class Diagnosis:
             )
             for r in self.readings
         ]
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return html_table(rows, head=head) + notes
-
-
-def html_table(rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """A table for notebooks; the cells are text, and are escaped.
-
-    >>> html_table([("a < b", "1")])
-    '<table><tr><td>a &lt; b</td><td>1</td></tr></table>'
-    """
-    lines = [("th", head)] * bool(head) + [("td", row) for row in rows]
-    body = (
-        "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
-        for tag, cells in lines
-    )
-    return "<table>" + "".join(f"<tr>{line}</tr>" for line in body) + "</table>"
+        return html_table(rows, head) + html_sentences(self.notes)

@@ -24,6 +24,7 @@ COMMANDS += (
     "bench",
     "reproduce",
     "doctor",
+    "share",
     "views",
     "sweep",
 )

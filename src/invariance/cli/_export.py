@@ -3,7 +3,6 @@
 import shlex
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from tyro import conf
@@ -14,7 +13,7 @@ class Export:
     """Write the encoder of a run for other programs, checked against the original."""
 
     run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
-    """A run folder, or an encoder.safetensors file."""
+    """A run folder, an encoder.safetensors file, or hf://USER/NAME on the hub."""
     to: Literal["safetensors", "timm", "pt2", "onnx"]
     """safetensors is for invariance.load; timm for timm.create_model; pt2 (for
     torch.export.load) and onnx take what the encoder takes, images as floats in
@@ -31,7 +30,7 @@ class Export:
         from ..folder import require_encoder
         from ..progress import tell_loading
 
-        require_encoder(Path(self.run_folder).expanduser())
+        require_encoder(self.run_folder)
         tell_loading(quiet=self.quiet)
         from ..runs import export
 

@@ -35,6 +35,7 @@ from ._processes import end_with_starter, run_processes, starts_processes
 from ._report import Report
 from ._reproduce import Reproduce
 from ._search import Search
+from ._share import Share
 from ._sweep import HELP as SWEEP_HELP
 from ._sweep import Sweep, read_sweep
 from ._train_command import split_config_file, train
@@ -51,6 +52,7 @@ COMMANDS: dict[str, Any] = {
     "pack": Pack,
     "report": Report,
     "search": Search,
+    "share": Share,
     "views": Views,
     "estimate": EstimateCommand,
     "reproduce": Reproduce,

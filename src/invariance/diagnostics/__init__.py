@@ -36,7 +36,7 @@ from ..checked_rows import (
     score_chunks,
     unit_pair,
 )
-from ..readings import Diagnosis, Reading, html_table
+from ..readings import Diagnosis, Reading
 from ..thresholds import (
     is_collapsed,
     is_saturated,
@@ -101,7 +101,6 @@ __all__ = [
     "energy_distance_to_uniform",
     "find_partners",
     "gradient_signal_to_noise",
-    "html_table",
     "information_by_pool",
     "is_collapsed",
     "is_saturated",

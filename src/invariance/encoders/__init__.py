@@ -29,6 +29,7 @@ torch.Size([4, 128])
 from ._by_name import ENCODERS, OTHERS, build_encoder, check_encoder_name, is_ours
 from ._encoder import Encoder, Standardize, split_encoder, standardize
 from ._encoder_file import (
+    copy_weights,
     describe_encoder,
     load_encoder,
     read_encoder,
@@ -42,6 +43,8 @@ from ._grad_cache import GradCache, keep_values
 from ._heads import HEADS, Head, Predictor, build_head
 from ._mlp import MLP
 from ._momentum_twin import MomentumTwin, shuffle_batches
+from ._network import hub_without_retries
+from ._same_features import BATCHES, compare_features
 from ._sequence import SEQUENCE_ENCODERS, Predictive, Unrolled, can_unroll
 from ._stem import fit_stem
 from ._synced_norm import keep_norms, synchronize_norms
@@ -51,10 +54,18 @@ from ._text_tower import (
     build_text_tower,
     load_tokenizer,
 )
+from ._timm_network import (
+    has_known_name,
+    require_timm,
+    standardize_first,
+    timm_name,
+    timm_settings,
+)
 from ._tiny import Tiny
 from ._towers import Towers, load_towers, write_heads
 
 __all__ = [
+    "BATCHES",
     "ENCODERS",
     "GIN",
     "GRAPH_ENCODERS",
@@ -81,8 +92,12 @@ __all__ = [
     "build_text_tower",
     "can_unroll",
     "check_encoder_name",
+    "compare_features",
+    "copy_weights",
     "describe_encoder",
     "fit_stem",
+    "has_known_name",
+    "hub_without_retries",
     "is_ours",
     "keep_norms",
     "keep_values",
@@ -91,11 +106,15 @@ __all__ = [
     "load_towers",
     "read_encoder",
     "rebuild_encoder",
+    "require_timm",
     "shuffle_batches",
     "split_encoder",
     "standardize",
+    "standardize_first",
     "stem_of",
     "synchronize_norms",
+    "timm_name",
+    "timm_settings",
     "write_encoder",
     "write_heads",
 ]

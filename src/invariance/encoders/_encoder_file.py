@@ -23,12 +23,20 @@ def write_encoder(
 
     ``advice`` is what to do when the disk fails, if it is not to resume a run.
     """
-    tensors = {
-        k: v.detach().cpu().contiguous().clone()  # tied weights are written twice
-        for k, v in encoder.state_dict().items()
-    }
     metadata = {"invariance": json.dumps(describe_encoder(encoder) | about)}
-    write_whole(path, save(tensors, metadata=metadata), advice=advice)
+    data = save(copy_weights(encoder), metadata=metadata)
+    write_whole(path, data, advice=advice)
+
+
+def copy_weights(module: nn.Module) -> dict[str, Tensor]:
+    """Weights as a file takes them: in the memory of the CPU, in order, each its own.
+
+    Tied ones are written twice.
+    """
+    return {
+        name: weight.detach().cpu().contiguous().clone()
+        for name, weight in module.state_dict().items()
+    }
 
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
-from ..readings import html_table
+from ..markup import html_table
 from ._samples import Rows
 from ._score_bounds import reach
 

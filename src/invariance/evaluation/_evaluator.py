@@ -11,17 +11,20 @@ import functools
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
 from ..devices import leaves_cores_idle, run_beside
+from ..errors import SettingError
 from ..folder import CHANCE, TRAINED, Row
+from ..markup import html_sentences
 from ._fine_tune import fit_classifier
 from ._labeled import number_classes
 from ._predictions import judge
 from ._protocols import PROTOCOLS, ProtocolPlan, plan_protocols
 from ._score import NUMBERS, Score
-from ._table import render_scores
+from ._table import render_scores, show_scores
 from ._task import Subject, Task
 
 Say = Callable[[str], None]
@@ -70,9 +73,18 @@ class Evaluation:
         return f"Evaluation({about})"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        return show_scores(self.rows) + html_sentences(self.notes)
 
-        return f"<pre>{escape(str(self))}</pre>"
+    def to_pandas(self) -> Any:
+        """The rows as a data frame of pandas, which has to be installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise SettingError(
+                "A data frame needs pandas: pip install pandas. Without it, "
+                "evaluation.rows has the same rows as dictionaries."
+            ) from None
+        return pandas.DataFrame(list(self.rows))
 
 
 def evaluate_encoders(

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
+from ..markup import html_sentences, html_table
+
 Setting = int | float | str | bool
 Interval = tuple[float, float]
 
@@ -148,11 +150,27 @@ class Score:
             return f"{value:.2f}"
         return f"{100 * value:.{digits}f}"
 
-    def __str__(self) -> str:
-        settings = ", ".join(
+    def _setting_words(self) -> str:
+        return ", ".join(
             f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
             for key, value in self.settings.items()
         )
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for score in self.split():
+            percent = "" if score.metric in NUMBERS else " %"
+            ends = map(score.show, score.interval or ())
+            value = f"{score.show(score.value, 2)}{percent}"
+            rows.append((score.name, score.metric, value, " to ".join(ends)))
+        head = ("protocol", "metric", "value", "95 % interval")
+        about = ", ".join(
+            filter(None, [f"{self.n_test:,} test samples", self._setting_words()])
+        )
+        return html_table(rows, head) + html_sentences([about, *self.notes])
+
+    def __str__(self) -> str:
+        settings = self._setting_words()
         what = "" if self.metric == "accuracy" else f" {self.metric}"
         inside = [f"{self.n_test:,} test samples"]
         if self.interval is not None:

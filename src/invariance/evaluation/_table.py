@@ -1,8 +1,6 @@
-"""Rows of scores as plain text: measures down, kinds of features across.
+"""Rows of scores as text or HTML: measures down, kinds of features across.
 
-With one value a cell shows its 95 % interval over the test images; with several, their
-mean ± standard deviation: over runs where there are several, else over draws and seeds.
-Runs of several settings are not averaged: each setting is a line below the measure.
+What stands in the cells is said by ``folder``.
 """
 
 import itertools
@@ -10,10 +8,9 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from ..folder import Cell, Line, Row, Scores, split_by_data, tabulate
-from ..words import count
+from ..folder import Row, explain_scores, make_score_table, tabulate_by_data
+from ..markup import Html, html_sentences, html_table
 
-FEW = 10  # test images, under which a score says next to nothing
 WIDE = 120  # columns, where there is no terminal to fit
 
 TextRow = tuple[str, Sequence[str]]  # a name and its cells
@@ -21,37 +18,28 @@ TextRow = tuple[str, Sequence[str]]  # a name and its cells
 
 def render_scores(rows: Iterable[Row]) -> list[str]:
     """Lines to print that fit the terminal, a block for each data set."""
-    rows = list(rows)
     columns = shutil.get_terminal_size((WIDE, 24)).columns
     lines: list[str] = []
-    for data, about in split_by_data(rows).items():
-        lines += _render_block(tabulate(about, data), about, columns)
+    for scores, about in tabulate_by_data(rows):
+        table = make_score_table(scores)
+        block = _align(table)
+        if max(map(len, block)) > columns:
+            block = _align(_fold(table, columns))
+        legend, *more = explain_scores(scores, about)
+        below = textwrap.wrap(legend, columns) if columns < WIDE else [legend]
+        lines += [*block, *below, *more]
     return lines
 
 
-def _render_block(scores: Scores, rows: Sequence[Row], columns: int) -> list[str]:
-    table = [
-        (scores.data, [_head(f, scores.lines) for f in scores.features]),
-        *(
-            (name, [_render_cell(line, f) if line else "" for f in scores.features])
-            for name, line in _name_lines(scores.lines)
-        ),
-    ]
-    lines = _align(table)
-    if max(map(len, lines)) > columns:
-        lines = _align(_fold(table, columns))
-    n_test = scores.n_test or 0
-    images = count(n_test, f"test {scores.word}")
-    legend = f"{_legend(scores, rows)} {images}, never trained on."
-    lines += textwrap.wrap(legend, columns) if columns < WIDE else [legend]
-    if n_test < FEW:
-        why = f"one of them moves an accuracy by {100 / max(n_test, 1):.0f} points"
-        if not any(line.share for line in scores.lines):
-            why = "one of them decides"
-        lines.append(
-            f"So few test {scores.word}s (under {FEW}) tell next to nothing: {why}."
-        )
-    return lines
+def show_scores(rows: Iterable[Row]) -> Html:
+    """The same for notebooks, a table for each data set."""
+    parts = []
+    for scores, about in tabulate_by_data(rows):
+        (title, head), *body = make_score_table(scores)
+        cells = [(name, *values) for name, values in body]
+        parts.append(html_table(cells, (title, *head), numbers=True))
+        parts.append(html_sentences(explain_scores(scores, about)))
+    return Html("".join(parts))
 
 
 def _align(table: Sequence[TextRow]) -> list[str]:
@@ -79,59 +67,3 @@ def _fold(table: Sequence[TextRow], columns: int) -> list[TextRow]:
             textwrap.wrap(name, left, subsequent_indent="  "), *cells, fillvalue=""
         )
     ]
-
-
-def _name_lines(lines: Sequence[Line]) -> list[tuple[str, Line | None]]:
-    """What each line is called; a title over several settings has no line."""
-    named: list[tuple[str, Line | None]] = []
-    title = None
-    for line in lines:
-        name = ", ".join(filter(None, [line.name, line.detail]))
-        if not line.setting:
-            named.append((name, line))
-            continue
-        if (name, line.key) != title:
-            named.append((name, None))
-            title = (name, line.key)
-        named.append((f"  {line.setting}", line))
-    return named
-
-
-def _head(features: str, lines: Sequence[Line]) -> str:
-    """The heading of a column, with the epoch where the features are of another."""
-    cells = [line.cells[features] for line in lines if features in line.cells]
-    epochs = {cell.epoch for cell in cells}
-    epoch = epochs.pop() if len(epochs) == 1 else None
-    return features if epoch is None else f"{features} ({epoch})"
-
-
-def _render_cell(line: Line, features: str) -> str:
-    cell: Cell | None = line.cells.get(features)
-    if cell is None:
-        return "-"
-
-    def show(value: float) -> str:
-        return f"{100 * value:.1f}" if line.share else f"{value:.3f}"
-
-    if cell.spread is not None:
-        return f"{show(cell.mean)} ± {show(cell.spread)}"
-    if cell.interval is None:
-        return show(cell.mean)
-    low, high = cell.interval
-    between = "-" if low >= 0 else " to "
-    return f"{show(cell.mean)} ({show(low)}{between}{show(high)})"
-
-
-def _legend(scores: Scores, rows: Sequence[Row]) -> str:
-    """How to read the cells."""
-    n_runs = len({row.get("run") for row in rows})
-    of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
-    if len({line.setting for line in scores.lines}) > 1:
-        of = "the runs of a line, or draws and seeds where it has one"
-    what = "Accuracies in per cent"
-    if any(line.metric == "r2" for line in scores.lines):
-        what = "R² is 1 for all and 0 for guessing the mean"
-    return (
-        f"{what}; in brackets the 95 % interval over the test {scores.word}s, ± the "
-        f"standard deviation over {of}."
-    )

@@ -45,6 +45,7 @@ from ._files import (
     ENCODER,
     ENVIRONMENT,
     GALLERY,
+    HUB,
     KEPT,
     KEPT_READINGS,
     LOG,
@@ -55,6 +56,7 @@ from ._files import (
     SCORES,
     disk_failure,
     finite_number,
+    is_on_hub,
     list_kept,
     new_folder,
     require_encoder,
@@ -68,6 +70,7 @@ from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
 from ._overview import Overview, name_data, overviews
 from ._record import Record, is_run, read_record
+from ._score_text import explain_scores, make_score_table, tabulate_by_data
 from ._scores import (
     CHANCE,
     PROTOCOL_NAMES,
@@ -83,6 +86,7 @@ from ._scores import (
     tabulate,
 )
 from ._seeds import (
+    MAY_DIFFER,
     OPEN,
     describe_settings,
     group_seeds,
@@ -111,9 +115,11 @@ __all__ = [
     "ENCODER",
     "ENVIRONMENT",
     "GALLERY",
+    "HUB",
     "KEPT",
     "KEPT_READINGS",
     "LOG",
+    "MAY_DIFFER",
     "MEASURES",
     "METRICS",
     "OPEN",
@@ -140,6 +146,7 @@ __all__ = [
     "describe_settings",
     "differing_settings",
     "disk_failure",
+    "explain_scores",
     "find_collapse",
     "find_data",
     "find_reachable",
@@ -148,11 +155,13 @@ __all__ = [
     "flatten",
     "group_seeds",
     "hold_run",
+    "is_on_hub",
     "is_run",
     "judge",
     "keep_rows",
     "list_kept",
     "list_measures",
+    "make_score_table",
     "name_data",
     "new_folder",
     "note_same_seeds",
@@ -174,6 +183,7 @@ __all__ = [
     "show_value",
     "split_by_data",
     "tabulate",
+    "tabulate_by_data",
     "to_dict",
     "to_yaml",
     "write_json",

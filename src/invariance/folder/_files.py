@@ -28,6 +28,8 @@ DIAGNOSTICS = "diagnostics.json"
 GALLERY = "gallery"
 REPORT = "report.html"
 
+HUB = "hf://"  # before the name of an encoder that is on the hub of Hugging Face
+
 ALMOST_FULL = 1 << 20  # bytes left on a disk that fails for no other reason
 
 
@@ -79,9 +81,22 @@ def list_kept(folder: str | Path) -> dict[int, Path]:
     return {int(number): path for number, path in pairs if number.isdigit()}
 
 
-def require_encoder(path: Path) -> None:
-    """Raise a sentence with the nearest name unless there is a folder or file."""
-    if not path.exists():
+def is_on_hub(place: object) -> bool:
+    """Whether an encoder is on the hub, by how it is named.
+
+    >>> is_on_hub("hf://ada/cats"), is_on_hub("runs/cats")
+    (True, False)
+    """
+    return isinstance(place, str) and place.startswith(HUB)
+
+
+def require_encoder(place: str | Path) -> None:
+    """Raise a sentence with the nearest name unless there is a folder or file.
+
+    What is on the hub is looked for when it is loaded.
+    """
+    path = Path(place).expanduser()
+    if not is_on_hub(place) and not path.exists():
         raise DataError(
             f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
             f"shows what there is.{near_path(path)}"

@@ -3,9 +3,10 @@
 from typing import Any
 
 from ..folder import TRAINED, Cell, Record, finite_number
+from ..markup import Html, lines, tag
 from ..words import count
 from ._charts import Chart, Series, legend, line_chart
-from ._html import Html, Missing, lines, tag
+from ._html import Missing
 
 PROTOCOL = "steps_ahead"
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ._html import Html, tag
+from ..markup import Html, tag
 from ._numbers import minus, show_number
 
 WIDTH, HEIGHT = 360, 200

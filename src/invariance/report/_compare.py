@@ -27,9 +27,10 @@ from ..folder import (
     resolve_settings,
     show_value,
 )
+from ..markup import Html, lines, tag
 from ..words import count, join_words
-from ._curves import overlay_curves
-from ._html import Html, lines, table, tag
+from ._curves import name_runs, overlay_curves
+from ._html import table
 from ._origin import TOLD, summarize
 from ._page import page, section
 from ._report import write_page
@@ -56,7 +57,7 @@ def write_comparison(
             f"A comparison needs two different runs or more: got {len(folders)}."
         )
     runs = [read_record(folder) for folder in folders]
-    names = distinct(runs)
+    names = name_runs(runs)
     first = Path(folders[0])
     beside = (
         first if first.name and ".." not in first.parts else first.resolve()
@@ -76,16 +77,6 @@ def page_name(names: Sequence[str]) -> str:
         return whole
     short = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return f"comparison-of-{len(names)}-{short}"
-
-
-def distinct(runs: Sequence[Record]) -> list[str]:
-    """A name each: the folder's, with its parent's where two are called the same."""
-    names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{run.folder.resolve().parent.name}/{run.name}" for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({k})" for k, name in enumerate(names, 1)]
-    return names
 
 
 def comparison(

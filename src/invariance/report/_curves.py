@@ -6,8 +6,9 @@ from statistics import fmean
 from typing import Any
 
 from ..folder import Record, describe_limit, find_reachable, finite_number
+from ..markup import Html, lines, tag
 from ._charts import Chart, Series, legend, line_chart
-from ._html import Html, Missing, lines, table, tag
+from ._html import Missing, table
 from ._numbers import show_number
 
 MOST_POINTS = 400
@@ -102,7 +103,7 @@ CURVES = (
 
 def curves(run: Record) -> Html:
     """All charts that have something to show, then the same as a table."""
-    drawn = [figure for curve in CURVES if (figure := _figure(run, curve))]
+    drawn = [_figure(run, curve, chart) for curve, chart in make_charts(run)]
     if not drawn:
         return Missing("No curves: there are no readings to draw.")
     whole = tag("summary", "The readings as a table: the mean over each epoch")
@@ -115,7 +116,44 @@ def curves(run: Record) -> Html:
 
 def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
     """A chart per reading, with a line for each run, always in the same color."""
-    drawn = []
+    charts = overlay_charts(runs, names)
+    drawn = [_chart_figure(chart, about) for chart, about in charts]
+    if not drawn:
+        return tag("p", "There are no readings to draw.")
+    return lines(
+        tag("p", NUMBERS, class_="note"),
+        legend(names),
+        tag("div", lines(*drawn), class_="charts"),
+    )
+
+
+def make_charts(run: Record) -> list[tuple[Curve, Chart]]:
+    """A chart per kind of reading that the run has, with all of its lines."""
+    charts = []
+    for curve in CURVES:
+        series = [_series(name, run, key) for key, name in curve.keys.items()]
+        series = [one for one in series if one.points]
+        if not series:
+            continue
+        most = find_reachable(run.readings[-1]) if curve.limited else None
+        ceiling = None
+        if most is not None:
+            ceiling = (f"at most {describe_limit(run.readings[-1])}", most)
+        chart = Chart(
+            title=curve.title,
+            series=series,
+            end=max(run.epochs or 1.0, 1.0),
+            ceiling=ceiling,
+            percent=curve.percent,
+            zero=curve.zero,
+        )
+        charts.append((curve, chart))
+    return charts
+
+
+def overlay_charts(runs: Sequence[Record], names: list[str]) -> list[tuple[Chart, str]]:
+    """A chart per reading with a line for each run, and what it shows in words."""
+    charts = []
     # as far as any has come: the plan of one that has begun would squeeze the others
     end = max([1.0, *(run.readings[-1]["epoch"] for run in runs if run.readings)])
     for curve in CURVES:
@@ -132,42 +170,20 @@ def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
                 percent=curve.percent,
                 zero=curve.zero,
             )
-            drawn.append(_chart_figure(chart, about))
-    if not drawn:
-        return tag("p", "There are no readings to draw.")
-    return lines(
-        tag("p", NUMBERS, class_="note"),
-        legend(names),
-        tag("div", lines(*drawn), class_="charts"),
-    )
+            charts.append((chart, about))
+    return charts
 
 
-def _figure(run: Record, curve: Curve) -> Html | None:
-    lines_of = {name: run.points(key) for key, name in curve.keys.items()}
-    series = [_series(name, run, key) for key, name in curve.keys.items()]
-    series = [one for one in series if one.points]
-    if not series:
-        return None
-    ceiling, most = None, find_reachable(run.readings[-1]) if curve.limited else None
-    if most is not None:
-        ceiling = (f"at most {describe_limit(run.readings[-1])}", most)
-    chart = Chart(
-        title=curve.title,
-        series=series,
-        end=max(run.epochs or 1.0, 1.0),
-        ceiling=ceiling,
-        percent=curve.percent,
-        zero=curve.zero,
-    )
-    about = [curve.about]
-    readings = [*run.readings, *run.kept]
+def _figure(run: Record, curve: Curve, chart: Chart) -> Html:
+    about, readings = [curve.about], [*run.readings, *run.kept]
+    points = [run.points(key) for key in curve.keys]
     if missing := sum(key in r for r in readings for key in curve.keys) - sum(
-        map(len, lines_of.values())
+        map(len, points)
     ):
         about.append(f"Left out: {missing} that are not finite numbers.")
-    if any(len(points) > MOST_POINTS for points in lines_of.values()):
+    if any(len(line) > MOST_POINTS for line in points):
         about.append("Readings between the points are not drawn.")
-    keys = legend([s.name for s in series]) if len(curve.keys) > 1 else Html()
+    keys = legend([s.name for s in chart.series]) if len(curve.keys) > 1 else Html()
     return _chart_figure(chart, " ".join(about), keys)
 
 
@@ -180,6 +196,16 @@ def _series(name: str, run: Record, key: str) -> Series:
 def _chart_figure(chart: Chart, about: str, keys: Html | str = "") -> Html:
     caption = tag("figcaption", tag("h3", chart.title), tag("p", about), keys)
     return tag("figure", caption, line_chart(chart))
+
+
+def name_runs(runs: Sequence[Record]) -> list[str]:
+    """A name each: the folder's, with its parent's where two are called the same."""
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{run.folder.resolve().parent.name}/{run.name}" for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({k})" for k, name in enumerate(names, 1)]
+    return names
 
 
 def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..folder import Record, finite_number
+from ..markup import Html, lines, tag
 from ..readings import Reading
 from ._charts import HEIGHT, WIDTH, Chart, Series, axes, legend, line_chart
-from ._html import Html, Missing, lines, table, tag
+from ._html import Missing, table
 from ._numbers import inside, minus, show_number
 
 NAMES = {"positive": "two views of one sample", "negative": "two samples"}

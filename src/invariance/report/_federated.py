@@ -1,8 +1,9 @@
 """The clients of a federated run: who has what, and what leaves a client."""
 
 from ..folder import Record
+from ..markup import Html, lines, tag
 from ..words import count
-from ._html import Html, Missing, lines, table, tag
+from ._html import Missing, table
 from ._numbers import inside
 
 MOST_CLIENTS, MOST_CLASSES = 100, 20

@@ -1,39 +1,14 @@
-"""HTML elements as values: whatever is not markup already is escaped."""
+"""Parts of the page that are more than one element."""
 
 import json
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
-VOID = {"br", "meta", "img", "input"}
-
-
-class Html(str):
-    """Text that is markup already."""
+from ..markup import Html, lines, tag
 
 
 class Missing(Html):
     """A sentence that stands for what could not be shown."""
-
-
-def tag(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element. Attributes that are None are left out; ``class_`` is ``class``.
-
-    >>> tag("p", "1 < 2 ", tag("b", "yes"), title='"so"')
-    '<p title="&quot;so&quot;">1 &lt; 2 <b>yes</b></p>'
-    """
-    given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    inside = "".join(c if isinstance(c, Html) else escape(str(c)) for c in children)
-    return Html(f"<{name}{given}>" + ("" if name in VOID else f"{inside}</{name}>"))
-
-
-def lines(*children: Html) -> Html:
-    """One below the other, so that the source can be read."""
-    return Html("\n".join(children))
 
 
 def data(name: str, value: Any) -> Html:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..folder import Gallery, Record
+from ..markup import Html, lines, tag
 from ..words import count
-from ._html import Html, Missing, data, lines, tag
+from ._html import Missing, data
 from ._pictures import sheet, why_no_pictures
 
 WIDTH, HEIGHT, MARGIN = 1000, 760, 40

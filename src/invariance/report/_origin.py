@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..folder import CONFIG, OPEN, Record, finite_number, flatten, show_value
+from ..markup import Html, lines, tag
 from ..words import count, show_duration
-from ._html import Html, lines, table, tag
+from ._html import table
 from ._numbers import inside, show_number
 
 # Of env.json, what the page tells elsewhere.
 TOLD = (
-    *("command", "federated", "images", "parameters", "peak_rate", "positives"),
-    *("started", "used"),
+    *("command", "federated", "images", "labeled", "method", "parameters"),
+    *("peak_rate", "positives", "started", "used"),
 )
 
 ATTACKED = {

@@ -9,7 +9,7 @@ import hashlib
 from functools import cache
 from importlib import resources
 
-from ._html import Html, lines, tag
+from ..markup import Html, lines, tag
 
 
 @cache

@@ -5,7 +5,8 @@ script to show them and prints as it looks.
 """
 
 from ..folder import Gallery, Record
-from ._html import Html, Missing, lines, tag
+from ..markup import Html, lines, tag
+from ._html import Missing
 
 SHEET = "sheet"
 EVEN, WORST, SHOWN = 8, 4, 10

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..folder import REPORT, Record, read_record, read_verdict, write_whole
+from ..markup import Html, lines, tag
 from ._ahead import show_ahead
 from ._curves import curves
 from ._diagnostics import show_diagnostics
 from ._federated import show_clients
-from ._html import Html, Missing, lines, tag
+from ._html import Missing
 from ._map import embedding_map
 from ._origin import (
     show_commands,

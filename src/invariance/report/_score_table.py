@@ -15,10 +15,11 @@ from ..folder import (
     finite_number,
     list_measures,
 )
+from ..markup import Html, lines, tag
 from ..words import count
 from ._ahead import PROTOCOL as AHEAD
 from ._diagnostics import read_readings
-from ._html import Html, Missing, lines, table, tag
+from ._html import Missing, table
 from ._numbers import minus, show_number
 
 BELOW = {

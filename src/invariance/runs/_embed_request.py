@@ -35,6 +35,6 @@ def check_request(
         Shard.parse(shard)
         check_part_name(out or "")
     if isinstance(run_or_encoder, str | Path):
-        require_encoder(Path(run_or_encoder).expanduser())
+        require_encoder(run_or_encoder)
     if data is not None:  # what a run was trained on is found later
         require_data(data)

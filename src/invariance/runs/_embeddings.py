@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from ..errors import DataError, ShapeError
 from ..folder import write_whole
+from ..markup import html_sentences, html_table
 from ..words import count
 from ._embedding_files import (
     BLOCK,
@@ -145,18 +145,18 @@ class Embeddings:
         """A line of facts and the first rows, for notebooks."""
         about = self.about()
         rows = next(self.blocks(), Rows([], np.empty(0, int), np.empty((0, 0), "f4")))
-        lines = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(about.class_name(label))}</td>"
-            f"<td>{escape(np.array2string(features[:4], precision=3))} ...</td></tr>"
+        cells = [
+            (
+                name,
+                about.class_name(label),
+                f"{np.array2string(features[:4], precision=3)} ...",
+            )
             for name, label, features in zip(
                 rows.names[:SHOWN], rows.labels.tolist(), rows.features, strict=False
             )
-        )
-        return (
-            f"<p><b>Embeddings</b>: {escape(', '.join(self._facts()))}</p>"
-            "<table><tr><th>name</th><th>class</th><th>features</th></tr>"
-            f"{lines}</table>"
-        )
+        ]
+        facts = html_sentences([f"Embeddings: {', '.join(self._facts())}"])
+        return facts + html_table(cells, ("name", "class", "features"))
 
     def _facts(self) -> list[str]:
         facts = [f"{count(len(self), 'row')} of {self.features.shape[1]:,} features"]

@@ -1,7 +1,4 @@
-r"""Export: the encoder for other programs, checked against the original.
-
-$$\max_{n}\max_{x \in [0,1]^{n\times c\times s\times s}} |f(x) - f'(x)|
-\le 10^{-4}\max|f(x)|,\qquad n \in \{1, 2, 7\}$$
+"""Export: the encoder for other programs, checked against the original.
 
 Random samples go through the encoder and through what was read back from the file; a
 file that does not give the same features is not kept.
@@ -13,24 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from ..data import Image
-from ..encoders import Encoder
-from ..errors import (
-    DataError,
-    InvarianceError,
-    NotFiniteError,
-    SettingError,
-    choose,
-)
+from ..encoders import BATCHES, Encoder, compare_features
+from ..errors import DataError, SettingError, choose
 from ..progress import tell
-from ._export_formats import FORMATS, Format, Network
+from ._export_formats import FORMATS, Format
 from ._inputs import open_encoder
-
-BATCHES = (1, 2, 7)
-TOLERANCE = 1e-4  # of the largest feature
 
 
 @dataclass(frozen=True)
@@ -100,7 +84,7 @@ def export(
     part = path.with_name(f".part.{path.name}")
     try:
         kind.write(encoder, part)
-        difference, largest = compare(encoder, kind.read(encoder, part), to)
+        difference, largest = compare_features(encoder, kind.read(encoder, part), to)
         part.replace(path)
     except OSError as cause:
         why = cause.strerror or str(cause)
@@ -130,52 +114,3 @@ def choose_path(
             f"{str(path)!r} does not end in {ending}, as files of this format do."
         )
     return path
-
-
-def draw_samples(encoder: Encoder, n: int, generator: torch.Generator) -> Tensor:
-    """Random samples, as the encoder takes them."""
-    shape, kind = (n, *encoder.input_shape), encoder.kind
-    if not encoder.blank().is_floating_point():
-        most = getattr(kind, "vocabulary", 2)
-        return torch.randint(0, most, shape, generator=generator)
-    if kind is None or isinstance(kind, Image):
-        return torch.rand(shape, generator=generator)
-    return torch.randn(shape, generator=generator)
-
-
-@torch.no_grad()
-def compare(encoder: Encoder, network: Network, to: str) -> tuple[float, float]:
-    """The largest difference of any feature, and the largest feature."""
-    generator = torch.Generator().manual_seed(0)
-    difference = largest = 0.0
-    for n in BATCHES:
-        samples = draw_samples(encoder, n, generator)
-        ours = encoder(samples)
-        try:
-            theirs = network(samples)
-        except Exception as cause:
-            first_line = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
-            raise InvarianceError(
-                f"{encoder.name} as {to} fails on a batch of {n}: "
-                f"{first_line.rstrip('.:')}. Nothing was written."
-            ) from None
-        if theirs.shape != ours.shape:
-            raise InvarianceError(
-                f"{encoder.name} as {to} gives features of shape "
-                f"{tuple(theirs.shape)} where the original gives {tuple(ours.shape)}: "
-                "nothing was written."
-            )
-        if not bool(ours.isfinite().all()):
-            raise NotFiniteError(
-                f"The features of {encoder.name} are not finite: it has diverged, and "
-                "nothing was written."
-            )
-        apart = (ours - theirs).abs().nan_to_num(torch.inf)
-        difference = max(difference, apart.max().item())
-        largest = max(largest, ours.abs().max().item())
-    if difference > TOLERANCE * largest:
-        raise InvarianceError(
-            f"{encoder.name} as {to} differs from the original by {difference:.3g}, "
-            f"where features are up to {largest:.3g}: nothing was written."
-        )
-    return difference, largest

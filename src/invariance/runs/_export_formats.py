@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import save
@@ -25,11 +24,16 @@ from torch import Tensor, nn
 from ..data import Image
 from ..encoders import (
     Encoder,
+    copy_weights,
     fit_stem,
-    is_ours,
+    has_known_name,
+    require_timm,
     split_encoder,
     standardize,
+    standardize_first,
     stem_of,
+    timm_name,
+    timm_settings,
     write_encoder,
 )
 from ..errors import InvarianceError, SettingError
@@ -167,14 +171,10 @@ def use_onnx(encoder: Encoder, path: Path) -> str:
 
 def write_timm(encoder: Encoder, path: Path) -> None:
     """The state of the network under timm's own names, the settings as metadata."""
-    network = require_timm(encoder)
-    tensors = {
-        k: v.detach().cpu().contiguous().clone()
-        for k, v in network.state_dict().items()
-    }
     settings = {"architecture": timm_name(encoder), **timm_settings(encoder)}
     text = json.dumps(settings | {"stem": stem_of(encoder)})
-    data = save(tensors, metadata={"timm": text, "format": "pt"})
+    metadata = {"timm": text, "format": "pt"}
+    data = save(copy_weights(require_timm(encoder)), metadata=metadata)
     write_whole(path, data, advice=ADVICE)
 
 
@@ -191,15 +191,7 @@ def read_timm(encoder: Encoder, path: Path) -> Network:
                 model, name=encoder.name, stem="small", image_size=size, pretrained=True
             )
     timm.models.load_checkpoint(model, str(path))
-    model.eval()
-    overlay = settings["pretrained_cfg_overlay"]
-    mean, std = (torch.tensor(overlay[k]).view(-1, 1, 1) for k in ("mean", "std"))
-
-    def run(images: Tensor) -> Tensor:
-        features = model((images - mean) / std)
-        return features.mean((2, 3)) if features.ndim == 4 else features
-
-    return run
+    return standardize_first(model, settings["pretrained_cfg_overlay"])
 
 
 def use_timm(encoder: Encoder, path: Path) -> str:
@@ -232,47 +224,6 @@ def use_timm(encoder: Encoder, path: Path) -> str:
         "features = model.eval()((images - mean) / std)",
     ]
     return "\n".join(lines)
-
-
-def timm_name(encoder: Encoder) -> str:
-    """As timm knows the architecture."""
-    return encoder.name.removeprefix("timm/")
-
-
-def timm_settings(encoder: Encoder) -> dict[str, Any]:
-    """What timm's ``create_model`` needs besides the name."""
-    import timm
-
-    channels, size = encoder.input_shape[0], encoder.input_shape[-1]
-    layer = split_encoder(encoder)[0]
-    mean, std = [0.0] * channels, [1.0] * channels
-    if layer is not None:
-        mean = [float(f"{m:.7g}") for m in layer.mean.flatten().tolist()]
-        std = [float(f"{s:.7g}") for s in layer.std.flatten().tolist()]
-    overlay = {"input_size": (channels, size, size), "mean": mean, "std": std}
-    known = timm.get_pretrained_cfg(timm_name(encoder))
-    fixed = {"img_size": size} if known and known.fixed_input_size else {}
-    settings: dict[str, Any] = {"num_classes": 0, "in_chans": channels}
-    return settings | fixed | {"pretrained_cfg_overlay": overlay}
-
-
-def require_timm(encoder: Encoder) -> nn.Module:
-    """The network, or a sentence that says why timm has none like it."""
-    name = encoder.name
-    if is_ours(name):
-        why = f"{name!r} is a network of this package"
-    elif name.startswith("torchvision/"):
-        why = f"{name!r} is a network of torchvision"
-    elif not has_known_name(encoder):
-        why = f"{name!r} is a module of your own"
-    else:
-        return split_encoder(encoder)[1]
-    other = ""
-    if encoder.kind is None or isinstance(encoder.kind, Image):
-        other = ", or train a timm network such as --encoder resnet18"
-    raise SettingError(
-        f"{why}, which timm cannot build: export it to safetensors, pt2 or onnx{other}."
-    )
 
 
 # ---------------------------------------------------------------- all of them
@@ -321,17 +272,6 @@ def explain_samples(encoder: Encoder) -> str:
     if kind is None or isinstance(kind, Image):
         return ""
     return f"; encoder.kind.read makes one of a {kind.word}"
-
-
-def has_known_name(encoder: Encoder) -> bool:
-    """Whether the encoder can be built from its name."""
-    if is_ours(encoder.name) or encoder.name.startswith(
-        ("torchvision/", "transformers/")
-    ):
-        return True
-    import timm
-
-    return timm.is_model(timm_name(encoder))
 
 
 @contextmanager

@@ -48,12 +48,13 @@ def open_encoder(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
             "invariance.encoders.Encoder(module, input_shape=(3, 32, 32))."
         )
     encoder = load_encoder(run_or_encoder)
-    path = Path(getattr(run_or_encoder, "folder", run_or_encoder)).expanduser()
+    place = getattr(run_or_encoder, "folder", run_or_encoder)
+    path = Path(place).expanduser()
     kind, shape, word = encoder.kind, "x".join(map(str, encoder.input_shape)), "sample"
     if kind is not None:
         shape, word = kind.shape_words, kind.word
     notes = [
-        f"{path} is {encoder.name}: {word}s of {shape} in, {encoder.width} features "
+        f"{place} is {encoder.name}: {word}s of {shape} in, {encoder.width} features "
         "out."
     ]
     if path.is_dir() and not (path / ENCODER).exists():

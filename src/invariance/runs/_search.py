@@ -14,7 +14,6 @@ once, and only the best k so far are held.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from ..errors import (
     ShapeError,
 )
 from ..folder import write_whole
+from ..markup import html_sentences
 from ..plain_numbers import check_least
 from ..progress import Progress, tell
 from ..words import count
@@ -44,6 +44,7 @@ from ._embed import encode_all, name_unreadable
 from ._embed_request import check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
+from ._hits_html import show_hits
 from ._inputs import (
     NamedImages,
     find_folder,
@@ -93,6 +94,9 @@ class Hits:
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
+    def _repr_html_(self) -> str:
+        return show_hits([self], "sample")
+
     def lines(self, where: str = "") -> list[str]:
         """The query, and a line per image found."""
         return [
@@ -136,21 +140,10 @@ class SearchResult:
         return [line for hits in self.neighbors for line in hits.lines(where)]
 
     def _repr_html_(self) -> str:
-        """A table with a line per image found, for notebooks."""
-        lines = "".join(
-            f"<tr><td>{escape(hits.query)}</td><td>{hit.rank}</td>"
-            f"<td>{hit.score:.3f}</td><td>{escape(hit.path or hit.name)}</td>"
-            f"<td>{escape(hit.class_name)}</td></tr>"
-            for hits in self.neighbors
-            for hit in hits
-        )
-        titles = ("query", "rank", "score", self.word, "class")
-        header = "".join(f"<th>{title}</th>" for title in titles)
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return (
-            f"<p>{count(self.n_gallery, self.word)} searched</p>"
-            f"<table><tr>{header}</tr>{lines}</table>{notes}"
-        )
+        """The pictures found, or a table with a line for each, for notebooks."""
+        searched = f"{count(self.n_gallery, self.word)} searched"
+        hits = show_hits(self.neighbors, self.word)
+        return html_sentences([searched]) + hits + html_sentences(self.notes)
 
 
 def search(

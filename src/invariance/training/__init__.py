@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ._run_plan import Plan, make_plan
     from ._run_views import make_views
     from ._schedule import peak_rate, rate_at
+    from ._share import SharedRun, from_pretrained, push_to_hub
     from ._start_processes import launch, settle_machine
     from ._trackers import TRACKERS
     from ._train import Run, train
@@ -52,6 +53,7 @@ __all__ = [
     "Optim",
     "Plan",
     "Run",
+    "SharedRun",
     "Stopped",
     "Train",
     "build_optimizer",
@@ -59,6 +61,7 @@ __all__ = [
     "check_numbers",
     "complete_settings",
     "find_kept",
+    "from_pretrained",
     "launch",
     "load",
     "load_trained",
@@ -67,6 +70,7 @@ __all__ = [
     "make_views",
     "newest_checkpoint",
     "peak_rate",
+    "push_to_hub",
     "rate_at",
     "read_kept",
     "rehearse",
@@ -94,6 +98,7 @@ HOMES = {
     "_run_plan": "Plan make_plan",
     "_run_views": "make_views",
     "_schedule": "peak_rate rate_at",
+    "_share": "SharedRun from_pretrained push_to_hub",
     "_trackers": "TRACKERS",
     "_train": "Run train",
 }

@@ -23,12 +23,14 @@ from ..folder import (
     METRICS,
     OTHER_ENCODER,
     check_format,
+    is_on_hub,
     list_kept,
     read_environment,
     read_images,
     read_metrics,
     write_whole,
 )
+from ._share import from_pretrained
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
 SIDES = {"first": ("encoder", ENCODER), "other": ("other", OTHER_ENCODER)}
@@ -198,7 +200,8 @@ def load(
 
     Args:
         run_or_file: What ``train`` returned, a run folder, finished or not, an
-            ``encoder.safetensors``, or a kept epoch's ``kept/epoch-00005.pt``.
+            ``encoder.safetensors``, a kept epoch's ``kept/epoch-00005.pt``, or
+            ``"hf://user/name"``, what ``push_to_hub`` has shared.
         network: The module itself, when the run was trained on one of your own.
         side: "other" is the second encoder of a run that has two, one for each side of
             its pairs.
@@ -214,6 +217,8 @@ def load(
             f"epoch = {epoch} names one of the epochs that a run folder has kept: got "
             f"{place!r}, which is none."
         )
+    if is_on_hub(place):
+        return from_pretrained(place, network=network, side=side)
     if folder is not None and folder.suffix == ".pt" and folder.is_file():
         return rebuild_from_state(read_kept(folder), folder, network, side)
     if folder is None or not folder.is_dir():

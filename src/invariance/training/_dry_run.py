@@ -21,6 +21,7 @@ from ..data import Resident
 from ..devices import peak_bytes, reset_peak, started_outside
 from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
+from ..markup import html_sentences, html_table
 from ..words import count, show_duration
 from ._adversary import arrange
 from ._captured import WARM_UP, own_stream
@@ -141,6 +142,11 @@ class DryRun:
         )
         for name, (value, default) in self.changed.items():
             yield f"  {name} = {value!r}  (default {default!r})"
+        yield from self.finding_lines()
+        yield "Nothing was written. Drop --dry-run to start."
+
+    def finding_lines(self) -> Iterator[str]:
+        """What was decided, and what the steps tried have shown."""
         yield from self.facts
         if self.processes > 1:
             share = f"{self.local_batch:,} of {self.batch_size:,} samples"
@@ -155,7 +161,6 @@ class DryRun:
             yield f"loss of one batch: {self.loss:.3f}{chance}"
         yield from self.memory_lines()
         yield from self.time_lines()
-        yield "Nothing was written. Drop --dry-run to start."
 
     def memory_lines(self) -> Iterator[str]:
         """What a process holds, and what it holds at most."""
@@ -191,6 +196,11 @@ class DryRun:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        rows = [(name, *map(repr, both)) for name, both in self.changed.items()]
+        settings = html_table(rows, ("setting", "value", "default")) if rows else ""
+        return settings + html_sentences(self.finding_lines())
 
 
 def show_short(seconds: float) -> str:

@@ -260,6 +260,7 @@ class Plan:
         paired = self.other_views is not None and self.method.positives == "views"
         positives = "pairs" if paired else self.method.positives
         about = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        about |= {"method": self.method_name, "labeled": self.method.labeled}
         return {"used": used, "positives": positives, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:

@@ -6,9 +6,8 @@ import functools
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -43,6 +42,7 @@ from ..folder import (
     write_json,
     write_whole,
 )
+from ..markup import html_sentences, lines, tag
 from ..methods import Learner, Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
@@ -58,9 +58,13 @@ from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
 from ._run_plan import Plan, make_plan
 from ._settings import Train, check_numbers, require_unfinished
+from ._share import SharedRun, push_to_hub
 from ._start_processes import launch, settle_machine
 from ._trackers import TRACKERS
 from ._watch import Watch
+
+if TYPE_CHECKING:
+    from ..report import RunFigure
 
 MAY_CHANGE = {"data", "machine.devices", "machine.nodes", "machine.strategy"}
 EachEpoch = Callable[[int, Learner], Mapping[str, float]]
@@ -79,9 +83,18 @@ class Run:
         return f"Run({str(self.folder)!r}{scores})"
 
     def _repr_html_(self) -> str:
-        verdict = "".join(f"<p>{escape(str(finding))}</p>" for finding in self.verdict)
-        scores = self.evaluation._repr_html_() if self.evaluation is not None else ""
-        return f"<p><code>{escape(str(self.folder))}</code></p>{verdict}{scores}"
+        record = read_record(self.folder)
+        verdict = [
+            lines(
+                tag("b", f"{finding.title}."),
+                tag("span", finding.text),
+                *([tag("code", finding.command)] if finding.command else []),
+            )
+            for finding in read_verdict(record)
+        ]
+        scores = self.evaluation or Evaluation(tuple(record.current_rows))
+        top = html_sentences([tag("code", self.folder), *verdict])
+        return top + scores._repr_html_()
 
     @property
     def verdict(self) -> list[Finding]:
@@ -92,6 +105,16 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """Every reading, oldest first."""
         return read_metrics(self.folder / METRICS)
+
+    def plot(self) -> "RunFigure":
+        """What training has logged, as a figure of matplotlib; see ``inv.plot``."""
+        from ..report import plot
+
+        return plot(self.folder)
+
+    def push_to_hub(self, name: str, **how: Any) -> SharedRun:
+        """Upload the encoder with a model card; see ``inv.push_to_hub``."""
+        return push_to_hub(self.folder, name, **how)
 
     def encoder(
         self, network: nn.Module | None = None, *, best: bool = False

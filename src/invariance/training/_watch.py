@@ -14,9 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, TextIO
 
-from rich.console import Console
-
-from ..progress import Progress
+from ..progress import Progress, is_notebook, make_console
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,7 @@ COLUMNS = (
     Column("time/images_per_second", "img/s", 7, ".0f", 6, other_title="per s"),
     Column("time/data_wait", "wait", 5, ".0%", 1, "share of time spent on loading"),
 )
+NOTEBOOK = 92  # characters that fit below a cell before lines are broken
 
 
 class Watch:
@@ -65,9 +64,7 @@ class Watch:
     ) -> None:
         self.out = out or sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
         self.quiet, self.as_json = quiet, as_json
-        self.console = Console(
-            file=self.out, highlight=False, emoji=False, soft_wrap=True
-        )
+        self.console = make_console(self.out)
         self.progress: Progress | None = None
         self.log: Path | None = None
         self.columns: list[Column] = []  # of the table, once it has begun
@@ -113,8 +110,7 @@ class Watch:
         values |= {key: record[key] for key in ("epoch", "lr")}
         self.readings = []
         if not self.columns:
-            terminal = self.console.is_terminal
-            self.columns = fit_columns(self.console.width if terminal else math.inf)
+            self.columns = fit_columns(self._width())
             self._log(make_header(COLUMNS, self.word))
             self._table(make_header(self.columns, self.word))
         self._log(make_row(COLUMNS, values))
@@ -125,6 +121,12 @@ class Watch:
         if self.progress is not None:
             self.progress.__exit__(None, None, None)
             self.progress = None
+
+    def _width(self) -> float:
+        """The columns that there are; a file has room for any number."""
+        if is_notebook(self.out):
+            return NOTEBOOK
+        return self.console.width if self.console.is_terminal else math.inf
 
     def _log(self, text: str) -> None:
         if self.log is not None:

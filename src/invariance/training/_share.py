@@ -1,0 +1,109 @@
+"""Runs to the hub and encoders from there."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ..encoders import Encoder, load_encoder
+from ..errors import SettingError, unknown
+from ..folder import ENCODER, OTHER_ENCODER
+from ..sharing import download, split_name, upload, write_shared
+from ._settings import usual_settings
+
+FILES = {"first": ENCODER, "other": OTHER_ENCODER}
+
+
+@dataclass(frozen=True)
+class SharedRun:
+    """A run as others get it.
+
+    Attributes:
+        name: of the repository, as user/name.
+        url: where it is on the hub; None of a dry run.
+        folder: where the files are on this machine; None when they were uploaded.
+        files: how many bytes each of them has, by its name.
+        notes: what a reader should know, in sentences.
+    """
+
+    name: str
+    url: str | None
+    folder: Path | None
+    files: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def push_to_hub(
+    run: Any,
+    name: str,
+    *,
+    private: bool = False,
+    license: str | None = None,
+    token: str | None = None,
+    network: nn.Module | None = None,
+    folder: str | Path | None = None,
+) -> SharedRun:
+    """Upload a finished run's encoder with a model card to the Hugging Face hub.
+
+    The card is made of the run's files: scores beside baselines, data, settings that
+    are not the usual ones, intended use and limits. Of a path only the last name is
+    shared.
+
+    Args:
+        run: A run or its folder.
+        name: Of the repository, as "user/name"; made if it is not there.
+        private: Whether only you can see it.
+        license: As the hub spells it, such as "mit"; none is chosen for you.
+        token: Who you are; by default who is logged in ('hf auth login').
+        network: The module itself, when the run was trained on one of your own.
+        folder: Upload nothing, and write into this folder what would be uploaded.
+    """
+    split_name(name)
+    place = getattr(run, "folder", run)
+    if not isinstance(place, str | Path):
+        raise SettingError(f"A run or its folder is shared: got {run!r}.")
+    place = Path(place).expanduser()
+    how: dict[str, Any] = {"license": license, "network": network}
+    how["defaults"] = usual_settings()
+    if folder is not None:
+        out = Path(folder).expanduser()
+        notes = write_shared(place, out, name, **how)
+        return SharedRun(name, None, out, list_files(out), notes)
+    with tempfile.TemporaryDirectory() as temporary:
+        out = Path(temporary) / "shared"
+        notes = write_shared(place, out, name, **how)
+        url = upload(out, name, private=private, token=token)
+        return SharedRun(name, url, None, list_files(out), notes)
+
+
+def list_files(folder: Path) -> dict[str, int]:
+    """How many bytes each file has."""
+    return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+
+
+def from_pretrained(
+    name: str,
+    *,
+    network: nn.Module | None = None,
+    side: str = "first",
+    revision: str | None = None,
+    token: str | None = None,
+) -> Encoder:
+    """The encoder that ``push_to_hub`` has shared, ready to use, as ``load`` gives it.
+
+    Only its .safetensors file is fetched, which holds numbers and words and never code.
+
+    Args:
+        name: As "user/name", or "user/name@revision".
+        network: The module itself, when it was trained on one of somebody's own.
+        side: "other" is the second encoder of a run that has two.
+        revision: A branch, a tag or a commit.
+        token: Who you are; by default who is logged in.
+    """
+    if side not in FILES:
+        raise SettingError(unknown("side", side, FILES))
+    name, asked = split_name(name)
+    path = download(name, FILES[side], revision=revision or asked, token=token)
+    return load_encoder(path, network=network)
