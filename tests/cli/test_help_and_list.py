@@ -5,7 +5,8 @@ import json
 import pytest
 
 import invariance as inv
-from invariance.cli import parse
+from invariance.cli import COMMANDS as BY_NAME
+from invariance.cli import list_flags, parse
 from invariance.data import DATA_SETS
 from invariance.encoders import ENCODERS, OTHERS
 from invariance.errors import SettingError
@@ -16,6 +17,7 @@ from invariance.objectives import OBJECTIVES
 from invariance.training import Train, check_names
 from invariance.views import RECIPES
 
+Evaluate = BY_NAME["evaluate"]
 COMMANDS = ("train", "evaluate", "diagnose", "embed", "export", "list", "report")
 COMMANDS += (
     "search",
@@ -221,11 +223,46 @@ def test_version_and_help_as_people_ask_for_them(command):
         assert code == 0 and "invariance train FOLDER" in said
     code, said, _ = command("help", "train")
     assert code == 0 and "[DATA]" in said and "--config FILE" in said
+    assert command("train", "-h")[:2] == command("train", "--help")[:2] == (0, said)
+
+
+@pytest.mark.parametrize("name, kind", [("train", Train), ("evaluate", Evaluate)])
+def test_help_is_short_first_and_names_the_rest(name, kind, command):
+    code, short, _ = command(name, "--help")
+    assert code == 0 and len(short.splitlines()) <= 50
+    assert short.splitlines()[-1].endswith(f"invariance {name} --help-all")
+    examples = short[short.index("examples:") :]
+    assert examples.count(f"  invariance {name}") == 3
+    code, whole, _ = command(name, "--help-all")
+    assert code == 0 and len(whole) > 3 * len(short)
+    for flag in list_flags(kind):
+        shown = any(f"  {typed} " in short for typed in (*flag.names, flag.value))
+        assert shown or flag.setting not in kind.shown_first, flag.setting
+        assert all(typed in whole for typed in flag.names)
+
+
+def test_examples_of_the_help_are_commands():
+    for kind in (Train, Evaluate):
+        for line in kind.examples:
+            words = line.split("  ")[0].split()[1:]
+            assert isinstance(parse(words), kind)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])
+def test_flags_are_those_that_are_read(name, command):
+    """Short help and completion list flags by themselves; tyro must know the same."""
+    _, whole, _ = command(name, "--help-all")
+    starts = [line[2:].split("  ")[0].replace(",", "") for line in whole.splitlines()]
+    words = {word for start in starts if start[:1] == "-" for word in start.split()}
+    read = {word for word in words if word[0] == "-" and word.strip("-")}
+    listed = {typed for flag in list_flags(BY_NAME[name]) for typed in flag.names}
+    assert read - {"-h", "--help"} == listed
 
 
 def test_help_fits_a_terminal_of_80_columns(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for words in (["help"], *(["help", name] for name in COMMANDS)):
+    every = [[name, flag] for name in COMMANDS for flag in ("-h", "--help-all")]
+    for words in (["help"], *every):
         _, said, _ = command(*words)
         assert max(map(len, said.splitlines())) <= 80, words
         assert "(default: )" not in said
@@ -235,7 +272,7 @@ def test_help_fits_a_terminal_of_80_columns(command, monkeypatch):
 
 
 def test_a_setting_that_may_be_unset_is_shown_by_its_kind(command, tmp_path):
-    _, said, _ = command("train", "--help")
+    _, said, _ = command("train", "--help-all")
     assert "--limit INT" in said and "{None}" not in said and "(default: )" not in said
     (tmp_path / "mine.yaml").write_text("limit: 1\n")
     words = ("--config", "mine.yaml", "--limit", "unset", "--epochs", "0")

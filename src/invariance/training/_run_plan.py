@@ -36,6 +36,7 @@ from ._run_data import (
     describe_simplex,
     find_tokenizer,
     make_order,
+    settle_stopping,
     uses_pairs,
 )
 from ._run_encoder import make_encoder, refuse_single_samples, start_weights_from
@@ -312,6 +313,8 @@ class Plan:
             f"{pieces} "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
+        if (stop := self.settings.stop).patience is not None:
+            yield f"ends early when {stop.reading} gains nothing for {stop.patience} epochs"
         if about := self.federation:
             yield from about["federated"]["sentences"]
 
@@ -390,7 +393,8 @@ def make_plan(
         clients = share_samples(settings.federated, source, settings.seed)
     n_places = 1 if clients is None else len(clients.names)
     batch_size, why_batch = choose_batch(settings, source, processes, n_places)
-    settings = dataclasses.replace(settings, batch_size=batch_size)
+    stop = settle_stopping(settings, source)
+    settings = dataclasses.replace(settings, batch_size=batch_size, stop=stop)
     per_step = batch_size * settings.optim.accumulate
     order = make_order(settings, source, clients, processes)
     if four.labeled and source.labels is None:
