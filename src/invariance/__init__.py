@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from .objectives import *  # noqa: F403
     from .partition import *  # noqa: F403
     from .runs import *  # noqa: F403
-    from .training import Run, Stopped, Train, load, show_views, train  # noqa: F401
+    from .training import (  # noqa: F401
+        Run,
+        Stop,
+        Stopped,
+        Train,
+        load,
+        show_views,
+        train,
+    )
 
 __version__ = "0.1.0"
 
@@ -47,8 +55,8 @@ _HOMES = {
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
     "training": (
-        "Attack DryRun Ess Federated Machine Optim Run Stopped Train load "
-        "show_views train"
+        "Attack DryRun Ess Federated Machine Optim Run Stop Stopped Stopping Train "
+        "load show_views train"
     ),
     "folder": "Finding list_kept",
     "evaluation": "Evaluation Score",

@@ -28,6 +28,7 @@ COMMANDS += (
     "doctor",
     "views",
     "sweep",
+    "watch",
 )
 HELP = """
 import sys
@@ -249,8 +250,9 @@ def test_examples_of_the_help_are_commands():
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])
-def test_flags_are_those_that_are_read(name, command):
+def test_flags_are_those_that_are_read(name, command, monkeypatch):
     """Short help and completion list flags by themselves; tyro must know the same."""
+    monkeypatch.setenv("COLUMNS", "80")  # wider, there would be two groups per line
     _, whole, _ = command(name, "--help-all")
     starts = [line[2:].split("  ")[0].replace(",", "") for line in whole.splitlines()]
     words = {word for start in starts if start[:1] == "-" for word in start.split()}

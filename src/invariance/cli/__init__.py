@@ -2,5 +2,6 @@
 
 from ._flags import list_flags
 from ._main import COMMANDS, main, parse
+from ._watch import make_server
 
-__all__ = ["COMMANDS", "list_flags", "main", "parse"]
+__all__ = ["COMMANDS", "list_flags", "main", "make_server", "parse"]

@@ -36,6 +36,7 @@ from ._sweep import HELP as SWEEP_HELP
 from ._sweep import Sweep, read_sweep
 from ._train_command import split_config_file, train
 from ._views import Views
+from ._watch import Watch
 
 COMMANDS: dict[str, Any] = {
     "train": Train,
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Any] = {
     "list": List,
     "pack": Pack,
     "report": Report,
+    "watch": Watch,
     "search": Search,
     "views": Views,
     "estimate": EstimateCommand,

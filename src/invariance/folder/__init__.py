@@ -57,6 +57,7 @@ from ._files import (
     finite_number,
     list_kept,
     new_folder,
+    read_tail,
     require_encoder,
     require_run,
     resume_command,
@@ -64,7 +65,7 @@ from ._files import (
     write_whole,
 )
 from ._gallery import Gallery
-from ._lock import hold_run
+from ._lock import hold_run, is_held
 from ._metrics import Metrics, read_metrics
 from ._overview import Overview, name_data, overviews
 from ._record import Record, is_run, read_record
@@ -148,6 +149,7 @@ __all__ = [
     "flatten",
     "group_seeds",
     "hold_run",
+    "is_held",
     "is_run",
     "judge",
     "keep_rows",
@@ -163,6 +165,7 @@ __all__ = [
     "read_record",
     "read_rows",
     "read_settings",
+    "read_tail",
     "read_verdict",
     "read_yaml",
     "remember_images",

@@ -13,6 +13,7 @@ from ._settings import (
     Federated,
     Machine,
     Optim,
+    Stopping,
     Train,
     check_names,
     check_numbers,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ._run_views import make_views
     from ._schedule import peak_rate, rate_at
     from ._start_processes import launch, settle_machine
+    from ._stopping import Stop
     from ._trackers import TRACKERS
     from ._train import Run, train
 
@@ -52,7 +54,9 @@ __all__ = [
     "Optim",
     "Plan",
     "Run",
+    "Stop",
     "Stopped",
+    "Stopping",
     "Train",
     "build_optimizer",
     "check_names",
@@ -94,6 +98,7 @@ HOMES = {
     "_run_plan": "Plan make_plan",
     "_run_views": "make_views",
     "_schedule": "peak_rate rate_at",
+    "_stopping": "Stop",
     "_trackers": "TRACKERS",
     "_train": "Run train",
 }

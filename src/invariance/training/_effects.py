@@ -170,11 +170,6 @@ def find_idle_stopping(settings: Train) -> Iterator[str]:
             "stop.reading and stop.min_gain say when a run ends early, and none is to: "
             "add --stop.patience 10, or leave them out."
         )
-    if stop.patience is not None and stop.patience >= settings.epochs:
-        yield (
-            f"stop.patience {stop.patience} cannot run out in {settings.epochs} epochs: "
-            "use a smaller one, or more --epochs."
-        )
     if stop.patience is not None and stop.reading == "knn" and not settings.knn_every:
         yield (
             "stop.reading knn needs kNN readings, and --knn-every 0 takes none: leave "

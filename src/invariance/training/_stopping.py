@@ -1,15 +1,17 @@
-"""When a run ends before its last epoch: a reading gains no more, or a function says so.
+"""When a run ends before its last epoch: it gains no more, or a function says so.
 
 The learning rate falls over all planned epochs, so a run that ends early has not seen
 its lowest rates: fewer epochs from the start often give a better encoder.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
 from ..errors import SettingError, unknown
-from ._settings import Stopping
+from ..words import count
+from ._settings import Stopping, Train
 
 LOWER = ("loss",)  # readings that are better when they are lower
 WORDS = {"knn": "kNN among training samples", "loss": "the loss"}
@@ -65,7 +67,8 @@ class Patience:
             moved = "fallen below" if lower else "risen above"
             best = f"{self.best:.1%}" if asked.reading == "knn" else f"{self.best:.4g}"
             by = f" by more than {asked.min_gain:g}" if asked.min_gain else ""
-            self.why = f"{name} has not {moved} {best}{by} for {epoch - self.since} epochs"
+            epochs = count(epoch - self.since, "epoch")
+            self.why = f"{name} has not {moved} {best}{by} for {epochs}"
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint must keep."""
@@ -83,3 +86,31 @@ def check_stop_reading(settings: Stopping, *, own: bool) -> None:
     names = ("auto", *WORDS)
     if settings.reading not in names and not own:
         raise SettingError(unknown("stop.reading", settings.reading, names))
+
+
+def settle_stopping(settings: Train, *, labeled: bool) -> Stopping:
+    """The same with a reading that will be taken; raises if it could never end early.
+
+    >>> settle_stopping(Train(stop=Stopping(patience=3)), labeled=False).reading
+    'loss'
+    """
+    stop, every = settings.stop, settings.knn_every
+    if stop.patience is None:
+        return stop
+    if stop.reading == "knn" and not labeled:
+        raise SettingError(
+            "stop.reading knn asks for labels, and these data have none to score by: "
+            "use --stop.reading loss."
+        )
+    if stop.reading == "auto":
+        stop = dataclasses.replace(stop, reading="knn" if labeled and every else "loss")
+    between = every if stop.reading == "knn" else 1
+    earliest = between * (1 + -(-stop.patience // between))
+    if earliest >= settings.epochs:
+        readings = f", with one reading every {between}" if between > 1 else ""
+        raise SettingError(
+            f"stop.patience {stop.patience} cannot run out within {settings.epochs} "
+            f"epochs{readings}: the run could end after epoch {earliest} at the "
+            "earliest. Use a smaller patience, or more --epochs."
+        )
+    return stop
