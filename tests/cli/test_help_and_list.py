@@ -29,6 +29,7 @@ COMMANDS += (
     "views",
     "sweep",
     "watch",
+    "completion",
 )
 HELP = """
 import sys

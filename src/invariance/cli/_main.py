@@ -18,6 +18,7 @@ from ..devices import local_rank
 from ..errors import InvarianceError, SettingError, unknown
 from ..training import Train
 from ._bench import Bench
+from ._completion import Completion
 from ._diagnose import Diagnose
 from ._doctor import Doctor
 from ._embed import Embed
@@ -55,6 +56,7 @@ COMMANDS: dict[str, Any] = {
     "reproduce": Reproduce,
     "bench": Bench,
     "doctor": Doctor,
+    "completion": Completion,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
 
@@ -62,6 +64,7 @@ Contrastive representation learning that fits small machines.
   invariance train            learn the generated shapes, in a minute or two
   invariance train FOLDER     learn images of your own
   invariance report RUN       see what came of it
+  invariance watch            follow what trains, in the browser
   invariance COMMAND --help   what a command can be told
   invariance --version        which version this is
 
@@ -81,8 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given in (["--help"], ["-h"], ["help"]):
             print(HELP)
             for name, command in COMMANDS.items():
-                line = f"  {name:<9} {(inspect.getdoc(command) or '').splitlines()[0]}"
-                print(textwrap.fill(line, 80, subsequent_indent=" " * 12))
+                line = f"  {name:<10} {(inspect.getdoc(command) or '').splitlines()[0]}"
+                print(textwrap.fill(line, 80, subsequent_indent=" " * 13))
             return 0
         command = parse(check_command(given))
         devices = getattr(command, "devices", 1)

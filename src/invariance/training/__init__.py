@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from ..late_imports import import_late
 from ._settings import (
     BATCH,
+    STRATEGIES,
+    VIEWS,
     Attack,
     Ess,
     Federated,
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH",
     "LARS",
+    "STRATEGIES",
     "TRACKERS",
+    "VIEWS",
     "Attack",
     "DryRun",
     "Ess",
