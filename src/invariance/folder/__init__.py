@@ -65,9 +65,15 @@ from ._files import (
     write_whole,
 )
 from ._gallery import Gallery
-from ._lock import hold_run, is_held
+from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
-from ._overview import Overview, name_data, overviews
+from ._overview import (
+    Overview,
+    find_state,
+    name_data,
+    overviews,
+    sort_overviews,
+)
 from ._record import Record, is_run, read_record
 from ._scores import (
     CHANCE,
@@ -145,11 +151,11 @@ __all__ = [
     "find_data",
     "find_reachable",
     "find_saturation",
+    "find_state",
     "finite_number",
     "flatten",
     "group_seeds",
     "hold_run",
-    "is_held",
     "is_run",
     "judge",
     "keep_rows",
@@ -175,6 +181,7 @@ __all__ = [
     "resume_command",
     "settings_from",
     "show_value",
+    "sort_overviews",
     "split_by_data",
     "tabulate",
     "to_dict",

@@ -18,7 +18,7 @@ from ..folder import (
     METRICS,
     REPORT,
     Record,
-    is_held,
+    find_state,
     read_record,
     read_tail,
 )
@@ -44,19 +44,8 @@ class Seen:
     record: Record
     changed: float
     """When a file of it was last written."""
-    held: bool
-    """Whether a process is at work in it."""
-
-    @property
-    def state(self) -> str:
-        """A word: running, scoring, finished or stopped."""
-        if self.record.finished:
-            return "finished"
-        if not self.held:
-            return "stopped"
-        epoch, epochs = self.record.last("epoch"), self.record.epochs
-        over = bool(self.record.ended) or (epoch or 0.0) >= (epochs or float("inf"))
-        return "scoring" if over else "running"
+    state: str
+    """A word: running, scoring, finished or stopped."""
 
     @property
     def at_work(self) -> bool:
@@ -114,7 +103,7 @@ class Gaze:
                     continue
             times = [stat[0] for stat in stats if stat is not None]
             record = self.known[folder][1]
-            yield Seen(name, record, max(times, default=0.0), is_held(folder))
+            yield Seen(name, record, max(times, default=0.0), find_state(record))
 
 
 def _stat(path: Path) -> tuple[float, int] | None:
