@@ -10,7 +10,7 @@ from invariance.methods import METHODS
 from invariance.views import RECIPES
 
 ASK = """
-source script
+source ./script
 while IFS= read -r line; do
     read -ra COMP_WORDS <<< "$line"
     [[ "$line" == *" " ]] && COMP_WORDS+=("")

@@ -9,6 +9,7 @@ import invariance as inv
 from invariance.errors import SettingError
 from invariance.folder import read_record
 from invariance.training import Stopping, Train
+from invariance.training._stopping import Patience
 
 SMALL = Train(
     data="shapes",
@@ -120,6 +121,13 @@ def test_patience_may_follow_a_number_of_ones_own(tmp_path):
     run = inv.train(settings, each_epoch=lambda *_: {"mine": next(values)})
     assert run.metrics[-1]["epoch"] == 3.0
     assert run.metrics[-1]["ended"] == "mine has not risen above 0.3 for 1 epoch"
+
+
+def test_a_number_that_nobody_returns_is_refused():
+    patience = Patience(Stopping(patience=1, reading="mine"))
+    patience.look({"loss": 1.0}, 1, ends_epoch=False)
+    with pytest.raises(SettingError, match="no function has returned a number"):
+        patience.look({"loss": 1.0}, 1, ends_epoch=True)
 
 
 def test_in_the_last_epoch_there_is_nothing_to_end(tmp_path):

@@ -55,6 +55,11 @@ class Patience:
         if asked.patience is None or self.why:
             return
         self.values += [reading[asked.reading]] if asked.reading in reading else []
+        if ends_epoch and not self.values and asked.reading not in WORDS:
+            raise SettingError(
+                f"stop.reading is {asked.reading!r}, and no function has returned a "
+                f"number of that name after epoch {epoch}: return it every time."
+            )
         if not ends_epoch or not self.values:
             return
         value, self.values = fmean(self.values), []
