@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .runs import *  # noqa: F403
     from .training import (  # noqa: F401
         Run,
+        Stop,
         Stopped,
         Train,
         from_pretrained,
@@ -57,8 +58,8 @@ _HOMES = {
     "encoders": "GradCache",
     "methods": "METHODS Learner Method Step build",
     "training": (
-        "Attack DryRun Ess Federated Machine Optim Run SharedRun Stopped Train "
-        "from_pretrained load push_to_hub show_views train"
+        "Attack DryRun Ess Federated Machine Optim Run SharedRun Stop Stopped "
+        "Stopping Train from_pretrained load push_to_hub show_views train"
     ),
     "folder": "Finding list_kept",
     "evaluation": "Evaluation Score",

@@ -5,7 +5,8 @@ import json
 import pytest
 
 import invariance as inv
-from invariance.cli import parse
+from invariance.cli import COMMANDS as BY_NAME
+from invariance.cli import list_flags, parse
 from invariance.data import DATA_SETS
 from invariance.encoders import ENCODERS, OTHERS
 from invariance.errors import SettingError
@@ -16,6 +17,7 @@ from invariance.objectives import OBJECTIVES
 from invariance.training import Train, check_names
 from invariance.views import RECIPES
 
+Evaluate = BY_NAME["evaluate"]
 COMMANDS = ("train", "evaluate", "diagnose", "embed", "export", "list", "report")
 COMMANDS += (
     "search",
@@ -27,6 +29,8 @@ COMMANDS += (
     "share",
     "views",
     "sweep",
+    "watch",
+    "completion",
 )
 HELP = """
 import sys
@@ -78,7 +82,15 @@ def test_list_names_everything(what, names, command):
     assert all(len(line) > 1 for line in lines)
 
 
-@pytest.mark.parametrize("what", ["methods", "objectives", "presets"])
+def test_every_method_says_when_to_take_it(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, said, _ = command("list", "methods")
+    assert said.splitlines()[0] == "simclr              the first to try, on any data"
+    assert len(said.splitlines()) == len(METHODS)  # a line for each
+    assert all(method.use for method in METHODS.values())
+
+
+@pytest.mark.parametrize("what", ["objectives", "presets"])
 def test_list_fits_the_terminal(what, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, said, _ = command("list", what)
@@ -136,13 +148,54 @@ def test_list_runs(command, tmp_path):
     (done / "encoder.safetensors").write_text("")
     code, said, _ = command("list", "runs")
     assert code == 0
-    assert [line.split("  ") for line in said.splitlines()] == [
-        ["runs/begun", "simclr on shapes, unfinished, no reading yet"],
-        [
-            "runs/done",
-            " simclr on shapes, finished, epoch 1.5, kNN among training samples 50.0%",
-        ],
+    assert [" ".join(line.split()) for line in said.splitlines()] == [
+        "run method data batch epochs rate kNN linear state",
+        "runs/begun simclr shapes 128 0/20 0.004 stopped",
+        "runs/done simclr shapes 128 1.5/20 0.004 (50.0) finished",
+        "(in brackets: among training samples, while it trained)",
     ]
+
+
+def test_runs_are_sorted_by_what_one_asks_for(command, tmp_path):
+    for name, method, rate, knn in (
+        ("a", "moco", 0.1, 0.2),
+        ("b", "dcl", 0.3, None),
+        ("c", "simclr", 0.2, 0.6),
+    ):
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(f"method: {method}\noptim:\n  lr: {rate}\n")
+        reading = {"epoch": 1} | ({} if knn is None else {"knn": knn})
+        (folder / "metrics.jsonl").write_text(json.dumps(reading) + "\n")
+
+    def order(name):
+        _, said, _ = command("list", "runs", "--sort", name, "--json")
+        return "".join(json.loads(line)["folder"][-1] for line in said.splitlines())
+
+    assert order("training_knn") == "cab"  # the largest first, none at all last
+    assert order("optim.lr") == "bca"
+    assert order("method") == "bac"
+    table = command("list", "runs", "--sort", "training_knn")[1].splitlines()
+    assert [line.split()[0] for line in table[1:4]] == ["runs/c", "runs/a", "runs/b"]
+    code, _, complained = command("list", "runs", "--sort", "optim.l")
+    assert code == 2 and "Did you mean 'optim.lr'?" in complained
+    code, _, complained = command("list", "methods", "--sort", "name")
+    assert code == 2 and "Only runs are sorted" in complained
+
+
+@pytest.mark.parametrize(
+    "name", ["short", "photos-simclr-lr_0.004-seed_0-again-and-more"]
+)
+def test_the_table_of_runs_fits_80_columns(name, command, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = tmp_path / "runs" / name
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("method: multi_view\n")
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "config.yaml").write_text("[1, 2]")
+    _, said, _ = command("list", "runs")
+    assert max(map(len, said.splitlines())) <= 80
+    assert "config.yaml cannot be read" in said and "stopped" in said
 
 
 def test_two_knn_scores_are_never_mixed(command, tmp_path):
@@ -156,13 +209,12 @@ def test_two_knn_scores_are_never_mixed(command, tmp_path):
     row = {"features": "trained encoder", "protocol": "knn", "metric": "accuracy"}
     row |= {"data": "train", "fingerprint": "of scored", "value": 0.4, "settings": {}}
     (tmp_path / "runs/scored/evaluation.jsonl").write_text(json.dumps(row))
-    scored, watched = command("list", "runs")[1].splitlines()
-    assert "simclr on scored/train" in scored and scored.endswith("kNN 40.0%")
-    assert "simclr on watched/train" in watched
-    assert watched.endswith("kNN among training samples 60.0%")
+    _, scored, watched, _ = command("list", "runs")[1].splitlines()
+    assert " scored/train " in scored and " 40.0 " in scored
+    assert " watched/train " in watched and " (60.0) " in watched
     assert command("list", "runs", "knn > 0.5")[1] == ""
-    assert command("list", "runs", "knn > 0.3")[1].startswith("runs/scored ")
-    assert len(command("list", "runs", "training_knn > 0.5")[1].splitlines()) == 2
+    assert command("list", "runs", "knn > 0.3")[1].split("\n")[1].startswith("runs/sc")
+    assert command("list", "runs", "training_knn > 0.5")[1].count("runs/") == 2
     lines = map(json.loads, command("list", "runs", "--json")[1].splitlines())
     assert [(run["knn"], run["training_knn"]) for run in lines] == [
         (0.4, 0.6),
@@ -222,11 +274,47 @@ def test_version_and_help_as_people_ask_for_them(command):
         assert code == 0 and "invariance train FOLDER" in said
     code, said, _ = command("help", "train")
     assert code == 0 and "[DATA]" in said and "--config FILE" in said
+    assert command("train", "-h")[:2] == command("train", "--help")[:2] == (0, said)
+
+
+@pytest.mark.parametrize("name, kind", [("train", Train), ("evaluate", Evaluate)])
+def test_help_is_short_first_and_names_the_rest(name, kind, command):
+    code, short, _ = command(name, "--help")
+    assert code == 0 and len(short.splitlines()) <= 50
+    assert short.splitlines()[-1].endswith(f"invariance {name} --help-all")
+    examples = short[short.index("examples:") :]
+    assert examples.count(f"  invariance {name}") == 3
+    code, whole, _ = command(name, "--help-all")
+    assert code == 0 and len(whole) > 3 * len(short)
+    for flag in list_flags(kind):
+        shown = any(f"  {typed} " in short for typed in (*flag.names, flag.value))
+        assert shown or flag.setting not in kind.shown_first, flag.setting
+        assert all(typed in whole for typed in flag.names)
+
+
+def test_examples_of_the_help_are_commands():
+    for kind in (Train, Evaluate):
+        for line in kind.examples:
+            words = line.split("  ")[0].split()[1:]
+            assert isinstance(parse(words), kind)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "sweep"])
+def test_flags_are_those_that_are_read(name, command, monkeypatch):
+    """Short help and completion list flags by themselves; tyro must know the same."""
+    monkeypatch.setenv("COLUMNS", "80")  # wider, there would be two groups per line
+    _, whole, _ = command(name, "--help-all")
+    starts = [line[2:].split("  ")[0].replace(",", "") for line in whole.splitlines()]
+    words = {word for start in starts if start[:1] == "-" for word in start.split()}
+    read = {word for word in words if word[0] == "-" and word.strip("-")}
+    listed = {typed for flag in list_flags(BY_NAME[name]) for typed in flag.names}
+    assert read - {"-h", "--help"} == listed
 
 
 def test_help_fits_a_terminal_of_80_columns(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for words in (["help"], *(["help", name] for name in COMMANDS)):
+    every = [[name, flag] for name in COMMANDS for flag in ("-h", "--help-all")]
+    for words in (["help"], *every):
         _, said, _ = command(*words)
         assert max(map(len, said.splitlines())) <= 80, words
         assert "(default: )" not in said
@@ -236,7 +324,7 @@ def test_help_fits_a_terminal_of_80_columns(command, monkeypatch):
 
 
 def test_a_setting_that_may_be_unset_is_shown_by_its_kind(command, tmp_path):
-    _, said, _ = command("train", "--help")
+    _, said, _ = command("train", "--help-all")
     assert "--limit INT" in said and "{None}" not in said and "(default: )" not in said
     (tmp_path / "mine.yaml").write_text("limit: 1\n")
     words = ("--config", "mine.yaml", "--limit", "unset", "--epochs", "0")

@@ -131,4 +131,4 @@ def test_scores_are_those_of_the_trained_encoder_on_its_own_data(tmp_path):
     (run,) = overviews(tmp_path)
     assert run.values["linear"] == pytest.approx(0.7)
     assert run.values["knn"] == pytest.approx(0.4)
-    assert run.line() == "unfinished, no reading yet, kNN 40.0%, linear 70.0%"
+    assert (run.values["state"], run.values["epoch"]) == ("stopped", None)

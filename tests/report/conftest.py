@@ -22,10 +22,16 @@ def page(made):
 
 @pytest.fixture
 def opened(browser):
-    """Open a file as a reader would; errors, alerts and requests fail the test."""
+    """Open a file, or a page of this machine, as a reader would.
+
+    Errors, alerts and requests to elsewhere fail the test.
+    """
     contexts, trouble = [], []
 
     def open_file(path, *, width=1200, height=800, **settings):
+        served = str(path).startswith("http://127.0.0.1:")
+        place = str(path) if served else Path(path).resolve().as_uri()
+        origin = place.split("#")[0] if served else "file:"
         size = {"width": width, "height": height}
         still = {"reduced_motion": "reduce"}  # or a click could meet a moving page
         context = browser.new_context(viewport=size, **still | settings)
@@ -42,14 +48,14 @@ def opened(browser):
                 trouble.append(f"console: {message.text}")
 
         def asked(request):
-            if not request.url.startswith(("file:", "data:")):
+            if not request.url.startswith((origin, "data:")):
                 trouble.append(f"request: {request.url}")
 
         page.on("dialog", alerted)
         page.on("console", said)
         page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
         page.on("request", asked)
-        page.goto(Path(path).resolve().as_uri())
+        page.goto(place)
         return page
 
     yield open_file

@@ -7,7 +7,16 @@ import pytest
 import invariance as inv
 from invariance.errors import SettingError
 from invariance.methods import Method
-from invariance.training import Attack, Ess, Federated, Machine, Optim, Train, make_plan
+from invariance.training import (
+    Attack,
+    Ess,
+    Federated,
+    Machine,
+    Optim,
+    Stopping,
+    Train,
+    make_plan,
+)
 from invariance.views import RandomHorizontalFlip, ViewSet
 
 CHANGES = {  # each gives other losses than the settings of ``small``
@@ -66,6 +75,7 @@ ELSEWHERE = {  # what it decides is tested under that name
         f"federated.{field.name}": "test_federated"
         for field in dataclasses.fields(Federated)
     },
+    **{f"stop.{field.name}": "test_stopping" for field in dataclasses.fields(Stopping)},
     "data": "test_python_api: arrays, folders and names",
     "pretrained": "test_build_encoder",
     "other_encoder": "test_any_samples: two encoders",

@@ -1,5 +1,7 @@
-"""The command line: one file a command, settings as flags."""
+"""The command line: one file per command, settings as flags."""
 
-from ._main import main, parse
+from ._flags import list_flags
+from ._main import COMMANDS, main, parse
+from ._watch import make_server
 
-__all__ = ["main", "parse"]
+__all__ = ["COMMANDS", "list_flags", "main", "make_server", "parse"]

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -47,19 +47,29 @@ class Doctor:
 
     def run(self) -> int:
         """Print one line per finding; 2 if something is bad."""
-        from ..progress import tell_loading
-
-        tell_loading(quiet=self.json)
-        findings = [*look_at_packages(), *look_at_machine(), *try_everything()]
+        marks = {"ok": "ok  ", "optional": "-   ", "bad": "BAD "}
+        findings = []
+        for finding in look_around(quiet=self.json):  # shown as they come
+            findings.append(finding)
+            if not self.json:
+                mark = marks[finding.state]
+                print(f"{mark} {finding.name:<18} {finding.words}", flush=True)
         bad = [finding for finding in findings if finding.state == "bad"]
         if self.json:
             print(json.dumps({"findings": [asdict(f) for f in findings]}))
         else:
-            marks = {"ok": "ok  ", "optional": "-   ", "bad": "BAD "}
-            for finding in findings:
-                print(f"{marks[finding.state]} {finding.name:<18} {finding.words}")
             print("Everything works." if not bad else f"Not well: {len(bad)} of these.")
         return 2 if bad else 0
+
+
+def look_around(*, quiet: bool) -> Iterator[Finding]:
+    """Everything that is looked at and tried, what takes longest last."""
+    from ..progress import tell_loading
+
+    yield from look_at_packages()
+    tell_loading(quiet=quiet)
+    yield from look_at_machine()
+    yield from try_everything()
 
 
 def look_at_packages() -> list[Finding]:
@@ -111,24 +121,23 @@ def look_at_machine() -> list[Finding]:
     return [*findings, Finding("disk", state, words)]
 
 
-def try_everything() -> list[Finding]:
+def try_everything() -> Iterator[Finding]:
     """Small jobs that visit every part, each timed; a fault is told, not raised."""
     jobs: dict[str, Callable[[Path], str]] = {
         "loss": try_loss,
         "training": try_training,
         "browser report": try_report,
     }
-    findings = []
     with tempfile.TemporaryDirectory() as folder:
         for name, job in jobs.items():
             began = time.monotonic()
             try:
                 words = f"{job(Path(folder))} ({time.monotonic() - began:.1f} s)"
-                findings.append(Finding(name, "ok", words))
+                finding = Finding(name, "ok", words)
             except Exception as error:  # the doctor names every fault
                 words = f"{type(error).__name__}: {error}".splitlines()[0]
-                findings.append(Finding(name, "bad", words))
-    return findings
+                finding = Finding(name, "bad", words)
+            yield finding
 
 
 def try_loss(folder: Path) -> str:

@@ -151,6 +151,12 @@ class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
 
     again: ClassVar[str] = "scores of whole runs are kept, so give the rest again"
+    shown_first: ClassVar = ("runs", "data", "protocols", "preset", "seeds", "json")
+    examples: ClassVar = (
+        "invariance evaluate runs/photos-simclr        its usual scores",
+        "invariance evaluate runs/seed-* --seeds 3     mean and spread of several",
+        "invariance evaluate runs/a --data cifar10     transfer to other data",
+    )
 
     runs: Annotated[
         tuple[str, ...],
@@ -168,7 +174,7 @@ class Evaluate:
     knn_regression; or the preset's."""
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
-    below go before its settings."""
+    go before its settings."""
     knn: Knn = field(default_factory=Knn)
     linear: Linear = field(default_factory=Linear)
     linear_sgd: LinearSgd = field(default_factory=LinearSgd)

@@ -39,6 +39,9 @@ class List:
     those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
     out: str = "runs"
     """Folder of run folders."""
+    sort: str | None = None
+    """Sort runs by this setting or score, such as knn, linear, loss or optim.lr: the
+    largest number first. Default: by name."""
     json: bool = False
     """Print every run as a line of JSON, with all its settings: knn and linear are
     scores on the test part, training_knn was read among training images."""
@@ -53,21 +56,20 @@ class List:
                 values |= {"broken": run.broken} if run.broken else {}
                 print(json.dumps(values, ensure_ascii=False))
             return 0
+        if self.sort is not None and self.what != "runs":
+            raise SettingError(f"Only runs are sorted: got {self.what}.")
+        if self.what == "runs":
+            return list_runs(self)
         if self.where is not None and self.what in DETAILS:
             for line in DETAILS[self.what](self.where):
                 print(line)
             return 0
-        if self.where is not None and self.what != "runs":
+        if self.where is not None:
             raise SettingError(
                 "Methods and views can be chosen by name, and runs by an expression: "
                 f"got {self.where!r} for {self.what}."
             )
         rows = list(entries(self))
-        if self.what == "runs" and not rows:
-            has = f"no run in {self.out} has {self.where}"
-            none = f"no runs in {self.out}: 'invariance train' makes one, --out names"
-            none += " another folder"
-            print(none if self.where is None else has, file=sys.stderr)
         first = max((len(name) for name, _ in rows), default=0) + 2
         columns = max(shutil.get_terminal_size().columns, first + 20)
         for name, about in rows:
@@ -88,7 +90,7 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
         from ..methods import METHODS
 
         for name, method in METHODS.items():
-            yield name, f"{method.objective}: {method.source}"
+            yield name, method.use
     elif command.what == "objectives":
         from ..objectives import OBJECTIVES
 
@@ -125,26 +127,100 @@ def entries(command: List) -> Iterator[tuple[str, str]]:
 
         for name, recipe in RECIPES.items():
             yield name, (recipe.__doc__ or "").strip().splitlines()[0]
-    elif command.what == "presets":
+    else:
         from ..evaluation import PRESETS
 
         for name, preset in PRESETS.items():
             yield name, f"{', '.join(preset.protocols)}: {preset.source}"
-    else:
-        from ..folder import name_data
-
-        runs = find_runs(command)
-        for run, data in zip(runs, name_data(runs), strict=True):
-            what = "" if run.broken else f"{run.values['method']} on {data}, "
-            yield str(run.folder), what + run.line()
 
 
 def find_runs(command: List) -> list[Any]:
-    """The runs for which the expression holds."""
-    from ..folder import overviews
+    """The runs for which the expression holds, in the order asked for."""
+    from ..folder import overviews, sort_overviews
     from ..training import complete_settings
 
-    return list(overviews(command.out, command.where, complete=complete_settings))
+    runs = list(overviews(command.out, command.where, complete=complete_settings))
+    return runs if command.sort is None else sort_overviews(runs, command.sort)
+
+
+def list_runs(command: List) -> int:
+    """A table of the runs, as wide as the terminal lets it be."""
+    from ..folder import name_data
+
+    runs = find_runs(command)
+    if not runs:
+        has = f"no run in {command.out} has {command.where}"
+        none = f"no runs in {command.out}: 'invariance train' makes one, --out names"
+        none += " another folder"
+        print(none if command.where is None else has, file=sys.stderr)
+        return 0
+    rows = [
+        {"run": str(run.folder), "broken": run.broken}
+        if run.broken
+        else describe_run(run, data)
+        for run, data in zip(runs, name_data(runs), strict=True)
+    ]
+    columns = list(RUN_COLUMNS)
+    room = shutil.get_terminal_size().columns
+    while max(map(len, lines := make_table(columns, rows))) > room:
+        lightest = next((name for name in LIGHT if name in columns), None)
+        if lightest is None:
+            break
+        columns.remove(lightest)
+    print("\n".join(lines))
+    if any(row.get("kNN", "").startswith("(") for row in rows) and "kNN" in columns:
+        print("(in brackets: among training samples, while it trained)")
+    return 0
+
+
+def describe_run(run: Any, data: str) -> dict[str, str]:
+    """What the table shows of a run, by column."""
+    v = run.values
+    epochs = f"{v['epoch'] or 0:.4g}/{v['epochs']}"
+    rate, knn, linear = v["optim.lr"], v["knn"], v["linear"]
+    percents = [
+        "" if score is None else f"{100 * score:.1f}" for score in (knn, linear)
+    ]
+    if knn is None and v["training_knn"] is not None:
+        percents[0] = f"({100 * v['training_knn']:.1f})"
+    return {
+        "run": str(run.folder),
+        "state": "ended early" if v["finished"] and v["ended"] else v["state"],
+        "method": str(v["method"]),
+        "data": data,
+        "batch": str(v["batch_size"] or ""),
+        "epochs": epochs,
+        "rate": "" if rate is None else f"{rate:g}",
+        "kNN": percents[0],
+        "linear": percents[1],
+    }
+
+
+def make_table(columns: list[str], rows: list[dict[str, str]]) -> list[str]:
+    """Lines with a title for each column, numbers to the right.
+
+    >>> make_table(["run", "kNN"], [{"run": "a", "kNN": "9.5"}, {"run": "bcd"}])
+    ['run  kNN', 'a    9.5', 'bcd']
+    """
+    rows = [{name: name for name in columns}, *rows]
+    widths = {name: max(len(row.get(name, "")) for row in rows) for name in columns}
+    lines = []
+    for row in rows:
+        if "broken" in row:
+            lines.append(f"{row['run']:<{widths['run']}}  {row['broken']}")
+            continue
+        cells = (
+            f"{row.get(n, ''):{'<' if n in WORDS else '>'}{widths[n]}}" for n in columns
+        )
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+RUN_COLUMNS = (
+    *("run", "method", "data", "batch", "epochs", "rate", "kNN", "linear", "state"),
+)
+WORDS = ("run", "method", "data", "state")  # the others are numbers
+LIGHT = ("rate", "batch", "data", "method", "linear")  # go first where there is no room
 
 
 def describe_method(name: str) -> Iterator[str]:
@@ -154,7 +230,8 @@ def describe_method(name: str) -> Iterator[str]:
     from ..training import BATCH, complete_settings
 
     method = choose(METHODS, name, "method")
-    yield f"{name}: {method.source}"
+    yield f"{name}: {method.use}"
+    yield f"source: {method.source}"
     yield f"released: {method.released}"
     usual = complete_settings({"optim.decay": "auto"})
     name, lr, decay, what = (

@@ -3,15 +3,10 @@
 Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and saved.
 """
 
-import dataclasses
-import functools
 import inspect
-import operator
 import os
 import sys
 import textwrap
-import types
-import typing
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +18,15 @@ from ..devices import local_rank
 from ..errors import InvarianceError, SettingError, unknown
 from ..training import Train
 from ._bench import Bench
+from ._completion import Completion
 from ._diagnose import Diagnose
 from ._doctor import Doctor
 from ._embed import Embed
 from ._estimate import EstimateCommand
 from ._evaluate import Evaluate
 from ._export import Export
+from ._flags import FLAGS
+from ._help import ALL, make_short_help
 from ._list import List
 from ._pack import Pack
 from ._processes import end_with_starter, run_processes, starts_processes
@@ -40,6 +38,7 @@ from ._sweep import HELP as SWEEP_HELP
 from ._sweep import Sweep, read_sweep
 from ._train_command import split_config_file, train
 from ._views import Views
+from ._watch import Watch
 
 COMMANDS: dict[str, Any] = {
     "train": Train,
@@ -51,6 +50,7 @@ COMMANDS: dict[str, Any] = {
     "list": List,
     "pack": Pack,
     "report": Report,
+    "watch": Watch,
     "search": Search,
     "share": Share,
     "views": Views,
@@ -58,6 +58,7 @@ COMMANDS: dict[str, Any] = {
     "reproduce": Reproduce,
     "bench": Bench,
     "doctor": Doctor,
+    "completion": Completion,
 }
 HELP = """usage: invariance COMMAND [OPTIONS]
 
@@ -65,13 +66,12 @@ Contrastive representation learning that fits small machines.
   invariance train            learn the generated shapes, in a minute or two
   invariance train FOLDER     learn images of your own
   invariance report RUN       see what came of it
-  invariance COMMAND --help   all that a command can be told
+  invariance watch            follow what trains, in the browser
+  invariance COMMAND --help   what a command can be told
   invariance --version        which version this is
 
 commands:"""
-FLAGS = tyro.constructors.ConstructorRegistry()
-ASKED: list[Any] = []  # dataclasses whose flags are being made
-UNSET = ("unset", "None")
+HELP_FLAGS = {"--help", "-h", ALL}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,8 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given in (["--help"], ["-h"], ["help"]):
             print(HELP)
             for name, command in COMMANDS.items():
-                line = f"  {name:<9} {(inspect.getdoc(command) or '').splitlines()[0]}"
-                print(textwrap.fill(line, 80, subsequent_indent=" " * 12))
+                line = f"  {name:<10} {(inspect.getdoc(command) or '').splitlines()[0]}"
+                print(textwrap.fill(line, 80, subsequent_indent=" " * 13))
             return 0
         command = parse(check_command(given))
         devices = getattr(command, "devices", 1)
@@ -145,96 +145,19 @@ def check_command(given: list[str]) -> list[str]:
 def parse(arguments: list[str]) -> Any:
     """The command and its settings; flags override what a file of settings says."""
     name, *rest = arguments
+    command = COMMANDS[name]
     how: dict[str, Any] = {"prog": f"invariance {name}", "registry": FLAGS}
+    if name == "sweep" and (HELP_FLAGS & set(rest) or not rest):
+        print(SWEEP_HELP)
+        raise SystemExit(0)
+    if ALL in rest:
+        rest = ["--help"]
+    elif HELP_FLAGS & set(rest) and hasattr(command, "shown_first"):
+        print(make_short_help(name, command))
+        raise SystemExit(0)
     if name == "train":
         rest, start = split_config_file(rest)
         return tyro.cli(Train, args=rest, default=start, **how)
     if name == "sweep":
-        if {"--help", "-h"} & set(rest) or not rest:
-            print(SWEEP_HELP)
-            raise SystemExit(0)
         return read_sweep(rest, lambda words: parse(["train", *words]))
-    return tyro.cli(COMMANDS[name], args=rest, **how)
-
-
-@FLAGS.struct_rule
-def join_help(
-    kind: tyro.constructors.StructTypeInfo,
-) -> tyro.constructors.StructConstructorSpec | None:
-    """Help without the line ends of the source, which would break its lines twice."""
-    if not dataclasses.is_dataclass(kind.type) or kind.type in ASKED:
-        return None
-    ASKED.append(kind.type)  # the next time, tyro's own rule answers
-    try:
-        spec = tyro.constructors.ConstructorRegistry.get_struct_spec(kind)
-    finally:
-        ASKED.remove(kind.type)
-    if not isinstance(spec, tyro.constructors.StructConstructorSpec):
-        return None
-
-    def join(text: Any) -> str:
-        return " ".join(((text() if callable(text) else text) or "").split())
-
-    fields = (
-        dataclasses.replace(f, helptext=functools.partial(join, f.helptext))
-        for f in spec.fields
-    )
-    return dataclasses.replace(spec, fields=tuple(fields))
-
-
-@FLAGS.primitive_rule
-def parse_switch(
-    kind: tyro.constructors.PrimitiveTypeInfo,
-) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
-    """On, off or left to us: true, false or auto, however they are written."""
-    if typing.get_args(kind.type) != (bool, typing.Literal["auto"]):
-        return None
-    words: dict[str, bool | str] = {"auto": "auto", "true": True, "false": False}
-
-    def read(given: list[str]) -> Any:
-        if given[0].lower() not in words:
-            raise ValueError(f"expected one of {', '.join(words)}: got {given[0]!r}")
-        return words[given[0].lower()]
-
-    return tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="{" + ",".join(words) + "}",
-        instance_from_str=read,
-        is_instance=lambda value: value in words.values(),
-        str_from_instance=lambda value: [str(value).lower()],
-    )
-
-
-@FLAGS.primitive_rule
-def parse_optional(
-    kind: tyro.constructors.PrimitiveTypeInfo,
-) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
-    """``X | None`` is shown as X alone; the word "unset" gives None."""
-    options = typing.get_args(kind.type)
-    if kind.type_origin not in (typing.Union, types.UnionType):
-        return None
-    if type(None) not in options:
-        return None
-    rest: Any = functools.reduce(
-        operator.or_, (o for o in options if o is not type(None))
-    )
-    inner = tyro.constructors.ConstructorRegistry.get_primitive_spec(
-        tyro.constructors.PrimitiveTypeInfo.make(rest, kind.markers)
-    )
-    if isinstance(inner, tyro.constructors.UnsupportedTypeAnnotationError):
-        return None
-    spec = inner
-
-    def read(words: list[str]) -> Any:
-        return None if words[0] in UNSET else spec.instance_from_str(words)
-
-    def show(value: Any) -> list[str]:
-        return [UNSET[0]] if value is None else spec.str_from_instance(value)
-
-    return dataclasses.replace(
-        spec,
-        instance_from_str=read,
-        str_from_instance=show,
-        is_instance=lambda value: value is None or spec.is_instance(value),
-        choices=None if spec.choices is None else (*spec.choices, *UNSET),
-    )
+    return tyro.cli(command, args=rest, **how)

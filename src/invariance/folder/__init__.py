@@ -59,6 +59,7 @@ from ._files import (
     is_on_hub,
     list_kept,
     new_folder,
+    read_tail,
     require_encoder,
     require_run,
     resume_command,
@@ -68,7 +69,13 @@ from ._files import (
 from ._gallery import Gallery
 from ._lock import hold_run
 from ._metrics import Metrics, read_metrics
-from ._overview import Overview, name_data, overviews
+from ._overview import (
+    Overview,
+    find_state,
+    name_data,
+    overviews,
+    sort_overviews,
+)
 from ._record import Record, is_run, read_record
 from ._score_text import explain_scores, make_score_table, tabulate_by_data
 from ._scores import (
@@ -151,6 +158,7 @@ __all__ = [
     "find_data",
     "find_reachable",
     "find_saturation",
+    "find_state",
     "finite_number",
     "flatten",
     "group_seeds",
@@ -172,6 +180,7 @@ __all__ = [
     "read_record",
     "read_rows",
     "read_settings",
+    "read_tail",
     "read_verdict",
     "read_yaml",
     "remember_images",
@@ -181,6 +190,7 @@ __all__ = [
     "resume_command",
     "settings_from",
     "show_value",
+    "sort_overviews",
     "split_by_data",
     "tabulate",
     "tabulate_by_data",

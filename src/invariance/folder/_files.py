@@ -160,6 +160,21 @@ def write_json(path: Path, value: Any, *, advice: str = "") -> None:
     write_whole(path, text.encode("utf-8", errors="replace"), advice=advice)
 
 
+def read_tail(path: Path, n_lines: int) -> str:
+    """The last lines of a text that grows; empty where there is none.
+
+    >>> read_tail(Path("no such file"), 3)
+    ''
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - 400 * n_lines, 0))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-n_lines:])
+
+
 def disk_failure(cause: BaseException) -> OSError | None:
     """The disk's own error; libraries hide it behind one of their own."""
     error: BaseException | None = cause

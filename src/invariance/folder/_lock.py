@@ -61,6 +61,12 @@ def hold_run(folder: Path, say: Callable[[str], None] = print) -> Iterator[None]
         lock.release()
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process trains in a run folder, as far as can be told from here."""
+    holder = folder / WRITER
+    return holder.exists() and not _is_gone(holder)
+
+
 @contextlib.contextmanager
 def hold_files(folder: Path) -> Iterator[None]:
     """Be the only one to add to a file of a run; waits for another who does."""

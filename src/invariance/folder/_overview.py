@@ -10,8 +10,9 @@ a setting that is unset is false, unless it asks for None.
 """
 
 import ast
+import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from ..errors import InvarianceError, SettingError, unknown
 from ._config import flatten
 from ._files import CONFIG
+from ._lock import is_held
 from ._record import Record, read_record
 from ._scores import TRAINED, split_by_data
 
@@ -43,9 +45,9 @@ class Overview:
 
     Attributes:
         folder: of the run.
-        values: settings by their dotted names, and finished, epoch, loss; knn and
-            linear are scores on the test part, training_knn is what was read among
-            training images.
+        values: settings by their dotted names, and state, finished, epoch, loss, ended
+            (why it ended early); knn and linear are scores on the test part,
+            training_knn is what was read among training images.
         broken: why its settings cannot be read; empty when they can.
     """
 
@@ -55,21 +57,31 @@ class Overview:
     images: dict[str, Any] = field(default_factory=dict)
     """What is known of its images."""
 
-    def line(self) -> str:
-        """How far it got, and its scores."""
-        if self.broken:
-            return self.broken
-        v = self.values
-        parts = ["finished" if v["finished"] else "unfinished"]
-        epoch = v["epoch"]
-        parts.append("no reading yet" if epoch is None else f"epoch {epoch:.1f}")
-        if v["knn"] is not None:
-            parts.append(f"kNN {v['knn']:.1%}")
-        elif v["training_knn"] is not None:
-            parts.append(f"kNN among training samples {v['training_knn']:.1%}")
-        if v["linear"] is not None:
-            parts.append(f"linear {v['linear']:.1%}")
-        return ", ".join(parts)
+
+def find_state(record: Record) -> str:
+    """A word for how far a run is: running, scoring, finished or stopped."""
+    if record.finished:
+        return "finished"
+    if not is_held(record.folder):
+        return "stopped"
+    epoch, epochs = record.last("epoch") or 0.0, record.epochs or math.inf
+    return "scoring" if record.ended or epoch >= epochs else "running"
+
+
+def sort_overviews(runs: Iterable[Overview], name: str) -> list[Overview]:
+    """By a setting or a score: numbers from the largest, words from a, others last."""
+    runs = list(runs)
+    known = {key for run in runs for key in run.values}
+    if runs and name not in known:
+        raise SettingError(unknown("setting", name, known))
+
+    def place(run: Overview) -> tuple[int, float, str]:
+        value = run.values.get(name)
+        if isinstance(value, int | float):
+            return 0, -value, ""
+        return (2, 0.0, "") if value is None else (1, 0.0, str(value))
+
+    return sorted(runs, key=place)
 
 
 def overviews(
@@ -108,6 +120,8 @@ def _overview(
     state = {
         "folder": str(folder),
         "finished": record.finished,
+        "state": find_state(record),
+        "ended": record.ended or None,
         "epoch": record.last("epoch"),
         "loss": record.last("loss"),
         "knn": _score(record, "knn"),

@@ -65,6 +65,11 @@ class Record:
         return finite_number(self.config.get("epochs"))
 
     @property
+    def ended(self) -> str:
+        """Why it ended before its last epoch; empty unless it did."""
+        return str(self.readings[-1].get("ended") or "") if self.readings else ""
+
+    @property
     def labeled(self) -> bool | None:
         """Whether the data have labels; None where nothing tells."""
         if self.rows:

@@ -147,6 +147,7 @@ def judge(record: Record) -> list[Finding]:
         _find_last_collapse(record),
         _find_unfinished(record),
         _find_learning(record),
+        _find_early_end(record),
         _find_better_epoch(record),
         _find_better_pixels(record),
         find_saturation(record.readings[-1]) if record.readings else None,
@@ -257,6 +258,18 @@ def _find_unfinished(record: Record) -> Finding | None:
     text += " If it is not running any more, go on with:"
     command = resume_command(record.folder)
     return Finding("unfinished", "unsure", "Unfinished", text, command)
+
+
+def _find_early_end(record: Record) -> Finding | None:
+    if not record.finished or not record.ended:
+        return None
+    epoch = record.readings[-1]["epoch"]
+    of = "" if record.epochs is None else f" of {record.epochs:g}"
+    text = (
+        f"After epoch {epoch:.4g}{of}: {record.ended}. The learning rate had not come "
+        f"down by then: a run of {epoch:.4g} epochs from the start may do better."
+    )
+    return Finding("ended", "unsure", "Ended early", text)
 
 
 def _find_learning(record: Record) -> Finding | None:

@@ -22,6 +22,7 @@ CPC = Method(
     negatives="samples_and_times",
     positives="future",
     head="linear",
+    use="sequences: audio, and values in time",
     source="van den Oord et al. 2018 (CPC): a bilinear critic per step ahead, scores "
     "as they are, negatives from all windows and times of the batch; 6 steps instead "
     "of 12, every context predicts, and codes that share no values with one another",
@@ -33,6 +34,7 @@ METHODS: dict[str, Method] = {
     "simclr": Method(
         objective="nt_xent",
         settings={"temperature": 0.5},
+        use="the first to try, on any data",
         source="Chen et al. 2020; temperature 0.5 is its CIFAR-10 setting",
         released="google-research/simclr: LARS at 0.3 x batch / 256, decay 1e-6, 10 "
         "epochs of warm-up, cosine, head of 2 layers to 128; temperature 0.1 and batch "
@@ -41,6 +43,7 @@ METHODS: dict[str, Method] = {
     "info_nce": Method(
         objective="info_nce",
         settings={"temperature": 0.1},
+        use="simclr with negatives of the other view alone",
         source="van den Oord et al. 2018, with the other samples of the other view as "
         "negatives, in both directions as in CLIP; temperature 0.1",
         released="none: the paper trains CPC, another architecture; the temperature is "
@@ -49,6 +52,7 @@ METHODS: dict[str, Method] = {
     "flatclr": Method(
         objective="flat_nce",
         settings={"temperature": 0.1},
+        use="small batches: learns on where InfoNCE saturates",
         source="Chen et al. 2021, FlatNCE; temperature 0.1 of the released code",
         released="Junya-Chen/FlatCLR: LARS at 0.6 for batch 512, decay 1e-6, 10 epochs "
         "of warm-up, cosine, 100 epochs of ImageNet, ResNet-50, projections of 128 "
@@ -57,6 +61,7 @@ METHODS: dict[str, Method] = {
     "dcl": Method(
         objective="dcl",
         settings={"temperature": 0.1},
+        use="small batches: the positive is not among the candidates",
         source="Yeh et al. 2022; temperature 0.1",
         released="the paper: SimCLR with ResNet-50, batch 256, 200 epochs of ImageNet; "
         "further settings not found in code of the authors",
@@ -64,12 +69,14 @@ METHODS: dict[str, Method] = {
     "dclw": Method(
         objective="dcl",
         settings={"temperature": 0.1, "weight_sigma": 0.5},
+        use="as dcl; hard positives count more",
         source="Yeh et al. 2022; sigma 0.5",
         released="as dcl",
     ),
     "dhel": Method(
         objective="dhel",
         settings={"temperature": 0.3},
+        use="small batches: negatives of the same view alone",
         source="Koromilas et al. 2024; temperature 0.3, both directions averaged",
         released='pakoromilas/DHEL-KCL: temperature 0.3 and views="sum", twice '
         "the weight on spreading; its README names "
@@ -80,6 +87,7 @@ METHODS: dict[str, Method] = {
     "kcl": Method(
         objective="kcl",
         settings={"kernel": "gaussian", "gamma": 4.0, "t": 2.0},
+        use="small batches: what it aims at does not depend on them",
         source="Koromilas et al. 2024; t 2, but gamma 4: at the released code's 16 a "
         "short run only spreads its rows and never aligns them",
         released="pakoromilas/DHEL-KCL: gamma 16, t 2; optimizer as dhel",
@@ -87,6 +95,7 @@ METHODS: dict[str, Method] = {
     "debiased": Method(
         objective="debiased",
         settings={"temperature": 0.5, "prior": 0.1},
+        use="few classes: corrects for negatives of the same class",
         source="Chuang et al. 2020; temperature 0.5, prior 0.1",
         released="chingyaoc/DCL: Adam at 0.001, decay 1e-6, batch 256, 500 epochs of "
         "STL-10 (the paper: 400), ResNet-50, projections of 128",
@@ -94,6 +103,7 @@ METHODS: dict[str, Method] = {
     "hcl": Method(
         objective="debiased",
         settings={"temperature": 0.5, "prior": 0.1, "hardness": 1.0},
+        use="as debiased; hard negatives count more",
         source="Robinson et al. 2021; beta 1, the rest as debiased",
         released="joshr17/HCL: as debiased, beta 1",
     ),
@@ -101,12 +111,14 @@ METHODS: dict[str, Method] = {
         objective="multi_view",
         settings={"temperature": 0.5, "aggregate": "poly"},
         n_views=4,
+        use="views are cheap: more than two, more positives per step",
         source="Shidani et al. 2024 (poly-view); four views, SimCLR's temperature",
         released="not found",
     ),
     "supcon": Method(
         objective="sup_con",
         settings={"temperature": 0.1},
+        use="labels for everything",
         source="Khosla et al. 2020; temperature 0.1 of the CIFAR runs",
         released="HobbitLong/SupContrast: SGD at 0.5, decay 1e-4, batch 1024, 1000 "
         "epochs of CIFAR, cosine, ResNet-50, temperature 0.1; its loss is multiplied "
@@ -120,6 +132,7 @@ METHODS: dict[str, Method] = {
         source_settings={"size": 4096},
         momentum=0.99,
         rising=False,
+        use="a very small batch and many steps: a queue of negatives",
         source="Chen et al. 2020 (MoCo v2): temperature 0.2, two-layer head; queue "
         "4096 instead of 65536 and momentum 0.99 instead of 0.999, for small data sets "
         "and runs of a few thousand steps",
@@ -135,6 +148,7 @@ METHODS: dict[str, Method] = {
         head="linear",
         momentum=0.99,
         rising=False,
+        use="to compare with the first MoCo; else take moco",
         source="He et al. 2020: temperature 0.07, linear head; queue and momentum as "
         "moco",
         released="facebookresearch/moco: as moco, with steps at 120 and 160 of 200 "
@@ -145,6 +159,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="bank",
         source_settings={"bank_momentum": 0.5},
+        use="up to some 100,000 samples: a memory bank of all of them",
         source="Wu et al. 2018 (Instance Discrimination), full softmax over the bank; "
         "bank momentum 0.5; temperature 0.2 instead of 0.07 and a two-layer head, "
         "which small data sets need",
@@ -157,6 +172,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="bank",
         source_settings={"bank_momentum": 0.5, "n_draws": 4096},
+        use="as ir for more samples: 4,096 rows of the bank per step",
         source="ir with a softmax over the positive and 4096 drawn rows",
         released="as ir; softmax over draws as in mhw32/contrastive-ring-public",
     ),
@@ -165,6 +181,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="stratified",
         source_settings={"bank_momentum": 0.5, "n_draws": 1024},
+        use="as ir for more samples: 1,024 stratified draws per step",
         source="ir, its partition estimated from 1024 stratified draws of the bank",
         released="none",
     ),
@@ -173,6 +190,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="control_variate",
         source_settings={"bank_momentum": 0.5, "n_draws": 1024},
+        use="as ir for more samples: 1,024 draws and a correction",
         source="ir, its partition estimated from 1024 draws and a control variate",
         released="none",
     ),
@@ -181,6 +199,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="bank",
         source_settings={"bank_momentum": 0.5, "n_draws": 4096},
+        use="to compare with the released code of ir",
         source="ir with the loss of its released code: binary NCE with 4096 noise rows "
         "and the partition constant of the first batch",
         released="as ir",
@@ -190,6 +209,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="ball",
         source_settings={"bank_momentum": 0.5, "share": 0.1},
+        use="few samples: only the nearest of the bank are negatives",
         source="Wu et al. 2020 (the views paper): the nearest tenth of the bank; the "
         "rest as ir",
         released="the views paper, appendix D: SGD at 0.03, decay 1e-4, batch 256, "
@@ -205,6 +225,7 @@ METHODS: dict[str, Method] = {
             "outer_share": 0.1,
             "outer_start_share": 1.0,
         },
+        use="as ball, sparing the very nearest, which may be alike",
         source="Wu et al. 2020: the nearest tenth without its innermost tenth, the "
         "outer end closing in from the whole bank over training",
         released="mhw32/contrastive-ring-public: 4096 draws from the nearest tenth of "
@@ -222,6 +243,7 @@ METHODS: dict[str, Method] = {
             "n_clusterings": 3,
             "warmup": 0.5,
         },
+        use="near duplicates among the samples: they are pulled in",
         source="Zhuang et al. 2019 (Local Aggregation): 3 clusterings of 20 images per "
         "cluster instead of 10 of 43; half of a short training as ir instead of 5 %, "
         "since clusters of an untrained bank lead nowhere; the rest as ir",
@@ -234,6 +256,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="accepted",
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
+        use="to study hard negatives that are drawn by chance",
         source="Wu et al. 2020 (VINCE, eq. 4): the nearest quarter of 1024 draws and "
         "one in 20 of the others, as they are",
         released="none; the views paper's appendix D has the settings of ball",
@@ -243,6 +266,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="learned",
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
+        use="as vince; which draws are taken is learned",
         source="Wu et al. 2020 (VINCE+): acceptance learned by the score function; its "
         "objective is ours, since the paper's has none to learn from",
         released="none; as vince",
@@ -262,6 +286,7 @@ METHODS: dict[str, Method] = {
         },
         momentum=0.99,
         rising=False,
+        use="clusters matter: prototypes beside a queue",
         source="Li et al. 2021 (PCL v2): temperature 0.2, warm-up of a tenth; clusters "
         "the keys as they came, 3 clusterings of 100 images per cluster",
         released="salesforce/PCL: SGD at 0.03, decay 1e-4, batch 256, 200 epochs of "
@@ -274,6 +299,7 @@ METHODS: dict[str, Method] = {
         encoder="predictor",
         positives="neighbors",
         source_settings={"size": 4096},
+        use="weak views: a neighbor stands in for the other one",
         source="Dwibedi et al. 2021: temperature 0.1; support of 4096 instead of 98304",
         released="none; the paper: LARS, batch 4096, support of 98304, head of 3 "
         "layers to 256",
@@ -283,6 +309,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.05, "symmetric": False},
         samples="text",
         views="same",
+        use="sentences",
         source="Gao et al. 2021: the same sentence twice under dropout, or both "
         "sentences of a pair; temperature 0.05, one direction; the tower is trained "
         "from its first weights unless it is pretrained, and the head has two layers",
@@ -298,6 +325,7 @@ METHODS: dict[str, Method] = {
         views="scarf",
         hidden=256,
         width=256,
+        use="tables of numbers and categories",
         source="Bahri et al. 2022 (SCARF): the row against itself with six in ten of "
         "its columns redrawn from the training rows; temperature 1, one direction, a "
         "head of 2 layers of 256; the encoder has 3 layers with batch norm instead of "
@@ -308,6 +336,7 @@ METHODS: dict[str, Method] = {
     "sig_lip": Method(
         objective="sig_lip",
         settings={"learnable": True},
+        use="views compared by yes or no, without a softmax",
         source="Zhai et al. 2023 (SigLIP) on two views; scale from 10 and bias from "
         "-10, both learned",
         released="google-research/big_vision: images and texts, logarithm of the scale "
@@ -316,12 +345,14 @@ METHODS: dict[str, Method] = {
     "flo": Method(
         objective="flo",
         settings={"learnable": True},
+        use="to bound information: two views and a learned dual",
         source="Guo et al. 2022 (FLO): the dual is a learned line in the pair's own "
         "score instead of a network; temperature 0.5 as simclr",
         released="qingguo666/FLO estimates information; as an objective: not found",
     ),
     "unified": Method(
         objective="unified",
+        use="to study a family of losses made of two functions",
         source="Lee et al. 2025: the family of psi(c1 x + c2 y); as it is, nt_xent",
         released="leechungpa/embedding-similarity-cl has the family",
     ),
@@ -338,6 +369,7 @@ METHODS: dict[str, Method] = {
         encoder="two",
         dropout=0.0,
         head="linear",
+        use="images with captions, or other pairs of two kinds",
         source="Radford et al. 2021 (CLIP): a tower per side, linear heads, both "
         "directions, temperature learned from 0.07 and never below 0.01; images as "
         "they are, since captions may say where things are and in what color: --views "
@@ -356,6 +388,7 @@ METHODS: dict[str, Method] = {
         encoder="two",
         dropout=0.0,
         head="linear",
+        use="as clip, at large batches",
         source="Zhai et al. 2023 (SigLIP): as clip, with a yes-or-no question per "
         "pair; scale from 10 and bias from -10, both learned",
         released="google-research/big_vision: as sig_lip, batches of 16,384 and more",
@@ -363,6 +396,7 @@ METHODS: dict[str, Method] = {
     "align_uniform": Method(
         objective="align_uniform",
         settings={"alpha": 2.0, "t": 2.0},
+        use="to weigh alignment against spread by hand",
         source="Wang and Isola 2020; equal weights, alpha 2, t 2",
         released="ssnl/align_uniform: SGD at 0.12 x batch / 256, decay 1e-4, batch "
         "768, 200 epochs of STL-10 with steps at 155, 170 and 185, a small AlexNet to "
@@ -374,6 +408,7 @@ METHODS: dict[str, Method] = {
         negatives="none",
         last_batch_norm=True,
         momentum=0.95,
+        use="no negatives, in long runs",
         source="Grill et al. 2020; momentum 0.95 rising to 1 and a head that ends in a "
         "plain batch norm, for runs of a few thousand steps",
         released="google-deepmind BYOL: LARS at 0.2 x batch / 256, decay 1.5e-6 and "
@@ -388,6 +423,7 @@ METHODS: dict[str, Method] = {
         head="mlp3",
         last_batch_norm=True,
         width=512,
+        use="no negatives and no second encoder, in long runs",
         source="Chen and He 2021; three-layer head ending in a plain batch norm, "
         "predictor a quarter as wide",
         released="facebookresearch/simsiam: SGD at 0.05 x batch / 256, decay 1e-4, "
@@ -399,6 +435,7 @@ METHODS: dict[str, Method] = {
         negatives="none",
         head="mlp3",
         width=512,
+        use="no good negatives: features are decorrelated",
         source="Zbontar et al. 2021; weight 0.0051, head scaled down from 8192",
         released="facebookresearch/barlowtwins: LARS at 0.2 x batch / 256 (0.0048 for "
         "biases and norms), decay 1e-6, batch 2048, 10 epochs of warm-up, 1000 epochs, "
@@ -409,6 +446,7 @@ METHODS: dict[str, Method] = {
         negatives="none",
         head="mlp3",
         width=512,
+        use="no good negatives: features keep their spread",
         source="Bardes et al. 2022; weights 25, 25, 1, head scaled down from 8192",
         released="facebookresearch/vicreg: LARS at 0.2 x batch / 256, decay 1e-6, "
         "batch 2048, 10 epochs of warm-up, 100 epochs, layers of 8192, two unlike "
@@ -418,6 +456,7 @@ METHODS: dict[str, Method] = {
         objective="swav",
         settings={"n_prototypes": 100},
         negatives="none",
+        use="no pairs of samples: views share a cluster, in long runs",
         source="Caron et al. 2020; temperature 0.1, epsilon 0.05, 3 iterations; 100 "
         "prototypes instead of 3000, since a batch must fill them",
         released="facebookresearch/swav: SGD with LARC at 4.8 for batch 4096, decay "
@@ -428,12 +467,14 @@ METHODS: dict[str, Method] = {
     "cpc_samples": replace(
         CPC,
         negatives="other_samples",
+        use="as cpc; only other windows are negatives",
         source="cpc with the other windows at the same time as negatives",
         released="as cpc",
     ),
     "cpc_times": replace(
         CPC,
         negatives="other_times",
+        use="as cpc; what all of a window shares is no help",
         source="cpc with the other times of the same window as negatives: what does "
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",
@@ -443,6 +484,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         samples="image",
         positives="places",
+        use="images: every place should tell what the whole is",
         source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
         "(5.2) writes it: every place finds its image's summary among those of the "
         "batch; between two views, as in AMDIM (Bachman et al. 2019), since within one "
@@ -458,6 +500,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         samples="image",
         positives="places",
+        use="as dim, with the loss of its released code",
         source="dim with the Jensen-Shannon loss, the released code's choice; its "
         "value is no information in nats",
         released="as dim",
@@ -467,6 +510,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         samples="image",
         positives="places",
+        use="as dim, with Donsker and Varadhan's loss",
         source="dim with Donsker and Varadhan's loss, at every place over all pairs of "
         "the batch; on a batch its value leans upwards and is no bound",
         released="as dim; one of the losses that the paper compares",
@@ -479,6 +523,7 @@ METHODS: dict[str, Method] = {
         negatives="vocabulary",
         positives="tokens",
         head="none",
+        use="sentences: hidden words are to be found",
         source="Wu et al. 2020 (the views paper, 5.1), of Devlin et al. 2019 (BERT): "
         "15 % of the tokens hidden, the other tokens of the vocabulary as negatives, "
         "scores with the table of tokens as they are, without BERT's last layer and "
@@ -491,6 +536,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2, "negatives": "cross"},
         samples="graph",
         views="graphcl",
+        use="graphs",
         source="You et al. 2020 (GraphCL): two views of a graph under a change each, "
         "drawn among four; temperature 0.2; the other graphs' other views as "
         "negatives, the positive not among them, as in its equation 3",

@@ -47,6 +47,8 @@ class Method:
     """Of the momentum twin."""
     rising: bool = True
     """Whether the twin's momentum rises to 1 by the end."""
+    use: str = ""
+    """When to take it, in a few words."""
     source: str = ""
     """Where the defaults come from, and which of them differ, and why."""
     released: str = ""

@@ -103,15 +103,21 @@ CURVES = (
 
 def curves(run: Record) -> Html:
     """All charts that have something to show, then the same as a table."""
+    drawn = draw_curves(run)
+    if isinstance(drawn, Missing):
+        return drawn
+    whole = tag("summary", "The readings as a table: the mean over each epoch")
+    return lines(
+        tag("p", NUMBERS, class_="note"), drawn, tag("details", whole, _as_table(run))
+    )
+
+
+def draw_curves(run: Record) -> Html:
+    """A chart for each curve that has something to show."""
     drawn = [_figure(run, curve, chart) for curve, chart in make_charts(run)]
     if not drawn:
         return Missing("No curves: there are no readings to draw.")
-    whole = tag("summary", "The readings as a table: the mean over each epoch")
-    return lines(
-        tag("p", NUMBERS, class_="note"),
-        tag("div", lines(*drawn), class_="charts"),
-        tag("details", whole, _as_table(run)),
-    )
+    return tag("div", lines(*drawn), class_="charts")
 
 
 def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:

@@ -33,6 +33,8 @@ def summarize(run: Record) -> str:
     clients = inside(run.env, "federated", "clients")
     word = "round" if clients else "epoch"  # a federated epoch is a round
     length = count(epochs, word) if isinstance(epochs, int) else epochs
+    if run.ended:
+        length = f"{run.readings[-1]['epoch']:.4g} of {length}"
     if clients:
         length += f" of {count(len(clients), 'client')}"
     attacked = ATTACKED.get(str(config.get("views_adversarial")), "")

@@ -28,18 +28,23 @@ def fingerprint(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def policy(style: str, script: str) -> str:
-    """What the page may do: be styled, run its script, show pictures it holds."""
+def policy(style: str, script: str, *, asks: bool = False) -> str:
+    """What a page may do: be styled, run its script, show pictures it holds.
+
+    One that ``asks`` may also fetch from where it came, and from nowhere else.
+    """
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
         f"style-src {fingerprint(style)}; script-src {fingerprint(script)}"
+        + ("; connect-src 'self'" if asks else "")
     )
 
 
-def page(title: str, header: Html, *sections: Html, contents: dict[str, str]) -> Html:
-    """A whole document; ``contents`` are names of sections by their ids."""
-    style, script = part("page.css"), part("page.js")
-    allowed = policy(style, script)
+def document(
+    title: str, body: Html, *, style: str, script: str, asks: bool = False
+) -> Html:
+    """A whole page that has its style and script inside it."""
+    allowed = policy(style, script, asks=asks)
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -48,19 +53,24 @@ def page(title: str, header: Html, *sections: Html, contents: dict[str, str]) ->
         tag("title", title),
         tag("style", Html(style)),
     )
+    inside = tag("body", lines(body, tag("script", Html(script))))
+    return lines(Html("<!doctype html>"), tag("html", head, inside, lang="en"), Html())
+
+
+def page(title: str, header: Html, *sections: Html, contents: dict[str, str]) -> Html:
+    """A report; ``contents`` are names of sections by their ids."""
     links = [tag("a", name, href=f"#{key}") for key, name in contents.items()]
     theme = tag("button", "Dark", type="button", id="theme", class_="needs-script")
     bar = tag("div", tag("nav", *links, aria_label="Sections"), theme, class_="topbar")
     skip = tag("a", "Skip to the verdict", href="#verdict", class_="skip")
     main = tag("main", lines(*sections))
     foot = tag("footer", tag("p", "Made by invariance from the files of the run."))
-    body = tag(
-        "body",
-        lines(
-            skip, bar, tag("header", header), main, foot, tag("script", Html(script))
-        ),
+    return document(
+        title,
+        lines(skip, bar, tag("header", header), main, foot),
+        style=part("page.css"),
+        script=part("common.js") + part("page.js"),
     )
-    return lines(Html("<!doctype html>"), tag("html", head, body, lang="en"), Html())
 
 
 def section(name: str, title: str, *children: Html) -> Html:

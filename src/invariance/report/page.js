@@ -1,28 +1,9 @@
-"use strict";
-// The page reads without this file. It adds: light and dark by hand, and the map
-// (pictures under the pointer, neighbors of what is chosen, keys, zoom).
+// The page reads without this file. It adds the map: pictures under the pointer,
+// neighbors of what is chosen, keys, zoom.
 // Whatever comes from files goes into the page as text, never as markup.
 
-document.documentElement.classList.add("scripted");
-theme(document.getElementById("theme"));
 const held = document.getElementById("gallery");
 if (held) map(JSON.parse(held.textContent));
-
-function theme(button) {
-  const root = document.documentElement;
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const dark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
-  const tell = () => {
-    button.textContent = dark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Switch to ${dark() ? "light" : "dark"} colors`);
-  };
-  button.addEventListener("click", () => {
-    root.dataset.theme = dark() ? "light" : "dark";
-    tell();
-  });
-  system.addEventListener("change", tell);
-  tell();
-}
 
 // An element with text or elements inside it.
 function make(name, attributes = {}, ...inside) {

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from ..late_imports import import_late
 from ._settings import (
     BATCH,
+    STRATEGIES,
+    VIEWS,
     Attack,
     Ess,
     Federated,
     Machine,
     Optim,
+    Stopping,
     Train,
     check_names,
     check_numbers,
@@ -37,13 +40,16 @@ if TYPE_CHECKING:
     from ._schedule import peak_rate, rate_at
     from ._share import SharedRun, from_pretrained, push_to_hub
     from ._start_processes import launch, settle_machine
+    from ._stopping import Stop
     from ._trackers import TRACKERS
     from ._train import Run, train
 
 __all__ = [
     "BATCH",
     "LARS",
+    "STRATEGIES",
     "TRACKERS",
+    "VIEWS",
     "Attack",
     "DryRun",
     "Ess",
@@ -54,7 +60,9 @@ __all__ = [
     "Plan",
     "Run",
     "SharedRun",
+    "Stop",
     "Stopped",
+    "Stopping",
     "Train",
     "build_optimizer",
     "check_names",
@@ -99,6 +107,7 @@ HOMES = {
     "_run_views": "make_views",
     "_schedule": "peak_rate rate_at",
     "_share": "SharedRun from_pretrained push_to_hub",
+    "_stopping": "Stop",
     "_trackers": "TRACKERS",
     "_train": "Run train",
 }

@@ -11,7 +11,7 @@ from ..data import DATA_SETS, GENERATED, data_exists
 from ..encoders import HEADS
 from ..errors import SettingError
 from ..methods import Method
-from ._settings import BATCH, Attack, Ess, Federated, Optim, Train
+from ._settings import BATCH, Attack, Ess, Federated, Optim, Stopping, Train
 
 
 def refuse_idle_settings(
@@ -75,6 +75,7 @@ def find_idle_settings(
             "--views.adversarial first, or leave it out."
         )
     yield from find_idle_clients(settings.federated)
+    yield from find_idle_stopping(settings)
     if settings.temperature is not None and "temperature" in settings.options:
         yield "The temperature is given twice, by itself and as an option: leave one."
     plain = HEADS.get(method.head, 2) < 2
@@ -158,6 +159,21 @@ def find_idle_clients(federated: Federated) -> Iterator[str]:
         yield (
             "federated.local_steps and federated.local_epochs both say how long a "
             "client trains in a round: leave one of them out."
+        )
+
+
+def find_idle_stopping(settings: Train) -> Iterator[str]:
+    """A sentence for each setting of an early end without effect."""
+    stop = settings.stop
+    if stop.patience is None and stop != Stopping():
+        yield (
+            "stop.reading and stop.min_gain say when a run ends early, and none is to: "
+            "add --stop.patience 10, or leave them out."
+        )
+    if stop.patience is not None and stop.reading == "knn" and not settings.knn_every:
+        yield (
+            "stop.reading knn needs kNN readings, and --knn-every 0 takes none: leave "
+            "one of them out, or use --stop.reading loss."
         )
 
 

@@ -52,6 +52,8 @@ class Trained:
     """What training leaves behind, whole, on one device."""
 
     plan: Plan
+    steps: int
+    """How many there were; fewer than planned where a run ended early."""
     encoder: Encoder
     other: Encoder | None
     """The second side's, where there are two."""
@@ -89,10 +91,10 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
             if problem := write_gallery():
                 watch.say(problem, important=True)
     if trained.other is not None:
-        write_encoder(trained.other, folder / OTHER_ENCODER, step=plan.n_steps)
+        write_encoder(trained.other, folder / OTHER_ENCODER, step=trained.steps)
     if trained.heads is not None:
         write_heads(*trained.heads, folder / PAIR_HEADS)
-    write_encoder(trained.encoder, folder / ENCODER, step=plan.n_steps)
+    write_encoder(trained.encoder, folder / ENCODER, step=trained.steps)
     try:
         findings = write_verdict(folder)
     except DataError as cause:  # it is shown all the same
@@ -124,7 +126,7 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     rows = evaluate_encoders(task, encoders, epochs=epochs, towers=towers)
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
-    keep_rows(trained.folder, rows, step=trained.plan.n_steps)
+    keep_rows(trained.folder, rows, step=trained.steps)
     for line in str(evaluation).splitlines():
         watch.say(line, important=True)
     if epochs:
@@ -184,7 +186,9 @@ def find_encoders(
     epoch = processes.collect(None if best is None else best[1])[0]
     if epoch is not None:
         encoder = copy.deepcopy(plan.untrained) if best is None else best[0]
-        last = epoch == plan.settings.epochs  # then there is nothing new to score
+        last = epoch == plan.order.count_epochs(
+            trained.steps
+        )  # then there is nothing new to score
         encoders["best epoch"] = trained.encoder if last else encoder.to(trained.device)
     for network in encoders.values():
         processes.copy_first(network)

@@ -17,6 +17,7 @@ from ._lightning import Fabric
 from ._readings import Glimpse, Health
 from ._run_plan import Plan
 from ._sharded import local_part
+from ._stopping import Patience
 from ._watch import Watch
 
 
@@ -46,11 +47,13 @@ class Loop:
     knn: Callable[[int], float | None]
     each_epoch: Callable[[int], Mapping[str, float]] | None
     stop_asked: Callable[[], bool]
+    patience: Patience
     folder: Path
 
-    def run(self, done: int) -> None:
-        """Go from step ``done`` to the last."""
+    def run(self, done: int) -> int:
+        """Go from step ``done`` to the last, which is told; some end before all."""
         plan = self.plan
+        self.ended = bool(self.patience.why)  # by a run that now goes on to its scores
         self.saved_at = time.monotonic()
         self.start_clock()
         self.waiting: tuple[Glimpse, int, int] | None = None
@@ -60,6 +63,8 @@ class Loop:
         if done == 0 and plan.settings.keep_every:
             self.keep(0, 0)
         for epoch in range(order.find_epoch(done), order.n_epochs):
+            if self.ended:
+                break
             place = done - order.first_step(epoch)
             if place == 0:
                 plan.learner.before_epoch(done / plan.n_steps)
@@ -71,6 +76,7 @@ class Loop:
                     raise diverged(done, str(cause)) from None
                 done += 1
                 self.look(step, epoch, done)
+        return done
 
     def logs_at(self, done: int) -> bool:
         """Whether a reading is due after so many steps."""
@@ -97,6 +103,10 @@ class Loop:
             self.waiting = glimpse, epoch, done
         if saves or keeps or self.beside is None or self.reads_weights(epoch, done):
             self.report()
+        if self.may_end(done):
+            (self.ended,) = self.any_process(bool(self.patience.why))
+            saves = saves or self.ended
+            keeps = keeps or (self.ended and settings.keep_every > 0)
         if saves or keeps:
             self.check_weights(done)
         if keeps:  # first, so that a run going on from the save has kept it
@@ -113,7 +123,14 @@ class Loop:
     def reads_weights(self, epoch: int, done: int) -> bool:
         """Whether the weights are read after so many steps, before they move on."""
         asked = self.each_epoch is not None and self.plan.order.ends_epoch(done)
+        asked = asked or self.may_end(done)
         return asked or self.is_due(self.plan.settings.knn_every, epoch, done)
+
+    def may_end(self, done: int) -> bool:
+        """Whether the run could end after so many steps, before its last epoch."""
+        asked = self.plan.settings.stop.patience is not None or self.each_epoch
+        ends_epoch = self.plan.order.ends_epoch(done)
+        return bool(asked) and ends_epoch and done < self.plan.n_steps
 
     def is_due(self, every: int, epoch: int, done: int) -> bool:
         """Whether something done every so many epochs is due after so many steps."""
@@ -143,6 +160,9 @@ class Loop:
             rate = images / max(seconds, 1e-9)
             reading["time/images_per_second"] = rate
             reading["time/data_wait"] = self.feed.waited / max(seconds, 1e-9)
+        if self.fabric.is_global_zero and done < self.plan.n_steps:
+            self.patience.look(reading, epoch + 1, ends_epoch=ends_epoch)
+            reading |= {"ended": self.patience.why} if self.patience.why else {}
         self.record(reading)
         if self.fabric.is_global_zero:
             self.watch.reading(reading, done)
@@ -151,6 +171,9 @@ class Loop:
             if ends_epoch:
                 shown = {"epoch": f"{epoch + 1}/{settings.epochs}"}
                 self.watch.epoch(reading | shown)
+            if "ended" in reading:
+                at = f"Ended after epoch {epoch + 1} of {settings.epochs}"
+                self.watch.say(f"{at}: {self.patience.why}.", important=True)
         self.start_clock(done)
 
     def check_weights(self, done: int) -> None:

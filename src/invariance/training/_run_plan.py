@@ -49,6 +49,7 @@ from ._run_views import (
 )
 from ._schedule import peak_rate
 from ._settings import PEAKS, Train, resolve_decay
+from ._stopping import settle_stopping
 
 
 @dataclass(frozen=True)
@@ -313,6 +314,9 @@ class Plan:
             f"{pieces} "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
+        if (stop := self.settings.stop).patience is not None:
+            gain = f"{stop.reading} gains nothing for {stop.patience} epochs"
+            yield f"ends early when {gain}"
         if about := self.federation:
             yield from about["federated"]["sentences"]
 
@@ -391,7 +395,8 @@ def make_plan(
         clients = share_samples(settings.federated, source, settings.seed)
     n_places = 1 if clients is None else len(clients.names)
     batch_size, why_batch = choose_batch(settings, source, processes, n_places)
-    settings = dataclasses.replace(settings, batch_size=batch_size)
+    stop = settle_stopping(settings, labeled=source.labels is not None)
+    settings = dataclasses.replace(settings, batch_size=batch_size, stop=stop)
     per_step = batch_size * settings.optim.accumulate
     order = make_order(settings, source, clients, processes)
     if four.labeled and source.labels is None:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from tyro import conf
 
@@ -141,6 +141,22 @@ class Federated:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """End the run before its last epoch, once it gains no more."""
+
+    patience: int | None = None
+    """Epochs without a gain after which the run ends, scored as any other. The learning
+    rate falls over all --epochs, so it has not come down by then: a run of fewer epochs
+    may do better. Unset: all epochs."""
+    reading: str = "auto"
+    """What must gain: knn, read among training samples every --knn-every epochs, or
+    loss, the mean over an epoch; in Python also a number that each_epoch returns, where
+    more is better. auto: knn where there are labels. Test samples are never asked."""
+    min_gain: float = 0.0
+    """A gain is more than this over the best so far; of knn 0.01 is a percent."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """Where it runs."""
 
@@ -176,6 +192,24 @@ class Machine:
 class Train:
     """Train an encoder on unlabeled samples; --config FILE gives settings by file."""
 
+    shown_first: ClassVar = (
+        *(
+            "data",
+            "method",
+            "encoder",
+            "epochs",
+            "batch_size",
+            "optim.lr",
+            "pretrained",
+        ),
+        *("machine.devices", "seed", "name", "resume", "dry_run"),
+    )
+    """What the short help shows."""
+    examples: ClassVar = (
+        "invariance train                                generated shapes, a minute",
+        "invariance train photos --epochs 100            a folder of your own images",
+        "invariance train --resume runs/photos-simclr    go on where it stopped",
+    )
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, with captions or without, a file of images or vectors (.npy,
     .npz), of sentences (.txt, .csv, .jsonl), a table (.csv, .parquet), graphs (.jsonl,
@@ -287,6 +321,7 @@ class Train:
     ess: Ess = field(default_factory=Ess)
     attack: Attack = field(default_factory=Attack)
     federated: Federated = field(default_factory=Federated)
+    stop: Stopping = field(default_factory=Stopping)
     machine: Machine = field(default_factory=Machine)
     out: str = "runs"
     """Folder of run folders."""
@@ -374,6 +409,8 @@ def check_numbers(settings: Train) -> None:
         ("federated.clients", settings.federated.clients, 1),
         ("federated.local_steps", settings.federated.local_steps, 1),
         ("federated.local_epochs", settings.federated.local_epochs, 1),
+        ("stop.patience", settings.stop.patience, 1),
+        ("stop.min_gain", settings.stop.min_gain, 0),
     ):
         if value is not None and not value >= least:
             raise SettingError(f"{name} must be at least {least}: got {value}.")

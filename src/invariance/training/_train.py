@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,7 @@ from ._run_plan import Plan, make_plan
 from ._settings import Train, check_numbers, require_unfinished
 from ._share import SharedRun, push_to_hub
 from ._start_processes import launch, settle_machine
+from ._stopping import Patience, Stop, check_stop_reading
 from ._trackers import TRACKERS
 from ._watch import Watch
 
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from ..report import RunFigure
 
 MAY_CHANGE = {"data", "machine.devices", "machine.nodes", "machine.strategy"}
-EachEpoch = Callable[[int, Learner], Mapping[str, float]]
+EachEpoch = Callable[[int, Learner], Mapping[str, float] | None]
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def train(
     views: ViewSet | None = None,
     other_encoder: nn.Module | None = None,
     other_views: ViewSet | None = None,
-    each_epoch: EachEpoch | None = None,
+    each_epoch: EachEpoch | Sequence[EachEpoch] | None = None,
 ) -> Run | DryRun:
     """Train as the settings say; objects of one's own replace what they only name.
 
@@ -150,18 +151,23 @@ def train(
         views: A ``ViewSet`` of your own.
         other_encoder: A module for the second side of pairs, of a method of two.
         other_views: A ``ViewSet`` for the second side of pairs.
-        each_epoch: Called after every epoch with its number and the learner, in the
-            process that writes; the numbers it returns are logged with that epoch's
-            reading. It may switch the learner to evaluation. What else it changes,
-            such as a temperature, steps replayed from a graph do not see: set
-            ``Machine(capture=False)`` for that. On several processes the first alone
-            calls it: there, run nothing but ``learner.encoder.eval()``, since all else
-            would wait for the others. With fsdp there is no such function.
+        each_epoch: A function, or several, called after every epoch with its number and
+            the learner, in the process that writes; the numbers it returns, if any, are
+            logged with that epoch's reading. It may raise ``invariance.Stop("why")`` to
+            end the run there, in order, and switch the learner to evaluation. What else
+            it changes, such as a temperature, steps replayed from a graph do not see:
+            set ``Machine(capture=False)`` for that. On several processes the first
+            alone calls it: there, run nothing but ``learner.encoder.eval()``, since all
+            else would wait for the others. With fsdp there is no such function.
     """
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)
-    check_objects(encoder, method, views, each_epoch)
-    check_objects(other_encoder, None, other_views, None)
+    given = each_epoch if isinstance(each_epoch, Sequence) else [each_epoch]
+    functions: list[EachEpoch] = [
+        function for function in given if function is not None
+    ]
+    check_objects(encoder, method, views, functions)
+    check_objects(other_encoder, None, other_views, ())
     objects: dict[str, Any] = {"data": data, "encoder": encoder}
     objects |= {"method": method, "views": views}
     objects |= {"other_encoder": other_encoder, "other_views": other_views}
@@ -171,6 +177,7 @@ def train(
         settings = settings_to_resume(settings, find_place=data is None)
         objects["started"] = True
     check_numbers(settings)
+    check_stop_reading(settings.stop, own=bool(functions))
     if encoder is None and settings.encoder != "auto":
         check_encoder_name(settings.encoder)  # before any image is read
     if settings.dry_run:
@@ -186,7 +193,7 @@ def train(
             settings, machine=settle_machine(settings.machine)
         )
         machine = settings.machine
-        if each_epoch and machine.strategy == "fsdp" and machine.n_processes > 1:
+        if functions and machine.strategy == "fsdp" and machine.n_processes > 1:
             raise SettingError(
                 "each_epoch is called by the first process alone, which with fsdp has "
                 "only its share of the weights: use --machine.strategy ddp, or leave "
@@ -208,7 +215,7 @@ def train(
         peers.advice = (
             f"What was saved before is intact; go on with: {resume_command(folder)}"
         )
-        return execute(fabric, plan, watch, folder, resumes, each_epoch)
+        return execute(fabric, plan, watch, folder, resumes, functions)
 
 
 def execute(
@@ -217,7 +224,7 @@ def execute(
     watch: Watch,
     folder: Path,
     resumes: bool,
-    each_epoch: EachEpoch | None = None,
+    functions: Sequence[EachEpoch] = (),
 ) -> Run:
     """Run a plan in a new folder, or go on in an old one."""
     settings, first = plan.settings, fabric.is_global_zero
@@ -245,9 +252,11 @@ def execute(
             watch.say(fact)
     health, done, position = Health(), 0, 0
     monitor = Monitor(plan, folder, fabric.device)
+    patience = Patience(settings.stop)
     if state is not None:
         done, position = state["step"], state["metrics"]
         module.load(state, plan, health)
+        patience.load_state_dict(state.get("patience"))
     if first and resumes:
         who = "" if fabric.world_size == 1 else f" with {fabric.world_size} processes"
         watch.say(f"resuming {folder} after step {done} of {plan.n_steps}{who}")
@@ -260,7 +269,7 @@ def execute(
         if metrics is not None:
             kept |= {"step": step, "metrics": metrics.position}
             kept |= {"samples": len(plan.source)}
-            kept |= {"best": monitor.state_dict()}
+            kept |= {"best": monitor.state_dict(), "patience": patience.state_dict()}
             _checkpoint.save(folder / CHECKPOINTS, step, kept)
 
     def keep(epoch: int, step: int) -> None:
@@ -275,17 +284,22 @@ def execute(
         if metrics is not None:
             metrics.write(reading)
         for track in trackers:
-            track(reading)
+            track({k: v for k, v in reading.items() if not isinstance(v, str)})
 
     def knn(epoch: int) -> float | None:
         encoder = module.encoder(plan)
         with module.uncompiled():
             return monitor.look(encoder, epoch) if first else None
 
-    def read_epoch(epoch: int) -> Mapping[str, float]:
+    def call_functions(epoch: int) -> Mapping[str, float]:
         modes = {part: part.training for part in plan.learner.modules()}
+        numbers: dict[str, float] = {}
         with module.uncompiled():
-            numbers = each_epoch(epoch, plan.learner) if each_epoch and first else {}
+            for function in functions if first else ():
+                try:
+                    numbers |= function(epoch, plan.learner) or {}
+                except Stop as stop:
+                    patience.why = str(stop).rstrip(".") or "Stop was raised"
         for part, mode in modes.items():
             part.training = mode
         return numbers
@@ -299,7 +313,7 @@ def execute(
             explain_overflow(fabric, plan, module.wrapped),
             own_stream(fabric.device),
         ):
-            Loop(
+            done = Loop(
                 fabric=fabric,
                 plan=plan,
                 module=module.wrapped,
@@ -311,8 +325,9 @@ def execute(
                 save=save,
                 keep=keep,
                 knn=knn,
-                each_epoch=None if each_epoch is None else read_epoch,
+                each_epoch=call_functions if functions else None,
                 stop_asked=stop_asked,
+                patience=patience,
                 folder=folder,
             ).run(done)
     except Stopped as stop:
@@ -332,7 +347,7 @@ def execute(
     processes = join_processes() if fabric.world_size > 1 else ALONE
     device = fabric.device
     trained = Trained(
-        plan, encoder, other, head, heads, monitor, folder, device, processes
+        plan, done, encoder, other, head, heads, monitor, folder, device, processes
     )
     try:
         with handle_signals(interrupt), module.uncompiled():
@@ -397,7 +412,9 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
     return dataclasses.replace(mine, data=data, resume=None, machine=machine)
 
 
-def check_objects(encoder: Any, method: Any, views: Any, each_epoch: Any) -> None:
+def check_objects(
+    encoder: Any, method: Any, views: Any, functions: Sequence[Any]
+) -> None:
     """Refuse objects that are not what they stand in for."""
     if encoder is not None and not isinstance(encoder, nn.Module):
         raise SettingError(
@@ -416,11 +433,12 @@ def check_objects(encoder: Any, method: Any, views: Any, each_epoch: Any) -> Non
             f"{views!r}. Recipes by name go into the settings, as Train(views='weak'), "
             "and a list of invariance.views' operations makes a ViewSet."
         )
-    if each_epoch is not None and not callable(each_epoch):
-        raise SettingError(
-            "each_epoch is a function of an epoch's number and the learner that gives "
-            f"readings by name: got {each_epoch!r}."
-        )
+    for function in functions:
+        if not callable(function):
+            raise SettingError(
+                "each_epoch is a function of an epoch's number and the learner that "
+                f"gives readings by name, or a list of them: got {function!r}."
+            )
 
 
 @contextlib.contextmanager
