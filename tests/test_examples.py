@@ -1,7 +1,7 @@
 """Every example runs as it stands, at a small size, and does what it says.
 
-A file of ``examples`` called ``name.py`` is checked by ``check_name`` below; one without
-a check fails.
+A file of ``examples`` called ``name.py`` is checked by ``check_name`` below; a file
+without a check fails.
 """
 
 import math
@@ -36,6 +36,13 @@ def test_an_example_is_short_and_says_how_to_run_it(script):
 
 def is_share(value):
     return 0 <= value <= 1
+
+
+def write_photos(folder, n=60):
+    """A few image files in class folders: scored far sooner than all of shapes."""
+    (folder / "photos").mkdir()
+    names = runpy.run_path(str(EXAMPLES / "photo_search.py"))
+    return str(names["write_photos"](folder / "photos", n))
 
 
 def check_plain_pytorch(names, folder):
@@ -94,7 +101,7 @@ def check_own_negatives(names, folder):
 
 
 def check_own_encoder(names, folder):
-    run, encoder = names["main"](epochs=1, limit=64, width=16)
+    run, encoder = names["main"](data=write_photos(folder), epochs=1, width=16)
     assert len(run.evaluation.values("knn")) == 1
     assert (run.folder / "report.html").exists()
     images = inv.data.shapes(4)[0]
@@ -111,7 +118,7 @@ def fresh_weights(names, like):
 
 
 def check_own_method(names, folder):
-    runs = names["main"](epochs=1, batch_size=16, limit=48)
+    runs = names["main"](data=write_photos(folder), epochs=1, batch_size=16)
     assert runs.keys() == {"mine", "moco", "simclr"}
     assert len({run.metrics[-1]["loss"] for run in runs.values()}) == 3
     for run in runs.values():
@@ -119,11 +126,12 @@ def check_own_method(names, folder):
 
 
 def check_fine_tune_timm(names, folder):
-    sizes = {"image_size": 32, "epochs": 1, "batch_size": 16, "limit": 48}
-    run, rows = names["main"](encoder="test_resnet", pretrained=False, **sizes)
+    sizes = {"image_size": 32, "epochs": 1, "batch_size": 16}
+    how = {"data": write_photos(folder), "encoder": "test_resnet", "pretrained": False}
+    run, rows = names["main"](**how, **sizes)
     assert is_share(*run.evaluation.values("knn", "untrained encoder"))
     kept = inv.read_embeddings(run.folder / "features.parquet")
-    assert len(kept) == 48
+    assert len(kept) == 60
     torch.testing.assert_close(kept.features, rows.features)
 
 
