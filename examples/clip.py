@@ -47,21 +47,17 @@ def main(
             epochs=epochs,
             batch_size=batch_size,
             limit=limit,
+            evaluate=False,
             out=out,
             quiet=True,
         )
     )
-    for protocol, words in {
-        "zero_shot": "named by the nearest sentence",
-        "image_to_text": "caption among the ten nearest",
-    }.items():
-        for features in ("untrained encoder", "trained encoder"):
-            for value in run.evaluation.values(protocol, features):
-                print(f"{words}, {features}: {value:.1%}")
-
+    generated = data == "captioned_shapes"
+    protocols = ["pairs", "zero_shot"] if generated else ["pairs"]
+    print(inv.evaluate(run, protocols=protocols))
     print(inv.search(run, text=list(sentences), split="test", k=5, sheet=sheet))
     print(f"pictures: {sheet}")
-    if data == "captioned_shapes":
+    if generated:
         images = next(inv.data.load(data, split="test").batches([torch.arange(4)]))
         print(name_images(run, images / 255, ["red circle", "blue ring", "pink star"]))
     return run

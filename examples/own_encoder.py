@@ -60,12 +60,10 @@ def main(
     width: int = 128,
     out: str = "runs",
 ) -> tuple[inv.Run, nn.Module]:
-    """Train, show the scores, and use the encoder on two images."""
+    """Train, and use the encoder on two images."""
     torch.manual_seed(0)  # of the network's first weights
     settings = inv.Train(data=data, epochs=epochs, limit=limit, out=out, quiet=True)
-    run = inv.train(settings, encoder=PatchNet(width))
-    print(run.evaluation or "There are no labels to score by.")
-    print(*run.verdict, f"report: {run.folder / 'report.html'}", sep="\n")
+    run = inv.train(settings, encoder=PatchNet(width))  # ends with a table of scores
 
     encoder = inv.load(run, network=PatchNet(width))
     images = inv.data.shapes(2)[0] / 255

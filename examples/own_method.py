@@ -44,18 +44,18 @@ def main(
             epochs=epochs,
             batch_size=batch_size,
             limit=limit,
+            evaluate=False,
             name=f"own-method-{name}",
             out=out,
             quiet=True,
         )
         runs[name] = inv.train(settings, method=method)
     for name, run in runs.items():
-        scores = {
-            "untrained": run.evaluation.values("knn", "untrained encoder"),
-            "trained": run.evaluation.values("knn"),
-        }
-        words = ", ".join(f"{kind} {value:.1%}" for kind, (value,) in scores.items())
-        print(f"{name}: kNN {words}; report: {run.folder / 'report.html'}")
+        scores = inv.evaluate(run, protocols="knn")
+        (before,), (after,) = (
+            scores.values("knn", f"{kind} encoder") for kind in ("untrained", "trained")
+        )
+        print(f"{name}: kNN {before:.1%} untrained, {after:.1%} trained")
     return runs
 
 

@@ -121,8 +121,7 @@ def check_own_method(names, folder):
     runs = names["main"](data=write_photos(folder), epochs=1, batch_size=16)
     assert runs.keys() == {"mine", "moco", "simclr"}
     assert len({run.metrics[-1]["loss"] for run in runs.values()}) == 3
-    for run in runs.values():
-        assert is_share(*run.evaluation.values("knn"))
+    assert inv.load(runs["mine"]).width == inv.load(runs["moco"]).width
 
 
 def check_fine_tune_timm(names, folder):
@@ -136,12 +135,17 @@ def check_fine_tune_timm(names, folder):
 
 
 def check_clip(names, folder):
-    run = names["main"](epochs=1, batch_size=16, limit=48, sentences=("a red circle",))
-    assert is_share(*run.evaluation.values("zero_shot"))
+    photos = write_photos(folder)
+    files = sorted(Path(photos).rglob("*.png"))
+    lines = [f"{p.parent.name}/{p.name},a {p.parent.name}" for p in files]
+    table = "\n".join(["image,caption", *lines])
+    Path(photos, "captions.csv").write_text(table)
+    sizes = {"epochs": 1, "batch_size": 16, "sentences": ("a circle", "a star")}
+    run = names["main"](data=photos, **sizes)
     assert (folder / "clip_found.png").stat().st_size > 1000
     images = torch.rand(3, 3, 32, 32)
-    named = names["name_images"](run, images, ["red circle", "blue ring"])
-    assert len(named) == 3 and {*named} <= {"red circle", "blue ring"}
+    named = names["name_images"](run, images, ["circle", "star"])
+    assert len(named) == 3 and {*named} <= {"circle", "star"}
 
 
 def check_information(names, folder):
