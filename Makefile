@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint house docs browser clean
+.PHONY: demo test lint house docs notebooks browser clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -26,6 +26,10 @@ house: .venv/ready
 docs: .venv/ready
 	$(BIN)/sphinx-build -q -W --keep-going -b html -c docs . build/site
 	@echo "site: build/site/docs/index.html"
+
+# The notebooks, run in place, so that they open with figures; ten minutes on two cores.
+notebooks: .venv/ready
+	$(BIN)/python tools/notebooks.py
 
 # The shape checks that the first run switches on cannot be compiled, hence the second.
 # The third interprets the GPU kernels on the CPU, which must be said before they load.

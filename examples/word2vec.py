@@ -1,11 +1,11 @@
 """word2vec, the smallest contrast of two encoders: two tables and a dot product.
 
-    s(word, context) = u[word] . v[context],   InfoNCE over the contexts of a batch
+    python examples/word2vec.py figure.png
 
-A batch's other contexts are draws of p(context), so the best critic is the pointwise
-mutual information PMI = log p(word, context) / (p(word) p(context)), plus a constant
-per word that no softmax over contexts can see. Here it is known: two words of a
-sentence are a pair, a sentence has one topic, and a topic favors some words.
+InfoNCE of the scores u[word] . v[context]: a batch's other contexts are draws of p(c),
+so the best critic is PMI = log p(w, c) / (p(w) p(c)), the pointwise mutual information,
+plus a constant per word that no softmax over contexts can see. Here it is known: two
+words of a sentence are a pair, a sentence has one topic, a topic favors some words.
 """
 
 import math

@@ -128,6 +128,8 @@ def read_samples(x: Rows, y: Rows, *, drop_missing: bool = False) -> Samples:
 
 def _as_matrix(z: Rows, name: str) -> Tensor:
     try:
+        # torch warns of an array that cannot be written, as files are mapped
+        z = np.require(z, requirements="W") if isinstance(z, np.ndarray) else z
         rows = torch.as_tensor(z).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{name} must hold numbers ({error}).") from error
