@@ -18,6 +18,7 @@ from typing import Literal
 NEEDED = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
 EXTRAS = {
     "onnx": ("onnx", "export --to onnx"),
+    "onnxscript": ("onnx", "export --to onnx"),
     "onnxruntime": ("onnx", "checking what was exported to onnx"),
     "transformers": ("text", "text networks by name"),
     "soundfile": ("audio", "flac and ogg"),
