@@ -149,8 +149,8 @@ def test_the_installed_package_trains(installed, tmp_path):
         "words = 'train --name run --limit 64 --batch-size 32 --epochs 1'.split()\n"
         "words += '--no-evaluate --knn-every 0 --machine.device cpu'.split()\n"
         "assert main(words) == 0\n"
-        "modules = [m for name, m in sys.modules.items() if name[:10] == 'invariance']\n"
-        "print([m for m in modules if not m.__file__.startswith(sys.argv[1])])"
+        "ours = [m for name, m in sys.modules.items() if name[:10] == 'invariance']\n"
+        "print([m for m in ours if not m.__file__.startswith(sys.argv[1])])"
     )
     said = run_installed(installed, tmp_path, "-c", program, str(installed))
     assert said.splitlines()[-1] == "[]"
@@ -213,8 +213,26 @@ def test_extras_that_messages_and_pages_name_exist():
     for path in [*pages, *(ROOT / "src").rglob("*.py")]:
         for names in re.findall(r"invariance\[([a-z,]+)\]", path.read_text("utf-8")):
             named |= set(names.split(","))
-    assert named <= EXTRAS.keys()
-    assert named >= EXTRAS.keys() - lowest.OWN_TOOLS
+    assert named and named <= EXTRAS.keys()
+
+
+def test_the_page_to_start_with_lists_the_extras():
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    table = text[text.index("### Extras") : text.index("## 2.")]
+    rows = [line.split("|")[1] for line in table.splitlines() if line[:3] == "| `"]
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert listed == EXTRAS.keys() - lowest.OWN_TOOLS
+
+
+def test_the_workflow_tests_every_python_that_is_promised():
+    file = ROOT / ".github" / "workflows" / "ci.yml"
+    jobs = yaml.safe_load(file.read_text(encoding="utf-8"))["jobs"]
+    assert jobs.keys() == {"lint", "test", "lowest", "docs", "wheel"}
+    assert all("timeout-minutes" in job for job in jobs.values())
+    python = "Programming Language :: Python :: "
+    promised = [c.removeprefix(python) for c in PROJECT["classifiers"] if python in c]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == promised
+    assert PROJECT["requires-python"] == f">={promised[0]}"
 
 
 def test_the_oldest_version_of_every_requirement_is_known():

@@ -24,7 +24,7 @@ EXTRAS = {
     "soundfile": ("audio", "flac and ogg"),
     "torch-geometric": ("graphs", "its graphs and networks"),
     "opacus": ("privacy", "privacy budgets"),
-    "faiss-cpu": ("faiss", "search among millions"),
+    "faiss-cpu": ("faiss", "clusters of large memory banks"),
     "tensorboard": ("tensorboard", "--track tensorboard"),
     "wandb": ("wandb", "--track wandb"),
 }
