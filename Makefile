@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint house docs notebooks browser clean
+.PHONY: demo test test-lowest lint house docs dist notebooks browser clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -31,6 +31,10 @@ docs: .venv/ready
 notebooks: .venv/ready
 	$(BIN)/python tools/notebooks.py
 
+# A wheel and an sdist in dist.
+dist: .venv/ready
+	$(BIN)/python -m build --outdir dist
+
 # The shape checks that the first run switches on cannot be compiled, hence the second.
 # The third interprets the GPU kernels on the CPU, which must be said before they load.
 # Tensors this small gain nothing from threads. A process whose tests are done takes
@@ -40,6 +44,25 @@ test: lint browser
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/compiled
 	TRITON_INTERPRET=1 $(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/fused
+
+# The oldest versions that pyproject.toml allows, in an environment of their own. What
+# is left out runs on top of what is here, needs a browser, or is about this repository.
+LOWEST := .venv-lowest
+.venv-lowest/ready: pyproject.toml tools/lowest.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tools/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python -m pip install --quiet \
+	  --constraint $(LOWEST)/constraints.txt --editable ".[test]"
+	touch $@
+
+test-lowest: export OMP_NUM_THREADS = 1
+test-lowest: .venv-lowest/ready
+	$(LOWEST)/bin/pytest -n 2 --dist worksteal \
+	  --ignore=tests/report/test_in_the_browser.py \
+	  $(addprefix tests/,partition objectives contracts negatives views folder data \
+	    encoders methods diagnostics critics estimators evaluation training runs \
+	    report cli)
 
 # Reports are opened in a real browser. Root on a Debian machine gets one; where none can
 # be had the tests that need it are left out, except under CI=true.
@@ -56,4 +79,4 @@ browser:
 	  "left out (apt-get install -y chromium brings them back)."
 
 clean:
-	rm -rf .venv runs build
+	rm -rf .venv .venv-lowest runs build dist

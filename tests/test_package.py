@@ -66,15 +66,18 @@ ARROWS["readings"] |= {"markup"}
 ARROWS["processes"] |= {"devices"}
 
 
-def test_importing_and_listing_the_package_loads_no_torch():
+def test_importing_and_listing_the_package_loads_nothing_but_itself():
+    """No torch, nothing else that is installed, and no other part: in 0.02 s."""
     program = (
-        "import sys, invariance; dir(invariance); invariance.__version__; "
-        "print('invariance' in sys.modules, 'torch' in sys.modules)"
+        "import sys; before = {*sys.modules}; import invariance; dir(invariance); "
+        "invariance.__version__; print(*(sys.modules.keys() - before))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["True", "False"]
+    standard = sys.stdlib_module_names
+    loaded = [n for n in done.stdout.split() if n.split(".")[0] not in standard]
+    assert loaded == ["invariance"]
 
 
 def test_training_does_not_load_torchmetrics(tmp_path):

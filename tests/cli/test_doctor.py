@@ -1,7 +1,13 @@
 """``invariance doctor``: every part is tried, and a fault is named."""
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
+from tools.lowest import OWN_TOOLS
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 DOCTOR = "invariance.cli._doctor"
 
 
@@ -28,4 +34,9 @@ def test_a_fault_is_named_and_fails_the_command(command, monkeypatch):
         "words": "OSError: the disk is gone",
     }
     assert findings["torch"]["words"] == "missing: pip install torch"
-    assert findings["opacus"]["state"] == "optional"
+    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    for extra in extras.keys() - OWN_TOOLS:
+        for package in extras[extra]:
+            finding = findings[re.match(r"[\w-]+", package)[0]]
+            assert finding["state"] == "optional"
+            assert f"'invariance[{extra}]'" in finding["words"]

@@ -18,12 +18,13 @@ from typing import Literal
 NEEDED = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit-learn")
 EXTRAS = {
     "onnx": ("onnx", "export --to onnx"),
+    "onnxscript": ("onnx", "export --to onnx"),
     "onnxruntime": ("onnx", "checking what was exported to onnx"),
     "transformers": ("text", "text networks by name"),
     "soundfile": ("audio", "flac and ogg"),
     "torch-geometric": ("graphs", "its graphs and networks"),
     "opacus": ("privacy", "privacy budgets"),
-    "faiss-cpu": ("faiss", "search among millions"),
+    "faiss-cpu": ("faiss", "clusters of large memory banks"),
     "tensorboard": ("tensorboard", "--track tensorboard"),
     "wandb": ("wandb", "--track wandb"),
 }

@@ -15,6 +15,8 @@ from ..folder import ENCODER, require_encoder, write_whole
 from ._by_name import build_encoder, is_ours
 from ._encoder import Encoder, split_encoder, standardize
 
+UNREADABLE = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
+
 
 def write_encoder(
     encoder: Encoder, path: Path, *, advice: str = "", **about: float | int
@@ -90,12 +92,24 @@ def read_encoder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["invariance"])
+            check_description(about)
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError, OSError) as cause:
+    except (SafetensorError, OSError, *UNREADABLE) as cause:
         raise DataError(
             f"{path} is damaged, or not an encoder of this package: {cause}."
         ) from None
     return about, tensors
+
+
+def check_description(about: Any) -> None:
+    """Raise one of ``UNREADABLE`` unless ``describe_encoder`` could have said this."""
+    if not isinstance(about["name"], str):
+        raise TypeError(f"its network is called {about['name']!r}")
+    if not all(isinstance(size, int) for size in about["shape"]):
+        raise TypeError(f"its samples have the shape {about['shape']!r}")
+    if not isinstance(getattr(torch, about.get("dtype", "float32")), torch.dtype):
+        raise TypeError(f"its samples are {about['dtype']!r}")
+    read_kind(about)
 
 
 def rebuild_encoder(

@@ -33,6 +33,7 @@ from ._network import hub_without_retries
 
 POOLINGS = ("mean", "first", "last")
 TRANSFORMERS = "transformers/"
+NO_CODE = {"trust_remote_code": False}  # a model may come with code, which is not run
 TEXT_TOWERS: dict[str, dict[str, int]] = {
     "text_tiny": {"layers": 2, "width": 128, "heads": 4},
     "text_small": {"layers": 4, "width": 256, "heads": 4},
@@ -245,9 +246,11 @@ def from_transformers(
         else:
             with hub_without_retries():
                 if pretrained:
-                    model = auto.from_pretrained(short)
+                    model = auto.from_pretrained(short, **NO_CODE)
                 else:
-                    config = transformers.AutoConfig.from_pretrained(short, **tokens)
+                    config = transformers.AutoConfig.from_pretrained(
+                        short, **tokens, **NO_CODE
+                    )
                     model = auto.from_config(config)
     if vocabulary > model.get_input_embeddings().num_embeddings:
         raise SettingError(
@@ -271,7 +274,9 @@ def load_tokenizer(name: str) -> Any:
     transformers = import_transformers(name)
     short = name.removeprefix(TRANSFORMERS)
     with explain_failure(name, pretrained=True), hub_without_retries():
-        loaded = transformers.AutoTokenizer.from_pretrained(short, use_fast=True)
+        loaded = transformers.AutoTokenizer.from_pretrained(
+            short, use_fast=True, **NO_CODE
+        )
     tokenizer = getattr(loaded, "backend_tokenizer", None)
     pad = loaded.pad_token or loaded.eos_token
     if tokenizer is None or pad is None:

@@ -81,7 +81,7 @@ def read_yaml(kind: type[T], path: str | Path) -> T:
         raise SettingError(f"There is no settings file {str(path)!r}.") from None
     except OSError as cause:
         raise SettingError(f"{path} cannot be read: {cause.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as cause:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as cause:
         why = " ".join(str(cause).split())  # the parser draws over several lines
         raise SettingError(f"{path} is not readable as YAML: {why}") from None
     return settings_from(kind, values or {}, str(path))
