@@ -33,7 +33,15 @@ Labels, where there are any, are for evaluation only.
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._names import DATA_SETS, GENERATED, data_exists, find_place, require_data
+from ._names import (
+    DATA_SETS,
+    GENERATED,
+    data_exists,
+    find_place,
+    find_shards,
+    name_data,
+    require_data,
+)
 
 if TYPE_CHECKING:
     from ._beetles import beetles
@@ -107,6 +115,7 @@ __all__ = [
     "explain_unreadable",
     "filter_states",
     "find_place",
+    "find_shards",
     "fingerprint",
     "has_captions",
     "has_columns",
@@ -114,6 +123,7 @@ __all__ = [
     "kind_of",
     "latent_walk",
     "load",
+    "name_data",
     "neighborhoods",
     "one_pass",
     "open_image",

@@ -18,11 +18,7 @@ from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._beetles import read_beetles
-from ._captioned import (
-    read_captioned_folder,
-    read_captioned_shapes,
-    read_shard_files,
-)
+from ._captioned import read_captioned_folder, read_captioned_shapes
 from ._dataset import Samples, read_dataset, read_samples
 from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
@@ -39,6 +35,7 @@ from ._row import Row
 from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
+from ._shard_items import read_shard_files
 from ._sources import Read, Source
 from ._split import check_split, spread
 from ._streamed import Streamed
@@ -250,6 +247,9 @@ def read(data: Any, request: Request) -> Read:
         parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    as_images = request.kind_name in ("", Image.name)
+    if as_images and (shards := find_shards(data)):
+        return read_shard_files(shards, request)
     if are_graphs(data, request):
         return read_graphs(data, request)
     if are_sequences(data, request):
@@ -265,8 +265,6 @@ def read(data: Any, request: Request) -> Read:
             "folder of images, an .npy, .npz or .tar file, or a set by name."
         )
     if isinstance(data, (str, Path)):
-        if shards := find_shards(data):
-            return read_shard_files(shards, request)
         path = find_path(data)
         if path.is_dir() and request.captions is not None:
             return read_captioned_folder(path, request)

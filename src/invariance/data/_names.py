@@ -1,5 +1,6 @@
 """Data by name or path: which there are, and what is meant. Nothing is opened."""
 
+import os
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,16 @@ def find_place(data: Any) -> str | None:
     >>> find_place("shapes"), find_place("no such folder")
     (None, None)
     """
-    if not isinstance(data, str | Path) or find_set(str(data)):
+    if not isinstance(data, str | Path) or find_set(str(data)) or not data_exists(data):
         return None
+    return "::".join(str(Path(one).expanduser().resolve()) for one in split_places(data))
+
+
+def split_places(data: str | Path) -> list[str | Path]:
+    """The places that are named: one, or several patterns of shards."""
     path = Path(data).expanduser()
-    return str(path.resolve()) if data_exists(path) else None
+    several = isinstance(data, str) and "::" in data and not path.exists()
+    return [*data.split("::")] if several else [data]  # type: ignore[union-attr]
 
 
 def find_path(
@@ -109,20 +116,62 @@ def find_path(
     )
 
 
-def find_shards(data: str | Path) -> list[Path]:
+def find_shards(data: Any) -> list[Path]:
     """The .tar files that are meant: one, all of a folder, or those of a pattern.
 
-    Nothing where the data are something else.
+    Several patterns are a list, or have :: between them. Nothing where the data are
+    something else, such as a folder with images beside an archive of them.
     """
+    if isinstance(data, list | tuple):
+        named = bool(data) and all(is_shard(one) for one in data)
+        return [path for one in data for path in find_shards(one)] if named else []
+    if not isinstance(data, str | Path):
+        return []
+    if len(several := split_places(data)) > 1:
+        return find_shards(several)
     path = Path(data).expanduser()
     if path.is_dir():
-        return sorted(path.glob("*.tar"))
-    if path.suffix.lower() != ".tar":
+        shards = sorted(path.glob("*.tar")) or sorted(path.glob("*/*.tar"))
+        return [] if shards and holds_images(path) else shards
+    if not is_shard(path):
         return []
     if path.is_file():
         return [path]
     parts = expand(str(path))  # such as shards-{000..012}.tar
     return [Path(name) for part in parts for name in sorted(glob(part))]  # noqa: PTH207
+
+
+def is_shard(data: Any) -> bool:
+    """Whether it is called as a shard is; one that is packed is answered in words."""
+    endings = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+    return isinstance(data, str | Path) and str(data).lower().endswith(endings)
+
+
+def holds_images(folder: Path) -> bool:
+    """Whether any image lies in a folder or below it."""
+    from ._folder import SUFFIXES  # which needs numpy and Pillow
+
+    files = (Path(name).suffix for _, _, names in os.walk(folder) for name in names)
+    return any(suffix.lower() in SUFFIXES for suffix in files)
+
+
+def name_shards(paths: list[Path]) -> str:
+    """What shards are called: the one by its name, several by that of their folder.
+
+    >>> name_shards([Path("birds.tar")]), name_shards([Path("b/0.tar"), Path("b/1.tar")])
+    ('birds', 'b')
+    """
+    if len(paths) == 1:
+        return paths[0].stem
+    top = os.path.commonpath([path.resolve().parent for path in paths])
+    return Path(top).name
+
+
+def name_data(data: Any) -> str:
+    """What data are called in the name of a run."""
+    if shards := find_shards(data):
+        return name_shards(shards)
+    return Path(data).stem if isinstance(data, str) else "data"
 
 
 def expand(pattern: str) -> list[str]:

@@ -19,6 +19,7 @@ from ..data import (
     Streamed,
     Text,
     default_shape,
+    find_shards,
     has_columns,
     load,
     row_names,
@@ -181,9 +182,10 @@ def find_columns(run: Any, data: Any) -> str | None:
 def find_folder(data: str | Path | None, kind: Kind | None) -> Path | None:
     """Where names are paths in: a folder of images.
 
-    Windows are called by their recording and where they begin, which is no path.
+    Windows are called by their recording and where they begin, which is no path, and
+    images in shards lie in no folder.
     """
-    files = kind is None or isinstance(kind, Image)
+    files = (kind is None or isinstance(kind, Image)) and not find_shards(data)
     return Path(data) if files and data and Path(data).is_dir() else None
 
 

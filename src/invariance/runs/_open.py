@@ -136,7 +136,7 @@ def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> Open
         best=best,
         custom=network is not None,
         from_python="data" in read_environment(folder),
-        data=find_data(folder, settings.data),
+        data=find_data(folder, settings.data, data_exists),
         images=read_images(folder),
     )
 

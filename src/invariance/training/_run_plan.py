@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data import Image, Source, Text, find_place, load
+from ..data import Image, Source, Text, find_place, load, name_data
 from ..devices import require_memory
 from ..encoders import Encoder, Head
 from ..errors import DataError, SettingError, choose
@@ -88,7 +88,7 @@ class Plan:
     @property
     def data_name(self) -> str:
         """What the data are called in the name of a run."""
-        return Path(self.data).stem if isinstance(self.data, str) else "data"
+        return name_data(self.data)
 
     @property
     def name(self) -> str:
