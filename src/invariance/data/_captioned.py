@@ -29,8 +29,6 @@ from ._file_items import Files
 from ._folder import Walk, find_images, walk_folder
 from ._kind import Image, Kind
 from ._load_request import Note, Request
-from ._names import find_set, find_shards
-from ._shards import have_captions
 from ._sources import Items, Read
 from ._text import Text
 
@@ -169,17 +167,6 @@ def read_captioned_folder(root: Path, request: Request) -> Read:
         (*files.notes, *notes),
         origin=files.origin,
     )
-
-
-def has_captions(data: Any) -> bool:
-    """Whether images come with captions, as far as their names tell."""
-    if data == "captioned_shapes":
-        return True
-    if not isinstance(data, str | Path) or find_set(data):
-        return False
-    path = Path(data).expanduser()
-    found = path.is_dir() and find_caption_file(path) is not None
-    return found or have_captions(find_shards(data))
 
 
 def find_table(root: Path, request: Request) -> Path:

@@ -127,7 +127,9 @@ def read_encoded(found: EncodedSet, request: Request) -> Read:
     if found.labels:
         numbers, items.class_names = number_classes(found)
         items.labels = numbers[torch.tensor(rows, dtype=torch.long)]
-        mark += "+" + hashlib.blake2b(numbers.numpy().tobytes(), digest_size=8).hexdigest()
+        mark += (
+            "+" + hashlib.blake2b(numbers.numpy().tobytes(), digest_size=8).hexdigest()
+        )
     if found.captions is not None:
         notes += add_captions(items, [captions[name(i)] for i in rows], request)
     own, by = bool(found.parts), found.classes_by

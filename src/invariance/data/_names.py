@@ -1,6 +1,8 @@
 """Data by name or path: which there are, and what is meant. Nothing is opened."""
 
 import os
+import re
+from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,55 @@ DATA_SETS = (*GENERATED, *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
 
 
+HUB = "hf:"
+"""What the name of a data set of Hugging Face begins with."""
+
+
+@dataclass(frozen=True)
+class HubName:
+    """A data set of Hugging Face by name: which one, and what of it."""
+
+    name: str
+    config: str | None = None
+    split: str | None = None
+
+    def __str__(self) -> str:
+        config = "" if self.config is None else f":{self.config}"
+        return (
+            f"{HUB}{self.name}{config}{'' if self.split is None else f'@{self.split}'}"
+        )
+
+    @property
+    def path(self) -> Path | None:
+        """Where it lies, if it is a folder or a file."""
+        path = Path(self.name).expanduser()
+        return path if path.exists() else None
+
+
+def parse_hub(data: Any) -> HubName | None:
+    """What a name such as hf:nyu-mll/glue:sst2@train says; None for other data.
+
+    >>> parse_hub("hf:nyu-mll/glue:sst2@train")
+    HubName(name='nyu-mll/glue', config='sst2', split='train')
+    >>> parse_hub("hf:birds"), parse_hub("birds")
+    (HubName(name='birds', config=None, split=None), None)
+    """
+    if not isinstance(data, str) or not data.startswith(HUB):
+        return None
+    rest = data.removeprefix(HUB)
+    if Path(rest).expanduser().exists():  # whatever signs a path is made of
+        return HubName(rest)
+    rest, _, split = rest.partition("@")
+    name, _, config = rest.partition(":")
+    return HubName(name, config or None, split or None)
+
+
+def is_saved_set(path: Path) -> bool:
+    """Whether a folder is one that Dataset.save_to_disk of Hugging Face wrote."""
+    one = (path / "dataset_info.json").is_file() and (path / "state.json").is_file()
+    return one or (path / "dataset_dict.json").is_file()
+
+
 def find_set(data: Any) -> str | None:
     """What the set of this name is called today; None for other data.
 
@@ -65,8 +116,19 @@ def data_exists(data: str | Path) -> bool:
     >>> data_exists("shapes"), data_exists("no such folder")
     (True, False)
     """
+    if (hub := parse_hub(data)) is not None:
+        return hub.path is not None or could_be_on_hub(hub.name)
     there = Path(data).expanduser().exists()
     return bool(find_set(data) or there or find_shards(data))
+
+
+def could_be_on_hub(name: str) -> bool:
+    """Whether a name is one that sets of the hub can have, rather than a path.
+
+    >>> could_be_on_hub("ylecun/mnist"), could_be_on_hub("./mnist")
+    (True, False)
+    """
+    return re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name) is not None
 
 
 def find_place(data: Any) -> str | None:
@@ -77,7 +139,12 @@ def find_place(data: Any) -> str | None:
     """
     if not isinstance(data, str | Path) or find_set(str(data)) or not data_exists(data):
         return None
-    return "::".join(str(Path(one).expanduser().resolve()) for one in split_places(data))
+    if (hub := parse_hub(data)) is not None:
+        whole = None if hub.path is None else str(hub.path.resolve())
+        return None if whole is None else str(replace(hub, name=whole))
+    return "::".join(
+        str(Path(one).expanduser().resolve()) for one in split_places(data)
+    )
 
 
 def split_places(data: str | Path) -> list[str | Path]:
@@ -87,12 +154,28 @@ def split_places(data: str | Path) -> list[str | Path]:
     return [*data.split("::")] if several else [data]  # type: ignore[union-attr]
 
 
+def is_folder_of_files(data: str | Path) -> bool:
+    """Whether it is a folder whose files are the samples, with nothing to open first.
+
+    >>> is_folder_of_files("shapes"), is_folder_of_files("no such folder")
+    (False, False)
+    """
+    path = Path(data).expanduser()
+    known = bool(find_set(str(data))) or is_saved_set(path)
+    return not known and path.is_dir() and not find_shards(path)
+
+
 def find_path(
     data: str | Path,
     suffixes: tuple[str, ...] = (".npy", ".npz", ".tar"),
     folder: str = "a folder of images",
 ) -> Path:
     """The folder or file that is meant, or an error that says what is missing."""
+    if (hub := parse_hub(data)) is not None:
+        raise DataError(
+            f"There is no folder or file {hub.name!r}, and no set of the hub is called "
+            f"so: name one as hf:OWNER/NAME.{near_path(Path(hub.name))}"
+        )
     if not str(data).strip():  # an unset variable of the shell
         raise DataError("No data are named: got an empty path. '.' is this folder.")
     path = Path(data).expanduser()
@@ -169,6 +252,8 @@ def name_shards(paths: list[Path]) -> str:
 
 def name_data(data: Any) -> str:
     """What data are called in the name of a run."""
+    if (hub := parse_hub(data)) is not None:
+        return "-".join(filter(None, (Path(hub.name).stem, hub.config)))
     if shards := find_shards(data):
         return name_shards(shards)
     return Path(data).stem if isinstance(data, str) else "data"

@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 from ..errors import DataError, suggest
 from ..words import count
+from ._hub import is_hub, open_hub
 
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 Row = tuple[str, tuple[Any, ...]]
@@ -219,7 +220,9 @@ READERS = {
 
 
 def has_columns(data: Any, names: str) -> bool:
-    """Whether data are a file with all these columns, which commas part."""
+    """Whether data are a table with all these columns, which commas part."""
+    if is_hub(data):
+        return {name.strip() for name in names.split(",")} <= {*open_hub(data).features}
     if not isinstance(data, str | Path) or Path(data).suffix.lower() not in READERS:
         return False
     table = open_table(Path(data).expanduser())

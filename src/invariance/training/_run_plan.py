@@ -186,6 +186,7 @@ class Plan:
                 data_root=self.settings.data_root,
                 labels=self.settings.labels,
                 hold_out=self.settings.hold_out,
+                target=self.settings.target,
                 other_kind=None
                 if self.source.other is None
                 else self.source.other.kind,
