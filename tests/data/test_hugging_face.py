@@ -287,7 +287,7 @@ def test_the_name_goes_to_the_library(monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_named():
-    with pytest.raises(DataError, match="There is no folder or file './nothing'"):
+    with pytest.raises(DataError, match=r"There is no folder or file '\./nothing'"):
         train(Train(data="hf:./nothing"))
 
 

@@ -21,7 +21,8 @@ class ShardWriter:
     def write(self, sample):
         if self.n % self.maxcount == 0:
             self.close()
-            self.tar = tarfile.open(self.pattern % (self.n // self.maxcount), "w")
+            place = self.pattern % (self.n // self.maxcount)
+            self.tar = tarfile.open(place, "w")  # noqa: SIM115, close does it
         for field in sorted(sample):
             if field != "__key__":
                 self.add(f"{sample['__key__']}.{field}", encode(field, sample[field]))
@@ -183,7 +184,7 @@ def test_images_without_a_class(write):
     assert len(load(place, labels=False)) == 30
     assert load(place, split="all").labels.tolist()[2:5] == [2, -1, -1]
     place = str(write(lambda k: {"cls": k if k < 5 else "", "json": {}}))
-    with pytest.raises(DataError, match="25 images of .* without a class, of 30"):
+    with pytest.raises(DataError, match=r"25 images of .* without a class, of 30"):
         load(place)
 
 
@@ -231,7 +232,8 @@ def test_packed_shards_are_answered_in_words(tmp_path):
 def test_a_run_resumes_exactly_and_embeds_by_name(write, tmp_path, monkeypatch):
     place = write()
     monkeypatch.chdir(place)
-    how = dict(batch_size=8, epochs=2, evaluate=False, quiet=True, log_every=1)
+    how = {"batch_size": 8, "epochs": 2, "log_every": 1}
+    how |= {"evaluate": False, "quiet": True}
     data = "part-{000000..000002}.tar"
     whole = train(Train(data=data, out="whole", **how))
     assert whole.folder.name == f"{tmp_path.name}-simclr"

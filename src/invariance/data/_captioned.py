@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Int64, UInt8
+from jaxtyping import Float, Int, Int64
 from torch import Tensor
 
 from ..errors import DataError
@@ -27,7 +27,7 @@ from ._captions import (
 )
 from ._file_items import Files
 from ._folder import Walk, find_images, walk_folder
-from ._kind import Image, Kind
+from ._kind import Kind
 from ._load_request import Note, Request
 from ._sources import Items, Read
 from ._text import Text

@@ -31,8 +31,8 @@ from ._sentences import FIRST, LABELS, choose_part, read_tables
 from ._sources import Read
 from ._split import spread
 from ._table_rows import TARGETS, Cells, explain_no_classes, read_cells
-from ._tables import Table
 from ._tables import Row as TableRow
+from ._tables import Table
 from ._text import Text
 
 IMAGES = ("image", "img", "picture", "photo", "pixel_values", "jpg", "png")

@@ -31,7 +31,13 @@ from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
-from ._names import find_path, find_place, find_set, find_shards
+from ._names import (
+    find_path,
+    find_place,
+    find_set,
+    find_shards,
+    is_folder_of_files,
+)
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._row import Row
@@ -327,9 +333,8 @@ def has_captions(data: Any) -> bool:
         return data == "captioned_shapes"
     if is_hub(data):
         return have_hub_captions(data)
-    if isinstance(data, str | Path) and Path(data).expanduser().is_dir():
-        if find_caption_file(Path(data).expanduser()) is not None:
-            return True
+    if isinstance(data, str | Path) and is_folder_of_files(data):
+        return find_caption_file(Path(data).expanduser()) is not None
     return have_captions(find_shards(data))
 
 

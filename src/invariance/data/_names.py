@@ -241,8 +241,10 @@ def holds_images(folder: Path) -> bool:
 def name_shards(paths: list[Path]) -> str:
     """What shards are called: the one by its name, several by that of their folder.
 
-    >>> name_shards([Path("birds.tar")]), name_shards([Path("b/0.tar"), Path("b/1.tar")])
-    ('birds', 'b')
+    >>> name_shards([Path("birds.tar")])
+    'birds'
+    >>> name_shards([Path("birds/0.tar"), Path("birds/1.tar")])
+    'birds'
     """
     if len(paths) == 1:
         return paths[0].stem
