@@ -43,7 +43,7 @@ def test_the_first_line_counts_and_says_why(photos):
     data, steps = first_lines(Train(data=labeled, image_size=16))
     assert data == (
         "data: pets, images of 3x16x16: 50 to train on, 10 held out, "
-        "2 classes by folder"
+        "2 classes by folder (cat, dog)"
     )
     assert "of 16 samples (not the usual 128: there are 50 images), 3 per" in steps
     data, steps = first_lines(Train(data=plain, image_size=16))

@@ -1,5 +1,6 @@
 """A dry run says what would happen and writes nothing."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -24,6 +25,25 @@ def test_it_prints_shapes_and_chance_and_writes_nothing(
     assert f"chance is {math.log(31):.3f}" in said
     assert "parameters" in said and "memory:" in said and "time: about" in said
     assert said.rstrip().endswith("Nothing was written. Drop --dry-run to start.")
+
+
+def test_it_counts_what_a_step_keeps_for_its_backward_pass(small, pictures):
+    sizes = [
+        train(small(dry_run=True, **how), data=pictures).activation_bytes
+        for how in ({}, {"batch_size": 8}, {"micro_batch": 4})
+    ]
+    assert sizes[0] == pytest.approx(2 * sizes[1], rel=0.05)
+    assert sizes[2] < 0.6 * sizes[0]
+
+
+def test_for_a_program_it_is_one_object(small, pictures, capsys):
+    found = train(small(dry_run=True, json=True, quiet=False), data=pictures)
+    (line,) = capsys.readouterr().out.splitlines()
+    record = json.loads(line)
+    assert record["dry_run"] and record["batch_size"] == 16
+    assert record["activation_bytes"] == found.activation_bytes > 0
+    assert record["seconds"] == pytest.approx(found.seconds)
+    assert record["facts"][0].startswith("data: ")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ EXTRAS = {
     "onnxruntime": ("onnx", "checking what was exported to onnx"),
     "transformers": ("text", "text networks by name"),
     "soundfile": ("audio", "flac and ogg"),
+    "datasets": ("hf", "data sets of Hugging Face"),
+    "pillow-heif": ("heic", "HEIC photos"),
     "torch-geometric": ("graphs", "its graphs and networks"),
     "opacus": ("privacy", "privacy budgets"),
     "faiss-cpu": ("faiss", "clusters of large memory banks"),

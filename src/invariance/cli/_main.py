@@ -144,7 +144,7 @@ def check_command(given: list[str]) -> list[str]:
 
 def parse(arguments: list[str]) -> Any:
     """The command and its settings; flags override what a file of settings says."""
-    name, *rest = arguments
+    name, *rest = join_shards(arguments)
     command = COMMANDS[name]
     how: dict[str, Any] = {"prog": f"invariance {name}", "registry": FLAGS}
     if name == "sweep" and (HELP_FLAGS & set(rest) or not rest):
@@ -161,3 +161,16 @@ def parse(arguments: list[str]) -> Any:
     if name == "sweep":
         return read_sweep(rest, lambda words: parse(["train", *words]))
     return tyro.cli(command, args=rest, **how)
+
+
+def join_shards(words: list[str]) -> list[str]:
+    """The words with shards that follow each other as one, as a shell lists them.
+
+    >>> join_shards(["train", "0.tar", "1.tar", "--epochs", "1"])
+    ['train', '0.tar::1.tar', '--epochs', '1']
+    """
+    joined: list[str] = []
+    for word in words:
+        both = bool(joined) and all(w.endswith(".tar") for w in (word, joined[-1]))
+        joined[-1:] = [f"{joined[-1]}::{word}"] if both else [*joined[-1:], word]
+    return joined

@@ -8,6 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
+from ..data import data_exists, read_ahead
 from ..devices import local_rank, started_outside, wake_gpu
 from ..errors import SettingError
 from ..folder import find_data, read_settings, read_yaml
@@ -46,14 +47,13 @@ def read_meanwhile(settings: Train) -> contextlib.AbstractContextManager[None]:
     """Have other processes read the folder, if all of it is about to be read."""
     data = settings.data
     if settings.resume:  # its own settings hold, but for where the data are
-        folder, named = Path(settings.resume), data
+        folder = Path(settings.resume)
         settings = read_settings(folder, Train)
-        data = find_data(folder, settings.data) if named == Train.data else named
+        if data == Train.data:
+            data = find_data(folder, settings.data, data_exists)
     some = settings.limit is not None or settings.storage == "streamed"
     if some or not is_alone(settings):
         return contextlib.nullcontext()
-    from ..data import read_ahead
-
     return read_ahead(
         data,
         image_size=settings.image_size,

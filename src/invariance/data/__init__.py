@@ -33,11 +33,19 @@ Labels, where there are any, are for evaluation only.
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._names import DATA_SETS, GENERATED, data_exists, find_place, require_data
+from ._names import (
+    DATA_SETS,
+    GENERATED,
+    data_exists,
+    find_place,
+    is_folder_of_files,
+    name_data,
+    require_data,
+)
 
 if TYPE_CHECKING:
     from ._beetles import beetles
-    from ._captioned import Captions, has_captions
+    from ._captioned import Captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._double_spiral import double_spiral
@@ -46,10 +54,11 @@ if TYPE_CHECKING:
     from ._graph_sets import blocks, bonds
     from ._graphs import neighborhoods
     from ._head_start import read_ahead
+    from ._hub import is_hub
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
     from ._latent_walk import filter_states, information_ahead, latent_walk
-    from ._load import default_shape, fingerprint, load, same_images
+    from ._load import default_shape, fingerprint, has_captions, load, same_images
     from ._load_request import (
         Note,
         Origin,
@@ -111,9 +120,12 @@ __all__ = [
     "has_captions",
     "has_columns",
     "information_ahead",
+    "is_folder_of_files",
+    "is_hub",
     "kind_of",
     "latent_walk",
     "load",
+    "name_data",
     "neighborhoods",
     "one_pass",
     "open_image",
@@ -130,7 +142,7 @@ __all__ = [
 HOMES = {
     "_dataset": "Samples",
     "_beetles": "beetles",
-    "_captioned": "Captions has_captions",
+    "_captioned": "Captions",
     "_decode": "crop_square open_image",
     "_double_spiral": "double_spiral",
     "_file_items": "pack",
@@ -138,10 +150,11 @@ HOMES = {
     "_graph_sets": "blocks bonds",
     "_graphs": "neighborhoods",
     "_head_start": "read_ahead",
+    "_hub": "is_hub",
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",
     "_latent_walk": "filter_states information_ahead latent_walk",
-    "_load": "default_shape fingerprint load same_images",
+    "_load": "default_shape fingerprint has_captions load same_images",
     "_load_request": "Note Origin check_unreadable describe_unreadable "
     "explain_unreadable show_path",
     "_one_pass": "Batch one_pass row_names",

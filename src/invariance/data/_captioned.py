@@ -1,6 +1,7 @@
 """Images with captions: pairs whose first side is an image and whose other is text.
 
-They come from a folder with a file of captions, from shards, or are generated. Captions
+They come from a folder with a file of captions, from encoded images that have any
+(shards, data sets), or are generated. Captions
 are read only where they are asked for (``request.captions``); otherwise the same data
 are images like any others. The part to be scored on is held out by image, so that all
 captions of an image are on one side.
@@ -8,16 +9,14 @@ captions of an image are on one side.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Int64, UInt8
+from jaxtyping import Float, Int, Int64
 from torch import Tensor
 
 from ..errors import DataError
-from ..words import count
 from ._captioned_shapes import DEFAULT_N, NAMES, CaptionedShapes
 from ._captions import (
     CaptionTable,
@@ -26,21 +25,11 @@ from ._captions import (
     match_captions,
     read_caption_file,
 )
-from ._decode import shorter_side
 from ._file_items import Files
-from ._folder import (
-    MOST_HEADERS,
-    Walk,
-    automatic_size,
-    find_images,
-    walk_folder,
-)
-from ._kind import Image, Kind
-from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
-from ._names import find_set, find_shards
-from ._shards import Shards, read_shards
+from ._folder import Walk, find_images, walk_folder
+from ._kind import Kind
+from ._load_request import Note, Request
 from ._sources import Items, Read
-from ._split import split_names, spread
 from ._text import Text
 
 MOST_CAPTIONS = 16  # of one image that are used
@@ -180,17 +169,6 @@ def read_captioned_folder(root: Path, request: Request) -> Read:
     )
 
 
-def has_captions(data: Any) -> bool:
-    """Whether images come with captions, as far as their names tell."""
-    if data == "captioned_shapes":
-        return True
-    if not isinstance(data, str | Path) or find_set(data):
-        return False
-    path = Path(data).expanduser()
-    found = path.is_dir() and find_caption_file(path) is not None
-    return found or bool(find_shards(data))
-
-
 def find_table(root: Path, request: Request) -> Path:
     """The file of captions that was named, or that lies in the folder."""
     if request.captions:
@@ -227,69 +205,6 @@ def score_by_captions(request: Request) -> Request:
     return dataclasses.replace(request, hold_out=held)
 
 
-# ------------------------------------------------------------------------------ shards
-
-
-class ShardItems(Items):
-    """Images inside shards."""
-
-    def __init__(self, shards: Shards, names: list[str], shape: tuple[int, int, int]):
-        self.shards, self.names, self.kind = shards, names, Image(shape)
-        self.paths = tuple(names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def read(self, i: int) -> tuple[UInt8[Tensor, "c h w"], int]:
-        """Image i."""
-        channels, size, _ = self.kind.shape
-        pixels = self.shards.read(self.names[i], size, channels)
-        return torch.from_numpy(pixels), self.label(i)
-
-
-def read_shard_files(paths: list[Path], request: Request) -> Read:
-    """The images of shards, with their captions where they are asked for."""
-    shards, name = read_shards(paths), name_shards(paths)
-    if not shards.images:
-        why = next(iter(shards.unreadable.values()), "no image in them")
-        raise DataError(
-            f"{name} holds no images ({why}): a shard has files such as 17.jpg and "
-            "17.txt."
-        )
-    names = list(shards.images)
-    notes: tuple[Note, ...] = ()
-    if shards.unreadable:
-        cut = ", ".join(f"{k} ({why})" for k, why in shards.unreadable.items())
-        many = count(len(shards.unreadable), "shard ends", "shards end")
-        notes = (Note("unreadable", f"{many} too early and was read so far: {cut}."),)
-    if request.captions is not None:
-        captions, strangers = match_exactly(shards.captions, names)
-        alone = [path for path in names if path not in captions]
-        notes += judge_captions(
-            shards.captions,
-            strangers,
-            alone,
-            len(names),
-            name=name,
-            max_bad_fraction=request.max_bad_fraction,
-        )
-        names = list(captions)
-        request = score_by_captions(request)
-    shape, size_notes = choose_shard_shape(shards, names, name, request)
-    rows, n_held_out = split_names(names, request, name, labeled=False)
-    items = ShardItems(shards, [names[i] for i in rows], shape)
-    if request.captions is not None:
-        notes += add_captions(items, [captions[path] for path in items.names], request)
-    parent = paths[0].resolve().parent.name
-    origin = Origin(shards.mark(), parent, n_held_out, own_test=False)
-    return Read(name, items, notes=(*size_notes, *notes), origin=origin)
-
-
-def name_shards(paths: list[Path]) -> str:
-    """What shards are called."""
-    return paths[0].stem if len(paths) == 1 else paths[0].resolve().parent.name
-
-
 def match_exactly(
     table: CaptionTable, names: list[str]
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
@@ -297,26 +212,6 @@ def match_exactly(
     known = {*names}
     captions = {name: tuple(table.of[name]) for name in names if name in table.of}
     return captions, [name for name in table.of if name not in known]
-
-
-def choose_shard_shape(
-    shards: Shards, names: list[str], title: str, request: Request
-) -> tuple[tuple[int, int, int], tuple[Note, ...]]:
-    """What is asked for, or what suits the images, by the headers of some of them."""
-    channels = request.channels or 3
-    if request.image_size is not None:
-        return (channels, request.image_size, request.image_size), ()
-    sides, broken = [], {}
-    for k in spread(len(names), MOST_HEADERS):
-        try:
-            sides.append(shorter_side(BytesIO(shards.images[names[k]].read())))
-        except Exception as error:
-            broken[names[k]] = explain_unreadable(error)
-    n = len(sides) + len(broken)
-    check_unreadable(title, broken, n, request.max_bad_fraction, at_least=0)
-    size = automatic_size(sides)
-    text = f"image_size={size} was chosen from the median shorter side."
-    return (channels, size, size), (Note("size", text),)
 
 
 # --------------------------------------------------------------------------- generated

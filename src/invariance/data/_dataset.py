@@ -16,7 +16,7 @@ from torch.utils.data import IterableDataset
 
 from ..errors import DataError
 from ._arrays import set_labels
-from ._decode import to_image
+from ._decode import is_gray, to_image
 from ._kind import Image, Kind
 from ._load_request import Origin, Request
 from ._sources import NO_LABEL, Items, Read
@@ -102,9 +102,9 @@ class FromDataset(Items):
         self.dataset, self.n = dataset, len(dataset)
         image, label = take_apart(dataset[0])
         first, self._labeled = to_image(image), label != NO_LABEL
-        gray = first.mode in ("L", "1", "I", "I;16", "F")
         size = request.image_size or min(first.size)
-        self.kind = Image((request.channels or (1 if gray else 3), size, size))
+        channels = request.channels or (1 if is_gray(first.mode) else 3)
+        self.kind = Image((channels, size, size))
         stored = getattr(dataset, "targets", getattr(dataset, "labels", None))
         if stored is not None and len(stored) == self.n:
             set_labels(self, stored, name)

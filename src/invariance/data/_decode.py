@@ -4,16 +4,21 @@
 * transparent pixels on white; palettes, CMYK and the like as RGB;
 * 16 bits to 8 by v * 255 / 65535, the whole range, not the image's own;
 * the shorter side resized to ``size`` (bilinear, antialiased), the center cut out.
+
+HEIC, the photos of an iPhone, are read where pillow-heif is installed, whatever the
+file is called.
 """
 
 import contextlib
+import functools
+import importlib.util
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..errors import DataError
 
@@ -21,6 +26,10 @@ if TYPE_CHECKING:
     import torch
 
 WIDE = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+GRAY = ("L", "1", "F", *WIDE)
+HEIC = (".heic", ".heif", ".hif")
+HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
+HEIC_ADVICE = 'pip install "invariance[heic]"'
 CHANNELS = (1, 3, 4)
 UNCLEAR = 2.0  # the largest float: more than 1, and nearly black if 255 were white
 ROWS_AT_ONCE = 1024
@@ -32,7 +41,7 @@ def open_image(path: Path | BytesIO, size: int | None = None) -> Image.Image:
 
     A JPEG far larger than ``size`` is decoded at 1/2, 1/4 or 1/8 of its size.
     """
-    with Image.open(path) as image:
+    with open_any(path) as image:
         short = min(image.size)
         if size is not None and short >= 4 * size:
             factor = 2 * size
@@ -45,6 +54,37 @@ def open_image(path: Path | BytesIO, size: int | None = None) -> Image.Image:
                 ImageOps.exif_transpose(image, in_place=True)  # bad EXIF is no harm
         image.load()
         return image
+
+
+def open_any(path: Path | BytesIO) -> Image.Image:
+    """The image in a file, its header read; HEIC where that can be read."""
+    try:
+        return Image.open(path)
+    except UnidentifiedImageError:
+        if not is_heic(path):
+            raise
+    if not can_read_heic():
+        raise DataError(f"a HEIC photo: {HEIC_ADVICE} to read it")
+    import pillow_heif
+
+    pillow_heif.register_heif_opener()  # from now on Pillow knows them
+    return Image.open(path)
+
+
+def is_heic(path: Path | BytesIO) -> bool:
+    """Whether a file begins as those of an iPhone, whatever it is called."""
+    if isinstance(path, BytesIO):
+        start = path.getvalue()[:12]
+    else:
+        with path.open("rb") as file:
+            start = file.read(12)
+    return start[4:8] == b"ftyp" and start[8:12] in HEIC_BRANDS
+
+
+@functools.cache
+def can_read_heic() -> bool:
+    """Whether the library that reads HEIC is installed."""
+    return importlib.util.find_spec("pillow_heif") is not None
 
 
 def crop_square(image: Image.Image, size: int, channels: int) -> "torch.Tensor":
@@ -93,8 +133,22 @@ def to_pillow(pixels: UInt8[np.ndarray, "h w c"]) -> Image.Image:
 
 def shorter_side(path: Path | BytesIO) -> int:
     """From the file's header alone; raises when it is not an image."""
-    with Image.open(path) as image:
-        return min(image.size)
+    return read_header(path)[1]
+
+
+def read_header(path: Path | BytesIO) -> tuple[str, int]:
+    """Pillow's mode and the shorter side; raises when it is not an image."""
+    with open_any(path) as image:
+        return image.mode, min(image.size)
+
+
+def is_gray(mode: str) -> bool:
+    """Whether an image of this mode has brightness alone.
+
+    >>> is_gray("I;16"), is_gray("RGB"), is_gray("LA")
+    (True, False, False)
+    """
+    return mode in GRAY
 
 
 def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:

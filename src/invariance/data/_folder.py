@@ -27,7 +27,15 @@ import numpy as np
 from jaxtyping import UInt8
 
 from ..errors import DataError
-from ._decode import crop_pixels, open_image, shorter_side
+from ..words import count
+from ._decode import (
+    HEIC,
+    HEIC_ADVICE,
+    can_read_heic,
+    crop_pixels,
+    open_image,
+    shorter_side,
+)
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._pack import Pack, find_pack
@@ -40,6 +48,7 @@ SMALLEST_AUTOMATIC_SIZE = 32
 SUFFIXES = {
     *(".png", ".apng", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".dib"),
     *(".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".jp2", ".tga"),
+    *HEIC,
 }
 MOST_HEADERS = 2_000
 
@@ -96,7 +105,7 @@ class Walk:
 def find_images(root: Path, request: Request, walk: Walk | None = None) -> ImageFiles:
     """The images of one part; image_size None takes the median shorter side."""
     walk = walk_folder(root) if walk is None else walk
-    notes = [note_others(walk.others)] if walk.others else []
+    notes = [*note_others(walk.others)]
     shape, size_notes = choose_shape(root, walk, request)
     notes += size_notes
     base, parts = find_parts(walk.files)
@@ -132,7 +141,13 @@ def find_images(root: Path, request: Request, walk: Walk | None = None) -> Image
         tags=[tag_of[f] for f in keep] if tag_of else None,
         unreadable=walk.unreadable,
         notes=(*notes, *pack_notes),
-        origin=Origin(mark, root.resolve().parent.name, n_held_out, bool(parts)),
+        origin=Origin(
+            mark,
+            root.resolve().parent.name,
+            n_held_out,
+            own_test=bool(parts),
+            classes_by="folder" if class_names and not tag_of else "",
+        ),
         pack=pack,
     )
 
@@ -212,7 +227,7 @@ def walk_folder(
         suffix = f".{ending}".lower() if dot else ""
         if path == LABEL_FILE and is_label_file(root / path):
             continue
-        if suffix not in suffixes:
+        if suffix not in suffixes or (suffix in HEIC and not can_read_heic()):
             walk.others[suffix] += 1
         elif not entry.is_file():
             walk.unreadable[path] = "a link to nothing"
@@ -226,12 +241,14 @@ def walk_folder(
     if not walk.files and not walk.unreadable:
         endings = ", ".join(sorted(s for s in walk.others if s)[:5])
         only = f" (only {endings} files)" if endings else ""
-        audio = not walk.others.keys().isdisjoint(AUDIO)
-        raise DataError(
-            f"The folder {str(root)!r} holds no {what}{only}: "
-            f"put {formats} files into it or its subfolders"
-            f"{', or train on recordings with --method cpc' if audio else ''}."
-        )
+        advice = f"put {formats} files into it or its subfolders"
+        if not walk.others.keys().isdisjoint(AUDIO):
+            advice += ", or train on recordings with --method cpc"
+        if ".parquet" in walk.others:
+            advice += f", or train on its tables as on a data set, hf:{root}"
+        if not walk.others.keys().isdisjoint({*HEIC} & {*suffixes}):
+            advice = f"HEIC photos are read after {HEIC_ADVICE}"
+        raise DataError(f"The folder {str(root)!r} holds no {what}{only}: {advice}.")
     return walk
 
 
@@ -244,13 +261,22 @@ def compose(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def note_others(others: Counter[str]) -> Note:
-    """How many files are no images, and their endings."""
-    n = others.total()
-    kinds = ", ".join(s or "no ending" for s, _ in others.most_common(5))
-    files = "file" if n == 1 else "files"
-    text = f"{n} {files} without an image's ending left out ({kinds})."
-    return Note("left out", text)
+def note_others(others: Counter[str]) -> Iterator[Note]:
+    """How many files are no images, and their endings; HEIC photos by themselves.
+
+    >>> [str(note) for note in note_others(Counter({".txt": 2}))]
+    ["2 files without an image's ending left out (.txt)."]
+    """
+    photos = sum(others[suffix] for suffix in HEIC)
+    if photos:
+        text = f"{count(photos, 'HEIC photo')} left out: {HEIC_ADVICE} to read them."
+        yield Note("unreadable", text)
+    rest = Counter({suffix: n for suffix, n in others.items() if suffix not in HEIC})
+    if n := rest.total():
+        kinds = ", ".join(s or "no ending" for s, _ in rest.most_common(5))
+        files = "file" if n == 1 else "files"
+        text = f"{n} {files} without an image's ending left out ({kinds})."
+        yield Note("left out", text)
 
 
 def check_headers(root: Path, walk: Walk) -> dict[str, int]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..devices import free_bytes
 from ._load_request import MOST_RESIDENT, Request
-from ._names import find_set
+from ._names import is_folder_of_files
 from ._workers import choose_workers, may_fork
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_ahead(
     """
     root = Path(data).expanduser()
     request = Request("train", image_size, labels=labels, hold_out=hold_out)
-    if find_set(data) or not may_fork() or not root.is_dir():
+    if not may_fork() or not is_folder_of_files(data):
         yield
         return
     key = root.resolve(), request

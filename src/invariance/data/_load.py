@@ -18,27 +18,34 @@ from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._beetles import read_beetles
-from ._captioned import (
-    read_captioned_folder,
-    read_captioned_shapes,
-    read_shard_files,
-)
+from ._captioned import read_captioned_folder, read_captioned_shapes
+from ._captions import find_caption_file
 from ._dataset import Samples, read_dataset, read_samples
 from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
 from ._graph_sets import read_blocks, read_bonds
 from ._graphs import are_graphs, read_graphs
+from ._hub import is_hub
+from ._hub_rows import have_hub_captions, read_hub
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
 from ._load_request import Note, Request
-from ._names import find_path, find_place, find_set, find_shards
+from ._names import (
+    find_path,
+    find_place,
+    find_set,
+    find_shards,
+    is_folder_of_files,
+)
 from ._pack import size_flags
 from ._resident import choose_storage, read_all
 from ._row import Row
 from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
+from ._shard_items import read_shard_files
+from ._shards import have_captions
 from ._sources import Read, Source
 from ._split import check_split, spread
 from ._streamed import Streamed
@@ -103,9 +110,10 @@ def load(
     Args:
         data: a name ("shapes", "cifar10", ...; "./shapes" is a folder of that name), a
             path of a folder, .npy or .npz file, of a .txt, .csv, .tsv, .jsonl or
-            .parquet file of sentences or of a table, a mapping of columns, an array or
-            tensor of images or vectors, a pair (array, labels), a list of sentences or
-            of pairs of them, ``Samples``, or a torch Dataset.
+            .parquet file of sentences or of a table, of shards (a folder, a pattern or
+            a list of .tar files), "hf:NAME" or a data set of Hugging Face, a mapping of
+            columns, an array or tensor of images or vectors, a pair (array, labels), a
+            list of sentences or of pairs of them, ``Samples``, or a torch Dataset.
         split: "train", "test" or "all". See ``hold_out`` for data without a test part
             of their own.
         image_size: side of the square images handed out. None keeps the size of sets
@@ -131,7 +139,8 @@ def load(
         captions: whether images come with their captions, as pairs: True for those of
             a captions.csv, .jsonl or .parquet in the folder, of shards or of a set; or
             the path of such a file.
-        image_column: what the column of images is called in it, if not as usual.
+        image_column: what the column of images is called in it, or in a data set of
+            Hugging Face, if not as usual.
         window: of sequences, values of time in a window. None is 1.28 seconds of audio,
             sequences of one length as they are, and 128 values otherwise.
         stride: values of time from one window to the next; None is a whole window.
@@ -139,8 +148,9 @@ def load(
             its name does not tell.
         text_column: the column of a table that has the sentences or captions, or, with
             a comma, the two of pairs of sentences; None: by their usual names.
-        target: the column of a table that has the classes, for evaluation only; None:
-            one that is called target, label, class or y.
+        target: the column of a table, or of a data set of Hugging Face, that has the
+            classes, for evaluation only; None: one that is called target, label, class
+            or y.
         columns: the columns of a table to learn from; none are all but the target.
         other_kind: how the other side of pairs was read in another part.
         tokenizer: of sentences, one of the library ``tokenizers``; None trains one on
@@ -224,7 +234,8 @@ def check_found(parts: Read, request: Request) -> None:
             f"data of the kind {known.name}."
         )
     for setting, whose in SETTINGS_OF.items():
-        if getattr(request, setting) and kind.seen.name != whose:
+        strange = kind.seen.name != whose and setting not in parts.takes
+        if getattr(request, setting) and strange:
             raise SettingError(
                 f"{setting} is for samples of the kind {whose}, and "
                 f"{parts.name} has {kind.word}s: leave it out."
@@ -250,6 +261,11 @@ def read(data: Any, request: Request) -> Read:
         parts = generate(request) if generate else read_torchvision(name, request)
         origin = dataclasses.replace(parts.origin, fingerprint=name)
         return dataclasses.replace(parts, origin=origin)
+    if is_hub(data):
+        return read_hub(data, request)
+    as_images = request.kind_name in ("", Image.name)
+    if as_images and (shards := find_shards(data)):
+        return read_shard_files(shards, request)
     if are_graphs(data, request):
         return read_graphs(data, request)
     if are_sequences(data, request):
@@ -265,8 +281,6 @@ def read(data: Any, request: Request) -> Read:
             "folder of images, an .npy, .npz or .tar file, or a set by name."
         )
     if isinstance(data, (str, Path)):
-        if shards := find_shards(data):
-            return read_shard_files(shards, request)
         path = find_path(data)
         if path.is_dir() and request.captions is not None:
             return read_captioned_folder(path, request)
@@ -294,6 +308,7 @@ def fingerprint(
     data_root: str | Path | None = None,
     kind: Kind | None = None,
     text_column: str | None = None,
+    image_column: str | None = None,
 ) -> str:
     """What tells data apart, the same wherever they lie.
 
@@ -306,9 +321,21 @@ def fingerprint(
     if name := find_set(data):
         return name
     how: dict[str, Any] = {"kind": kind, "text_column": text_column}
+    how["image_column"] = image_column
     request = Request("all", n=1, data_root=data_root, max_bad_fraction=1.0, **how)
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
         return read(data, request).origin.fingerprint
+
+
+def has_captions(data: Any) -> bool:
+    """Whether images come with captions, as far as names and a first sample tell."""
+    if isinstance(data, str) and find_set(data):
+        return data == "captioned_shapes"
+    if is_hub(data):
+        return have_hub_captions(data)
+    if isinstance(data, str | Path) and is_folder_of_files(data):
+        return find_caption_file(Path(data).expanduser()) is not None
+    return have_captions(find_shards(data))
 
 
 def same_images(one: str, other: str) -> bool:
@@ -320,12 +347,18 @@ def same_images(one: str, other: str) -> bool:
     return bool(one) and one.partition("+")[0] == other.partition("+")[0]
 
 
-def default_shape(data: Any, *, data_root: str | Path | None = None) -> tuple[int, ...]:
+def default_shape(
+    data: Any,
+    *,
+    data_root: str | Path | None = None,
+    image_column: str | None = None,
+) -> tuple[int, ...]:
     """The shape of a sample where ``load`` is not told any.
 
     >>> default_shape(np.zeros((50, 28, 28), np.uint8))
     (1, 28, 28)
     """
-    request = Request(n=1, data_root=data_root, max_bad_fraction=1.0)
+    how: dict[str, Any] = {"data_root": data_root, "image_column": image_column}
+    request = Request(n=1, max_bad_fraction=1.0, **how)
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
         return read(data, request).items.shape

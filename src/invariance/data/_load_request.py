@@ -44,6 +44,9 @@ class Origin:
     part of their own that nobody has counted."""
     own_test: bool = True
     """Whether the data come with a test part."""
+    classes_by: str = ""
+    """What says the class of an image: its "folder", or a "label"; empty where there
+    are no classes, or nobody asked."""
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from ._load_request import Note, Origin, Request, check_unreadable
 from ._paraphrases import DEFAULT_N, WHO_NAMES, paraphrases
 from ._recordings import SERIES
 from ._sources import Items, Read
-from ._split import split_names, spread
+from ._split import own_part, split_names, spread
 from ._subset import Subset
-from ._tables import READERS, open_table
+from ._tables import READERS, Table, open_table
 from ._text import Text, explain_unusable
 
 FIRST = (
@@ -57,6 +57,9 @@ class Lines:
     scores: list[float] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    n_train: int | None = None
+    """How many are to be learned from, those after them being the test part; None
+    where the data have no parts of their own."""
 
     def add(self, place: str, texts: Sequence[Any], label: Any, score: Any) -> None:
         """One line, or the reason why it is left out."""
@@ -103,6 +106,8 @@ class Sentences(Items):
 
     def split(self, request: Request) -> tuple[list[int], int]:
         """The rows of a part, and how many are held out in all."""
+        if (n := self.lines.n_train) is not None:
+            return own_part(n, len(self), request.split)
         labeled = self.labeled or self.other is not None
         return split_names(
             self.texts, request, self.title, labeled=labeled, word="sentence"
@@ -210,7 +215,8 @@ def choose_part(lines: Lines, name: str, parent: str, request: Request) -> Read:
     items = Sentences(lines, name, request)
     rows, n_held_out = items.split(request)
     part = Subset(items, rows) if len(rows) < len(items) else items
-    origin = Origin(mark_lines(lines), parent, n_held_out, own_test=False)
+    own = lines.n_train is not None
+    origin = Origin(mark_lines(lines), parent, n_held_out, own_test=own)
     notes = lines.notes
     if request.split == "train" and request.known_kind is None:
         notes += note_cut(items)
@@ -219,19 +225,49 @@ def choose_part(lines: Lines, name: str, parent: str, request: Request) -> Read:
 
 def read_file(path: Path, told: str | None) -> Lines:
     """All lines of a file; ``told`` is one column of sentences, or two of pairs."""
-    table = open_table(path)
+    advice = ""
+    if path.suffix.lower() in SERIES:
+        advice = (
+            " Values in time are learned from with --method cpc, rows of a table with "
+            "--method scarf."
+        )
+    return read_tables([open_table(path)], told, advice=advice)
+
+
+def read_tables(
+    tables: Sequence[Table],
+    told: str | None,
+    *,
+    label: str | None = None,
+    advice: str = "",
+) -> Lines:
+    """All lines of a table; of two, the second is the test part.
+
+    Args:
+        tables: With the same columns.
+        told: One column of sentences, or two of pairs.
+        label: The column of classes; "" is none, None the one of a usual name.
+        advice: For who has no column of sentences.
+    """
+    lines = Lines()
+    for table in tables:
+        if table is not tables[0]:
+            lines.n_train = len(lines.first)
+        add_table(lines, table, told, label, advice)
+    return lines
+
+
+def add_table(
+    lines: Lines, table: Table, told: str | None, told_label: str | None, advice: str
+) -> None:
+    """Add the lines of a table to others."""
     told_first, _, told_second = (told or "").partition(",")
     if "," in told_second:
         raise SettingError(
             "text_column names at most two columns, those of the first and the second "
             f"sentences: got {told!r}."
         )
-    flag, advice = "--text-column", ""
-    if path.suffix.lower() in SERIES:
-        advice = (
-            " Values in time are learned from with --method cpc, rows of a table with "
-            "--method scarf."
-        )
+    flag = "--text-column"
     first = FIRST, told_first or None, "sentences", flag
     columns = [table.require_column(*first, advice=advice)]
     second = table.find_column(SECOND)
@@ -242,9 +278,8 @@ def read_file(path: Path, told: str | None) -> Lines:
         second = None
     if second is not None:
         columns.append(second)
-    label = table.find_column(LABELS)
+    label = table.find_column(LABELS, told_label)
     score = table.find_column(SCORES) if second is not None else None
-    lines = Lines(broken=table.broken)
     for place, cells in table:
         texts = [cells[k] for k in columns]
         lines.add(
@@ -253,12 +288,12 @@ def read_file(path: Path, told: str | None) -> Lines:
             None if label is None else "" if cells[label] is None else cells[label],
             None if score is None else "" if cells[score] is None else cells[score],
         )
+    lines.broken |= table.broken
     lines.notes = describe_columns(table.names, columns, label, score)
     if table.n_blank:
         what = "1 empty line was" if table.n_blank == 1 else f"{table.n_blank:,} empty"
         what += "" if table.n_blank == 1 else " lines were"
         lines.notes += (Note("left out", f"{what} left out."),)
-    return lines
 
 
 def describe_columns(

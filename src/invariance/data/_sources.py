@@ -102,6 +102,8 @@ class Read:
     notes: tuple[Note, ...] = ()
     parallel: bool = True  # other people's code is read in this process alone
     origin: Origin = field(default_factory=Origin)
+    takes: frozenset[str] = frozenset()
+    """Settings that these data know, though their kind of sample does not."""
 
 
 class Source(ABC):

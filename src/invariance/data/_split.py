@@ -62,6 +62,16 @@ def split_names(
     return [i for i in range(len(names)) if (i in test) == is_test], len(test)
 
 
+def own_part(n_train: int, n: int, split: str) -> tuple[list[int], int]:
+    """The rows of a part of data with a test part of their own, and how many it has.
+
+    >>> own_part(3, 5, "test")
+    ([3, 4], 2)
+    """
+    rows = {"train": range(n_train), "test": range(n_train, n), "all": range(n)}
+    return [*rows[split]], n - n_train
+
+
 def hash_name(name: str) -> float:
     """A name as a number in [0, 1); composed and decomposed accents are one name."""
     raw = os.fsencode(unicodedata.normalize("NFC", name))

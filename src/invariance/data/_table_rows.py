@@ -32,7 +32,7 @@ from ._load_request import Note, Origin, Request, check_unreadable
 from ._row import Column, Row, clean, to_category, to_number
 from ._sentences import FIRST
 from ._sources import NO_LABEL, Items, Read
-from ._split import split_names
+from ._split import own_part, split_names
 from ._tables import READERS, is_text, open_table
 
 TARGETS = ("target", "label", "labels", "class", "y")
@@ -51,6 +51,9 @@ class Cells:
     """Where each row is, for people."""
     broken: dict[str, str] = field(default_factory=dict)
     parent: str = ""
+    n_train: int | None = None
+    """How many rows are to be learned from, those after them being the test part; None
+    where the table has no parts of its own."""
 
     def require(self, names: Iterable[str], what: str) -> None:
         """Raise unless there are columns of these names."""
@@ -150,7 +153,11 @@ def is_frame(data: Any) -> bool:
 
 def read_table_rows(data: Any, request: Request) -> Read:
     """One part of a table."""
-    cells = open_cells(data)
+    return read_cells(open_cells(data), request)
+
+
+def read_cells(cells: Cells, request: Request) -> Read:
+    """One part of a table, as it was found."""
     known = request.known_kind if isinstance(request.known_kind, Row) else None
     target = find_target(cells, request, known)
     names = choose_inputs(cells, request, known, target)
@@ -162,10 +169,13 @@ def read_table_rows(data: Any, request: Request) -> Read:
     notes = describe_target(target, n_whole - len(rows))
     keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(names)) for k in rows]
     labeled = given is not None
-    chosen, n_held_out = split_rows(keys, request, cells.name, labeled)
+    n_train = None
+    if cells.n_train is not None:
+        n_train = sum(k < cells.n_train for k in rows)
+    chosen, n_held_out = split_rows(keys, request, cells.name, labeled, n_train)
     if known is None:
         part = replace(request, split="train" if len(rows) > 1 else "all")
-        learned, _ = split_rows(keys, part, cells.name, labeled)
+        learned, _ = split_rows(keys, part, cells.name, labeled, n_train)
         apart = None if target is None else target.name
         known, more = fit_row(cells, names, [rows[k] for k in learned], apart)
         notes += more
@@ -176,7 +186,8 @@ def read_table_rows(data: Any, request: Request) -> Read:
         items.labels, items.class_names = number_classes(target.classes, numbers)
     if target is not None and target.numbers is not None:
         items.quantities = torch.tensor([target.numbers[k] for k in numbers])
-    origin = Origin(mark_cells(cells, target), cells.parent, n_held_out, own_test=False)
+    mark, own = mark_cells(cells, target), n_train is not None
+    origin = Origin(mark, cells.parent, n_held_out, own_test=own)
     about = (*notes, *strange)
     return Read(cells.name, items, cells.broken, about, parallel=False, origin=origin)
 
@@ -357,9 +368,15 @@ def leave_out_broken(cells: Cells, names: list[str], request: Request) -> list[i
 
 
 def split_rows(
-    keys: list[str], request: Request, name: str, labeled: bool
+    keys: list[str],
+    request: Request,
+    name: str,
+    labeled: bool,
+    n_train: int | None = None,
 ) -> tuple[list[int], int]:
     """The places of the rows of a part, and how many are held out in all."""
+    if n_train is not None:
+        return own_part(n_train, len(keys), request.split)
     return split_names(keys, request, name, labeled=labeled, word=Row.word)
 
 

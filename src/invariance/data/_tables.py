@@ -22,6 +22,7 @@ from typing import Any, TextIO
 
 from ..errors import DataError, suggest
 from ..words import count
+from ._hub import is_hub, open_hub
 
 MARKS = (",", ";", "\t")  # that part cells; the first that a header has is it
 DECIMAL = re.compile(r"\s*[-+]?\d+,\d+\s*")
@@ -262,7 +263,9 @@ READERS = {
 
 
 def has_columns(data: Any, names: str) -> bool:
-    """Whether data are a file with all these columns, which commas part."""
+    """Whether data are a table with all these columns, which commas part."""
+    if is_hub(data):
+        return {name.strip() for name in names.split(",")} <= {*open_hub(data).features}
     if not isinstance(data, str | Path) or Path(data).suffix.lower() not in READERS:
         return False
     table = open_table(Path(data).expanduser())

@@ -7,7 +7,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,13 +80,18 @@ def remember_images(folder: Path, about: Mapping[str, Any]) -> None:
             write_json(folder / ENVIRONMENT, environment | {"images": dict(about)})
 
 
-def find_data(folder: Path, data: str) -> str:
+def find_data(folder: Path, data: str, exists: Callable[[str], bool]) -> str:
     """Where the data of a run are: where they were, else what its settings call them.
 
     A path in the settings is as it was typed, which says little in another directory.
+
+    Args:
+        folder: Of the run.
+        data: As the settings have it.
+        exists: Whether there are data in a place.
     """
     place = read_images(folder).get("path")
-    return place if isinstance(place, str) and Path(place).exists() else data
+    return place if isinstance(place, str) and exists(place) else data
 
 
 def check_format(folder: Path, environment: Mapping[str, Any]) -> None:

@@ -20,6 +20,8 @@ from ..data import (
     Text,
     default_shape,
     has_columns,
+    is_folder_of_files,
+    is_hub,
     load,
     row_names,
     show_path,
@@ -137,6 +139,7 @@ def open_images(
         workers=workers,
         max_bad_fraction=float(max_bad_fraction),
         text_column=find_columns(run, data) if isinstance(kind, Text) else None,
+        **(columns := find_own_columns(run, data)),
     )
     assert isinstance(source, Streamed)
     items = source.items
@@ -147,7 +150,7 @@ def open_images(
         )
     path = Path(data).expanduser() if isinstance(data, str | Path) else None
     are_files = items.paths is not None
-    fit = describe_fit(data, items, data_root)
+    fit = describe_fit(data, items, data_root, columns.get("image_column"))
     if workers is None:  # to copy the images of an array is no work for more processes
         workers = source.workers if are_files else 0
     return NamedImages(
@@ -168,27 +171,46 @@ def open_images(
     )
 
 
-def find_columns(run: Any, data: Any) -> str | None:
-    """The columns that a run took its sentences from, where data have them, too."""
+def find_columns(run: Any, data: Any, setting: str = "text_column") -> str | None:
+    """The columns that a run took its sentences from, where data have them, too.
+
+    Or those that another setting of it names.
+    """
     if run is None or isinstance(run, nn.Module):
         return None
     folder = Path(getattr(run, "folder", run)).expanduser()
     told = None
     if (folder / CONFIG).is_file():
-        told = read_settings(folder, Train).text_column
+        told = getattr(read_settings(folder, Train), setting)
     return told if told and has_columns(data, told) else None
+
+
+def find_own_columns(run: Any, data: Any) -> dict[str, str | None]:
+    """The columns of images and of classes that a run was told to take.
+
+    Only data sets of Hugging Face have them; a table's are known by the encoder.
+    """
+    if not is_hub(data):
+        return {}
+    return {name: find_columns(run, data, name) for name in ("image_column", "target")}
 
 
 def find_folder(data: str | Path | None, kind: Kind | None) -> Path | None:
     """Where names are paths in: a folder of images.
 
-    Windows are called by their recording and where they begin, which is no path.
+    Windows are called by their recording and where they begin, which is no path, and
+    images in shards lie in no folder.
     """
     files = kind is None or isinstance(kind, Image)
-    return Path(data) if files and data and Path(data).is_dir() else None
+    return Path(data) if files and data and is_folder_of_files(data) else None
 
 
-def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:
+def describe_fit(
+    data: Any,
+    items: Items,
+    data_root: str | Path | None,
+    image_column: str | None = None,
+) -> str:
     """What becomes of the images before the encoder sees them."""
     shape = items.kind.shape_words
     if items.paths is not None and isinstance(items.kind, Image):
@@ -199,7 +221,7 @@ def describe_fit(data: Any, items: Items, data_root: str | Path | None) -> str:
     before = items.shape
     images = isinstance(items.kind, Image)
     if images and isinstance(data, str | Path | np.ndarray | Tensor):  # to read twice
-        before = default_shape(data, data_root=data_root)
+        before = default_shape(data, data_root=data_root, image_column=image_column)
     if before == items.shape:
         return f"of {shape}."
     was = "x".join(map(str, before))

@@ -55,7 +55,7 @@ from ..training import (
     start_weights_from,
 )
 from ..views import ViewSet
-from ._inputs import find_columns
+from ._inputs import find_columns, find_own_columns
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,7 @@ class OpenRun:
             return False
         root = data_root or self.settings.data_root
         how: dict[str, Any] = {"text_column": find_columns(self.folder, data)}
+        how["image_column"] = find_own_columns(self.folder, data).get("image_column")
         if not isinstance(self.encoder.kind, Image):  # which only shapes images
             how["kind"] = self.encoder.kind
         return same_images(fingerprint(data, data_root=root, **how), known)
@@ -136,7 +137,7 @@ def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> Open
         best=best,
         custom=network is not None,
         from_python="data" in read_environment(folder),
-        data=find_data(folder, settings.data),
+        data=find_data(folder, settings.data, data_exists),
         images=read_images(folder),
     )
 
@@ -248,6 +249,7 @@ def load_part(
         "data_root": data_root,
         "device": device,
         "text_column": find_columns(run.folder, data),
+        **find_own_columns(run.folder, data),
         **parts,
     }
     how |= _describe_captions(run, data, is_own)
@@ -263,7 +265,7 @@ def load_part(
             "was trained on: some were added, taken away or changed since."
         )
     if not is_own and isinstance(kind, Image):
-        notes = [*_conversion(data, source, data_root), *notes]
+        notes = [*_conversion(data, source, data_root, how.get("image_column")), *notes]
     return source, tuple(notes)
 
 
@@ -281,9 +283,12 @@ def _describe_captions(run: OpenRun, data: Any, is_own: bool) -> dict[str, Any]:
     return {"captions": True, "other_kind": run.towers.other.kind, **own}
 
 
-def _conversion(data: Any, source: Source, data_root: str | None) -> list[str]:
+def _conversion(
+    data: Any, source: Source, data_root: str | None, image_column: str | None
+) -> list[str]:
     """A sentence if the images are not of the shape that the encoder takes."""
-    before, after = default_shape(data, data_root=data_root), source.shape
+    before = default_shape(data, data_root=data_root, image_column=image_column)
+    after = source.shape
     if before == after:
         return []
     changes = ["resized"] * (before[1:] != after[1:])

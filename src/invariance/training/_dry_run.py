@@ -6,8 +6,10 @@ where the run would capture them. With several processes this one plays one of t
 long processes exchange is computed, from the bytes that they would have exchanged.
 """
 
+import contextlib
 import copy
 import dataclasses
+import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
 from ..markup import html_sentences, html_table
 from ..words import count, show_duration
+from ._activations import count_activations
 from ._adversary import arrange
 from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
@@ -76,6 +79,8 @@ class DryRun:
     """The loss of a learner that cannot tell samples apart, where that is known."""
     held: dict[str, int]
     """What a process holds between steps, in bytes by name."""
+    activation_bytes: int
+    """What a step keeps for its backward pass, at most."""
     peak_bytes: int
     """Of a GPU's memory at most in a step; on a CPU, of the whole process."""
     on_gpu: bool
@@ -164,7 +169,8 @@ class DryRun:
 
     def memory_lines(self) -> Iterator[str]:
         """What a process holds, and what it holds at most."""
-        held = (f"{name} {size / MB:,.0f} MB" for name, size in self.held.items())
+        sizes = {**self.held, "activations of a step": self.activation_bytes}
+        held = (f"{name} {size / MB:,.0f} MB" for name, size in sizes.items() if size)
         each = " of a process" if self.processes > 1 else ""
         yield f"memory{each}: {', '.join(held)}"
         what = "of the GPU" if self.on_gpu else "with Python and its libraries"
@@ -201,6 +207,12 @@ class DryRun:
         rows = [(name, *map(repr, both)) for name, both in self.changed.items()]
         settings = html_table(rows, ("setting", "value", "default")) if rows else ""
         return settings + html_sentences(self.finding_lines())
+
+    def record(self) -> dict[str, Any]:
+        """All of it by name, and the times that follow, for a program."""
+        times = ("exchange_seconds", "seconds_per_step", "seconds_per_epoch", "seconds")
+        about = dataclasses.asdict(self) | {name: getattr(self, name) for name in times}
+        return {"dry_run": True, **about}
 
 
 def show_short(seconds: float) -> str:
@@ -268,6 +280,9 @@ def dry_run(
         trial["loss"] = trial["loss"] if processes == 1 else None
         n_tried = trial["sample_shapes"][0][0]  # a client may have fewer than a batch
         held = weigh(prepared, plan)
+        if fabric.device.type == "cuda":
+            rest = trial["peak_bytes"] - sum(held.values())
+            trial["activation_bytes"] = max(rest, 0)
     lacking = missing_devices(machine, fabric.device)
     every = steps_between_readings(plan)
     result = DryRun(
@@ -292,6 +307,9 @@ def dry_run(
         n_steps=plan.n_steps,
         **trial,
     )
+    if settings.json:
+        print(json.dumps(result.record(), default=str), flush=True)
+        return result
     for line in result.lines():
         watch.say(line, important=True)  # the result, which quiet shows too
     return result
@@ -332,7 +350,12 @@ def try_steps(
     reads_beside = device.type == "cuda" and plan.processes == 1
     reset_peak(device)
     epoch = measure(lambda: plan.learner.before_epoch(0.0))
-    step = log()
+    # elsewhere the peak tells, and steps are compiled or captured undisturbed
+    counts = device.type == "cpu" and not prepared.pace.compiles
+    with contextlib.ExitStack() as counted:
+        weights = prepared.wrapped.parameters()
+        kept = counted.enter_context(count_activations(weights)) if counts else None
+        step = log()
     loss, projections = float(step.loss.detach()), tuple(step.u.shape)
     del step  # it holds memory that steps to come can use
     for _ in range(WARM_UP if prepared.pace.captures else 0):
@@ -356,6 +379,7 @@ def try_steps(
         "reading_seconds": max(logged - seconds, 0.0),
         "epoch_seconds": epoch,
         "traffic": received,
+        "activation_bytes": 0 if kept is None else kept.most,
         "peak_bytes": peak_bytes(device),
     }
 

@@ -7,7 +7,7 @@ before a rule was made go on as they were.
 from collections.abc import Iterator
 from typing import Any
 
-from ..data import DATA_SETS, GENERATED, data_exists
+from ..data import DATA_SETS, GENERATED, data_exists, is_hub
 from ..encoders import HEADS
 from ..errors import SettingError
 from ..methods import Method
@@ -109,8 +109,10 @@ def find_idle_settings(
             "other_encoder is the network of a pair's second side, and "
             f"{settings.method} has one encoder for everything: leave it out."
         )
+    columned = is_hub(settings.data if data is None else data)
     for name in ("captions", "image_column"):
-        if getattr(settings, name) is not None and method.encoder != "two":
+        idle = method.encoder != "two" and not (columned and name == "image_column")
+        if getattr(settings, name) is not None and idle:
             yield (
                 f"{name} is for methods of images and captions, and {settings.method} "
                 "is none: leave it out, or add --method clip."

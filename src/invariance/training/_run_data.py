@@ -16,6 +16,7 @@ from ._clients import Clients, Rounds
 from ._order import Epochs
 from ._settings import BATCH, Train
 
+FEW = 6  # classes that are named one by one
 OF_KINDS = {"image_size": "image", "text_column": "text"}  # those of time: see load
 
 
@@ -180,9 +181,23 @@ def describe_parts(source: Source, *, labels: bool = True) -> str:
     elif source.labels is None:
         parts.append("no labels to score by" if labels else "labels left aside")
     else:
-        classes = count(len(source.labels.unique()), "class", "classes")
-        parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
+        parts.append(describe_classes(source))
     return ", ".join(parts)
+
+
+def describe_classes(source: Source) -> str:
+    """How many classes there are, what says so, and their names where they are few.
+
+    >>> from invariance.data import load
+    >>> describe_classes(load((torch.zeros(4, 8, 8), ["cat", "dog", "cat", "dog"])))
+    '2 classes by label (cat, dog)'
+    """
+    present = [] if source.labels is None else source.labels.unique().tolist()
+    names = [source.class_names[k] for k in present if 0 <= k < len(source.class_names)]
+    by = source.origin.classes_by or "label"
+    classes = f"{count(len(present), 'class', 'classes')} by {by}"
+    told = names != [str(k) for k in present]  # numbers say nothing
+    return f"{classes} ({', '.join(names)})" if len(names) <= FEW and told else classes
 
 
 def describe_simplex(batch_size: int, width: int) -> Iterator[str]:

@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..data import Image, Source, Text, find_place, load
+from ..data import Image, Source, Text, find_place, load, name_data
 from ..devices import require_memory
 from ..encoders import Encoder, Head
 from ..errors import DataError, SettingError, choose
@@ -89,7 +88,7 @@ class Plan:
     @property
     def data_name(self) -> str:
         """What the data are called in the name of a run."""
-        return Path(self.data).stem if isinstance(self.data, str) else "data"
+        return name_data(self.data)
 
     @property
     def name(self) -> str:
@@ -187,6 +186,7 @@ class Plan:
                 data_root=self.settings.data_root,
                 labels=self.settings.labels,
                 hold_out=self.settings.hold_out,
+                target=self.settings.target,
                 other_kind=None
                 if self.source.other is None
                 else self.source.other.kind,

@@ -211,10 +211,11 @@ class Train:
         "invariance train --resume runs/photos-simclr    go on where it stopped",
     )
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
-    """A folder of images, with captions or without, a file of images or vectors (.npy,
-    .npz), of sentences (.txt, .csv, .jsonl), a table (.csv, .parquet), graphs (.jsonl,
-    or a folder of the TU collection), audio or series, or a set (shapes, cifar10, ...:
-    see 'invariance list data')."""
+    """A folder of images, with captions or without, or shards of them (.tar), a file of
+    images or vectors (.npy, .npz), of sentences (.txt, .csv, .jsonl), a table (.csv,
+    .parquet), graphs (.jsonl, or a folder of the TU collection), audio or series,
+    hf:NAME for a data set of Hugging Face, or a set (shapes, cifar10, ...: see
+    'invariance list data')."""
     method: str = "simclr"
     """How to learn: see 'invariance list methods'."""
     encoder: str = "auto"
@@ -228,7 +229,8 @@ class Train:
     """A .csv, .jsonl or .parquet file of captions, for methods of images and captions.
     Default: the captions.csv, .jsonl or .parquet in the folder of images."""
     image_column: str | None = None
-    """Its column of images. Default: image, file, filename, path or so."""
+    """Its column of images, or that of a data set of Hugging Face. Default: image,
+    file, filename, path or so."""
     text_column: str | None = None
     """Its column of captions. Default: caption, text, title, sentence or so."""
     pretrained: bool = False
@@ -297,8 +299,9 @@ class Train:
     time_column: str | None = None
     """Of a table of values in time: the column with the times, if not called so."""
     target: str | None = None
-    """Of a table: the column of classes, or of numbers to predict, to score by and
-    never to learn from. Default: one called target, label, class or y."""
+    """Of a table or a data set of Hugging Face: the column of classes, or of numbers to
+    predict, to score by and never to learn from. Default: one called target, label,
+    class or y."""
     columns: Annotated[tuple[str, ...], EMPTY] = ()
     """Of a table: the columns to learn from. Default: all but the target."""
     limit: int | None = None

@@ -392,7 +392,7 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
             f"{name} was asked for: to change that, start a new run; --start-from "
             "takes the weights along."
         )
-    data = find_data(folder, settings.data)
+    data = find_data(folder, settings.data, data_exists)
     if asked.data not in (usual.data, settings.data):
         data = asked.data
     if find_place and not data_exists(data):
