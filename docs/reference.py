@@ -55,7 +55,7 @@ def tabulate_package() -> str:
 
 def tabulate(module: ModuleType, names: list[str]) -> str:
     """A table of functions and classes, each with the first sentence of its help."""
-    rows = "\n".join(f"   {name}" for name in names if callable(getattr(module, name)))
+    rows = "\n".join(f"   {name}" for name in names if has_help(getattr(module, name)))
     return f".. autosummary::\n   :nosignatures:\n\n{rows}"
 
 
@@ -101,12 +101,17 @@ def sort_names(module: ModuleType, names: set[str]) -> list[str]:
 
     def place(name: str) -> tuple[bool, str, bool]:
         return (
-            callable(getattr(module, name)),
+            has_help(getattr(module, name)),
             name.lower().replace("_", ""),
             not name.islower(),
         )
 
     return sorted(names, key=place)
+
+
+def has_help(thing: Any) -> bool:
+    """Whether it is a function or a class, and no table, number or alias of a type."""
+    return inspect.isclass(thing) or inspect.isroutine(thing)
 
 
 def describe_name(module: ModuleType, name: str) -> str:
@@ -116,7 +121,7 @@ def describe_name(module: ModuleType, name: str) -> str:
         # What an objective's class can do is said once, by Objective.
         brief = issubclass(thing, Objective) and thing is not Objective
         return f".. autoclass:: {name}" + ("" if brief else "\n   :members:")
-    if callable(thing):
+    if has_help(thing):
         return f".. autofunction:: {name}"
     return f".. py:data:: {name}\n\n   {describe_value(thing)}"
 
