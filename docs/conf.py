@@ -37,8 +37,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "invariance"
 html_theme_options = {
     "navbar_center": [],  # the sidebar has every page, on every page
-    "navbar_persistent": [],
-    "navbar_end": ["search-button-field", "theme-switcher"],
+    "navbar_end": ["theme-switcher"],
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -47,7 +46,7 @@ html_theme_options = {
 html_sidebars = {"**": ["all-pages"]}
 html_static_path = [str(HERE / "_static")]
 html_css_files = ["site.css"]
-html_js_files = [("site.js", {"priority": 100})]
+html_js_files = [("site.js", {"priority": 300})]
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}

@@ -173,6 +173,7 @@ def visit(browser, site):
         page = browser.new_page(
             viewport={"width": width, "height": 900}, color_scheme=scheme
         )
+        page.set_default_timeout(120_000)  # a machine may be busy
         opened.append(page)
         wrong = []
         page.on("console", lambda m: m.type == "error" and wrong.append(m.text))

@@ -108,11 +108,11 @@ def merge_embeddings(
     >>> import tempfile
     >>> from invariance.encoders import build_encoder
     >>> from invariance.runs import write_embeddings
-    >>> encoder = build_encoder("tiny")
+    >>> encoder, few = build_encoder("tiny"), {"limit": 10, "batch_size": 5}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     parts = [Path(folder, f"part{i}.npz") for i in (1, 2)]
     ...     for i, part in enumerate(parts, 1):  # on one machine each
-    ...         _ = write_embeddings(encoder, "shapes", part, limit=10, shard=f"{i}/2")
+    ...         _ = write_embeddings(encoder, "shapes", part, shard=f"{i}/2", **few)
     ...     merge_embeddings(parts, Path(folder, "shapes.npz")).n
     10
     """
