@@ -153,6 +153,13 @@ class Accepted(NegativeSource):
         n_proposals (1 or more): Rows drawn at each step, the same for every anchor.
         weighted: Divide each term by its probability. This undoes the choice: the
             expected gradient is that of uniform draws, with more noise.
+
+    >>> Accepted(Bank(101, width=8), n_proposals=64)
+    Accepted(
+      64 proposals, weighted = False
+      (bank): Bank(101 rows, width 8, momentum 0.5)
+      (acceptance): Nearest(share = 0.25, floor = 0.05)
+    )
     """
 
     row_by_row = False  # dice are thrown for the batch, and its mean is the baseline
@@ -379,6 +386,13 @@ def accept_learned(
         floor (above 0 to 1): Least probability of keeping a proposal.
         weighted: Divide each term by its probability. This undoes the choice: the
             expected gradient is that of uniform draws, with more noise.
+
+    >>> accept_learned(Bank(101, width=8), n_proposals=64, rank=4).acceptance
+    AcceptanceNetwork(
+      floor = 0.05
+      (anchor): Linear(in_features=8, out_features=4, bias=True)
+      (row): Linear(in_features=8, out_features=4, bias=True)
+    )
     """
     network = AcceptanceNetwork(bank.z.shape[1], rank=rank, floor=floor)
     return Accepted(bank, network, n_proposals=n_proposals, weighted=weighted)

@@ -98,6 +98,15 @@ class Annulus(NegativeSource):
             similarity an anchor may be left without any row, and then costs nothing.
         outer_start (1 or more): Where the outer end is when training starts.
         outer_start_share (0 to 1): outer_start as a part of the bank.
+
+    >>> ring = Annulus(Bank(101, width=8), inner_share=0.05, outer_share=0.3)
+    >>> ring
+    Annulus(
+      inner = 5, outer = 30, of 100 rows
+      (bank): Bank(101 rows, width 8, momentum 0.5)
+    )
+    >>> ring.n_negatives
+    25
     """
 
     def __init__(

@@ -83,6 +83,12 @@ class Stratified(Estimated):
         n_draws (1 or more): Rows drawn at each step, as many as there are cells.
         n_clusters (2 or more): Clusters that order the rows, found anew before each
             epoch; none: one for every 100 rows.
+
+    >>> Stratified(Bank(101, width=8), n_draws=16)
+    Stratified(
+      16 draws for 100 rows, in the order of 2 clusters
+      (bank): Bank(101 rows, width 8, momentum 0.5)
+    )
     """
 
     order: Tensor
@@ -131,6 +137,12 @@ class ControlVariate(Estimated):
 
     Settings:
         n_draws (1 or more): Rows drawn at each step.
+
+    >>> ControlVariate(Bank(101, width=8), n_draws=16)
+    ControlVariate(
+      16 draws for 100 rows
+      (bank): Bank(101 rows, width 8, momentum 0.5)
+    )
     """
 
     total: Tensor

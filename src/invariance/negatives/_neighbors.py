@@ -51,6 +51,14 @@ class Neighbors(NegativeSource):
         n_clusterings (1 or more): Clusterings; rows that share a cluster in any of them
             are close.
         warmup (0 to 1): Share of training before the first clustering.
+
+    >>> near = Neighbors(Bank(101, width=8), k=50, n_clusters=4)
+    >>> near.refresh(0.5)  # before each epoch: at half of training, cluster anew
+    >>> near
+    Neighbors(
+      k = 50 of 100 rows, 3 clusterings of 4
+      (bank): Bank(101 rows, width 8, momentum 0.5)
+    )
     """
 
     labels: Tensor

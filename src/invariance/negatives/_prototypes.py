@@ -44,6 +44,14 @@ class Prototypes(NegativeSource):
     Settings:
         n_clusters (2 or more): Of a clustering; none: one for every 100 rows.
         warmup (0 to 1): Share of training before the first clustering.
+
+    >>> centers = Prototypes(Bank(101, width=8), n_clusters=4)
+    >>> centers.refresh(0.5)  # before each epoch: at half of training, cluster anew
+    >>> centers
+    Prototypes(
+      4 clusters
+      (bank): Bank(101 rows, width 8, momentum 0.5)
+    )
     """
 
     labels: Tensor

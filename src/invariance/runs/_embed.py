@@ -145,6 +145,14 @@ def write_embeddings(
     file is a part: ``merge_embeddings`` makes one file of all parts. With ``shared``,
     every process of torchrun's calls this and encodes a share; they see one disk, and
     the first puts the file together. All other arguments are those of ``embed``.
+
+    >>> import tempfile
+    >>> from invariance.encoders import build_encoder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "shapes.npz")
+    ...     file = write_embeddings(build_encoder("tiny"), "shapes", path, limit=10)
+    >>> file.n, file.width
+    (10, 256)
     """
     began = time.monotonic()
     check_request(

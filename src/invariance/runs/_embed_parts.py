@@ -104,6 +104,17 @@ def merge_embeddings(
         overwrite: replace a file that is there.
         max_bad_fraction: more unreadable samples than this share of all are an error;
             None is what the parts were made with.
+
+    >>> import tempfile
+    >>> from invariance.encoders import build_encoder
+    >>> from invariance.runs import write_embeddings
+    >>> encoder, few = build_encoder("tiny"), {"limit": 10, "batch_size": 5}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     parts = [Path(folder, f"part{i}.npz") for i in (1, 2)]
+    ...     for i, part in enumerate(parts, 1):  # on one machine each
+    ...         _ = write_embeddings(encoder, "shapes", part, shard=f"{i}/2", **few)
+    ...     merge_embeddings(parts, Path(folder, "shapes.npz")).n
+    10
     """
     began = time.monotonic()
     path, write = choose_writer(file)

@@ -104,6 +104,13 @@ class Embeddings:
 
         Args:
             path: what ``save``, ``write_embeddings`` or 'invariance embed' wrote.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows = Embeddings(torch.eye(2), ("cat.jpg", "dog.jpg"))
+        ...     _ = rows.save(Path(folder, "rows.npz"))
+        ...     Embeddings.load(Path(folder, "rows.npz")).names
+        ('cat.jpg', 'dog.jpg')
         """
         about, blocks = open_embeddings(path)
         names: list[str] = []

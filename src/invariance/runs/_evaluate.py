@@ -77,6 +77,16 @@ def evaluate(
             images and runs some of the protocols, and the first keeps the scores.
         quiet: Say nothing while it works; otherwise a line about each score as it
             comes.
+
+    >>> import tempfile
+    >>> import invariance as inv
+    >>> small = {"data": "shapes", "limit": 64, "epochs": 1, "evaluate": False}
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     run = inv.train(inv.Train(**small, out=folder, quiet=True))
+    ...     scores = evaluate(run, protocols="knn")
+    It did not learn...
+    >>> len(scores.values("knn"))  # one seed; print(scores) is the table
+    1
     """
     several: list[Any] = [runs]
     if isinstance(runs, Iterable) and not isinstance(runs, str):

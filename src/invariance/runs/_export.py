@@ -57,6 +57,13 @@ def export(
         file: where to; by default named after the run, in this folder.
         overwrite: replace a file that is there.
         quiet: say nothing while it works.
+
+    >>> import tempfile
+    >>> from invariance.encoders import build_encoder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "tiny.safetensors")
+    ...     export(build_encoder("tiny"), "safetensors", file).difference
+    0.0
     """
     if to == "torchscript":
         raise SettingError(

@@ -170,6 +170,14 @@ def search(
     a Pillow image, or ``text``, a sentence, for a run on images and captions; several
     are given as a list. ``sheet`` names a PNG file to draw the result into. All other
     arguments are those of ``embed``.
+
+    >>> from PIL import Image
+    >>> from invariance.data import shapes
+    >>> from invariance.encoders import build_encoder
+    >>> query = Image.fromarray(shapes(3)[0][2].permute(1, 2, 0).numpy())
+    >>> result = search(build_encoder("tiny"), "shapes", query, k=2, limit=20)
+    >>> [hit.name for hits in result for hit in hits][0]  # itself
+    '2'
     """
     check_least("k", k, 1)
     data = find_own_data(run_or_encoder) if data is None else data

@@ -207,6 +207,14 @@ def load(
             its pairs.
         epoch: The encoder as it was after an epoch that the run kept (--keep-every); 0
             is before the first.
+
+    >>> import tempfile
+    >>> from invariance.encoders import build_encoder, write_encoder
+    >>> with tempfile.TemporaryDirectory() as folder:  # or the folder of a run
+    ...     write_encoder(build_encoder("tiny"), Path(folder, "encoder.safetensors"))
+    ...     encoder = load(Path(folder, "encoder.safetensors"))
+    >>> encoder(torch.rand(2, 3, 32, 32)).shape
+    torch.Size([2, 256])
     """
     if side not in SIDES:
         raise SettingError(unknown("side", side, SIDES))

@@ -159,6 +159,15 @@ def train(
             set ``Machine(capture=False)`` for that. On several processes the first
             alone calls it: there, run nothing but ``learner.encoder.eval()``, since all
             else would wait for the others. With fsdp there is no such function.
+
+    >>> import tempfile, torch
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
+    ...     small = {"limit": 64, "epochs": 1, "evaluate": False, "quiet": True}
+    ...     run = train(Train(data="shapes", method="dcl", out=folder, **small))
+    ...     encoder = run.encoder()  # or invariance.load(run.folder), at any time
+    It did not learn...
+    >>> encoder(torch.rand(2, 3, 32, 32)).shape  # images from 0 to 1
+    torch.Size([2, 256])
     """
     example = "Train(data='photos', method='dcl')"
     settings = check_settings(Train, settings, example)

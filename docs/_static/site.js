@@ -1,0 +1,4 @@
+// Summaries of search results are fetched, which a page opened from disk may not do.
+if (location.protocol === "file:") {
+  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+}
