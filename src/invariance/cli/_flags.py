@@ -117,9 +117,9 @@ def join_help(
     for field in spec.fields:
         text = join(field.helptext)
         silent = field.default is None and "Default: " in text  # "unset" says no more
-        kept = Annotated[field.type, SAID] if silent else field.type
-        how = {"helptext": functools.partial(str, text), "type": kept}
-        fields.append(dataclasses.replace(field, **how))
+        kept: Any = Annotated[field.type, SAID] if silent else field.type
+        said = functools.partial(str, text)
+        fields.append(dataclasses.replace(field, helptext=said, type=kept))
     return dataclasses.replace(spec, fields=tuple(fields))
 
 

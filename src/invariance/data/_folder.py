@@ -246,7 +246,7 @@ def walk_folder(
             advice += ", or train on recordings with --method cpc"
         if ".parquet" in walk.others:
             advice += f", or train on its tables as on a data set, hf:{root}"
-        if not walk.others.keys().isdisjoint({*HEIC} & {*suffixes}):
+        if not walk.others.keys().isdisjoint(s for s in HEIC if s in suffixes):
             advice = f"HEIC photos are read after {HEIC_ADVICE}"
         raise DataError(f"The folder {str(root)!r} holds no {what}{only}: {advice}.")
     return walk

@@ -209,7 +209,7 @@ def read_hub_images(hub: HubSet, columns: Columns, request: Request) -> Read:
         files.mark(),
         parts=parts,
         labels=labels,
-        class_names=tuple(getattr(hub.features.get(label), "names", None) or ()),
+        class_names=tuple(getattr(hub.features.get(label or ""), "names", None) or ()),
         classes_by="label" if labels else "",
         captions=captions,
         notes=(*hub.notes, Note("size", f"Columns: {', '.join(taken)}.")),

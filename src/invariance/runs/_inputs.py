@@ -129,6 +129,7 @@ def open_images(
             "square images (channels, size, size), and those that say what kind of "
             "samples they take, can be given data."
         )
+    columns: dict[str, Any] = find_own_columns(run, data)
     source = load(
         data,
         split=split,
@@ -139,7 +140,7 @@ def open_images(
         workers=workers,
         max_bad_fraction=float(max_bad_fraction),
         text_column=find_columns(run, data) if isinstance(kind, Text) else None,
-        **(columns := find_own_columns(run, data)),
+        **columns,
     )
     assert isinstance(source, Streamed)
     items = source.items

@@ -146,7 +146,7 @@ class Loop:
         settings, order = self.plan.settings, self.plan.order
         ends_epoch = order.ends_epoch(done)
         images = order.count_samples(self.since or done, done)
-        reading = {"step": done, "epoch": order.count_epochs(done)}
+        reading: dict[str, Any] = {"step": done, "epoch": order.count_epochs(done)}
         reading |= glimpse.read()
         check_finite(reading["loss"], done)
         reading["lr"] = rate_of(self.plan, done - 1)

@@ -260,7 +260,10 @@ class Plan:
             used["temperature"] = round(float(temperature), 6)
         paired = self.other_views is not None and self.method.positives == "views"
         positives = "pairs" if paired else self.method.positives
-        about = {"peak_rate": self.peak, "parameters": self.n_parameters}
+        about: dict[str, Any] = {
+            "peak_rate": self.peak,
+            "parameters": self.n_parameters,
+        }
         about |= {"method": self.method_name, "labeled": self.method.labeled}
         return {"used": used, "positives": positives, **about, **self.federation}
 

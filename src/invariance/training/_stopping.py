@@ -100,7 +100,8 @@ def settle_stopping(settings: Train, *, labeled: bool) -> Stopping:
     'loss'
     """
     stop, every = settings.stop, settings.knn_every
-    if stop.patience is None:
+    patience = stop.patience
+    if patience is None:
         return stop
     if stop.reading == "knn" and not labeled:
         raise SettingError(
@@ -110,11 +111,11 @@ def settle_stopping(settings: Train, *, labeled: bool) -> Stopping:
     if stop.reading == "auto":
         stop = dataclasses.replace(stop, reading="knn" if labeled and every else "loss")
     between = every if stop.reading == "knn" else 1
-    earliest = between * (1 + -(-stop.patience // between))
+    earliest = between * (1 + -(-patience // between))
     if earliest >= settings.epochs:
         readings = f", with one reading every {between}" if between > 1 else ""
         raise SettingError(
-            f"stop.patience {stop.patience} cannot run out within {settings.epochs} "
+            f"stop.patience {patience} cannot run out within {settings.epochs} "
             f"epochs{readings}: the run could end after epoch {earliest} at the "
             "earliest. Use a smaller patience, or more --epochs."
         )

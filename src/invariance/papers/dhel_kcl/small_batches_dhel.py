@@ -15,7 +15,7 @@ BATCHES = (32, 256)
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Accuracy after equally many epochs."""
     method = METHODS[cell["objective"]]
-    temperature = {} if method == "kcl" else {"temperature": 0.3}
+    temperature: dict[str, Any] = {} if method == "kcl" else {"temperature": 0.3}
     run = train_small(cell, method=method, batch_size=cell["batch"], **temperature)
     return {"accuracy": read_accuracy(cell, run)}
 
@@ -39,7 +39,7 @@ def judge(rows: Rows) -> Verdict:
     better = [gain for gain in every if gain.is_above_zero]
     worse = [gain for gain in every if gain.is_below_zero]
     if worse:
-        return Verdict("does not hold", f"{numbers} {len(worse)} of them are losses.")
+        return Verdict("does not hold", f"{numbers} Losses among them: {len(worse)}.")
     if len(better) == len(every):
         return Verdict("holds", numbers)
     if better:

@@ -16,7 +16,11 @@ from .._small_runs import read_accuracy, train_small
 
 METHODS = {"InfoNCE": "info_nce", "FlatNCE": "flatclr"}
 CIFAR = {"data": "cifar10", "samples": 50_000}  # of the cells
-CIFAR_TRAINING = {"data": "cifar10", "encoder": "resnet18", "temperature": 0.2}
+CIFAR_TRAINING: dict[str, Any] = {
+    "data": "cifar10",
+    "encoder": "resnet18",
+    "temperature": 0.2,
+}
 
 
 def train_either(cell: Cell, **settings: Any) -> tuple[TrainedRun, float]:

@@ -20,7 +20,8 @@ READINGS = {"pool_nats": "a large pool", "batch_nats": "mini-batches"}
 
 def measure(cell: Cell) -> Mapping[str, Any]:
     """Information and accuracy at several epochs."""
-    settings = {"method": METHODS[cell["objective"]], "batch_size": cell["batch"]}
+    settings: dict[str, Any] = {"method": METHODS[cell["objective"]]}
+    settings["batch_size"] = cell["batch"]
     if cell["data"] == "codes":
         return follow_codes(cell, settings)
     run = train_in(
