@@ -118,5 +118,4 @@ def make_client(token: str | None) -> Any:
             "The hub is reached with huggingface_hub, which is not installed: pip "
             "install huggingface_hub."
         ) from None
-    about = {"library_name": "invariance", "library_version": __version__}
-    return HfApi(token=token, **about)
+    return HfApi(token=token, library_name="invariance", library_version=__version__)
