@@ -88,9 +88,14 @@ def _draw(charts: list[Chart], names: list[str], records: list[Record]) -> RunFi
         figure.suptitle(title, fontsize=11)
         return figure
     lines = [Line2D([], [], color=_color(k)) for k in range(len(names))]
-    how: dict[str, Any] = {"loc": "outside upper center", "frameon": False}
-    how |= {"ncols": min(len(names), ACROSS), "fontsize": 9}
-    figure.legend(lines, names, **how)
+    figure.legend(
+        lines,
+        names,
+        loc="outside upper center",
+        ncols=min(len(names), ACROSS),
+        frameon=False,
+        fontsize=9,
+    )
     return figure
 
 

@@ -122,7 +122,7 @@ class Watch:
             self.progress.__exit__(None, None, None)
             self.progress = None
 
-    def _width(self) -> float:
+    def _width(self) -> float | int:
         """The columns that there are; a file has room for any number."""
         if is_notebook(self.out):
             return NOTEBOOK
