@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from invariance import Train, embed, train
-from invariance.data import fingerprint, load
+from invariance.data import data_exists, find_place, fingerprint, load
 from invariance.errors import DataError
 
 
@@ -205,6 +205,9 @@ def test_lists_of_shards(write):
     names = [str(place / f"part-00000{k}.tar") for k in range(3)]
     for data in (names[:2], tuple(names[:2]), "::".join(names[:2])):
         assert len(load(data, split="all")) == 20
+    many = "::".join(names[:1] * 200)  # longer than any path can be
+    assert len(load(many, split="all")) == 10 and data_exists(many)
+    assert find_place(many) == many
 
 
 def test_an_archive_beside_images_is_no_shard(write, fill):

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ._graph_sets import blocks, bonds
     from ._graphs import neighborhoods
     from ._head_start import read_ahead
-    from ._hub import is_hub
+    from ._hugging_face import is_hub
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
     from ._latent_walk import filter_states, information_ahead, latent_walk
@@ -150,7 +150,7 @@ HOMES = {
     "_graph_sets": "blocks bonds",
     "_graphs": "neighborhoods",
     "_head_start": "read_ahead",
-    "_hub": "is_hub",
+    "_hugging_face": "is_hub",
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",
     "_latent_walk": "filter_states information_ahead latent_walk",

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import DataError
 from ._captions import TEXTS, CaptionTable
 from ._encoded import EncodedFiles, EncodedSet, read_encoded
-from ._hub import (
+from ._hugging_face import (
     HubSet,
     describe_features,
     import_library,

@@ -50,8 +50,6 @@ GENERATED = {
 """Sets that need no file, and what is in them."""
 DATA_SETS = (*GENERATED, *SETS)
 OLD_NAMES = {"stl10_unlabelled": "stl10_unlabeled"}  # as in runs made before
-
-
 HUB = "hf:"
 """What the name of a data set of Hugging Face begins with."""
 
@@ -66,9 +64,8 @@ class HubName:
 
     def __str__(self) -> str:
         config = "" if self.config is None else f":{self.config}"
-        return (
-            f"{HUB}{self.name}{config}{'' if self.split is None else f'@{self.split}'}"
-        )
+        split = "" if self.split is None else f"@{self.split}"
+        return f"{HUB}{self.name}{config}{split}"
 
     @property
     def path(self) -> Path | None:
@@ -125,8 +122,9 @@ def data_exists(data: str | Path) -> bool:
     """
     if (hub := parse_hub(data)) is not None:
         return hub.path is not None or could_be_on_hub(hub.name)
-    there = Path(data).expanduser().exists()
-    return bool(find_set(data) or there or find_shards(data))
+    if find_set(data) or find_shards(data):
+        return True
+    return len(split_places(data)) == 1 and Path(data).expanduser().exists()
 
 
 def could_be_on_hub(name: str) -> bool:
@@ -155,10 +153,15 @@ def find_place(data: Any) -> str | None:
 
 
 def split_places(data: str | Path) -> list[str | Path]:
-    """The places that are named: one, or several patterns of shards."""
-    path = Path(data).expanduser()
-    several = isinstance(data, str) and "::" in data and not path.exists()
-    return [*data.split("::")] if several else [data]  # type: ignore[union-attr]
+    """The places that are named: one, or several patterns of shards.
+
+    All of them together may be longer than a path can be.
+
+    >>> split_places("a.tar::b-*.tar"), split_places("photos")
+    (['a.tar', 'b-*.tar'], ['photos'])
+    """
+    several = isinstance(data, str) and ".tar::" in data
+    return [*str(data).split("::")] if several else [data]
 
 
 def is_folder_of_files(data: str | Path) -> bool:
@@ -168,8 +171,9 @@ def is_folder_of_files(data: str | Path) -> bool:
     (False, False)
     """
     path = Path(data).expanduser()
-    known = bool(find_set(str(data))) or is_saved_set(path)
-    return not known and path.is_dir() and not find_shards(path)
+    if find_set(str(data)) or len(split_places(str(data))) > 1 or is_saved_set(path):
+        return False
+    return path.is_dir() and not find_shards(path)
 
 
 def find_path(

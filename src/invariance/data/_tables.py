@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from ..errors import DataError, suggest
 from ..words import count
-from ._hub import is_hub, open_hub
+from ._hugging_face import is_hub, open_hub
 
 MARKS = (",", ";", "\t")  # that part cells; the first that a header has is it
 DECIMAL = re.compile(r"\s*[-+]?\d+,\d+\s*")

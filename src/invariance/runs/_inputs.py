@@ -19,6 +19,7 @@ from ..data import (
     Streamed,
     Text,
     default_shape,
+    find_place,
     has_columns,
     is_folder_of_files,
     is_hub,
@@ -159,7 +160,7 @@ def open_images(
         source.name,
         names=[spell_bytes(name) for name in row_names(items)],
         class_names=items.class_names,
-        data=None if path is None else str(path.resolve() if path.exists() else data),
+        data=None if path is None else find_place(data) or str(data),
         folder=find_folder(path, kind) if are_files else None,
         workers=workers,
         max_bad_fraction=source.max_bad_fraction,
@@ -246,8 +247,10 @@ def mark_images(images: NamedImages) -> str:
         return mark.hexdigest()
     if images.items.paths is not None:  # windows: files are told apart by their sizes
         mark.update(repr((images.fingerprint, images.items.paths)).encode())
-    if images.data is not None and (file := Path(images.data)).is_file():
-        mark.update(repr((file.stat().st_size, file.stat().st_mtime_ns)).encode())
+    if images.data is not None and os.path.isfile(images.data):  # noqa: PTH113
+        # a list of shards is no file, though longer than a path can be
+        file = Path(images.data).stat()
+        mark.update(repr((file.st_size, file.st_mtime_ns)).encode())
     step = max(1, len(images) // SAMPLED)
     for i in range(0, len(images), step):
         try:

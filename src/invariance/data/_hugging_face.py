@@ -21,7 +21,13 @@ from typing import Any
 from ..errors import DataError, suggest
 from ..words import join_words
 from ._load_request import Note
-from ._names import HubName, is_saved_set, parse_hub, require_data
+from ._names import (
+    HubName,
+    is_saved_set,
+    parse_hub,
+    require_data,
+    split_places,
+)
 
 TESTS = ("test", "validation", "valid", "val", "dev", "eval")
 BUILDERS = {
@@ -63,6 +69,8 @@ class HubSet:
 def is_hub(data: Any) -> bool:
     """Whether data are a data set of Hugging Face: its name, its folder or itself."""
     if isinstance(data, str | Path):
+        if len(split_places(data)) > 1:
+            return False
         return parse_hub(data) is not None or is_saved_set(Path(data).expanduser())
     library = sys.modules.get("datasets")
     kinds = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
