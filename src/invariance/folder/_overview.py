@@ -61,8 +61,10 @@ class Overview:
             return self.broken
         v = self.values
         parts = ["finished" if v["finished"] else "unfinished"]
-        epoch = v["epoch"]
-        parts.append("no reading yet" if epoch is None else f"epoch {epoch:.1f}")
+        epoch, of = v["epoch"], ""
+        if not v["finished"] and v.get("epochs") is not None:
+            of = f" of {v['epochs']}"
+        parts.append("no reading yet" if epoch is None else f"epoch {epoch:.1f}{of}")
         if v["knn"] is not None:
             parts.append(f"kNN {v['knn']:.1%}")
         elif v["training_knn"] is not None:

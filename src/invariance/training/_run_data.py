@@ -91,10 +91,14 @@ def check_enough(source: Source, n_batches: int, per_step: int) -> None:
 
 
 def make_order(
-    settings: Train, source: Source, clients: Clients | None, processes: int
+    settings: Train,
+    source: Source,
+    batch_size: int,
+    clients: Clients | None,
+    processes: int,
 ) -> Epochs | Rounds:
     """Which samples each step takes; raises where there are too few for one."""
-    batch_size, accumulate = settings.batch_size or BATCH, settings.optim.accumulate
+    accumulate = settings.optim.accumulate
     if clients is None:
         check_enough(source, accumulate, batch_size * accumulate)
         return Epochs(
@@ -171,16 +175,22 @@ def describe_parts(source: Source, *, labels: bool = True) -> str:
     else:
         n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
         parts.append(f"{n_held_out} held out")
-    if source.tags is not None:
-        parts.append(
-            f"{source.tags.shape[1]:,} classes, several per {source.kind.word}"
-        )
-    elif source.labels is None:
+    n_classes = count_classes(source)
+    if n_classes is None:
         parts.append("no labels to score by" if labels else "labels left aside")
+    elif source.tags is not None:
+        parts.append(f"{n_classes:,} classes, several per {source.kind.word}")
     else:
-        classes = count(len(source.labels.unique()), "class", "classes")
+        classes = count(n_classes, "class", "classes")
         parts.append(f"{classes} by {'label' if source.paths is None else 'folder'}")
     return ", ".join(parts)
+
+
+def count_classes(source: Source) -> int | None:
+    """How many classes the samples to train on have; None without labels."""
+    if source.tags is not None:
+        return source.tags.shape[1]
+    return None if source.labels is None else len(source.labels.unique())
 
 
 def describe_simplex(batch_size: int, width: int) -> Iterator[str]:
