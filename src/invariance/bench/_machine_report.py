@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from ..devices import choose_device, name_gpu, usable_cores
 from ..errors import DataError
 from ..folder import describe_environment, write_json

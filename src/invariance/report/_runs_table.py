@@ -16,7 +16,7 @@ from ._charts import color_of, hide_box
 from ._facts import find_setting
 from ._html import Html, lines, scroll, tag
 from ._numbers import minus, show_number
-from ._score_table import read_information, read_rank
+from ._score_table import read_information, read_rank, show_score
 
 MOST_MEASURES = 3
 
@@ -105,7 +105,7 @@ def _score(run: Record, protocol: str) -> Cell:
     if cell is None:
         return Cell("–")
     measure = MEASURES[protocol]
-    low, high = (minus(measure.show(end)) for end in cell.ends)
+    low, high = (show_score(end, measure.share) for end in cell.ends)
     below = f"{low} to {high}" if low != high else ""
     return Cell(minus(measure.show(cell.mean)), round(cell.mean, 6), below)
 

@@ -113,8 +113,8 @@ class Watch:
         values |= {key: record[key] for key in ("epoch", "lr")}
         self.readings = []
         if not self.columns:
-            terminal = self.console.is_terminal
-            self.columns = fit_columns(self.console.width if terminal else math.inf)
+            known = self.console.is_terminal or "COLUMNS" in os.environ
+            self.columns = fit_columns(self.console.width if known else math.inf)
             self._log(make_header(COLUMNS, self.word))
             self._table(make_header(self.columns, self.word))
         self._log(make_row(COLUMNS, values))
