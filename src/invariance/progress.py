@@ -162,12 +162,14 @@ def make_bar(file: Any) -> Any:
     from rich import progress
     from rich.console import Console
 
+    console = Console(file=file, highlight=False, soft_wrap=True)
+    beside = 64  # columns that count, time and note may take
     return progress.Progress(
         progress.TextColumn("{task.percentage:>3.0f} %"),
-        progress.BarColumn(bar_width=24),
+        progress.BarColumn(bar_width=min(24, max(console.width - beside, 4))),
         progress.TextColumn("{task.description}", markup=False),
         progress.TimeRemainingColumn(),
         progress.TextColumn("{task.fields[beside]}", markup=False),
-        console=Console(file=file, highlight=False, soft_wrap=True),
+        console=console,
         transient=True,
     )
