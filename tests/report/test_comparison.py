@@ -8,7 +8,6 @@ import pytest
 from tests.made_runs import DEFAULTS, gallery, reading, scores
 
 from invariance.errors import InvarianceError
-from invariance.report import _maps as report_maps
 from invariance.report import write_comparison
 
 from .test_report import EVIL, Reader, lines_of
@@ -242,7 +241,7 @@ def test_pictures_that_runs_share_are_in_the_page_once(made):
 def test_maps_that_would_make_the_page_too_large_are_named(made, monkeypatch):
     folders = [made(name=name) for name in "abc"]
     one = len(write_comparison(folders[:2]).read_text(encoding="utf-8"))
-    monkeypatch.setattr(report_maps, "MOST", one // 10)
+    monkeypatch.setattr("invariance.report._maps.MOST", one // 10)
     text = write_comparison(folders).read_text(encoding="utf-8")
     assert text.count('id="gallery"') == 1
     assert "but in their own reports: the maps of b and c." in text

@@ -2,15 +2,12 @@
 
 import ast
 import re
+from functools import cache
 
 import pytest
 from tests.snippets import ROOT
 
 from invariance.folder import PROTOCOL_NAMES
-from invariance.folder._scores import METRIC_NAMES
-from invariance.report._curves import ALONE, CURVES
-from invariance.runs._diagnose_kept import COLUMNS as KEPT
-from invariance.training._watch import COLUMNS
 
 PAGE = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
 SOURCE = ROOT / "src" / "invariance"
@@ -20,41 +17,60 @@ PARTS = {
 }
 
 
-def literals(kind, place):
-    """Words given there wherever a ``kind`` is made; of an f-string its start."""
-    found = set()
+@cache
+def parse(name):
+    """A file of the package as a syntax tree."""
+    return ast.parse((SOURCE / name).read_text(encoding="utf-8"))
+
+
+def table(name, file):
+    """A dict that stands in a file."""
+    for node in parse(file).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == name:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"{file} has no {name}")
+
+
+def calls(kind):
+    """The arguments by place wherever a ``kind`` is made."""
     for path in SOURCE.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if f"{kind}(" in text else ():
-            if not isinstance(node, ast.Call) or len(node.args) <= place:
-                continue
-            if getattr(node.func, "id", None) != kind:
-                continue
-            word = node.args[place]
-            word = word.values[0] if isinstance(word, ast.JoinedStr) else word
-            if isinstance(word, ast.Constant):
-                found.add(word.value)
-    return found
+        if f"{kind}(" in path.read_text(encoding="utf-8"):
+            for node in ast.walk(parse(path.relative_to(SOURCE))):
+                made = isinstance(node, ast.Call) and getattr(node.func, "id", "")
+                if made == kind:
+                    yield node.args
 
 
-READINGS = literals("Reading", 0)
-VERDICTS = literals("Finding", 2)
+def words(kind, place):
+    """Words given at this place; of an f-string its beginning."""
+    for given in calls(kind):
+        word = given[place] if len(given) > place else None
+        word = word.values[0] if isinstance(word, ast.JoinedStr) else word
+        if isinstance(word, ast.Constant):
+            yield word.value
+
+
+READINGS = set(words("Reading", 0))
+VERDICTS = set(words("Finding", 2))
+ALONE = table("ALONE", "report/_curves.py")
 CHARTS = {
-    ALONE.get(key, (curve.title, ""))[0] for curve in CURVES for key in curve.keys
+    ALONE.get(key, [title.value])[0]
+    for title, keys, *_ in calls("Curve")
+    for key in ast.literal_eval(keys)
 }
-TITLES = {title for c in COLUMNS for title in (c.title, c.other_title) if title}
-SCORES = {*PROTOCOL_NAMES.values(), *METRIC_NAMES.values()} - {""}
+TITLES = {*words("Column", 1), "per s"}
+KEPT = {"batch_nats", "pool_nats", *table("NAMES", "runs/_diagnose_kept.py")}
+METRICS = table("METRIC_NAMES", "folder/_scores.py")
+SCORES = {*PROTOCOL_NAMES.values(), *METRICS.values()} - {""}
 
 
 def test_there_is_something_to_explain():
     assert {"uniformity", "mutual information", "class kept"} <= READINGS
     assert {"Collapsed", "It learned", "Unfinished"} <= VERDICTS
-    assert len(CHARTS) > 12 and len(SCORES) > 12
+    assert len(CHARTS) > 12 and len(SCORES) > 12 and len(TITLES) > 12
 
 
-@pytest.mark.parametrize(
-    "names", [READINGS, VERDICTS, CHARTS, TITLES, SCORES, set(KEPT)]
-)
+@pytest.mark.parametrize("names", [READINGS, VERDICTS, CHARTS, TITLES, SCORES, KEPT])
 def test_every_name_is_explained(names):
     assert not sorted(name for name in names if name.lower() not in EXPLAINED)
 
