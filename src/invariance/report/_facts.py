@@ -142,14 +142,13 @@ def _epochs(run: Record) -> Fact:
 
 
 def _machine(run: Record) -> Fact:
-    precision = run.used.get("machine.precision")
-    bits = PRECISIONS.get(str(precision), "")
+    bits = PRECISIONS.get(str(run.used.get("machine.precision")), "")
     device = run.env.get("gpu") or run.env.get("device")
-    n_processes = (
-        finite_number(flatten(run.config).get(f"machine.{name}")) or 1
+    settings = flatten(run.config)
+    devices, nodes = (
+        finite_number(settings.get(f"machine.{name}")) or 1
         for name in ("devices", "nodes")
     )
-    devices, nodes = n_processes
     several = f"{devices * nodes:g} processes" if devices * nodes > 1 else ""
     below = ", ".join(filter(None, [bits, several]))
     return Fact("device", show_value(device) if device else "", below)

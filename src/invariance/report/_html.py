@@ -66,7 +66,7 @@ def table(
         runs: The run that each column but the first is about, whose cells then go when
             that run is hidden.
     """
-    of = [None, *runs] if runs else [None] * len(head)
+    of: list[int | None] = [None, *(runs or [None] * (len(head) - 1))]
     top = tag(
         "tr",
         *(
