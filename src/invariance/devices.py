@@ -57,6 +57,13 @@ knows no such device): use 'auto' or 'cpu'.
     return device
 
 
+def name_gpu(device: "torch.device") -> str:
+    """What a CUDA device is called, such as "NVIDIA H200"; empty for all others."""
+    import torch
+
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+
+
 def run_beside(work: Callable[[], T]) -> Callable[[], T]:
     """Begin some work in a thread; calling what comes back waits for its result.
 

@@ -18,6 +18,7 @@ from typing import Any
 from .markup import tag
 from .words import show_duration
 
+BESIDE_BAR = 64  # columns that count, time and note may take in a terminal
 REDRAWN = 0.1  # seconds between two looks of a bar in a notebook
 
 
@@ -193,14 +194,15 @@ class TerminalBar:
     def __init__(self, progress: Progress) -> None:
         from rich import progress as parts
 
-        self.progress = progress
+        self.progress, console = progress, make_console(progress.file)
+        width = min(24, max(console.width - BESIDE_BAR, 4))
         self.bar = parts.Progress(
             parts.TextColumn("{task.percentage:>3.0f} %"),
-            parts.BarColumn(bar_width=24),
+            parts.BarColumn(bar_width=width),
             parts.TextColumn("{task.description}", markup=False),
             parts.TimeRemainingColumn(),
             parts.TextColumn("{task.fields[beside]}", markup=False),
-            console=make_console(progress.file),
+            console=console,
             transient=True,
         )
         done, total = progress.done, progress.total

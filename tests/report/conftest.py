@@ -37,7 +37,7 @@ def opened(browser):
         context = browser.new_context(viewport=size, **still | settings)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(5000)
+        page.set_default_timeout(30_000)
 
         def alerted(dialog):
             trouble.append(f"alert: {dialog.message}")

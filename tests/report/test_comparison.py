@@ -1,6 +1,7 @@
 """Several runs on one page."""
 
 import itertools
+import json
 import re
 
 import pytest
@@ -28,8 +29,8 @@ def compared(made):
 def test_curves_lie_over_each_other(compared):
     read = compared(a={}, b={"metrics": None}, c={})
     assert lines_of(read)["Loss"] == [20, 20]
-    colours = [x["class"] for x in read.all("polyline")][:2]
-    assert colours == ["line s0", "line s2"]  # the one in between keeps its own
+    lines = [x for x in read.all("g") if x.get("data-run")][:2]
+    assert [x["class"] for x in lines] == ["s0", "s2"]  # the one in between has its own
 
 
 def test_every_curve_has_its_own_caption(compared):
@@ -60,7 +61,9 @@ def test_labels_stand_apart_beside_all_lines(compared):
 
 def test_an_unfinished_run_says_how_to_go_on(compared):
     text = " ".join(compared(a={}, b={"finished": False}).text.split())
-    assert re.search("go on with: invariance train --resume .*/b", text)
+    assert "The last reading is at step 20, epoch 4 of 4." in text
+    assert re.search("last checkpoint. invariance train --resume .*/b", text)
+    assert "4 of 4 unfinished" in text
 
 
 @pytest.mark.parametrize(
@@ -188,6 +191,7 @@ def test_a_mean_of_less_than_two_values_has_no_column(compared, value):
 def test_curves_reach_as_far_as_any_run_has_come(compared):
     planned = {"config": CONFIG | {"epochs": 200}, "finished": False}
     lines = compared(a={}, b=planned).all("polyline")
+    assert lines
     last = [float(line["points"].split()[-1].split(",")[0]) for line in lines]
     assert min(last) > 300  # of 360, with room for the labels
 
@@ -197,6 +201,57 @@ def test_a_run_without_labels_misses_no_scores(compared):
     text = compared(a={}, b=bare).text
     assert "there are no labels in these data" in text
     assert "evaluation.jsonl is missing" not in text
+
+
+def test_kept_epochs_have_a_chart_per_reading(made):
+    folders = [made(name=name) for name in "ab"]
+    kept = [{"epoch": k, "knn": 0.5, "pool_nats": 2.0} for k in (1, 2)]
+    for folder in folders:
+        text = "".join(json.dumps(row) + "\n" for row in kept)
+        (folder / "kept.jsonl").write_text(text)
+    text = Reader(write_comparison(folders).read_text(encoding="utf-8")).text
+    assert "Held-out kNN of kept epochs" in text
+    assert "Information of kept epochs, by the pool" in text
+
+
+def test_the_table_of_runs_says_what_each_is_and_came_to(compared):
+    read = compared(
+        a={"evaluation": scores(trained=0.7)},
+        b={"evaluation": None, "finished": False, "gallery": None},
+    )
+    values = [td["data-value"] for td in read.all("td") if "data-value" in td]
+    assert "0.7" in values and "It learned" in values and "Unfinished" in values
+    heads = read.words[read.words.index("run") :][:6]
+    assert heads == ["run", "verdict", "linear probe", "kNN", "nats shared", "rank"]
+    assert "64" in read.words and "training" not in heads  # nobody timed them
+
+
+def test_pictures_that_runs_share_are_in_the_page_once(made):
+    folders = [made(name=name) for name in "abc"]
+    other = gallery(6) | {"columns": 3}
+    folders.append(made(name="d", gallery=other))
+    text = write_comparison(folders).read_text(encoding="utf-8")
+    assert text.count("data:image/jpeg;base64,") == 2
+    assert text.count('id="gallery"') == 4 and text.count("<template") == 3
+    read = Reader(text)
+    assert [x["value"] for x in read.all("option")] == ["0", "1", "2", "3"]
+    assert "Of a:" in read.text  # for who has no script
+
+
+def test_maps_that_would_make_the_page_too_large_are_named(made, monkeypatch):
+    folders = [made(name=name) for name in "abc"]
+    one = len(write_comparison(folders[:2]).read_text(encoding="utf-8"))
+    monkeypatch.setattr("invariance.report._maps.MOST", one // 10)
+    text = write_comparison(folders).read_text(encoding="utf-8")
+    assert text.count('id="gallery"') == 1
+    assert "but in their own reports: the maps of b and c." in text
+
+
+def test_a_run_without_pictures_has_no_map_and_says_so(compared):
+    read = compared(a={"gallery": None}, b={}, c={"gallery": None, "finished": False})
+    assert [x["value"] for x in read.all("option")] == ["1"]
+    assert "a: no map, gallery/ is not there or broken." in read.text
+    assert "c: no map, the run is not finished." in read.text
 
 
 def test_runs_with_little_to_say(compared):

@@ -4,12 +4,13 @@ import io
 
 import pytest
 from PIL import Image
-from tests.made_runs import colour, gallery
+from tests.made_runs import DEFAULTS, colour, gallery, reading, score, scores
 
 from invariance.report import write_comparison, write_report
 from invariance.training import Train, train
 
 N = 30
+CONFIG = DEFAULTS | {"epochs": 4, "batch_size": 64}
 EVIL = "<img src=x onerror=alert(1)>.png"
 
 
@@ -288,10 +289,166 @@ def test_landmarks_and_names(shown):
     assert targets == 0
 
 
-def test_a_comparison(made, opened):
-    folders = [made(name=name) for name in ("a", "b")]
-    page = opened(write_comparison(folders), width=360)
-    assert page.locator("h1").inner_text() == "a and b"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.locator("#theme").click()
-    assert background(page) != "rgb(255, 255, 255)"
+@pytest.fixture
+def side_by_side(made, opened):
+    """A comparison on the screen: the later a run, the higher its score."""
+
+    def show(n, **reader):
+        folders = [
+            made(
+                name=f"run{k}",
+                evaluation=scores(trained=0.5 + k / 40),
+                config=CONFIG | {"seed": k, "method": "simclr" if k else "dcl"},
+                metrics=[reading(i, loss=9.0 - k - i / 40) for i in range(1, 21)],
+                gallery=gallery(6 if k < n - 1 else 9),
+            )
+            for k in range(n)
+        ]
+        return opened(write_comparison(folders), **reader)
+
+    return show
+
+
+def names_of(page):
+    return page.locator("table.runs tbody label").all_inner_texts()
+
+
+@pytest.mark.parametrize("n", [2, 4, 12])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_comparison(side_by_side, n, scheme):
+    page = side_by_side(n, width=390, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("h1").inner_text().startswith("run0")
+    assert (background(page) == "rgb(255, 255, 255)") == (scheme == "light")
+    assert len(names_of(page)) == n
+    # a table that is wider than the screen scrolls in itself, and its names stay
+    wide = page.locator(".scroll:has(table.runs)")
+    assert wide.evaluate("e => e.scrollWidth > e.clientWidth")
+    wide.evaluate("e => e.scrollTo(e.scrollWidth, 0)")
+    assert page.locator("table.runs tbody th").first.bounding_box()["x"] >= 0
+    colours = page.locator("table.runs .swatch").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).backgroundColor)"
+    )
+    assert len(set(colours)) == n
+
+
+def test_runs_are_sorted_by_mouse_and_by_keyboard(side_by_side):
+    page = side_by_side(4)
+    head = page.locator("table.runs thead th", has_text="linear probe")
+    assert names_of(page) == ["run0", "run1", "run2", "run3"]
+    head.locator("button").click()
+    assert names_of(page) == ["run3", "run2", "run1", "run0"]
+    assert head.get_attribute("aria-sort") == "descending"
+    head.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert names_of(page) == ["run0", "run1", "run2", "run3"]
+    assert head.get_attribute("aria-sort") == "ascending"
+    said = "Sorted by linear probe, lowest first."
+    assert page.locator("#sorted").inner_text() == said
+    name = page.locator("table.runs thead th").first
+    name.locator("button").focus()
+    for order in ("ascending", "descending"):
+        page.keyboard.press("Space")
+        assert name.get_attribute("aria-sort") == order
+    assert names_of(page) == ["run3", "run2", "run1", "run0"]
+    assert page.locator("[aria-sort]").count() == 1
+
+
+def test_a_run_without_a_value_stays_at_the_end(made, opened):
+    folders = [
+        made(name="a", evaluation=scores(trained=0.5)),
+        made(name="b", evaluation=None, finished=False),
+        made(name="c", evaluation=scores(trained=0.9)),
+    ]
+    page = opened(write_comparison(folders))
+    button = page.locator("table.runs thead button", has_text="kNN")
+    for expected in (["c", "a", "b"], ["a", "c", "b"]):
+        button.click()
+        assert names_of(page) == expected
+
+
+def test_a_run_is_hidden_by_keyboard_and_everything_follows(side_by_side):
+    page = side_by_side(3)
+    lines = page.locator("figure g[data-run]:visible")
+    whole, columns = lines.count(), page.locator("table.scores thead th").count()
+    box = page.locator("table.runs input[data-shows='1']")
+    box.focus()
+    page.keyboard.press("Space")
+    assert lines.count() == whole * 2 // 3
+    assert page.locator("figure [data-run='1']:visible").count() == 0
+    assert page.locator("table.scores thead th:visible").count() == columns - 1
+    assert not page.locator(".keys input[data-shows='1']").is_checked()
+    assert len(names_of(page)) == 3  # the row stays, or the box would be gone
+    page.locator(".keys label", has_text="run1").click()
+    assert lines.count() == whole and box.is_checked()
+
+
+def test_the_last_run_cannot_be_hidden(side_by_side):
+    page = side_by_side(2)
+    for k in (0, 1):
+        page.locator(f"table.runs input[data-shows='{k}']").click()
+    assert page.locator("table.runs input:checked").count() == 1
+    assert page.locator("figure g[data-run='1']:visible").count() > 0
+
+
+def test_the_map_of_each_run_is_there_to_be_chosen(side_by_side):
+    page = side_by_side(3)
+    points, which = page.locator("#points circle"), page.locator("#which")
+    assert points.count() == 6 and page.locator("#plane").count() == 1
+    choose(page, 2)
+    which.focus()
+    page.keyboard.press("ArrowDown")
+    assert which.input_value() == "1" and points.count() == 6
+    # the same pictures: the same one is chosen
+    assert "pictures/2.png" in page.locator("#chosen .who").inner_text()
+    page.keyboard.press("ArrowDown")
+    assert points.count() == 9 and page.locator("#chosen .who").count() == 0
+    choose(page, 8)
+    assert page.locator("#chosen ol button").count() == 8
+    assert is_about(colour_of(page.locator("#chosen .who .thumb")), colour(8))
+    which.select_option("0")
+    assert points.count() == 6
+    choose(page, 4)
+    assert page.locator("#chosen ol button").count() == 5
+    assert page.locator(".grid-of-neighbors .query").count() > 0
+
+
+def test_a_comparison_without_script_shows_a_map_and_no_idle_boxes(side_by_side):
+    page = side_by_side(2, java_script_enabled=False)
+    assert page.locator("#points circle").count() == 6
+    assert page.locator("#which").is_hidden()
+    assert page.locator("input:visible").count() == 0
+    assert "Of run0:" in page.locator("main").inner_text()
+
+
+def test_what_matters_is_on_a_phone_screen(shown):
+    rows = [score("best epoch", 0.7), *scores()]
+    page = shown(width=390, evaluation=rows)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for part in (
+        page.locator("table.scores .own").first,
+        page.locator("table.readings td").last,
+        page.locator("dl.facts dd").last,
+        page.locator("table.scores thead th").last,
+    ):
+        box = part.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    strip = page.locator("img.views")
+    assert strip.bounding_box()["width"] >= 600  # legible, in a part that scrolls
+    assert page.get_by_text("scroll sideways").is_visible()
+
+
+def test_a_wide_screen_is_used(shown):
+    page = shown(width=1280)
+    settings, environment = (
+        page.locator(f"section[aria-labelledby={name}]").bounding_box()
+        for name in ("settings", "environment")
+    )
+    assert abs(settings["y"] - environment["y"]) < 2
+    assert environment["x"] > settings["x"] + settings["width"]
+    last = page.locator(".grid-of-neighbors ol").first.bounding_box()
+    whole = page.locator("main").bounding_box()
+    assert last["x"] + last["width"] == pytest.approx(
+        whole["x"] + whole["width"], abs=2
+    )
+    assert page.get_by_text("scroll sideways").is_hidden()

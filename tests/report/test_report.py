@@ -63,11 +63,13 @@ class Reader(HTMLParser):
 
 
 def lines_of(read):
-    """Points of each line, by the label of its chart."""
+    """Points of each line, by the label of its chart; raw readings are left out."""
     counts, label = {}, None
     for name, attributes in read.found:
         if name == "svg":
             label = attributes.get("aria-label", "").split(" by ")[0]
+        elif name == "polyline" and attributes["class"] == "line raw":
+            continue
         elif name == "polyline" and label != "Singular spectrum":
             counts.setdefault(label, []).append(len(attributes["points"].split()))
     return counts
@@ -126,7 +128,26 @@ def test_a_long_run_is_thinned(page):
     read = Reader(page(metrics=metrics))
     (count,) = lines_of(read)["Loss"]
     assert MOST_POINTS / 2 < count <= MOST_POINTS
-    assert "not drawn" in read.text and "loss, epoch 5: 5,000" in read.text
+    # the mean over the last epoch, 4,001 to 5,000
+    assert "not drawn" in read.text and "loss, epoch 5: 4,500" in read.text
+
+
+def test_a_line_is_the_mean_over_an_epoch_with_the_batches_behind_it(page):
+    jumps = [reading(k, loss=4.0 + 2 * (k % 2)) for k in range(1, 21)]
+    flat = [reading(k, loss=5.0) for k in range(1, 21)]
+    heights = {}
+    for name, metrics in (("jumps", jumps), ("flat", flat)):
+        text = page(name=name, metrics=metrics)
+        text = text[text.index('aria-label="Loss by epoch') :]
+        lines = re.findall(r'<polyline class="([\w ]+)" points="([^"]*)"', text)
+        heights[name] = {
+            kind: [float(point.split(",")[1]) for point in points.split()]
+            for kind, points in lines[: 2 if name == "jumps" else 1]
+        }
+    assert set(heights["flat"]) == {"line"}  # where they are the same
+    raw, mean = heights["jumps"]["line raw"], heights["jumps"]["line"]
+    assert len(raw) == len(mean) == 20
+    assert max(mean[5:]) - min(mean[5:]) < (max(raw) - min(raw)) / 4
 
 
 def test_numbers_that_are_none_are_left_out_and_said(page):
@@ -270,44 +291,88 @@ def test_nothing_is_loaded_from_anywhere(page):
     assert "default-src 'none'" in policies[0] and "unsafe" not in policies[0]
 
 
-def test_settings_that_differ_are_marked(page):
-    text = page(DEFAULTS, config=DEFAULTS | {"seed": 7, "optim": {"lr": 0.5}})
-    text = text[text.index('id="settings"') :]
-    rows = re.findall(r'<th scope="row">([\w.]+)</th><td><span>.*?</td>', text)
-    marked = re.findall(r'"row">([\w.]+)</th><td><span>[^<]*</span><mark>', text)
-    assert marked == ["optim.lr", "seed"] or marked == ["seed", "optim.lr"]
-    assert set(rows) == {"data", "epochs", "seed", "optim.lr"}
+def test_settings_asked_for_come_first_then_those_chosen_then_the_rest(page):
+    config = {"data": "shapes", "epochs": 4, "seed": 7, "optim": {"lr": 0.5}}
+    config |= {"encoder": "auto", "batch_size": None, "head": None}
+    usual = DEFAULTS | {"encoder": "auto", "batch_size": None, "head": None}
+    text = page(usual, config=config, env={"used": USED})
+    text = text[text.index('id="settings"') : text.index('id="environment"')]
+    rows = re.findall(
+        r'"row">([\w.]+)</th><td>([^<]*)</td><td>(?:<mark>)?([^<]*)', text
+    )
+    asked = {
+        ("epochs", "4", "asked for, not 20"),
+        ("seed", "7", "asked for, not 0"),
+        ("optim.lr", "0.5", "asked for"),
+    }
+    chosen = {("encoder", "tiny", "chosen"), ("batch_size", "64", "chosen")}
+    rest = {("data", "shapes", "the default"), ("head", "not set", "the default")}
+    assert [set(rows[:3]), set(rows[3:5]), set(rows[5:])] == [asked, chosen, rest]
 
 
 USED = {"encoder": "tiny", "temperature": 0.5, "optim.lr": 0.004, "batch_size": 64}
 ENV = {
-    "used": USED,
+    "used": USED | {"machine.precision": "bf16"},
     "parameters": 656856,
     "peak_rate": 0.0028284,
-    "images": {"n_train": 600},
+    "images": {"n_train": 600, "n_held_out": 60, "own_test": False, "n_classes": 10},
     "started": "2026-11-16 03:32",
+    "device": "cuda:0",
+    "gpu": "NVIDIA H200",
+    "invariance": "0.1.0",
+    "packages": {"torch": "2.9"},
 }
 
 
-def test_what_was_used_is_said_where_nothing_was_set(page):
-    config = DEFAULTS | {"encoder": "auto", "temperature": None, "n_views": 2}
-    read = Reader(page(config=config, env=ENV))
-    assert "tiny (auto)" in read.words and "0.5 (by default)" in read.words
-    assert "0.004 (by default)" in read.words and "656856" not in read.text
+def facts_of(text):
+    """What is said at a glance: name, value, and what is below it."""
+    text = text[text.index('<dl class="facts">') :]
+    text = text[: text.index("</dl>")]
+    facts = re.findall(r"<dt>(.*?)</dt><dd>(.*?)<small>(.*?)</small>", text)
+    return {name: (value, below) for name, value, below in facts}
 
 
-def test_the_page_says_how_large_when_and_how_long(page):
+def test_the_page_says_what_learned_from_what_where_and_how_long(page):
     metrics = [
         reading(k, **{"time/images_per_second": 64.0} if k > 1 else {})
         for k in range(1, 91)
     ]
-    text = page(env=ENV, metrics=metrics)
+    config = {"data": "shapes", "epochs": 4, "batch_size": 64, "encoder": "auto"}
+    config |= {"temperature": None, "optim": {"name": "adamw", "lr": None}}
+    config |= {"machine": {"devices": 2, "nodes": 1}}
+    facts = facts_of(page(env=ENV, config=config, metrics=metrics))
+    assert facts == {
+        "data": ("shapes", "10 classes"),
+        "images": ("600 to train on", "60 held out"),
+        "encoder": ("tiny", "656,856 parameters with the head"),
+        "batch": ("64", ""),
+        "epochs": ("4", "90 steps"),
+        "temperature": ("0.5", "chosen"),
+        "learning rate": ("up to 0.00283", "adamw"),
+        "device": ("NVIDIA H200", "bfloat16, 2 processes"),
+        "started": ("2026-11-16 03:32", "1 min 30 s of training"),
+        "version": ("invariance 0.1.0", "PyTorch 2.9"),
+    }
+
+
+def test_an_older_run_says_what_it_knows(page):
+    facts = facts_of(page())
+    assert facts["data"] == ("shapes", "3 classes")  # as its gallery has it
+    assert facts["batch"] == ("64", "") and facts["epochs"] == ("4", "20 steps")
+    assert not {"encoder", "images", "temperature", "started", "device"} & set(facts)
+
+
+def test_an_unfinished_run_says_how_far_it_got_everywhere(page):
+    config = DEFAULTS | {"method": "simclr", "epochs": 20, "batch_size": 64}
+    env = {"n_steps": 920}
+    text = page(config=config, env=env, finished=False, evaluation=None)
+    reached = "step 20 of 920, epoch 4 of 20"
+    assert facts_of(text)["reached"] == (reached, "unfinished")
+    assert f"batches of 64; unfinished, {reached}</p>" in text
     assert (
-        "Encoder tiny, 656,856 parameters with the head, 600 images to train on, "
-        "temperature 0.5, learning rate up to 0.00283, started 2026-11-16 03:32, "
-        "1 min 30 s of training."
+        f"The last reading is at {reached}. If it is not running any more, it can go "
+        "on from its last checkpoint.</span><code>invariance train --resume"
     ) in text
-    assert "of training" not in page(name="old")  # an older run says what it knows
 
 
 @pytest.mark.parametrize("odd", ["words", 3, [1], {"a": {"b": 1}}])
@@ -319,7 +384,7 @@ def test_an_environment_of_anything_is_read(page, odd):
 
 def test_defaults_that_are_kept_or_not_known(page, made):
     kept = write_report(made(name="b", config=DEFAULTS), DEFAULTS).read_text()
-    assert "All settings are the defaults." in kept and "<mark>" not in kept
+    assert "Nothing was asked for but the defaults." in kept and "<mark>" not in kept
     assert "<mark>" not in page(config=DEFAULTS | {"seed": 7})
 
 

@@ -62,7 +62,7 @@ def test_the_first_line_counts_and_says_why(photos):
 def test_the_default_batch_fits_the_data(n, processes, batch):
     images = np.zeros((n, 8, 8, 3), np.uint8)
     plan = make_plan(Train(encoder="tiny"), data=images, processes=processes)
-    assert plan.batch_size == plan.settings.batch_size == batch
+    assert plan.batch_size == batch and plan.settings.batch_size is None
     assert plan.steps_per_epoch >= 1 and (plan.steps_per_epoch > 1 or n < 4)
 
 
@@ -72,11 +72,12 @@ def test_a_batch_asked_for_is_kept_or_refused(pictures):
         make_plan(Train(batch_size=500), data=pictures)
 
 
-def test_the_chosen_batch_is_in_the_settings_and_resumed(
+def test_a_chosen_batch_is_resumed_and_not_written_as_if_asked_for(
     small, pictures, stopped_after, readings
 ):
     settings = small(batch_size=None)
     folder = stopped_after(1, settings, data=pictures)
+    assert "batch_size: null" in (folder / "config.yaml").read_text()
     assert read_settings(folder, Train).batch_size == 32
     inv.train(inv.Train(resume=str(folder), quiet=True), data=pictures)
     assert readings(folder)[-1]["step"] == 4

@@ -9,6 +9,7 @@ import torch
 import invariance as inv
 from invariance.cli import main
 from invariance.errors import DataError, SettingError
+from invariance.runs import render_kept
 from invariance.training import Train, train
 
 KEPT = [0, 2, 4, 5]
@@ -97,6 +98,9 @@ def test_information_and_accuracy_are_read_over_training(kept_run, capsys):
     assert rows[-1]["pool_nats"] == read["information, pool of 64", "z"].value
     lines = (kept_run.folder / "kept.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == rows
+    table = render_kept(rows)
+    assert max(map(len, table)) <= 80 and table[1].startswith("epoch   nats   nats")
+    assert len(table) == 2 + len(rows)
     assert main(["diagnose", str(kept_run.folder), "--kept", "--json"]) == 0
     assert [json.loads(x) for x in capsys.readouterr().out.splitlines()] == rows
     assert main(["report", str(kept_run.folder)]) == 0
@@ -119,7 +123,7 @@ def test_a_batch_size_is_proposed_from_noise_and_cost(kept_run, capsys):
 def test_a_table_to_read(kept_run, capsys):
     assert main(["diagnose", str(kept_run.folder), "--kept", "--pool", "40"]) == 0
     shown = capsys.readouterr().out
-    assert "pool_nats" in shown and "linear" in shown and "kept.jsonl" in shown
+    assert "pool" in shown and "linear" in shown and "kept.jsonl" in shown
 
 
 def test_samples_without_labels_are_read_without_scores(small):

@@ -13,10 +13,11 @@ def shown(small, pictures, capsys, monkeypatch):
     """What a run printed, on a terminal of so many columns or into a file."""
     monkeypatch.setenv("CI", "true")  # no live line
 
-    def show(columns=None):
+    def show(columns=None, *, terminal=True):
         if columns:
-            monkeypatch.setenv("FORCE_COLOR", "1")  # taken for a terminal
             monkeypatch.setenv("COLUMNS", str(columns))
+        if columns and terminal:
+            monkeypatch.setenv("FORCE_COLOR", "1")  # taken for a terminal
         run = train(small(quiet=False, knn_every=1, epochs=3), data=pictures)
         return run, capsys.readouterr().out.splitlines()
 
@@ -51,9 +52,11 @@ def test_every_column_is_explained_and_none_is_called_accuracy(shown):
     assert "accuracy" not in titles and {"matched", "kNN", "wait"} <= titles
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100])
-def test_the_table_fits_the_terminal(shown, columns):
-    _, lines = shown(columns)
+@pytest.mark.parametrize(
+    ("columns", "terminal"), [(60, True), (80, True), (100, True), (80, False)]
+)
+def test_the_table_fits_the_terminal(shown, columns, terminal):
+    _, lines = shown(columns, terminal=terminal)
     start = next(k for k, line in enumerate(lines) if line.startswith("Means over"))
     table = [line for line in lines[start:] if not line.startswith(("run", "report"))]
     assert max(map(len, table[:6])) <= columns

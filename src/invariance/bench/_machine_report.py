@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..devices import choose_device, usable_cores
+from ..devices import choose_device, name_gpu, usable_cores
 from ..errors import DataError
 from ..folder import describe_environment, write_json
 from ._ceilings import Ceilings, measure_ceilings
@@ -130,8 +128,7 @@ def measure_machine(
     for name, time_part in PARTS.items():
         say(f"timing {name} ...")
         work += time_part(ceilings, place, quick=quick)
-    cuda = place.type == "cuda"
-    name = torch.cuda.get_device_name() if cuda else place.type.upper()
+    name = name_gpu(place) or place.type.upper()
     packages = describe_environment(str(place))["packages"]
     return MachineReport(
         kind=place.type,

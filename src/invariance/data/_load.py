@@ -25,8 +25,8 @@ from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
 from ._graph_sets import read_blocks, read_bonds
 from ._graphs import are_graphs, read_graphs
-from ._hugging_face import is_hub
 from ._hub_rows import have_hub_captions, read_hub
+from ._hugging_face import is_hub
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk

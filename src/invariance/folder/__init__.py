@@ -1,7 +1,7 @@
 """The run on disk, without torch: who writes or reads a run folder does it here.
 
-    runs/<name>/config.yaml         resolved settings, reloadable
-                env.json            versions, machine, command
+    runs/<name>/config.yaml         settings as asked for, reloadable
+                env.json            versions, machine, command, what was chosen
                 metrics.jsonl       one reading per line; "time/..." is wall-clock
                 train.log           what was said
                 checkpoints/        step-00000123.pt, the newest two

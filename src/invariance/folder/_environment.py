@@ -23,8 +23,8 @@ PACKAGES = ("torch", "torchvision", "timm", "lightning-fabric", "numpy", "scikit
 T = TypeVar("T")
 
 
-def describe_environment(device: str) -> dict[str, Any]:
-    """Versions, machine, command and time, for env.json."""
+def describe_environment(device: str, gpu: str = "") -> dict[str, Any]:
+    """Versions, machine, command and time, for env.json; ``gpu`` is its name."""
     from .. import __version__
 
     return {
@@ -35,6 +35,7 @@ def describe_environment(device: str) -> dict[str, Any]:
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "device": device,
+        **({"gpu": gpu} if gpu else {}),
         "command": shlex.join([*name_program(Path(sys.argv[0])), *sys.argv[1:]]),
         "packages": {name: _version(name) for name in PACKAGES},
     }
@@ -127,8 +128,21 @@ def read_settings(folder: Path, kind: type[T]) -> T:
             f"{__version__}."
         ) from None
     written = environment.get("format", 1)
-    result: T = keep_meaning(settings, written if isinstance(written, int) else FORMAT)
+    settings = keep_meaning(settings, written if isinstance(written, int) else FORMAT)
+    result: T = keep_batch(settings, environment)
     return result
+
+
+def keep_batch(settings: Any, environment: Mapping[str, Any]) -> Any:
+    """Settings with the batch size that was chosen where none was asked for.
+
+    Chosen again, it could be another: on other processes, or from fewer samples.
+    """
+    used = environment.get("used")
+    chosen = used.get("batch_size") if isinstance(used, dict) else None
+    if settings.batch_size is not None or not isinstance(chosen, int):
+        return settings
+    return dataclasses.replace(settings, batch_size=chosen)
 
 
 def keep_meaning(settings: Any, written: int) -> Any:

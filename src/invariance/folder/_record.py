@@ -70,6 +70,19 @@ class Record:
         return str(self.readings[-1].get("ended") or "") if self.readings else ""
 
     @property
+    def reached(self) -> str:
+        """How far it got, in words, such as "step 211 of 920, epoch 4.6 of 20"."""
+        if not self.readings:
+            return "no reading yet"
+        last, all_steps = self.readings[-1], finite_number(self.env.get("n_steps"))
+        step, parts = finite_number(last.get("step")), []
+        if step is not None:
+            of = "" if all_steps is None else f" of {all_steps:,.0f}"
+            parts.append(f"step {step:,.0f}{of}")
+        of = "" if self.epochs is None else f" of {self.epochs:g}"
+        return ", ".join([*parts, f"epoch {last['epoch']:.4g}{of}"])
+
+    @property
     def labeled(self) -> bool | None:
         """Whether the data have labels; None where nothing tells."""
         if self.rows:

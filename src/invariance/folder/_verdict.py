@@ -253,9 +253,8 @@ def _find_unfinished(record: Record) -> Finding | None:
         return None
     text = "There is no reading yet."
     if record.readings:
-        of = "" if record.epochs is None else f" of {record.epochs:g}"
-        text = f"The last reading is at epoch {record.readings[-1]['epoch']:.4g}{of}."
-    text += " If it is not running any more, go on with:"
+        text = f"The last reading is at {record.reached}."
+    text += " If it is not running any more, it can go on from its last checkpoint."
     command = resume_command(record.folder)
     return Finding("unfinished", "unsure", "Unfinished", text, command)
 

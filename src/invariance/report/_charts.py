@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..markup import Html, tag
 from ._numbers import minus, show_number
@@ -10,7 +10,8 @@ from ._numbers import minus, show_number
 WIDTH, HEIGHT = 360, 200
 LEFT, RIGHT, TOP, BOTTOM = 44, 58, 10, 34
 LABEL = 13  # least distance between two labels
-MOST_DOTS = 100  # points that tell their value under the mouse
+MOST_DOTS = 400  # points of a chart that tell their value under the mouse
+COLORS = 12  # of lines; the next dozen has them again, dashed
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,15 @@ def apart(places: list[float], top: float, bottom: float) -> list[float]:
 
 
 def text(
-    words: str, x: float | int, y: float | int, anchor: str, kind: str | None = None
+    words: str,
+    x: float | int,
+    y: float | int,
+    anchor: str,
+    kind: str | None = None,
+    run: int | None = None,
 ) -> Html:
     """Words in a drawing."""
-    place = {"x": x, "y": round(y, 1), "text_anchor": anchor}
+    place = {"x": x, "y": round(y, 1), "text_anchor": anchor, "data_run": run}
     return tag("text", words, class_=kind, **place) if words else Html()
 
 
@@ -142,6 +148,8 @@ class Series:
     points: list[tuple[float, float]]
     end: float | None = None
     """What is written at its end; the last value unless given."""
+    raw: list[tuple[float, float]] = field(default_factory=list)
+    """What the points are means of, drawn faintly behind them."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,17 @@ class Chart:
     start: float = 0.0
     log: bool = False
     """Powers of ten upwards; values are positive then."""
+    runs: bool = False
+    """Whether each line is a run, which the reader may hide."""
+
+
+def color_of(k: int) -> str:
+    """The classes that give line k its color.
+
+    >>> color_of(1), color_of(13)
+    ('s1', 's1 again')
+    """
+    return f"s{k % COLORS}" + (" again" if k // COLORS % 2 else "")
 
 
 def line_chart(chart: Chart) -> Html:
@@ -169,8 +188,8 @@ def line_chart(chart: Chart) -> Html:
     def height(value: float) -> float:
         return math.log10(value) if chart.log else value
 
-    xs = [x for s in chart.series for x, _ in s.points]
-    ys = [height(y) for s in chart.series for _, y in s.points]
+    every = [point for s in chart.series for point in (*s.points, *s.raw)]
+    xs, ys = [x for x, _ in every], [height(y) for _, y in every]
     ys += [0.0] * (chart.zero and not chart.log)
     ys += [chart.ceiling[1]] if chart.ceiling else []
     end = max([chart.end, *xs])
@@ -188,27 +207,34 @@ def line_chart(chart: Chart) -> Html:
         parts.append(tag("line", class_="ceiling", x1=x1, x2=x2, y1=y, y2=y))
         parts.append(text(name, x1 + 5, y + 14, "start"))
     drawn = {k: s for k, s in enumerate(chart.series) if s.points}
+    n_dots = MOST_DOTS // max(len(drawn), 4)
     for k, series in drawn.items():  # one without points keeps its color
-        spots = [(x_of(max(x, chart.start)), y_of(height(y))) for x, y in series.points]
-        path = " ".join(f"{x},{y}" for x, y in spots)
-        parts.append(tag("polyline", class_=f"line s{k}", points=path))
-        step = -(-len(spots) // MOST_DOTS)
+        spots, behind = (
+            [(x_of(max(x, chart.start)), y_of(height(y))) for x, y in points]
+            for points in (series.points, series.raw)
+        )
+        inside = [
+            tag("polyline", class_=kind, points=" ".join(f"{x},{y}" for x, y in line))
+            for kind, line in (("line raw", behind), ("line", spots))
+            if line
+        ]
+        step = -(-len(spots) // n_dots)
         shown = "dot" if len(spots) > 12 else "dot seen"  # few points are marked
         both = list(zip(series.points, spots, strict=True))
         for (x, value), (cx, cy) in both[::-1][:: max(step, 1)]:
             words = f"{series.name}, {chart.x_label} {x:.4g}: "
             about = tag("title", words + show_number(value, chart.percent))
-            parts.append(
-                tag("circle", about, class_=f"{shown} s{k}", cx=cx, cy=cy, r=3)
-            )
-    parts += label_ends(drawn, chart.percent, x_of, lambda y: y_of(height(y)))
+            inside.append(tag("circle", about, class_=shown, cx=cx, cy=cy, r=3))
+        run = k if chart.runs else None
+        parts.append(tag("g", *inside, class_=color_of(k), data_run=run))
+    parts += label_ends(chart, drawn, x_of, lambda y: y_of(height(y)))
     box = f"0 0 {WIDTH} {HEIGHT}"
     return tag("svg", *parts, viewBox=box, role="img", aria_label=describe_chart(chart))
 
 
 def label_ends(
+    chart: Chart,
     drawn: dict[int, Series],
-    percent: bool,
     x_of: Callable[[float], float],
     y_of: Callable[[float], float],
 ) -> list[Html]:
@@ -223,15 +249,39 @@ def label_ends(
     ends = [s.points[-1][1] if s.end is None else s.end for s in drawn.values()]
     places = apart([y_of(value) for value in ends], top, bottom)
     return [
-        text(show_number(value, percent), x, y + 4, "start", f"last s{k}")
+        text(
+            show_number(value, chart.percent),
+            x,
+            y + 4,
+            "start",
+            f"last {color_of(k)}",
+            run=k if chart.runs else None,
+        )
         for k, value, y in zip(drawn, ends, places, strict=True)
     ]
 
 
 def legend(names: list[str]) -> Html:
     """Which line is which."""
-    keys = [tag("span", name, class_=f"key s{k}") for k, name in enumerate(names)]
+    keys = [
+        tag("span", name, class_=f"key {color_of(k)}") for k, name in enumerate(names)
+    ]
     return tag("p", *keys, class_="keys")
+
+
+def choices(names: list[str]) -> Html:
+    """The same where lines are runs: each can be hidden and shown again."""
+    keys = [
+        tag("label", hide_box(k), name, class_=f"key {color_of(k)}")
+        for k, name in enumerate(names)
+    ]
+    return tag("p", *keys, class_="keys")
+
+
+def hide_box(k: int, label: str | None = None) -> Html:
+    """A box that shows a run while it is checked; ``page.js`` does that."""
+    kind = {"type": "checkbox", "class_": "needs-script", "autocomplete": "off"}
+    return tag("input", **kind, checked="", data_shows=k, aria_label=label)
 
 
 def describe_chart(chart: Chart) -> str:

@@ -1,4 +1,4 @@
-"""Several runs on one page: scores side by side, curves overlaid, settings that differ.
+"""Several runs on one page: a table, scores, curves overlaid, maps, what differs.
 
 Runs that differ in nothing but their seed are one column more: their mean and standard
 deviation.
@@ -28,15 +28,21 @@ from ..folder import (
     show_value,
 )
 from ..markup import Html, lines, tag
-from ..words import count, join_words
+from ..words import count, join_most, join_words
+from ._charts import color_of
 from ._curves import name_runs, overlay_curves
+from ._facts import summarize
 from ._html import table
-from ._origin import TOLD, summarize
+from ._maps import show_maps
+from ._origin import TOLD
 from ._page import page, section
 from ._report import write_page
+from ._runs_table import show_runs
 from ._score_table import score_table, why_no_scores
 
 LONGEST = 80
+MOST_NAMES = 4  # in the title
+FEW = 4  # runs, whose verdicts are not folded
 
 
 def write_comparison(
@@ -85,24 +91,26 @@ def comparison(
     """The document."""
     configs, environments = [run.config for run in runs], [run.env for run in runs]
     settings = resolve_settings(configs, environments, defaults)
+    told = [{k: v for k, v in one.items() if k != "name"} for one in settings]
     parts = {
         "verdict": ("Verdict", _verdicts(runs, names)),
         "scores": ("Scores", _scores(runs, names, settings)),
         "curves": ("Curves", overlay_curves(runs, names)),
-        "settings": (
+        "map": ("Map and neighbors", show_maps(runs, names)),
+        "differences": (
             "Settings that differ",
             _side_by_side(
-                settings,
+                told,
                 names,
                 ("setting", "Settings that differ", "All settings are the same."),
             ),
         ),
-        "environment": ("Environment", _environments(runs, names)),
+        "environments": ("Environments that differ", _environments(runs, names)),
     }
     return page(
-        f"{join_words(names)}: comparison",
+        f"{join_most(names, MOST_NAMES)}: comparison",
         lines(
-            tag("h1", join_words(names)),
+            tag("h1", join_most(names, MOST_NAMES)),
             tag("p", f"A comparison of {count(len(runs), 'run')}."),
         ),
         *(section(key, title, inside) for key, (title, inside) in parts.items()),
@@ -111,11 +119,11 @@ def comparison(
 
 
 def _verdicts(runs: Sequence[Record], names: list[str]) -> Html:
-    """The first finding of each run, and who is ahead."""
+    """Who is ahead, a table of the runs, and the first finding of each."""
     items = []
     for k, (run, name) in enumerate(zip(runs, names, strict=True)):
         first = read_verdict(run)[0]
-        title = tag("strong", tag("i", class_=f"swatch s{k}"), name)
+        title = tag("strong", tag("i", class_=f"swatch {color_of(k)}"), name)
         items.append(
             tag(
                 "li",
@@ -124,11 +132,15 @@ def _verdicts(runs: Sequence[Record], names: list[str]) -> Html:
                 tag("code", first.command) if first.command else Html(),
                 tag("small", summarize(run)),
                 *(tag("small", problem) for problem in run.problems),
+                data_run=k,
             )
         )
+    inside = tag("ul", lines(*items), class_="findings")
+    title = tag("summary", "What each of them came to, in words")
     return lines(
         tag("p", ahead(runs, names), class_="lead"),
-        tag("ul", lines(*items), class_="runs"),
+        show_runs(runs, names),
+        tag("details", title, inside, open="" if len(runs) <= FEW else None),
     )
 
 
@@ -207,7 +219,7 @@ def _scores(
     notes: list[str] = []
     for column, members in columns.items():
         if len(members) == 1:
-            swatch = tag("i", class_=f"swatch s{members[0]}")
+            swatch = tag("i", class_=f"swatch {color_of(members[0])}")
             heads[column] = tag("span", swatch, column)
         elif any(column in line.cells for line in kept):
             below = join_words([names[m] for m in members])
@@ -222,7 +234,8 @@ def _scores(
         "standard deviation over seeds or draws."
     )
     note = tag("p", " ".join([about, *notes]), class_="note")
-    return lines(score_table(whole, heads), note, *silent)
+    of = [columns[c][0] if len(columns[c]) == 1 else None for c in heads]
+    return lines(score_table(whole, heads, of), note, *silent)
 
 
 def _environments(runs: Sequence[Record], names: list[str]) -> Html:
@@ -247,4 +260,6 @@ def _side_by_side(
         cells = [show_value(one[key]) if key in one else "?" for one in values]
         if len(set(cells)) > 1:
             rows.append([key, *cells])
-    return table([first, *names], rows, label=label) if rows else tag("p", same)
+    if not rows:
+        return tag("p", same)
+    return table([first, *names], rows, label=label, runs=range(len(names)))

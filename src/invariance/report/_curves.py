@@ -1,21 +1,25 @@
 """Which readings are drawn, and how to read each; several runs lie over each other."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from ..folder import Record, describe_limit, find_reachable, finite_number
 from ..markup import Html, lines, tag
-from ._charts import Chart, Series, legend, line_chart
+from ._charts import Chart, Series, choices, legend, line_chart
 from ._html import Missing, table
 from ._numbers import show_number
 
+T = TypeVar("T")
 MOST_POINTS = 400
+FEW_RUNS = 4  # of which single batches can be drawn without hiding the means
 NUMBERS = (
-    "Points are single batches; the number beside a line is the mean over its last "
-    "epoch, but for the learning rate."
+    "A line is the mean over the epoch that ends there{faint}. The number beside it is "
+    "its end, the mean over the last epoch. The learning rate is drawn as it was."
 )
+FAINT = "; single batches are faint behind it"
 
 # Title and caption of a line that shares its chart, where it has one of its own.
 ALONE = {
@@ -23,6 +27,19 @@ ALONE = {
     "knn": ("kNN accuracy", "By the labels, among training samples."),
     "alignment": ("Alignment", "Lower is better: views of one sample close together."),
     "uniformity": ("Uniformity", "Lower is better: samples spread out."),
+    "kept/batch_nats": (
+        "Information of kept epochs, by a batch",
+        "In nats, held-out samples first.",
+    ),
+    "kept/pool_nats": (
+        "Information of kept epochs, by the pool",
+        "In nats, among a hundred times as many samples, held-out ones first.",
+    ),
+    "kept/knn": ("Held-out kNN of kept epochs", "On samples that were held out."),
+    "kept/linear": (
+        "Linear probe of kept epochs",
+        "On samples that were held out.",
+    ),
 }
 
 
@@ -108,7 +125,9 @@ def curves(run: Record) -> Html:
         return drawn
     whole = tag("summary", "The readings as a table: the mean over each epoch")
     return lines(
-        tag("p", NUMBERS, class_="note"), drawn, tag("details", whole, _as_table(run))
+        tag("p", NUMBERS.format(faint=FAINT), class_="note"),
+        drawn,
+        tag("details", whole, _as_table(run)),
     )
 
 
@@ -122,13 +141,13 @@ def draw_curves(run: Record) -> Html:
 
 def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
     """A chart per reading, with a line for each run, always in the same color."""
-    charts = overlay_charts(runs, names)
+    charts, few = overlay_charts(runs, names), len(runs) <= FEW_RUNS
     drawn = [_chart_figure(chart, about) for chart, about in charts]
     if not drawn:
         return tag("p", "There are no readings to draw.")
     return lines(
-        tag("p", NUMBERS, class_="note"),
-        legend(names),
+        tag("p", NUMBERS.format(faint=FAINT if few else ""), class_="note"),
+        choices(names),
         tag("div", lines(*drawn), class_="charts"),
     )
 
@@ -159,13 +178,13 @@ def make_charts(run: Record) -> list[tuple[Curve, Chart]]:
 
 def overlay_charts(runs: Sequence[Record], names: list[str]) -> list[tuple[Chart, str]]:
     """A chart per reading with a line for each run, and what it shows in words."""
-    charts = []
+    charts, few = [], len(runs) <= FEW_RUNS
     # as far as any has come: the plan of one that has begun would squeeze the others
     end = max([1.0, *(run.readings[-1]["epoch"] for run in runs if run.readings)])
     for curve in CURVES:
         for key in curve.keys:
             both = zip(names, runs, strict=True)
-            series = [_series(name, run, key) for name, run in both]
+            series = [_series(name, run, key, raw=few) for name, run in both]
             if not any(one.points for one in series):
                 continue
             title, about = ALONE.get(key, (curve.title, curve.about))
@@ -175,6 +194,7 @@ def overlay_charts(runs: Sequence[Record], names: list[str]) -> list[tuple[Chart
                 end=end,
                 percent=curve.percent,
                 zero=curve.zero,
+                runs=True,
             )
             charts.append((chart, about))
     return charts
@@ -193,10 +213,26 @@ def _figure(run: Record, curve: Curve, chart: Chart) -> Html:
     return _chart_figure(chart, " ".join(about), keys)
 
 
-def _series(name: str, run: Record, key: str) -> Series:
-    """A line and the mean over its last epoch; of the learning rate, the last."""
-    end = run.last(key) if key == "lr" else run.mean_of_last_epoch(key)
-    return Series(name, thin(run.points(key)), end)
+def _series(name: str, run: Record, key: str, *, raw: bool = True) -> Series:
+    """Means over an epoch, and the readings behind them; the learning rate as it is."""
+    points = run.points(key)
+    shown = thin(points)
+    means = shown if key == "lr" else smooth(points)
+    return Series(name, means, raw=shown if raw and means != shown else [])
+
+
+def smooth(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Where ``thin`` leaves a point, the mean over the epoch that ends there.
+
+    >>> smooth([(0.5, 4.0), (1.0, 2.0), (1.5, 0.0)])
+    [(0.5, 4.0), (1.0, 3.0), (1.5, 1.0)]
+    """
+    epochs = [epoch for epoch, _ in points]
+    means = []
+    for k in thin(range(len(points))):
+        first = bisect_right(epochs, epochs[k] - 1, hi=k)
+        means.append((epochs[k], fmean(value for _, value in points[first : k + 1])))
+    return means
 
 
 def _chart_figure(chart: Chart, about: str, keys: Html | str = "") -> Html:
@@ -214,13 +250,13 @@ def name_runs(runs: Sequence[Record]) -> list[str]:
     return names
 
 
-def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def thin(points: Sequence[T]) -> list[T]:
     """Evenly chosen, the last among them, so that a long run makes a small file.
 
-    >>> [x for x, _ in thin([(float(k), 0.0) for k in range(1001)])][-2:]
-    [997.0, 1000.0]
+    >>> thin(range(1001))[-2:]
+    [997, 1000]
     """
-    return points[::-1][:: -(-len(points) // MOST_POINTS) or 1][::-1]
+    return list(points[::-1][:: -(-len(points) // MOST_POINTS) or 1][::-1])
 
 
 def _as_table(run: Record) -> Html:

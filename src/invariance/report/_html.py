@@ -29,18 +29,46 @@ def table(
     *,
     label: str,
     kind: str | None = None,
+    runs: Sequence[int | None] = (),
 ) -> Html:
-    """Rows that each begin with their own heading; wide ones scroll in themselves."""
-    top = tag("tr", *(tag("th", cell, scope="col") for cell in head))
+    """Rows that each begin with their own heading; wide ones scroll in themselves.
+
+    Args:
+        head: One heading per column.
+        rows: Cells, the heading of the row first.
+        label: What the table is called.
+        kind: Its class.
+        runs: The run that each column but the first is about, whose cells then go when
+            that run is hidden.
+    """
+    of: list[int | None] = [None, *(runs or [None] * (len(head) - 1))]
+    top = tag(
+        "tr",
+        *(
+            tag("th", cell, scope="col", data_run=run)
+            for cell, run in zip(head, of, strict=True)
+        ),
+    )
     body = [
-        tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))
+        tag(
+            "tr",
+            tag("th", first, scope="row"),
+            *(
+                tag("td", cell, data_run=run)
+                for cell, run in zip(rest, of[1:], strict=True)
+            ),
+        )
         for first, *rest in rows
     ]
     name = tag("caption", label, class_="unseen")
     inside = tag(
         "table", name, tag("thead", top), "\n", tag("tbody", lines(*body)), class_=kind
     )
-    # focusable, so that the arrow keys scroll it
+    return scroll(inside, label)
+
+
+def scroll(inside: Html, label: str) -> Html:
+    """What scrolls in itself where it is wider than the page, by arrow keys as well."""
     return tag(
         "div", inside, class_="scroll", tabindex=0, role="region", aria_label=label
     )

@@ -22,11 +22,11 @@ from ..folder import (
     read_record,
     read_tail,
 )
+from ..markup import Html, lines, tag
 from ..words import count, show_duration
 from ._curves import draw_curves, overlay_curves
-from ._html import Html, lines, tag
+from ._facts import summarize
 from ._numbers import show_number
-from ._origin import summarize
 from ._page import document, part
 from ._report import show_verdict
 

@@ -12,7 +12,7 @@ from ..folder import Gallery, Record
 from ..markup import Html, lines, tag
 from ..words import count
 from ._html import Missing, data
-from ._pictures import sheet, why_no_pictures
+from ._pictures import name_sheet, why_no_pictures
 
 WIDTH, HEIGHT, MARGIN = 1000, 760, 40
 TOP = 80  # where the buttons are
@@ -74,7 +74,6 @@ def embedding_map(run: Record) -> Html:
         aria_label=f"Legend and chosen {run.word}",
     )
     return lines(
-        sheet(gallery),
         tag("p", about, class_="note"),
         tag("div", stage, side, class_="map"),
         tag("p", HELP, id="map-help", class_="note needs-script"),
@@ -89,7 +88,7 @@ def for_script(
     return {
         "size": gallery.size,
         "columns": gallery.columns,
-        "pictures": gallery.sheet is not None,
+        "sheet": name_sheet(gallery),
         "names": gallery.names,
         "label": gallery.labels,
         "labels": None
@@ -98,7 +97,7 @@ def for_script(
         "cluster": gallery.clusters,
         "places": places,
         "neighbors": gallery.neighbors,
-        "scores": [[round(score, 3) for score in row] for row in gallery.scores],
+        "scores": [[round(score, 2) for score in row] for row in gallery.scores],
         "colors": COLORS,
     }
 

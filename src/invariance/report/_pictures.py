@@ -4,21 +4,34 @@ The sheet is in the page once; a thumbnail is a window on it, so that the page n
 script to show them and prints as it looks.
 """
 
+import hashlib
+
 from ..folder import Gallery, Record
 from ..markup import Html, lines, tag
-from ._html import Missing
+from ._html import Missing, scroll
 
-SHEET = "sheet"
 EVEN, WORST, SHOWN = 8, 4, 10
 
 
-def sheet(gallery: Gallery | None) -> Html:
+def name_sheet(gallery: Gallery) -> str:
+    """The id of its sheet: the same pictures, the same id, whoever learned from them.
+
+    Empty where there are no pictures.
+    """
+    if gallery.sheet is None:
+        return ""
+    return f"sheet-{hashlib.sha256(gallery.sheet.encode()).hexdigest()[:12]}"
+
+
+def sheet(gallery: Gallery) -> Html:
     """The sheet itself, out of sight."""
-    if gallery is None or gallery.sheet is None:
+    if gallery.sheet is None:
         return Html()
     rows = -(-len(gallery) // gallery.columns)
     width, height = gallery.columns * gallery.size, rows * gallery.size
-    image = tag("image", id=SHEET, href=gallery.sheet, width=width, height=height)
+    image = tag(
+        "image", id=name_sheet(gallery), href=gallery.sheet, width=width, height=height
+    )
     return tag("svg", tag("defs", image), class_="unseen", aria_hidden="true")
 
 
@@ -33,7 +46,7 @@ def thumbnail(gallery: Gallery, i: int, alt: str) -> Html:
     side = gallery.size - 2 * edge
     return tag(
         "svg",
-        tag("use", href=f"#{SHEET}"),
+        tag("use", href=f"#{name_sheet(gallery)}"),
         class_="thumb",
         viewBox=f"{left:g} {top:g} {side:g} {side:g}",
         role="img",
@@ -144,12 +157,8 @@ def views(run: Record) -> Html:
             explain_views(run),
             class_="note",
         ),
-        tag(
-            "div",
-            tag("img", src=run.gallery.views, alt=alt, class_="views"),
-            class_="scroll",
-            tabindex="0",
-        ),
+        tag("p", "It goes on to the right: scroll sideways.", class_="note if-narrow"),
+        scroll(tag("img", src=run.gallery.views, alt=alt, class_="views"), "Views"),
     )
 
 

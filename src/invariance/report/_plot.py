@@ -108,6 +108,7 @@ def _draw_lines(axes: Axes, chart: Chart, *, numbered: bool) -> None:
         end = show_number(ys[-1] if series.end is None else series.end, chart.percent)
         if numbered and len(chart.series) == 1:
             axes.set_title(end, fontsize=9, loc="right", color=_color(k))
+        axes.plot(*zip(*series.raw, strict=True), color=_color(k), lw=0.7, alpha=0.3)
         axes.plot(
             xs,
             ys,

@@ -12,18 +12,13 @@ from ..markup import Html, lines, tag
 from ._ahead import show_ahead
 from ._curves import curves
 from ._diagnostics import show_diagnostics
+from ._facts import show_facts, summarize
 from ._federated import show_clients
 from ._html import Missing
 from ._map import embedding_map
-from ._origin import (
-    show_commands,
-    show_environment,
-    show_settings,
-    show_size,
-    summarize,
-)
+from ._origin import show_commands, show_environment, show_settings
 from ._page import page, section
-from ._pictures import caption_grid, neighbor_grid, views
+from ._pictures import caption_grid, neighbor_grid, sheet, views
 from ._score_table import figures, show_scores
 
 
@@ -49,10 +44,10 @@ def write_page(path: Path, text: Html) -> Path:
 def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
     """The document."""
     parts = {
-        "verdict": ("Verdict", lines(show_verdict(run), figures(run))),
+        "verdict": ("Verdict", lines(show_verdict(run), figures(run), show_facts(run))),
         "scores": ("Scores", show_scores(run)),
         "ahead": ("How far ahead", show_ahead(run)),
-        "map": ("Map", embedding_map(run)),
+        "map": ("Map", show_map(run)),
         "neighbors": ("Neighbors", neighbor_grid(run)),
         "captions": ("Captions", caption_grid(run)),
         "clients": ("Clients", show_clients(run)),
@@ -70,13 +65,16 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         kept["missing"] = ("Not in this report", tag("ul", sentences))
     return page(
         f"{run.name}: run report",
-        lines(
-            tag("h1", run.name),
-            *(tag("p", text) for text in (summarize(run), show_size(run)) if text),
-        ),
+        lines(tag("h1", run.name), tag("p", summarize(run))),
         *(section(key, title, inside) for key, (title, inside) in kept.items()),
         contents={key: title for key, (title, _) in kept.items()},
     )
+
+
+def show_map(run: Record) -> Html:
+    """The map, with the pictures for the whole page."""
+    drawn = embedding_map(run)
+    return lines(sheet(run.gallery), drawn) if run.gallery is not None else drawn
 
 
 def show_verdict(run: Record) -> Html:

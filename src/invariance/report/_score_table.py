@@ -1,7 +1,7 @@
 """A few figures at the top of the page, and the table of scores."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..folder import (
     MEASURES,
@@ -16,6 +16,7 @@ from ..folder import (
     list_measures,
 )
 from ..markup import Html, lines, tag
+from ..readings import Reading
 from ..words import count
 from ._ahead import PROTOCOL as AHEAD
 from ._diagnostics import read_readings
@@ -41,24 +42,10 @@ def figures(run: Record) -> Html:
         if cell is not None:
             before = "" if was is None else f"untrained {minus(measure.show(was.mean))}"
             items.append((measure.title, minus(measure.show(cell.mean)), before))
-    # of images that were not trained on, where they were read, as the table below says
-    read = {(r.name, r.of): r for r in read_readings(run) if not r.settings}
-    information, rank = (
-        read.get((name, "z")) for name in ("mutual information", "effective rank")
-    )
-    nats = run.mean_of_last_epoch("mi_nats")
-    limit = describe_limit(run.readings[-1]) if run.readings else ""
-    if information is not None:
-        nats, ceiling = finite_number(information.value), information.ceiling
-        limit = describe_limit(
-            {"mi_ceiling": ceiling, "mi_reachable": information.reachable}
-        )
+    nats, below = read_information(run)
     if nats is not None:
-        below = f"nats, of at most {limit}" if limit else "nats"
         items.append(("shared information", minus(f"{nats:.2f}"), below))
-    directions, below = run.mean_of_last_epoch("effective_rank"), "directions per batch"
-    if rank is not None:
-        directions, below = finite_number(rank.value), "directions the projections use"
+    directions, below = read_rank(run)
     if directions is not None:
         items.append(("effective rank", show_number(directions), below))
     if not items:
@@ -72,6 +59,36 @@ def figures(run: Record) -> Html:
         for name, value, below in items
     ]
     return tag("dl", lines(*pairs), class_="figures")
+
+
+def read_information(run: Record) -> tuple[float | None, str]:
+    """The nats that two views share, and what they are of.
+
+    Read of images that were not trained on, where that was done; else while training.
+    """
+    read = _find_reading(run, "mutual information")
+    nats = run.mean_of_last_epoch("mi_nats")
+    limit = describe_limit(run.readings[-1]) if run.readings else ""
+    if read is not None:
+        nats = finite_number(read.value)
+        limit = describe_limit(
+            {"mi_ceiling": read.ceiling, "mi_reachable": read.reachable}
+        )
+    return nats, f"nats, of at most {limit}" if limit else "nats"
+
+
+def read_rank(run: Record) -> tuple[float | None, str]:
+    """The effective rank of the projections, and what it counts; read as the nats."""
+    read = _find_reading(run, "effective rank")
+    if read is not None:
+        return finite_number(read.value), "directions the projections use"
+    return run.mean_of_last_epoch("effective_rank"), "directions per batch"
+
+
+def _find_reading(run: Record, name: str) -> Reading | None:
+    """That of the projections, with no settings of its own."""
+    readings = [r for r in read_readings(run) if (r.name, r.of) == (name, "z")]
+    return next((r for r in readings if not r.settings), None)
 
 
 def show_scores(run: Record) -> Html:
@@ -105,8 +122,10 @@ def head(features: str, *, finished: bool) -> Html:
     return Html(tag("span", features) + (tag("small", below) if below else ""))
 
 
-def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:
-    """A line per protocol, a column per kind of features (or per run)."""
+def score_table(
+    scores: Scores, heads: Mapping[str, object], runs: Sequence[int | None] = ()
+) -> Html:
+    """A line per protocol, a column per kind of features, or per run."""
     rows = [
         [
             title(line, with_data=line.data != scores.data),
@@ -119,7 +138,8 @@ def score_table(scores: Scores, heads: Mapping[str, object]) -> Html:
         ]
         for line in scores.lines
     ]
-    return table(["", *heads.values()], rows, label="Scores", kind="numbers scores")
+    kind = "numbers scores"
+    return table(["", *heads.values()], rows, label="Scores", kind=kind, runs=runs)
 
 
 def title(line: Line, *, with_data: bool) -> Html:

@@ -1,9 +1,13 @@
-// The page reads without this file. It adds the map: pictures under the pointer,
-// neighbors of what is chosen, keys, zoom.
+// The page reads without this file. It adds the map (pictures under the pointer,
+// neighbors of what is chosen, keys, zoom), and of several runs a table that sorts,
+// boxes that hide runs, and the choice of whose map is shown.
 // Whatever comes from files goes into the page as text, never as markup.
 
-const held = document.getElementById("gallery");
-if (held) map(JSON.parse(held.textContent));
+document.querySelectorAll("table.sortable").forEach(sortable);
+hiding([...document.querySelectorAll("[data-shows]")]);
+const which = document.getElementById("which");
+if (which) maps(which);
+else if (document.getElementById("gallery")) openMap();
 
 // An element with text or elements inside it.
 function make(name, attributes = {}, ...inside) {
@@ -17,6 +21,77 @@ function draw(name, attributes = {}) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
+}
+
+// ------------------------------------------------------------------ several runs
+// Headings become buttons; rows go by data-value, or by what they say. Cells without a
+// value stay at the end, and rows that are equal keep their order.
+function sortable(table) {
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells];
+  const spoken = document.getElementById("sorted");
+  const value = (row, column) => row.cells[column].dataset.value ?? null;
+  const isNumber = (text) => text === null || !Number.isNaN(Number(text));
+  heads.forEach((head, column) => {
+    const button = make("button", { type: "button" }, ...head.childNodes);
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const rows = [...body.rows];
+      const words = !rows.every((row) => isNumber(value(row, column)));
+      const before = head.getAttribute("aria-sort");
+      const down = before ? before === "ascending" : !words; // the best, or a, first
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const order = (a, b) => {
+        const [x, y] = [value(a, column), value(b, column)];
+        return words ? x.localeCompare(y, undefined, { numeric: true }) : x - y;
+      };
+      const full = rows.filter((row) => value(row, column) !== null);
+      full.sort((a, b) => down ? order(b, a) : order(a, b));
+      body.prepend(...full);
+      const end = words ? (down ? "z" : "a") : (down ? "highest" : "lowest");
+      spoken.textContent = `Sorted by ${button.textContent}, ${end} first.`;
+    });
+  });
+}
+
+// A run goes from charts and tables while its boxes are not checked; the last one stays.
+function hiding(boxes) {
+  const alike = (k) => boxes.filter((box) => box.dataset.shows === k);
+  const runs = [...new Set(boxes.map((box) => box.dataset.shows))];
+  boxes.forEach((box) => box.addEventListener("change", () => {
+    const k = box.dataset.shows;
+    const left = runs.filter((run) => run === k ? box.checked : alike(run)[0].checked);
+    if (!left.length) box.checked = true;
+    alike(k).forEach((other) => { other.checked = box.checked; });
+    document.querySelectorAll(`[data-run="${k}"]`).forEach((part) => {
+      part.classList.toggle("off", !box.checked);
+    });
+  }));
+}
+
+// Whose map and neighbors are shown: those of the others wait in templates.
+function maps(choice) {
+  const place = document.getElementById("of-run");
+  const waiting = {}, opened = {};
+  let now = choice.value = choice.options[0].value;
+  document.querySelectorAll("template[data-of]").forEach((template) => {
+    waiting[template.dataset.of] = [...template.content.children];
+  });
+  opened[now] = openMap();
+  choice.addEventListener("change", () => {
+    const before = opened[now];
+    waiting[now] = [...place.children];
+    now = choice.value;
+    place.replaceChildren(...waiting[now]);
+    opened[now] ??= openMap();
+    const same = before.names.join("\n") === opened[now].names.join("\n");
+    if (same) opened[now].choose(before.chosen());
+  });
+}
+
+function openMap() {
+  return map(JSON.parse(document.getElementById("gallery").textContent));
 }
 
 function map(data) {
@@ -43,7 +118,7 @@ function map(data) {
     const picture = draw("svg", {
       viewBox: `${left + edge} ${top + edge} ${side} ${side}`, ...attributes,
     });
-    if (data.pictures) picture.append(draw("use", { href: "#sheet" }));
+    if (data.sheet) picture.append(draw("use", { href: `#${data.sheet}` }));
     return picture;
   }
 
@@ -339,4 +414,9 @@ function map(data) {
   spoken.textContent = "";
   paint();
   resize();
+  return {
+    names: data.names,
+    chosen: () => selected,
+    choose: (i) => { select(i); if (i !== null) reveal(i); },
+  };
 }

@@ -198,11 +198,16 @@ def read_scores(task: Task, encoder: nn.Module, plan: ProtocolPlan) -> Row:
 
 
 def render_kept(rows: Sequence[Row]) -> list[str]:
-    """The rows as a table to read."""
+    """The rows as a table to read, 80 columns wide: long titles take two lines."""
     scores = [key for key in rows[0] if key not in {*COLUMNS, *ABOUT}] if rows else []
     known = [key for key in COLUMNS if any(key in row for row in rows)]
-    widths = {key: max(len(key), 6) + 2 for key in [*known, *scores]}
-    lines = ["epoch" + "".join(f"{key:>{width}}" for key, width in widths.items())]
+    titles = {key: ["", *key.split("_", 1)][-2:] for key in [*known, *scores]}
+    widths = {key: max(6, *map(len, parts)) + 1 for key, parts in titles.items()}
+    head = [
+        "".join(f"{titles[key][k]:>{width}}" for key, width in widths.items())
+        for k in (0, 1)
+    ]
+    lines = [" " * 5 + head[0], "epoch" + head[1]]
     for row in rows:
         cells = [
             f"{row[key]:>{width}.3f}" if key in row else " " * width

@@ -7,9 +7,7 @@ from ..diagnostics import Diagnosis, Reading
 
 GRADIENT = "gradient signal to noise"
 KEPT = "augmentation kept"
-NAMES, CELL, SCALE = 42, 9, 16  # widths of the columns
-HEAD = f"{'reading':<{NAMES}}{'h':>{CELL}}{'z':>{CELL}}"
-HEAD += f"{'ideal':>{SCALE}}{'at most':>{SCALE}}"
+MOST_NAME, CELL, SCALE = 42, 8, 15  # widths of the columns
 
 
 def render_diagnosis(diagnosis: Diagnosis, width: int = 100) -> list[str]:
@@ -21,20 +19,25 @@ def render_diagnosis(diagnosis: Diagnosis, width: int = 100) -> list[str]:
             kept.setdefault(str(reading.augmentation), []).append(reading)
         elif reading.name != GRADIENT:
             groups.setdefault(reading.label, []).append(reading)
-    lines = [HEAD]
+    names = min(MOST_NAME, max(width - 2 * CELL - 2 * SCALE, 24))
+    scales = f"{'ideal':>{SCALE}}{'at most':>{SCALE}}"
+    lines = [f"{'reading':<{names}}{'h':>{CELL}}{'z':>{CELL}}{scales}"]
     for label, group in groups.items():
-        lines.append(row(label, group))
+        lines += row(label, group, names)
         for reading in dedupe(group):
             lines += wrap(f"{reading.of}: {reading.meaning}", width)
     if kept:
         lines += ["", "variance of each augmentation that a linear map reads off (R²)"]
-        lines += [row(name, group) for name, group in kept.items()]
+        for name, group in kept.items():
+            lines += row(name, group, names)
     lines += gradients(diagnosis.readings)
-    return [*lines, *(f"note: {note}" for note in diagnosis.notes)]
+    for note in diagnosis.notes:
+        lines += textwrap.wrap(f"note: {note}", width, subsequent_indent="  ")
+    return lines
 
 
-def row(name: str, group: Sequence[Reading]) -> str:
-    """One name's numbers, of h and of z."""
+def row(name: str, group: Sequence[Reading], names: int) -> list[str]:
+    """One name's numbers, of h and of z; below the name where that takes the line."""
     values = {reading.of: number(reading.value) for reading in group}
     unit = f" ({group[0].unit})" if group[0].unit else ""
     ideal, most = (
@@ -42,7 +45,11 @@ def row(name: str, group: Sequence[Reading]) -> str:
         for ends in ([r.ideal for r in group], [r.most for r in group])
     )
     cells = f"{values.get('h', ''):>{CELL}}{values.get('z', ''):>{CELL}}"
-    return f"{name + unit:<{NAMES}}{cells}{ideal:>{SCALE}}{most:>{SCALE}}".rstrip()
+    cells = f"{cells}{ideal:>{SCALE}}{most:>{SCALE}}".rstrip()
+    title = name + unit
+    if len(title) > names:
+        return [title, " " * names + cells]
+    return [f"{title:<{names}}{cells}"]
 
 
 def dedupe(group: Sequence[Reading]) -> Iterable[Reading]:
@@ -64,10 +71,11 @@ def gradients(readings: Iterable[Reading]) -> list[str]:
         "",
         "gradient: length of its mean over the noise of a batch, by batch size",
     ]
-    lines.append(" " * NAMES + "".join(f"{size:>{CELL}}" for size in sizes))
+    first = max(map(len, grid)) + 2
+    lines.append(" " * first + "".join(f"{size:>{CELL}}" for size in sizes))
     for objective, cells in grid.items():
         text = "".join(f"{cells.get(size, ''):>{CELL}}" for size in sizes)
-        lines.append(f"{objective:<{NAMES}}{text}")
+        lines.append(f"{objective:<{first}}{text}")
     return lines
 
 

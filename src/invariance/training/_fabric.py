@@ -63,10 +63,7 @@ def make_fabric(
     if environment is None:
         machine, environment = settle_machine(machine), choose_environment()
     check_processes(machine, device)
-    precision = machine.precision
-    if precision == "auto":
-        fast = device == "cuda" and torch.cuda.is_bf16_supported()
-        precision = "bf16" if fast else "32"
+    precision = choose_precision(machine, device)
     strategy: Any = machine.strategy
     if strategy == "fsdp":
         if precision == "fp16":
@@ -93,6 +90,17 @@ def make_fabric(
     # by a deviation far below 1, and autocast rounds what comes out of that
     fabric._precision.convert_input = lambda data: data  # type: ignore[method-assign]
     return fabric
+
+
+def choose_precision(machine: Machine, device: str) -> str:
+    """The one asked for; bf16 where it is left open and the device has it.
+
+    >>> choose_precision(Machine(), "cpu"), choose_precision(Machine(), "mps")
+    ('32', '32')
+    """
+    if machine.precision != "auto":
+        return machine.precision
+    return "bf16" if device == "cuda" and torch.cuda.is_bf16_supported() else "32"
 
 
 def check_processes(machine: Machine, device: str) -> None:

@@ -92,10 +92,14 @@ def check_enough(source: Source, n_batches: int, per_step: int) -> None:
 
 
 def make_order(
-    settings: Train, source: Source, clients: Clients | None, processes: int
+    settings: Train,
+    source: Source,
+    batch_size: int,
+    clients: Clients | None,
+    processes: int,
 ) -> Epochs | Rounds:
     """Which samples each step takes; raises where there are too few for one."""
-    batch_size, accumulate = settings.batch_size or BATCH, settings.optim.accumulate
+    accumulate = settings.optim.accumulate
     if clients is None:
         check_enough(source, accumulate, batch_size * accumulate)
         return Epochs(
@@ -172,14 +176,13 @@ def describe_parts(source: Source, *, labels: bool = True) -> str:
     else:
         n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
         parts.append(f"{n_held_out} held out")
-    if source.tags is not None:
-        parts.append(
-            f"{source.tags.shape[1]:,} classes, several per {source.kind.word}"
-        )
-    elif source.quantities is not None:
+    n_classes = count_classes(source)
+    if source.quantities is not None:
         parts.append("a number each to score by")
-    elif source.labels is None:
+    elif n_classes is None:
         parts.append("no labels to score by" if labels else "labels left aside")
+    elif source.tags is not None:
+        parts.append(f"{n_classes:,} classes, several per {source.kind.word}")
     else:
         parts.append(describe_classes(source))
     return ", ".join(parts)
@@ -198,6 +201,13 @@ def describe_classes(source: Source) -> str:
     classes = f"{count(len(present), 'class', 'classes')} by {by}"
     told = names != [str(k) for k in present]  # numbers say nothing
     return f"{classes} ({', '.join(names)})" if len(names) <= FEW and told else classes
+
+
+def count_classes(source: Source) -> int | None:
+    """How many classes the samples to train on have; None without labels."""
+    if source.tags is not None:
+        return source.tags.shape[1]
+    return None if source.labels is None else len(source.labels.unique())
 
 
 def describe_simplex(batch_size: int, width: int) -> Iterator[str]:

@@ -30,6 +30,7 @@ from ._run_data import (
     check_kind,
     check_memories,
     choose_batch,
+    count_classes,
     describe_captions,
     describe_parts,
     describe_simplex,
@@ -56,7 +57,7 @@ class Plan:
     """One run, resolved: data, views, learner, and how many steps of what."""
 
     settings: Train
-    """As asked for, with the batch size that was chosen."""
+    """As asked for; what they leave open is decided here."""
     data: Any
     method: Method
     batch_size: int
@@ -149,6 +150,7 @@ class Plan:
             "baseline": kind.baseline,
             "path": find_place(self.data),
             "n_train": len(self.source),
+            "n_classes": count_classes(self.source),
             **dataclasses.asdict(self.source.origin),
         }
 
@@ -260,11 +262,9 @@ class Plan:
             used["temperature"] = round(float(temperature), 6)
         paired = self.other_views is not None and self.method.positives == "views"
         positives = "pairs" if paired else self.method.positives
-        about: dict[str, Any] = {
-            "peak_rate": self.peak,
-            "parameters": self.n_parameters,
-        }
-        about |= {"method": self.method_name, "labeled": self.method.labeled}
+        about: dict[str, Any] = {"peak_rate": self.peak, "n_steps": self.n_steps}
+        about |= {"parameters": self.n_parameters, "method": self.method_name}
+        about |= {"labeled": self.method.labeled}
         return {"used": used, "positives": positives, **about, **self.federation}
 
     def facts(self) -> Iterator[str]:
@@ -399,9 +399,9 @@ def make_plan(
     n_places = 1 if clients is None else len(clients.names)
     batch_size, why_batch = choose_batch(settings, source, processes, n_places)
     stop = settle_stopping(settings, labeled=source.labels is not None)
-    settings = dataclasses.replace(settings, batch_size=batch_size, stop=stop)
+    settings = dataclasses.replace(settings, stop=stop)
     per_step = batch_size * settings.optim.accumulate
-    order = make_order(settings, source, clients, processes)
+    order = make_order(settings, source, batch_size, clients, processes)
     if four.labeled and source.labels is None:
         raise DataError(
             f"{settings.method} learns from labels and {source.name} has none: use "

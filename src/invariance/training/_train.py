@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from ..data import data_exists
-from ..devices import is_first_process, started_outside
+from ..devices import is_first_process, name_gpu, started_outside
 from ..encoders import check_encoder_name
 from ..errors import SettingError, TrainingError
 from ..evaluation import Evaluation
@@ -49,7 +49,7 @@ from ..views import ViewSet
 from . import _checkpoint
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
-from ._fabric import arithmetic, keep_form, make_fabric, prepare
+from ._fabric import arithmetic, choose_precision, keep_form, make_fabric, prepare
 from ._finish import Trained, finish, help_score
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
@@ -237,7 +237,7 @@ def execute(
 ) -> Run:
     """Run a plan in a new folder, or go on in an old one."""
     settings, first = plan.settings, fabric.is_global_zero
-    state = None
+    device, state = fabric.device, None
     if resumes:
         tell = functools.partial(watch.say, important=True)
         say = tell if first else (lambda _: None)
@@ -247,8 +247,10 @@ def execute(
         if not resumes:
             write_whole(folder / CONFIG, to_yaml(settings).encode())
             given = {} if isinstance(plan.data, str) else {"data": "from Python"}
-            environment = describe_environment(str(fabric.device)) | plan.outcome()
-            environment |= given
+            environment = describe_environment(str(device), gpu=name_gpu(device))
+            environment |= plan.outcome() | given
+            precision = choose_precision(settings.machine, device.type)
+            environment["used"]["machine.precision"] = precision
             write_json(folder / ENVIRONMENT, environment)
         remember_images(folder, plan.about_images())
         for fact in plan.facts():
@@ -260,7 +262,7 @@ def execute(
         for fact in module.facts():
             watch.say(fact)
     health, done, position = Health(), 0, 0
-    monitor = Monitor(plan, folder, fabric.device)
+    monitor = Monitor(plan, folder, device)
     patience = Patience(settings.stop)
     if state is not None:
         done, position = state["step"], state["metrics"]
@@ -286,7 +288,7 @@ def execute(
         if first:
             _checkpoint.keep(folder, epoch, step, state)
 
-    config = to_dict(settings)
+    config = to_dict(dataclasses.replace(settings, batch_size=plan.batch_size))
     trackers = [TRACKERS[t](folder, config, done) for t in settings.trackers if first]
 
     def record(reading: dict[str, Any]) -> None:
@@ -320,7 +322,7 @@ def execute(
         with (
             catch_signals() as stop_asked,
             explain_overflow(fabric, plan, module.wrapped),
-            own_stream(fabric.device),
+            own_stream(device),
         ):
             done = Loop(
                 fabric=fabric,
@@ -354,7 +356,6 @@ def execute(
     head = None if module.sharded else getattr(plan.learner, "head", None)
     evaluation = None
     processes = join_processes() if fabric.world_size > 1 else ALONE
-    device = fabric.device
     trained = Trained(
         plan, done, encoder, other, head, heads, monitor, folder, device, processes
     )

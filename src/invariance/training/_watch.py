@@ -126,7 +126,8 @@ class Watch:
         """The columns that there are; a file has room for any number."""
         if is_notebook(self.out):
             return NOTEBOOK
-        return self.console.width if self.console.is_terminal else math.inf
+        known = self.console.is_terminal or "COLUMNS" in os.environ
+        return self.console.width if known else math.inf
 
     def _log(self, text: str) -> None:
         if self.log is not None:

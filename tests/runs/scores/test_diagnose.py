@@ -133,6 +133,9 @@ def test_the_table(run, command):
     code, said, _ = command("diagnose", run, "--json", "--pool", "32")
     assert code == 0
     assert json.loads(said) == json.loads((run / "diagnostics.json").read_text())
+    diagnosis = inv.Diagnosis.from_dict(json.loads(said))
+    for width in (80, 120):
+        assert max(map(len, lines(diagnosis, width))) <= width
 
 
 def test_unlabelled_images_of_another_size(run, command, tmp_path):
