@@ -4,8 +4,10 @@ import re
 from collections import Counter
 
 import pytest
+import torch
 from tests.snippets import ROOT, python_blocks, run_page
 
+import invariance as inv
 from invariance.methods import METHODS
 
 PAGES = {
@@ -121,3 +123,13 @@ WITH_CODE = [
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run_page(page)
+
+
+def test_the_loss_of_open_clip_on_the_page_is_ours():
+    page = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```py\n(.*?)^```$", page, re.M | re.S)
+    (theirs,) = [block for block in blocks if "import open_clip" in block]
+    names = {}
+    exec(theirs, names)
+    ours = inv.info_nce(names["image"], names["text"], temperature=0.07)
+    torch.testing.assert_close(ours, names["loss"])
