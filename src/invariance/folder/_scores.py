@@ -63,7 +63,6 @@ METRIC_NAMES = {
     "mae": "mean absolute error",
 }
 NOT_SHARES = {"nmi", "ari", "nats", "spearman", "r2", "mae"}
-UNBOUNDED = {"nats", "mae"}  # above
 # settings that came out of the data rather than being asked for
 RESULTS = {"l2", "n_train", "n_labels", "validation_accuracy", "validation_map"}
 RESULTS |= {"ceiling", "certified", "n_classes", "n_first", "n_other"}
@@ -285,11 +284,6 @@ class Line:
     def share(self) -> bool:
         """Whether the value is a part of a whole, shown in per cent."""
         return self.metric not in NOT_SHARES
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the value is 1 at most."""
-        return self.metric not in UNBOUNDED
 
 
 @dataclass(frozen=True)

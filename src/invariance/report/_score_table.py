@@ -23,6 +23,7 @@ from ._diagnostics import read_readings
 from ._html import Missing, table
 from ._numbers import minus, show_number
 
+ENDLESS = {"nats", "mae"}  # metrics that may be above 1
 BELOW = {
     "chance": "guessing",
     "raw pixels": "no training at all",
@@ -161,7 +162,7 @@ def show_cell(line: Line, features: str) -> Html:
         low, high = (show_score(end, share) for end in cell.interval)
         below = f"{low} to {high}"
     unit = " %" if share else ""
-    length = bar(cell) if line.bounded else Html()
+    length = Html() if line.metric in ENDLESS else bar(cell)
     parts = (tag("span", value + unit, class_="value"), length, tag("small", below))
     return tag("div", *parts, class_="own" if features == TRAINED else None)
 
