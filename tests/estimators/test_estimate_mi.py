@@ -348,3 +348,11 @@ def test_a_name_of_an_earlier_version_still_works(pair):
 def test_the_public_names():
     assert inv.estimate_mi is estimate_mi and inv.ESTIMATORS is ESTIMATORS
     assert set(BOUNDS) < set(ESTIMATORS)
+
+
+def test_rows_that_cannot_be_written_are_taken_without_a_warning(recwarn):
+    x = np.random.default_rng(0).normal(size=(50, 1))  # as a file that is mapped
+    x.flags.writeable = False
+    estimate_mi(x, x + 1.0, estimator="ksg")
+    assert not recwarn.list
+    assert not x.flags.writeable
