@@ -8,7 +8,7 @@ import pillow_heif
 import pytest
 from PIL import Image
 
-from invariance.data import _decode, load, open_image
+from invariance.data import load, open_image
 from invariance.errors import DataError
 
 ORIENTATION = 0x0112
@@ -31,7 +31,7 @@ def write_heic(path, image):
 @pytest.fixture
 def without_heic(monkeypatch):
     """As where the library is not installed and nobody has told Pillow of HEIC."""
-    monkeypatch.setattr(_decode, "can_read_heic", lambda: False)
+    monkeypatch.setattr("invariance.data._decode.can_read_heic", lambda: False)
     monkeypatch.setattr("invariance.data._folder.can_read_heic", lambda: False)
     Image.init()
     monkeypatch.setattr(Image, "ID", [name for name in Image.ID if name != "HEIF"])

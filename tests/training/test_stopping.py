@@ -9,7 +9,6 @@ import invariance as inv
 from invariance.errors import SettingError
 from invariance.folder import read_record
 from invariance.training import Stopping, Train
-from invariance.training._stopping import Patience
 
 SMALL = Train(
     data="shapes",
@@ -55,23 +54,15 @@ def test_log_verdict_and_report_say_why(ended):
     assert "Ended early" in page and "3 of 6 epochs" in page
 
 
-def test_stopped_and_resumed_it_ends_at_the_same_reading(ended, tmp_path, monkeypatch):
-    from invariance.training import _train
+def test_stopped_and_resumed_it_ends_at_the_same_reading(ended, tmp_path):
+    def interrupt(epoch, learner):
+        if epoch == 2:
+            raise KeyboardInterrupt
 
-    begun = []
-
-    class Interrupted(_train.Loop):
-        def look(self, step, epoch, done):
-            begun.append(done)
-            if done == 5:  # in the middle of the third epoch
-                raise inv.Stopped("as if killed after step 4 was saved")
-            super().look(step, epoch, done)
-
-    monkeypatch.setattr(_train, "Loop", Interrupted)
-    with pytest.raises(inv.Stopped):
-        run_small(tmp_path, name="again", stop=ENDS)
-    assert begun[-1] == 5
-    monkeypatch.undo()
+    settings = dataclasses.replace(SMALL, out=str(tmp_path), name="again", stop=ENDS)
+    with pytest.raises(KeyboardInterrupt):
+        inv.train(settings, each_epoch=interrupt)
+    assert not read_record(tmp_path / "again").finished
     again = inv.train(Train(resume=str(tmp_path / "again"), quiet=True))
     assert untimed(again) == untimed(ended)
     encoders = [
@@ -123,11 +114,11 @@ def test_patience_may_follow_a_number_of_ones_own(tmp_path):
     assert run.metrics[-1]["ended"] == "mine has not risen above 0.3 for 1 epoch"
 
 
-def test_a_number_that_nobody_returns_is_refused():
-    patience = Patience(Stopping(patience=1, reading="mine"))
-    patience.look({"loss": 1.0}, 1, ends_epoch=False)
+def test_a_number_that_nobody_returns_is_refused(tmp_path):
+    stop = Stopping(patience=1, reading="mine")
+    settings = dataclasses.replace(SMALL, out=str(tmp_path), stop=stop)
     with pytest.raises(SettingError, match="no function has returned a number"):
-        patience.look({"loss": 1.0}, 1, ends_epoch=True)
+        inv.train(settings, each_epoch=lambda *_: {"other": 1.0})
 
 
 def test_in_the_last_epoch_there_is_nothing_to_end(tmp_path):

@@ -9,24 +9,27 @@ missing, for columns in which that happened.
 
 import json
 import math
-from collections import abc
-from collections.abc import Mapping
+from collections import Counter, abc
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from ..errors import DataError
-from ..words import join_most
+from ..words import count, join_most
 from ._kind import Kind
 from ._load_request import explain_unreadable
 from ._tables import READERS, open_table
 
 MISSING = {"", "na", "n/a", "<na>", "nan", "nat", "null", "none", "?", "-"}
+NUMBERS = 0.9  # of the cells of a column of numbers, at least
+MOST_CATEGORIES = 256  # of a column; the rarer ones are read as missing
 MOST_SHOWN = 16  # columns of a row, for people
 NUMBER, CATEGORY, ABSENT = range(3)  # what an entry of an expanded row is
 
@@ -267,3 +270,48 @@ def to_category(value: str | float) -> str:
     ('3', '3', '2000001')
     """
     return value if isinstance(value, str) else f"{value:.15g}"
+
+
+@dataclass(frozen=True)
+class Useless:
+    """Why nothing is to be learned from a column."""
+
+    why: str
+    is_text: bool = False
+
+    def __str__(self) -> str:
+        return self.why
+
+
+CONSTANT = Useless("the same in every row")
+
+
+def fit_column(name: str, cells: Sequence[Any]) -> Column | Useless:
+    """What a column is, or why nothing is to be learned from it.
+
+    >>> fit_column("age", ["1", "3", ""])
+    Column(name='age', mean=2.0, scale=1.0, categories=None, missing=True)
+    >>> str(fit_column("town", ["here", "here"]))
+    'the same in every row'
+    """
+    values = [value for value in map(clean, cells) if value is not None]
+    missing = len(values) < len(cells)
+    if not values:
+        return Useless("all missing")
+    read = np.array([to_number(value) for value in values])
+    numbers = read[~np.isnan(read)]
+    if len(numbers) >= NUMBERS * len(values):
+        if not missing and len(numbers) == len(values) and np.ptp(numbers) == 0:
+            return CONSTANT
+        scale = float(f"{numbers.std():.6g}") or 1.0
+        missing = missing or len(numbers) < len(values)
+        return Column(name, float(f"{numbers.mean():.9g}"), scale, missing=missing)
+    counts = Counter(map(to_category, values))
+    if len(counts) == 1 and not missing:
+        return CONSTANT
+    if len(counts) > max(2, len(values) // 2):
+        why = f"{len(counts):,} different texts in {count(len(cells), 'row')}"
+        return Useless(why, is_text=True)
+    most = sorted(counts, key=lambda category: (-counts[category], category))
+    kept = tuple(sorted(most[:MOST_CATEGORIES]))
+    return Column(name, categories=kept, missing=missing or len(kept) < len(most))

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -29,15 +28,13 @@ from torch import Tensor
 from ..errors import DataError, SettingError, suggest
 from ..words import count, join_most
 from ._load_request import Note, Origin, Request, check_unreadable
-from ._row import Column, Row, clean, to_category, to_number
+from ._row import Column, Row, clean, fit_column, to_category, to_number
 from ._sentences import FIRST
 from ._sources import NO_LABEL, Items, Read
 from ._split import own_part, split_names
 from ._tables import READERS, is_text, open_table
 
 TARGETS = ("target", "label", "labels", "class", "y")
-NUMBERS = 0.9  # of the cells of a column of numbers, at least
-MOST_CATEGORIES = 256  # of a column; the rarer ones are read as missing
 MOST_WHOLE, MOST_BROKEN = 100, 20  # classes that are whole numbers, or others
 
 
@@ -86,20 +83,6 @@ class Target:
         if self.classes is not None:
             return [name is not None for name in self.classes]
         return None
-
-
-@dataclass(frozen=True)
-class Useless:
-    """Why nothing is to be learned from a column."""
-
-    why: str
-    is_text: bool = False
-
-    def __str__(self) -> str:
-        return self.why
-
-
-CONSTANT = Useless("the same in every row")
 
 
 class TableRows(Items):
@@ -413,37 +396,6 @@ def fit_row(
     if left_out:
         notes.append(Note("left out", f"Columns left out: {what}."))
     return Row(columns, target), tuple(notes)
-
-
-def fit_column(name: str, cells: Sequence[Any]) -> Column | Useless:
-    """What a column is, or why nothing is to be learned from it.
-
-    >>> fit_column("age", ["1", "3", ""])
-    Column(name='age', mean=2.0, scale=1.0, categories=None, missing=True)
-    >>> str(fit_column("town", ["here", "here"]))
-    'the same in every row'
-    """
-    values = [value for value in map(clean, cells) if value is not None]
-    missing = len(values) < len(cells)
-    if not values:
-        return Useless("all missing")
-    read = np.array([to_number(value) for value in values])
-    numbers = read[~np.isnan(read)]
-    if len(numbers) >= NUMBERS * len(values):
-        if not missing and len(numbers) == len(values) and np.ptp(numbers) == 0:
-            return CONSTANT
-        scale = float(f"{numbers.std():.6g}") or 1.0
-        missing = missing or len(numbers) < len(values)
-        return Column(name, float(f"{numbers.mean():.9g}"), scale, missing=missing)
-    counts = Counter(map(to_category, values))
-    if len(counts) == 1 and not missing:
-        return CONSTANT
-    if len(counts) > max(2, len(values) // 2):
-        why = f"{len(counts):,} different texts in {count(len(cells), 'row')}"
-        return Useless(why, is_text=True)
-    most = sorted(counts, key=lambda category: (-counts[category], category))
-    kept = tuple(sorted(most[:MOST_CATEGORIES]))
-    return Column(name, categories=kept, missing=missing or len(kept) < len(most))
 
 
 def read_values(

@@ -67,6 +67,11 @@ class TwoTowers(Learner):
         """The other side's encoder and head, as one network."""
         return nn.Sequential(self.other, self.other_head)
 
+    @property
+    def heads(self) -> tuple[Head, Head]:
+        """Of both sides."""
+        return self.head, self.other_head
+
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Every view of the first side with every view of the other."""
         first, other = views[: self.n_first], views[self.n_first :]

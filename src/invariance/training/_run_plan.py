@@ -492,13 +492,6 @@ def make_plan(
         own_encoder=encoder is not None or other_encoder is not None,
         other_views=other_views if pairs else None,
         other_untrained=copy.deepcopy(other),
-        untrained_heads=copy_heads(learner),
+        untrained_heads=copy.deepcopy(getattr(learner, "heads", None)),
         attack=attack,
     )
-
-
-def copy_heads(learner: Any) -> tuple[Head, Head] | None:
-    """Both heads of a learner of two encoders, as they are now."""
-    if not hasattr(learner, "other_head"):
-        return None
-    return copy.deepcopy(learner.head), copy.deepcopy(learner.other_head)
