@@ -64,7 +64,7 @@ def make_index(results: Sequence[Result]) -> str:
     """All verdicts in one table."""
     outcomes = [result.verdict.outcome for result in results]
     tally = ", ".join(
-        f"{outcomes.count(outcome)} {outcome}" for outcome in dict.fromkeys(outcomes)
+        f"{outcome} ({outcomes.count(outcome)})" for outcome in dict.fromkeys(outcomes)
     )
     lines = [
         "# The papers, checked",
@@ -153,7 +153,8 @@ def _describe_run(result: Result) -> str:
     torch = about.get("packages", {}).get("torch")
     return (
         f"{count(seeds, 'seed')}, {result.size} size, "
-        f"{show_duration(result.seconds)} of {count(about.get('cores') or 1, 'core')}, "
+        f"{show_duration(result.seconds)} on a machine of "
+        f"{count(about.get('cores') or 1, 'core')}, "
         f"torch {torch}, {str(about.get('started', ''))[:10]}."
     )
 
