@@ -118,9 +118,8 @@ def test_old_runs_are_listed_and_chosen_by_settings(old_run, tmp_path, capsys):
     listed = capsys.readouterr().out
     assert all(f"runs/{name} " in listed for name in (*FINISHED, *INTERRUPTED))
     assert main(["list", "runs", "options.k == 0.1", "--out", out]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        f"{out}/ball"
-    ]
+    firsts = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert firsts == ["run", f"{out}/ball"]
 
 
 def test_pictures_are_embedded_by_an_old_run(old_run):

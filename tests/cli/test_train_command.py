@@ -174,7 +174,7 @@ def first_said(command, monkeypatch):
     def train(settings):
         raise InvarianceError("training")
 
-    monkeypatch.setattr("invariance.data._head_start.read_ahead", read_ahead)
+    monkeypatch.setattr("invariance.cli._train_command.read_ahead", read_ahead)
     monkeypatch.setattr("invariance.training._train.train", train)
     return lambda *words: command("train", *words)[2].removeprefix("invariance: ")
 

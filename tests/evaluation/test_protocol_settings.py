@@ -251,7 +251,7 @@ def test_flags_are_the_settings(capsys, monkeypatch):
     """Names, choices and the defaults in the help, each held to its function."""
     monkeypatch.setenv("COLUMNS", "80")  # wider help stands in two columns
     with pytest.raises(SystemExit):
-        main(["evaluate", "--help"])
+        main(["evaluate", "--help-all"])
     words = re.sub(r"[│\s]+", " ", capsys.readouterr().out)
     flags = set(re.findall(r"--([a-z-]+\.[a-z0-9-]+) ", words))
     keys = {f"{group}.{key}" for group, keys in GROUPS.items() for key in keys}

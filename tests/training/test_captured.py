@@ -18,7 +18,7 @@ from invariance.training import Attack, Ess, Machine, Optim, Train, make_plan, t
 from invariance.views import DeviceViews, Draws, RandomHorizontalFlip, ViewSet
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-HOST = {"annulus", "la"}
+HOST = {"annulus", "la", "ir_control_variate"}
 OPTIONS = {  # memories that are full after three batches of 16
     "swav": {"n_prototypes": 6},
     "moco": {"size": 32},

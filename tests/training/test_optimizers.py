@@ -60,9 +60,9 @@ def test_lars_and_timms_part_only_where_the_header_says():
         ours.grad, theirs.grad = gradient.clone(), gradient.clone()
         a.step()
         b.step()
-        return (ours.grad == gradient).all() and not (theirs.grad == gradient).all()
+        return (ours.grad == gradient).all()  # older ones of timm change them
 
-    assert all(step(torch.randn(4, 4)) for _ in range(10))  # timm's changes gradients
+    assert all(step(torch.randn(4, 4)) for _ in range(10))
     torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
     step(torch.zeros(4, 4))  # timm's decays by lr * weight_decay, a fifth
     assert theirs.norm() < 0.9 * ours.norm()

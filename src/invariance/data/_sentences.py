@@ -288,7 +288,7 @@ def add_table(
             None if label is None else "" if cells[label] is None else cells[label],
             None if score is None else "" if cells[score] is None else cells[score],
         )
-    lines.broken |= table.broken
+    lines.broken = table.broken | lines.broken
     lines.notes = describe_columns(table.names, columns, label, score)
     if table.n_blank:
         what = "1 empty line was" if table.n_blank == 1 else f"{table.n_blank:,} empty"

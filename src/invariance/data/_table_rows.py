@@ -264,7 +264,7 @@ def find_target(cells: Cells, request: Request, known: Row | None) -> Target | N
 def are_quantities(values: Sequence[str | float]) -> bool:
     """Whether these are numbers, and differ.
 
-    >>> are_quantities([0.5, "0.7"]), are_quantities([2, 2]), are_quantities(["a", 1])
+    >>> are_quantities([0.5, "0.7"]), are_quantities([2.0]), are_quantities(["a", 1.0])
     (True, False, False)
     """
     numbers = {to_number(value) for value in values}

@@ -31,7 +31,7 @@ from ._remembering import Remembering, make_prototypes
 
 SCALARS = {bool, int, float, str}
 DECIDED = {  # by the encoder, the data, the run or the learner: no options
-    "objective": {"width", "gather", "reduction"},
+    "objective": {"width", "gather", "reduction", "any_psi"},
     "negatives": {"width", "n_samples", "n_tokens", "seed"},
     "views": {"size", "channels", "n_views"},
     "learner": {"make_head", "seed"},

@@ -26,7 +26,7 @@ class Activations:
         place = place_of(tensor)
         if place in self.weights:
             return tensor
-        size = tensor.untyped_storage().nbytes()
+        size = local_part(tensor).untyped_storage().nbytes()
         self.holders[place] += 1
         if self.holders[place] == 1:
             self.now += size
@@ -55,8 +55,13 @@ def take_back(kept: Kept | Tensor) -> Tensor:
 
 
 def place_of(tensor: Tensor) -> int:
-    """Where its numbers lie in memory."""
-    return tensor.untyped_storage().data_ptr()
+    """Where its numbers lie in memory; of a sharded tensor, this process's share."""
+    return local_part(tensor).untyped_storage().data_ptr()
+
+
+def local_part(tensor: Tensor) -> Tensor:
+    """What this process holds of it: all, unless it is a DTensor."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 @contextlib.contextmanager
