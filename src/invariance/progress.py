@@ -87,7 +87,7 @@ class Progress:
     def reach(self, done: int, note: str = "") -> None:
         """So many are done in all; ``note`` is shown beside the count."""
         self.done = done
-        rate = f"{self.rate:,.0f}/s"
+        rate = f"{self.rate:,.0f}/s" if self.rate >= 1 else ""  # "0/s" says nothing
         beside = ", ".join(part for part in (rate, note) if part)
         if self._bar is not None:
             self._bar.update(
@@ -98,7 +98,8 @@ class Progress:
             left = ""
             if self.total is not None and self.rate:
                 left = f", {(self.total - done) / self.rate:.0f} s left"
-            print(f"  {self._count()}, {beside}{left}", file=self.file, flush=True)
+            about = f", {beside}" if beside else ""
+            print(f"  {self._count()}{about}{left}", file=self.file, flush=True)
 
     def say(self, sentence: str) -> None:
         """A line that stays, above the live one; nothing when quiet."""
