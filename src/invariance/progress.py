@@ -90,7 +90,7 @@ class Progress:
     def reach(self, done: int, note: str = "") -> None:
         """So many are done in all; ``note`` is shown beside the count."""
         self.done = done
-        rate = f"{self.rate:,.0f}/s"
+        rate = f"{self.rate:,.0f}/s" if self.rate >= 1 else ""  # "0/s" says nothing
         beside = ", ".join(part for part in (rate, note) if part)
         if self._bar is not None:
             self._bar.draw(beside)
@@ -98,7 +98,8 @@ class Progress:
             self._last_line = time.monotonic()
             seconds = self.seconds_left
             left = "" if seconds is None else f", {seconds:.0f} s left"
-            print(f"  {self.count}, {beside}{left}", file=self.file, flush=True)
+            about = f", {beside}" if beside else ""
+            print(f"  {self.count}{about}{left}", file=self.file, flush=True)
 
     def say(self, sentence: str) -> None:
         """A line that stays, beside the live one; nothing when quiet."""

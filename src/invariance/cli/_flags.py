@@ -71,7 +71,8 @@ def list_flags(command: Any, before: str = "") -> list[Flag]:
             typed, switch = f"--{name.replace('_', '-')}", kind is bool
             names = [*told.get("aliases", ()), typed]
             group, dot, last = typed[2:].rpartition(".")
-            names += [f"--{group}{dot}no-{last}"] if switch else []
+            if switch and conf.FlagCreatePairsOff not in marks:
+                names.append(f"--{group}{dot}no-{last}")
             known = field.default not in (None, (), {}, tyro.MISSING_NONPROP)
             words = reader.str_from_instance(field.default) if known else []
             choices = [c for c in reader.choices or () if c not in UNSET and not switch]

@@ -42,7 +42,7 @@ class List:
     sort: str | None = None
     """Sort runs by this setting or score, such as knn, linear, loss or optim.lr: the
     largest number first. Default: by name."""
-    json: conf.FlagCreatePairsOff[bool] = False
+    json: Annotated[bool, conf.FlagCreatePairsOff] = False
     """Print every run as a line of JSON, with all its settings: knn and linear are
     scores on the test part, training_knn was read among training images."""
 

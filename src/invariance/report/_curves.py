@@ -139,15 +139,23 @@ def draw_curves(run: Record) -> Html:
     return tag("div", lines(*drawn), class_="charts")
 
 
-def overlay_curves(runs: Sequence[Record], names: list[str]) -> Html:
-    """A chart per reading, with a line for each run, always in the same color."""
+def overlay_curves(
+    runs: Sequence[Record], names: list[str], *, hideable: bool = True
+) -> Html:
+    """A chart per reading, with a line for each run, always in the same color.
+
+    Args:
+        runs: What to draw.
+        names: What each is called.
+        hideable: Whether the page has the script that hides runs.
+    """
     charts, few = overlay_charts(runs, names), len(runs) <= FEW_RUNS
     drawn = [_chart_figure(chart, about) for chart, about in charts]
     if not drawn:
         return tag("p", "There are no readings to draw.")
     return lines(
         tag("p", NUMBERS.format(faint=FAINT if few else ""), class_="note"),
-        choices(names),
+        choices(names) if hideable else legend(names),
         tag("div", lines(*drawn), class_="charts"),
     )
 

@@ -183,7 +183,7 @@ def _cells(run: Seen, chosen: bool) -> list[Html]:
     if run.state == "finished" and (record.folder / REPORT).is_file():
         about = tag("a", "report", href=f"report?run={quote(run.name, safe='')}")
     epoch, epochs = record.last("epoch"), record.epochs
-    far = "" if epoch is None else f"{epoch:.4g}"
+    far = "" if epoch is None else f"{epoch:.1f}".removesuffix(".0")
     of = tag("small", f"of {epochs:g}") if epochs else Html()
     done = tag("progress", value=epoch or 0, max=epochs or 1, aria_label="epochs done")
     loss, knn = (record.mean_of_last_epoch(key) for key in ("loss", "knn"))
@@ -211,4 +211,4 @@ def show_chosen(runs: Sequence[Seen]) -> Iterator[Html]:
     elif runs:
         names = [run.name for run in runs]
         yield tag("h2", f"{len(runs)} runs")
-        yield overlay_curves([run.record for run in runs], names)
+        yield overlay_curves([run.record for run in runs], names, hideable=False)

@@ -123,7 +123,14 @@ def evaluate_trained(trained: Trained, watch: Watch) -> Evaluation | None:
     encoders, epochs = find_encoders(trained)
     watch.say(f"scoring {join_words(list(encoders))} ...")
     towers = find_towers(trained)
-    rows = evaluate_encoders(task, encoders, epochs=epochs, towers=towers)
+    with watch.count("scores") as progress:
+        rows = evaluate_encoders(
+            task,
+            encoders,
+            epochs=epochs,
+            towers=towers,
+            say=lambda line: progress.advance(note=line),
+        )
     notes = dict.fromkeys(note for row in rows for note in row["notes"])
     evaluation = Evaluation(tuple(rows), tuple(notes))
     keep_rows(trained.folder, rows, step=trained.steps)

@@ -80,6 +80,11 @@ class Watch:
         )
         self.progress = progress.__enter__()
 
+    def count(self, unit: str) -> Progress:
+        """Shows that something goes on whose end nobody knows."""
+        quiet = self.quiet or self.as_json
+        return Progress(None, unit=unit, quiet=quiet, file=self.out)
+
     def say(self, sentence: str, *, important: bool = False) -> None:
         """A sentence for the log, and for the reader unless quiet."""
         self._log(sentence)
