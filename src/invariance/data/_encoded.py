@@ -111,31 +111,35 @@ def read_encoded(found: EncodedSet, request: Request) -> Read:
     if found.labels and request.labels and request.split != "all":
         rows, more = leave_out_unlabeled(found, rows, request)
         notes += more
-    if found.parts:
-        in_test = [i for i in rows if found.parts[i] == "test"]
-        n_held_out = len(in_test)
-        wanted = {"train", "test"} if request.split == "all" else {request.split}
-        rows = [i for i in rows if found.parts[i] in wanted]
-    else:
-        chosen, n_held_out = split_names(
-            [name(i) for i in rows], request, found.title, labeled=bool(found.labels)
-        )
-        rows = [rows[k] for k in chosen]
+    rows, n_held_out = choose_rows(found, rows, request)
     items, mark = Encoded(found.files, rows, shape), found.mark
     if found.are_files:
         items.paths = tuple(name(i) for i in rows)
     if found.labels:
         numbers, items.class_names = number_classes(found)
         items.labels = numbers[torch.tensor(rows, dtype=torch.long)]
-        mark += (
-            "+" + hashlib.blake2b(numbers.numpy().tobytes(), digest_size=8).hexdigest()
-        )
+        classes = hashlib.blake2b(numbers.numpy().tobytes(), digest_size=8)
+        mark += f"+{classes.hexdigest()}"
     if found.captions is not None:
         notes += add_captions(items, [captions[name(i)] for i in rows], request)
     own, by = bool(found.parts), found.classes_by
     origin = Origin(mark, found.parent, n_held_out, own_test=own, classes_by=by)
     unreadable = {name(i): why for i, why in broken.items()}
     return Read(found.title, items, unreadable, notes, origin=origin)
+
+
+def choose_rows(
+    found: EncodedSet, rows: list[int], request: Request
+) -> tuple[list[int], int]:
+    """Those of a part, and how many are held out: its own test part, or a tenth."""
+    if not found.parts:
+        names = [found.files.name(i) for i in rows]
+        labeled = bool(found.labels)
+        chosen, n = split_names(names, request, found.title, labeled=labeled)
+        return [rows[k] for k in chosen], n
+    wanted = {"train", "test"} if request.split == "all" else {request.split}
+    n_test = sum(found.parts[i] == "test" for i in rows)
+    return [i for i in rows if found.parts[i] in wanted], n_test
 
 
 def choose_encoded_shape(

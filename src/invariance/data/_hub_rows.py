@@ -92,9 +92,8 @@ def read_hub(data: Any, request: Request) -> Read:
     hub = open_hub(data)
     columns = sort_columns(hub.features)
     kind = request.kind_name
-    if kind == Image.name or (
-        not kind and (columns.images or asks_for_images(request))
-    ):
+    as_images = bool(columns.images) or asks_for_images(request)
+    if kind == Image.name or (not kind and as_images):
         return read_hub_images(hub, columns, request)
     if kind == Text.name or (not kind and request.text_column):
         return read_hub_sentences(hub, columns, request)

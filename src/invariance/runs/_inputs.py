@@ -154,7 +154,8 @@ def open_images(
     are_files = items.paths is not None
     fit = describe_fit(data, items, data_root, columns.get("image_column"))
     if workers is None:  # to copy the images of an array is no work for more processes
-        workers = source.workers if are_files else 0
+        decodes = are_files or (is_hub(data) and isinstance(kind, Image))
+        workers = source.workers if decodes else 0
     return NamedImages(
         items,
         source.name,
