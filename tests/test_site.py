@@ -31,7 +31,6 @@ PAGES = (
 )
 # Links that leave the site are not followed, but their hosts are known.
 HOSTS = {
-    "arxiv.org",
     "github.com",
     "keepachangelog.com",
     "semver.org",
