@@ -50,7 +50,8 @@ def main(n: int = 4096, steps: int = 150, batch_size: int = 256) -> tuple[float,
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     started = dist.is_initialized()
     rank, n_processes = (dist.get_rank(), dist.get_world_size()) if started else (0, 1)
-    device = torch.device("cuda", rank) if torch.cuda.is_available() else "cpu"
+    gpu = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"  # one per process of a machine
+    device = gpu if torch.cuda.is_available() else "cpu"
 
     pairs = inv.estimators.correlated_gaussian(16, nats=12)  # 16 numbers per sensor
     data = pairs.sample(n + 500, generator=torch.Generator().manual_seed(0))

@@ -28,9 +28,11 @@ def write_photos(folder: Path, n: int) -> Path:
 
 
 def count_hits(found: inv.SearchResult) -> float:
-    """The share of hits that lie in the folder of their query."""
-    hits = [(Path(hits.query).parent.name, hit) for hits in found for hit in hits]
-    return sum(hit.class_name == folder for folder, hit in hits) / len(hits)
+    """The share of hits in the folder of their query, which finds itself as well."""
+    pairs = [(Path(hits.query), hit) for hits in found for hit in hits]
+    others = [(photo, hit) for photo, hit in pairs if str(photo) != hit.path]
+    right = [photo.parent.name == hit.class_name for photo, hit in others]
+    return sum(right) / len(right)
 
 
 def main(
@@ -45,7 +47,7 @@ def main(
 
     Args:
         folder: Of photos; None generates one.
-        query: Photos to search for; none are the first of some folders.
+        query: Photos to search for; by default a few of the folder.
         n: Generated photos.
         epochs: Passes over the photos.
         k: Hits per query.
@@ -54,18 +56,18 @@ def main(
     views = "auto" if folder else "shapes"
     if folder is None:
         folder = write_photos(Path(tempfile.mkdtemp()), n)
-    homes = sorted(p for p in (folder, *folder.iterdir()) if p.is_dir())
-    queries = [*query] or [next(iter(sorted(h.glob("*.*")))) for h in homes[1:6]]
-    run = inv.train(
-        inv.Train(data=str(folder), epochs=epochs, views=views, out=str(out))
-    )
+    photos = sorted(p for p in folder.rglob("*") if p.suffix in (".jpg", ".png"))
+    queries = [*query] or photos[:: len(photos) // 5 + 1]
+    how = {"epochs": epochs, "views": views, "out": str(out)}
+    run = inv.train(inv.Train(data=str(folder), **how))
 
     file = run.folder / "photos.parquet"
     inv.write_embeddings(run, folder, file)  # killed and repeated, it goes on
     sheet = run.folder / "found.png"
     found = inv.search(run, file, queries, k=k + 1, sheet=sheet)
     print(found)
-    untrained = inv.encoders.build_encoder("tiny", image_size=32)
+    encoder = inv.load(run)
+    untrained = inv.encoders.build_encoder(encoder.name, kind=encoder.kind)
     before = count_hits(inv.search(untrained, folder, queries, k=k + 1))
     after = count_hits(found)
     print(f"hits of the query's folder: {before:.1%} untrained, {after:.1%} trained")

@@ -163,8 +163,10 @@ def check_photo_search(names, folder):
     assert is_share(before) and is_share(after)
     (sheet,) = folder.glob("runs/*/found.png")
     assert sheet.stat().st_size > 1000
-    hits = [inv.Hits("a/1.png", (inv.Hit(1, "2.png", 0.9, class_name="a"),))]
-    assert names["count_hits"](inv.SearchResult(tuple(hits), 1)) == 1
+    found = [("a/1.png", "a"), ("a/2.png", "a"), ("b/3.png", "b")]  # the first: itself
+    hits = [inv.Hit(k, p, 0.9, class_name=c, path=p) for k, (p, c) in enumerate(found)]
+    result = inv.SearchResult((inv.Hits("a/1.png", tuple(hits)),), len(hits))
+    assert names["count_hits"](result) == 0.5
 
 
 def check_word2vec(names, folder):
