@@ -43,6 +43,7 @@ test: lint browser
 
 # The oldest versions that pyproject.toml allows, in an environment of their own. What
 # is left out runs on top of what is here, needs a browser, or is about this repository.
+# Shape checks are left out too: in folders with a conftest they need a later jaxtyping.
 LOWEST := .venv-lowest
 .venv-lowest/ready: pyproject.toml tools/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
@@ -54,7 +55,7 @@ LOWEST := .venv-lowest
 
 test-lowest: export OMP_NUM_THREADS = 1
 test-lowest: .venv-lowest/ready
-	$(LOWEST)/bin/pytest -n 2 --dist worksteal \
+	$(LOWEST)/bin/pytest -n 2 --dist worksteal -o addopts="--import-mode=importlib -q" \
 	  --ignore=tests/report/test_in_the_browser.py \
 	  $(addprefix tests/,partition objectives contracts negatives views folder data \
 	    encoders methods diagnostics critics estimators evaluation training runs \
