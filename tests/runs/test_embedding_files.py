@@ -190,8 +190,9 @@ def test_other_npz_and_parquet_files_are_refused(tmp_path):
         inv.Embeddings.load(tmp_path / "y.parquet")
 
 
+# pyarrow loads pandas when it first reads, where there is one: that is not reading
 READ = """
-import sys, tracemalloc, pyarrow
+import sys, tracemalloc, pandas, pyarrow
 from invariance.runs._embedding_files import open_embeddings
 tracemalloc.start()
 about, blocks = open_embeddings(sys.argv[1])
