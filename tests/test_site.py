@@ -31,6 +31,7 @@ PAGES = (
 )
 # Links that leave the site are not followed, but their hosts are known.
 HOSTS = {
+    "huggingface.co",
     "github.com",
     "keepachangelog.com",
     "semver.org",
@@ -133,10 +134,11 @@ def test_pictures_of_the_readme_are_in_the_repository():
 def documented(site):
     """The names that the site has an entry for."""
     with (site / "objects.inv").open("rb") as file:
+        # a dict up to Sphinx 8.2
         inventory = InventoryFile.load(file, "", lambda base, path: path)
     return {
         name
-        for kind, names in inventory.data.items()
+        for kind, names in getattr(inventory, "data", inventory).items()
         if kind.startswith("py:")
         for name in names
     }

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Gaze",
-    "RunFigure",
     "make_live_page",
     "plot",
     "show_now",

@@ -96,7 +96,7 @@ def from_pretrained(
     Only its .safetensors file is fetched, which holds numbers and words and never code.
 
     Args:
-        name: As "user/name", or "user/name@revision".
+        name: As ``user/name``, or ``user/name@revision``.
         network: The module itself, when it was trained on one of somebody's own.
         side: "other" is the second encoder of a run that has two.
         revision: A branch, a tag or a commit.
