@@ -160,7 +160,8 @@ def strip_checks(text: str) -> str:
         parts = list(split_arguments(text[match.end() :]))
         length = sum(map(len, parts)) + len(parts)  # with the commas and the bracket
         text = text[: match.start()] + parts[0] + text[match.end() + length :]
-    return re.sub(r"<(?:function |class )?[\w.<>]+(?: at 0x[0-9a-f]+)?>", "...", text)
+    kinds = "(?:function |class |built-in function )?"
+    return re.sub(rf"<{kinds}['\w.<>]+(?: at 0x[0-9a-f]+)?>", "...", text)
 
 
 def split_arguments(text: str) -> Iterator[str]:
