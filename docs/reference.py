@@ -11,7 +11,6 @@ what the package itself exports. Docstrings are Markdown at heart;
 what Sphinx would misread is turned into its own markup here.
 """
 
-import dataclasses
 import functools
 import importlib
 import inspect
@@ -21,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 from types import ModuleType
-from typing import Annotated, Any, get_origin
+from typing import Any
 
 import invariance
 from invariance.objectives import Objective
@@ -163,16 +162,6 @@ def strip_checks(text: str) -> str:
         text = text[: match.start()] + parts[0] + text[match.end() + length :]
     kinds = "(?:function |class |built-in function )?"
     return re.sub(rf"<{kinds}['\w.<>]+(?: at 0x[0-9a-f]+)?>", "...", text)
-
-
-def strip_fields(room: str) -> None:
-    """Leave out of a room's settings what only the command line needs."""
-    module = importlib.import_module(f"invariance.{room}")
-    for thing in (getattr(module, name) for name in module.__all__):
-        if dataclasses.is_dataclass(thing) and isinstance(thing, type):
-            for field, kind in thing.__annotations__.items():
-                if get_origin(kind) is Annotated:
-                    thing.__annotations__[field] = kind.__origin__
 
 
 def split_arguments(text: str) -> Iterator[str]:

