@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Gaze",
+    "RunFigure",
     "make_live_page",
     "plot",
     "show_now",
