@@ -160,15 +160,16 @@ def list_runs(command: List) -> int:
         else describe_run(run, data)
         for run, data in zip(runs, name_data(runs), strict=True)
     ]
+    whole = [row for row in rows if "broken" not in row]
     columns = list(RUN_COLUMNS)
     room = shutil.get_terminal_size().columns
-    while max(map(len, lines := make_table(columns, rows))) > room:
+    while max(map(len, make_table(columns, whole))) > room:
         lightest = next((name for name in LIGHT if name in columns), None)
         if lightest is None:
             break
         columns.remove(lightest)
-    print("\n".join(lines))
-    if any(row.get("kNN", "").startswith("(") for row in rows) and "kNN" in columns:
+    print("\n".join(make_table(columns, rows)))
+    if any(row["kNN"].startswith("(") for row in whole):
         print("(in brackets: among training samples, while it trained)")
     return 0
 
