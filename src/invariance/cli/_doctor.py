@@ -27,8 +27,8 @@ EXTRAS = {
     "torch-geometric": ("graphs", "its graphs and networks"),
     "opacus": ("privacy", "privacy budgets"),
     "faiss-cpu": ("faiss", "clusters of large memory banks"),
-    "tensorboard": ("tensorboard", "--track tensorboard"),
-    "wandb": ("wandb", "--track wandb"),
+    "tensorboard": ("tensorboard", "--trackers tensorboard"),
+    "wandb": ("wandb", "--trackers wandb"),
 }
 
 

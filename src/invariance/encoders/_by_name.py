@@ -231,6 +231,8 @@ def from_timm(name: str, channels: int, image_size: int, pretrained: bool) -> nn
             return timm.create_model(
                 name, pretrained=pretrained, num_classes=0, in_chans=channels, **fixed
             )
+    except OSError:  # of a download: to the hub before 1.0 it is a ValueError as well
+        raise
     except (RuntimeError, AssertionError, TypeError, ValueError) as cause:
         raise SettingError(
             f"timm could not build {name!r} for {channels} x {image_size} x "
