@@ -21,7 +21,7 @@ EXTRAS = {
     "onnxscript": ("onnx", "export --to onnx"),
     "onnxruntime": ("onnx", "checking what was exported to onnx"),
     "transformers": ("text", "text networks by name"),
-    "soundfile": ("audio", "flac and ogg"),
+    "soundfile": ("audio", "wav, flac, ogg and aiff"),
     "datasets": ("hf", "data sets of Hugging Face"),
     "pillow-heif": ("heic", "HEIC photos"),
     "torch-geometric": ("graphs", "its graphs and networks"),
