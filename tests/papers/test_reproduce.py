@@ -62,6 +62,24 @@ def test_a_stopped_run_goes_on_and_gives_the_same_numbers(tmp_path, monkeypatch)
     assert lines_without_times(path) == lines_without_times(whole)
 
 
+def test_several_processes_give_the_numbers_of_one(tmp_path):
+    reproduce(NAME, size="tiny", out=tmp_path / "one")
+    told = []
+    reproduce(
+        ["gradient_sign", NAME],
+        size="tiny",
+        out=tmp_path / "two",
+        jobs=2,
+        tell=lambda result: told.append(result.claim.name),
+    )
+    rows = [
+        sorted(map(str, lines_without_times(tmp_path / jobs / f"{NAME}.jsonl")))
+        for jobs in ("one", "two")
+    ]
+    assert rows[0] == rows[1]
+    assert sorted(told) == sorted([NAME, "gradient_sign"])
+
+
 def test_what_is_finished_is_not_measured_again_unless_asked(tmp_path, monkeypatch):
     reproduce(NAME, size="tiny", out=tmp_path)
     kill_after(monkeypatch, 0)

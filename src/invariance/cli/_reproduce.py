@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro import conf
 
 from ..errors import SettingError
+from ._flags import SAID
 
 if TYPE_CHECKING:
     from ..papers import Claim, Result
@@ -39,6 +40,9 @@ class Reproduce:
     """Measure anew what is in --out."""
     keep_runs: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
     """Keep the runs that claims train here; otherwise they are deleted."""
+    jobs: Annotated[int | None, SAID] = None
+    """Processes that measure at once. By default one, and for several claims one per
+    core."""
     pages: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
     """Make pages of all results in --out: verdicts, one page per paper, errata."""
     json: bool = False
@@ -55,6 +59,7 @@ class Reproduce:
 
         tell_loading(quiet=self.json or self.quiet)
         from .. import papers
+        from ..devices import usable_cores
 
         out = Path(self.out)
         if self.list or not (self.names or self.pages):
@@ -62,12 +67,15 @@ class Reproduce:
                 self.show_claim(claim, out)
             return 0
         if self.names:
+            alone = len(self.names) == 1 and self.names[0] in papers.CLAIMS
+            jobs = 1 if alone else usable_cores()
             papers.reproduce(
                 self.names,
                 size=asked[0] if asked else "quick",  # type: ignore[arg-type]
                 out=out,
                 again=self.again,
                 keep_runs=self.keep_runs,
+                jobs=jobs if self.jobs is None else self.jobs,
                 quiet=self.quiet or self.json,
                 tell=self.show_result,
             )

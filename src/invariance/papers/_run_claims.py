@@ -1,17 +1,16 @@
-"""Measure claims, one cell after another, and write what came of it."""
+"""Measure claims, and write what came of it."""
 
-import shutil
-import tempfile
-import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, SettingError, unknown
+from ..plain_numbers import check_least
 from ..progress import Progress
-from ..randomness import keep_random_states, seed_all
 from ._all_claims import CLAIMS, PAPERS
-from ._claim import Cell, Claim, Row, Size
+from ._claim import Claim, Size
+from ._measuring import measure_cells
 from ._pages import draw_figure, write_section
 from ._results import (
     Result,
@@ -32,6 +31,7 @@ def reproduce(
     out: str | Path = "reproduced",
     again: bool = False,
     keep_runs: str | Path | None = None,
+    jobs: int = 1,
     quiet: bool = True,
     tell: Callable[[Result], None] = lambda result: None,
 ) -> list[Result]:
@@ -43,28 +43,41 @@ def reproduce(
         out: Folder of results. What is finished there is not measured again.
         again: Measure anew what is there.
         keep_runs: Folder for the runs that claims train; None deletes them.
+        jobs: Processes that measure at once. More than one needs a program whose own
+            code is under ``if __name__ == "__main__":``, as always.
         quiet: Show no progress.
         tell: Called with each result as soon as it is there.
     """
+    check_least("jobs", jobs, 1)
     claims, out = choose_claims(names), Path(out)
     left = {claim.name: prepare(claim, size, out, again=again) for claim in claims}
     total = sum(len(claim.sizes[size]) for claim in claims)
     done = total - sum(map(len, left.values()))
-    results = []
+    results: dict[str, Result] = {}
+
+    def finish(claim: Claim) -> None:
+        result = in_order(read_result(claim, out))
+        write_section(result, out)
+        draw_figure(result, out)
+        results[claim.name] = result
+        tell(result)
+
+    for claim in claims:
+        if not left[claim.name]:
+            finish(claim)
+    cells = [(claim, settings) for claim in claims for settings in left[claim.name]]
+    waiting = Counter(claim.name for claim, _ in cells)
     with Progress(total, unit="measurements", done=done, quiet=quiet) as progress:
-        for claim in claims:
-            for settings in left[claim.name]:
-                progress.reach(progress.done, claim.name)
-                began = time.monotonic()
-                row = measure_cell(claim, settings, keep_runs)
-                add_row(claim, out, row, time.monotonic() - began)
-                progress.advance(note=claim.name)
-            result = in_order(read_result(claim, out))
-            write_section(result, out)
-            draw_figure(result, out)
-            results.append(result)
-            tell(result)
-    return results
+        if cells:
+            progress.reach(done, cells[0][0].name)
+        for measured in measure_cells(cells, keep_runs, jobs=jobs):
+            claim = measured.claim
+            add_row(claim, out, measured.row, measured.seconds)
+            progress.advance(note=claim.name)
+            waiting[claim.name] -= 1
+            if not waiting[claim.name]:
+                finish(claim)
+    return [results[claim.name] for claim in claims]
 
 
 def choose_claims(names: str | Sequence[str]) -> list[Claim]:
@@ -97,23 +110,3 @@ def prepare(
         )
     rewrite(result, out)
     return find_missing(result)
-
-
-def measure_cell(
-    claim: Claim, settings: Mapping[str, Any], keep_runs: str | Path | None
-) -> Row:
-    """One cell by itself: same numbers whatever was measured before."""
-    if keep_runs is None:
-        folder = Path(tempfile.mkdtemp(prefix=f"{claim.name}-"))
-    else:
-        words = "-".join(f"{k}_{v}" for k, v in settings.items()).replace("/", "_")
-        folder = Path(keep_runs) / claim.name / words
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-    try:
-        with keep_random_states():
-            seed_all(int(settings.get("seed", 0)))
-            return Row(settings, dict(claim.measure(Cell(settings, folder))))
-    finally:
-        if keep_runs is None:
-            shutil.rmtree(folder, ignore_errors=True)
