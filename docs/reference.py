@@ -201,6 +201,16 @@ def list_names() -> set[str]:
     return {name for module in modules for name in module.__all__}
 
 
+def shorten_fields(app: Any, doctree: Any) -> None:
+    """Leave checks out of the types of fields, which pass no signature hook."""
+    from docutils.nodes import Text
+    from sphinx.addnodes import desc_annotation
+
+    for kind in doctree.findall(desc_annotation):
+        if "Annotated[" in (text := kind.astext()):
+            kind.children = [Text(strip_checks(text))]
+
+
 # ------------------------------------------------------------------------ docstrings
 
 
@@ -264,6 +274,7 @@ def convert_display(match: re.Match[str]) -> str:
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("source-read", fill_rooms)
+    app.connect("doctree-read", shorten_fields)
     app.connect("doctree-read", unlink_foreign_types)
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("autodoc-process-docstring", convert_docstring, priority=100)

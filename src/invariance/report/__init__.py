@@ -8,11 +8,10 @@ from ._live import Gaze, make_live_page, show_now
 from ._report import write_report
 
 if TYPE_CHECKING:
-    from ._plot import RunFigure, plot
+    from ._plot import plot
 
 __all__ = [
     "Gaze",
-    "RunFigure",
     "make_live_page",
     "plot",
     "show_now",
@@ -21,4 +20,4 @@ __all__ = [
 ]
 
 # matplotlib takes a while, and a page needs none of it
-__getattr__, __dir__ = import_late(__name__, {"_plot": "RunFigure plot"})
+__getattr__, __dir__ = import_late(__name__, {"_plot": "plot"})

@@ -36,7 +36,7 @@ class RunFigure(Figure):
         return file.getvalue()
 
 
-def plot(runs: Any, *more: Any) -> RunFigure:
+def plot(runs: Any, *more: Any) -> Figure:
     """What training has logged, a chart per reading; several runs lie over each other.
 
     A notebook shows the figure; ``.savefig("run.pdf")`` keeps it.

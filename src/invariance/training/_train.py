@@ -65,7 +65,7 @@ from ._trackers import TRACKERS
 from ._watch import Watch
 
 if TYPE_CHECKING:
-    from ..report import RunFigure
+    from matplotlib.figure import Figure
 
 MAY_CHANGE = {"data", "machine.devices", "machine.nodes", "machine.strategy"}
 EachEpoch = Callable[[int, Learner], Mapping[str, float] | None]
@@ -107,7 +107,7 @@ class Run:
         """Every reading, oldest first."""
         return read_metrics(self.folder / METRICS)
 
-    def plot(self) -> "RunFigure":
+    def plot(self) -> "Figure":
         """What training has logged, as a figure of matplotlib; see ``inv.plot``."""
         from ..report import plot
 
