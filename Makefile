@@ -40,7 +40,8 @@ dist: .venv/ready
 # Tensors this small gain nothing from threads. A process whose tests are done takes
 # over some of the other's, so fixtures of a file are mostly made once.
 test: export OMP_NUM_THREADS = 1
-test: lint browser
+test:
+	$(MAKE) --jobs 2 lint browser
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/compiled
 	TRITON_INTERPRET=1 $(BIN)/pytest -n 2 -o addopts="--import-mode=importlib -q" tests/fused

@@ -213,8 +213,8 @@ def test_low_temperatures_stay_finite(case: Case, temperature, dtype):
 
 
 @every_case
-@pytest.mark.parametrize("n", [2, 3, 17, 257])
-@pytest.mark.parametrize("d", [1, 3, 128])
+@pytest.mark.parametrize("n", [2, 17, 129])
+@pytest.mark.parametrize("d", [1, 128])
 def test_the_size_of_a_tile_changes_nothing(case: Case, n, d, monkeypatch):
     inputs = case.inputs(n, d)
     whole = value_and_gradients(case.function(), inputs)
