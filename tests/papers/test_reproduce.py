@@ -72,12 +72,19 @@ def test_several_processes_give_the_numbers_of_one(tmp_path):
         jobs=2,
         tell=lambda result: told.append(result.claim.name),
     )
-    rows = [
-        sorted(map(str, lines_without_times(tmp_path / jobs / f"{NAME}.jsonl")))
-        for jobs in ("one", "two")
-    ]
-    assert rows[0] == rows[1]
+    one, two = (
+        list(read_result(CLAIMS[NAME], tmp_path / jobs).rows) for jobs in ("one", "two")
+    )
+    assert one == two
     assert sorted(told) == sorted([NAME, "gradient_sign"])
+
+
+def test_rows_are_read_in_the_order_of_the_cells(tmp_path):
+    reproduce(NAME, size="tiny", out=tmp_path)
+    expected = list(read_result(CLAIMS[NAME], tmp_path).rows)
+    about, *rows = (tmp_path / f"{NAME}.jsonl").read_text().splitlines()
+    (tmp_path / f"{NAME}.jsonl").write_text("\n".join([about, *reversed(rows)]) + "\n")
+    assert list(read_result(CLAIMS[NAME], tmp_path).rows) == expected
 
 
 def test_what_is_finished_is_not_measured_again_unless_asked(tmp_path, monkeypatch):

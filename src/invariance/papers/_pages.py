@@ -9,7 +9,7 @@ from ..errors import DataError, SettingError
 from ..folder import write_whole
 from ..words import count, show_duration
 from ._all_claims import CLAIMS, PAPERS, Paper
-from ._results import ADVICE, Result, in_order, read_result, require_whole
+from ._results import ADVICE, Result, read_result, require_whole
 
 FINGERPRINT = "Rows"  # the text in a figure that names the rows it was drawn from
 
@@ -26,7 +26,7 @@ def write_pages(out: str | Path, pages: str | Path) -> list[Path]:
     """
     out, pages = Path(out), Path(pages)
     results = [
-        in_order(read_result(claim, out))
+        read_result(claim, out)
         for claim in CLAIMS.values()
         if (out / f"{claim.name}.jsonl").exists()
     ]

@@ -7,7 +7,6 @@
 Lines are added one by one, so a run that was stopped goes on after the last of them.
 """
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -122,41 +121,55 @@ def add_row(claim: Claim, out: Path, row: Row, seconds: float) -> None:
 
 
 def read_result(claim: Claim, out: Path) -> Result:
-    """What is there, whole or in part; a line that was cut off is left out."""
+    """What is there, whole or in part, in the order of the claim's cells."""
     path = path_of(claim, out)
     if not path.is_file():
         raise DataError(
             f"There is no result of {claim.name!r} in {str(out)!r}: "
             f"'invariance reproduce {claim.name}' makes it."
         )
-    lines = []
-    for text in path.read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            break  # the last one, if the process was killed while it wrote
+    lines = _read_lines(path)
     if not lines or lines[0].get("size") not in get_args(Size):
         raise DataError(
             f"{str(path)!r} is no result of 'invariance reproduce': delete it."
         )
     about, *rest = lines
-    rows = Rows(Row(line["settings"], line["values"]) for line in rest)
-    seconds = sum((line.get("seconds", 0.0) for line in rest), 0.0)
+    # measured in any order, by several processes; verdicts compare seed with seed
+    measured = {_name_cell(line["settings"]): line for line in rest}
+    names = map(_name_cell, claim.sizes[about["size"]])
+    known = [measured[name] for name in names if name in measured]
+    rows = Rows(Row(line["settings"], line["values"]) for line in known)
+    seconds = sum((line.get("seconds", 0.0) for line in known), 0.0)
     return Result(claim, about["size"], rows, seconds, about)
 
 
-def rewrite(result: Result, out: Path) -> None:
-    """Drop a line that was cut off, so that the next one starts anew."""
-    path = path_of(result.claim, out)
-    whole = path.read_text(encoding="utf-8").splitlines()[: len(result.rows) + 1]
-    text = "".join(f"{line}\n" for line in whole)
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    """All but a last one that was cut off when the process was killed."""
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            break
+    return lines
+
+
+def _name_cell(settings: Mapping[str, Any]) -> str:
+    return json.dumps(dict(settings), sort_keys=True)
+
+
+def drop_cut_line(claim: Claim, out: Path) -> None:
+    """So that the next line starts anew."""
+    path = path_of(claim, out)
+    lines = path.read_text(encoding="utf-8").splitlines()[: len(_read_lines(path))]
+    text = "".join(f"{line}\n" for line in lines)
     write_whole(path, text.encode(), advice=ADVICE)
 
 
 def find_missing(result: Result) -> list[Mapping[str, Any]]:
     """Cells of its size that have no row yet."""
-    done = [dict(row.settings) for row in result.rows]
-    return [c for c in result.claim.sizes[result.size] if dict(c) not in done]
+    done = {_name_cell(row.settings) for row in result.rows}
+    return [c for c in result.claim.sizes[result.size] if _name_cell(c) not in done]
 
 
 def require_whole(result: Result) -> None:
@@ -169,11 +182,3 @@ def require_whole(result: Result) -> None:
             f"of {n} measurements are there. 'invariance reproduce "
             f"{result.claim.name}{flag}' goes on with it."
         )
-
-
-def in_order(result: Result) -> Result:
-    """With rows in the order of the claim's cells, whenever they were measured."""
-    cells = [dict(cell) for cell in result.claim.sizes[result.size]]
-    known = [row for row in result.rows if dict(row.settings) in cells]
-    known.sort(key=lambda row: cells.index(dict(row.settings)))
-    return dataclasses.replace(result, rows=Rows(known))

@@ -16,11 +16,10 @@ from ._results import (
     Result,
     add_row,
     begin,
+    drop_cut_line,
     find_missing,
-    in_order,
     path_of,
     read_result,
-    rewrite,
 )
 
 
@@ -56,7 +55,7 @@ def reproduce(
     results: dict[str, Result] = {}
 
     def finish(claim: Claim) -> None:
-        result = in_order(read_result(claim, out))
+        result = read_result(claim, out)
         write_section(result, out)
         draw_figure(result, out)
         results[claim.name] = result
@@ -108,5 +107,5 @@ def prepare(
             f"{str(path)!r} holds a {result.size} result: choose another --out for the "
             f"{size} one, or replace it with --again."
         )
-    rewrite(result, out)
+    drop_cut_line(claim, out)
     return find_missing(result)
