@@ -63,7 +63,8 @@ def embeddings(rows, tmp_path):
 
 
 def test_two_arrays_give_a_table_a_sentence_and_a_figure(command, arrays, tmp_path):
-    code, said, complained = command("estimate", "x.npy", "y.npy", *QUICK)
+    words = (*QUICK, "--figure", "curves.png")
+    code, said, complained = command("estimate", "x.npy", "y.npy", *words)
     assert code == 0, complained
     assert "600 rows, 2 columns and 2 columns" in said
     lines = [line.split() for line in said.splitlines() if line.strip()]
@@ -72,13 +73,13 @@ def test_two_arrays_give_a_table_a_sentence_and_a_figure(command, arrays, tmp_pa
     assert "certified" in table["info_nce"] and "no" in table["smile"]
     assert 0.7 < float(table["gaussian"][1]) < 1.3
     assert "x and y share about" in said and "Why: a Gaussian copula gives" in said
-    assert (tmp_path / "information.png").read_bytes().startswith(b"\x89PNG")
-    assert said.rstrip().endswith("figure: information.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert said.rstrip().endswith("figure: curves.png")
 
 
 def test_json_is_all_that_is_printed(command, arrays, tmp_path):
     code, said, _ = command(
-        *("estimate", "x.npy", "y.npy", "--json", "--figure", ""),
+        *("estimate", "x.npy", "y.npy", "--json"),
         *("--estimators", "info_nce", "histogram", *QUICK),
     )
     answer = json.loads(said)
@@ -161,7 +162,7 @@ def test_what_goes_wrong_is_one_sentence(words, answer, command, arrays, tmp_pat
     np.save(tmp_path / "single.npy", np.float64(3))
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 not an archive")
     (tmp_path / "short.csv").write_text("a,b\n1,2\n1,2,3\n")
-    code, _, complained = command("estimate", *words, "--figure", "")
+    code, _, complained = command("estimate", *words)
     assert code == 2 and answer in complained
     assert len(complained.strip().splitlines()) == 1
 
@@ -229,7 +230,7 @@ def test_the_headline_never_contradicts_a_certified_row(command, tmp_path):
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", x**2 + 0.05 * rng.standard_normal(300))
     code, said, _ = command(
-        *("estimate", "x.npy", "y.npy", "--json", "--figure", ""),
+        *("estimate", "x.npy", "y.npy", "--json"),
         *("--estimators", "auto", "info_nce", "gaussian"),
     )
     auto, bound, blind = json.loads(said)["estimates"]
@@ -240,7 +241,7 @@ def test_the_headline_never_contradicts_a_certified_row(command, tmp_path):
 
 
 def test_settings_of_an_estimator_are_flags(command, arrays):
-    words = ("x.npy", "y.npy", "--json", "--figure", "", *QUICK, "--estimators")
+    words = ("x.npy", "y.npy", "--json", *QUICK, "--estimators")
     for name, flags in [
         ("interpolated", ("--alpha", "0.01")),
         ("interpolated", ("--alpha", "0")),
@@ -270,7 +271,7 @@ def test_settings_of_an_estimator_are_flags(command, arrays):
     ],
 )
 def test_a_flag_that_would_do_nothing_is_refused(words, answer, command, arrays):
-    code, _, complained = command("estimate", "x.npy", "y.npy", "--figure", "", *words)
+    code, _, complained = command("estimate", "x.npy", "y.npy", *words)
     assert code == 2 and answer in complained
     assert len(complained.strip().splitlines()) == 1
 

@@ -60,8 +60,8 @@ class EstimateCommand:
     """Leave rows with NaN or infinite numbers out."""
     device: str = "cpu"
     """Where networks are trained: cpu, cuda or auto."""
-    figure: str = "information.png"
-    """Where to draw the training curves with their ceilings; '' draws nothing."""
+    figure: Annotated[str, conf.arg(metavar="FILE", help_behavior_hint="")] = ""
+    """Draw the training curves with their ceilings here, such as curves.png."""
     json: bool = False
     """Print JSON only."""
     quiet: bool = False
@@ -123,7 +123,7 @@ class EstimateCommand:
         if self.figure and Path(self.figure).suffix.lower() not in FIGURES:
             raise SettingError(
                 f"The figure {self.figure!r} has no ending that can be drawn: use "
-                f"{', '.join(FIGURES)}, or '' for no figure."
+                f"{', '.join(FIGURES)}."
             )
         if self.max_rows is not None and self.max_rows < 4:
             raise SettingError(f"--max-rows must be at least 4, got {self.max_rows}.")
