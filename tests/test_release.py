@@ -245,5 +245,7 @@ def test_the_workflow_tests_every_python_that_is_promised():
 def test_the_oldest_version_of_every_requirement_is_known():
     pins = [lowest.pin_lowest(text) for text in lowest.list_requirements(PROJECT)]
     assert "torch==2.9" in pins
+    names = [pin.partition("==")[0] for pin in pins]
+    assert sorted(names) == sorted(set(names))  # pip refuses two pins of one package
     with pytest.raises(SystemExit, match="write it as name>=version"):
         lowest.pin_lowest("torch")

@@ -30,7 +30,8 @@ class Reproduce:
     quick: bool = False
     """At most 2 minutes of 2 cores per claim; this is the default."""
     full: bool = False
-    """The size that the project's own pages were made with: up to an hour per claim."""
+    """More seeds and samples: from minutes to hours of 2 cores per claim, and a GPU where
+    it trains on CIFAR-10."""
     tiny: bool = False
     """Seconds, to see that everything runs; verdicts mean little."""
     out: str = "reproduced"
