@@ -49,12 +49,13 @@ test:
 # The oldest versions that pyproject.toml allows, in an environment of their own. What
 # is left out runs on top of what is here, needs a browser, or is about this repository.
 # Shape checks are left out too: in folders with a conftest they need a later jaxtyping.
+# uv finds versions that go together in seconds, where pip gives up after minutes.
 LOWEST := .venv-lowest
 .venv-lowest/ready: pyproject.toml tools/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(PYTHON) tools/lowest.py > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
-	$(LOWEST)/bin/python -m pip install --quiet \
+	$(LOWEST)/bin/python -m pip install --quiet uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python \
 	  --constraint $(LOWEST)/constraints.txt --editable ".[test]"
 	touch $@
 
