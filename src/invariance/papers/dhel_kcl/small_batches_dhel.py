@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
@@ -69,6 +69,7 @@ CLAIM = Claim(
     f"many epochs with batches of 32 and of 256. {SMALLER}",
     refuted_if="An accuracy of DHEL or KCL below that of InfoNCE, beyond chance.",
     sizes=list_sizes(objective=METHODS, batch=BATCHES, tiny={"batch": (32,)}),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -15,7 +15,7 @@ from ... import (
     uniformity,
     wasserstein_to_uniform,
 )
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER, encode_codes, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare, rank_correlation
 
@@ -130,6 +130,7 @@ CLAIM = Claim(
     f"accuracy. {SMALLER}",
     refuted_if="A rank correlation with accuracy that is not above that of uniformity.",
     sizes=list_sizes(encoder=ENCODERS, tiny={"encoder": list(ENCODERS)[:2]}),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

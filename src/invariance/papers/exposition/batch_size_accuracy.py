@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_batches, plot_lines
 from .._small_runs import (
     SMALLER,
@@ -72,6 +72,7 @@ CLAIM = Claim(
     refuted_if="An accuracy that falls from the smallest batch to the largest, beyond "
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

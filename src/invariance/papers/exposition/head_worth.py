@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_bars
 from .._small_runs import SMALLER, list_sizes, read_accuracy, score, train_small
 from .._spread import Spread, compare
@@ -77,6 +77,7 @@ CLAIM = Claim(
     f"the head, and projections above it. {SMALLER}",
     refuted_if="Features that are worse with a head of two layers than without.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

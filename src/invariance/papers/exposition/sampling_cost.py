@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_lines
 from .._small_runs import (
     SMALLER,
@@ -88,6 +88,7 @@ CLAIM = Claim(
     refuted_if="An accuracy that falls from the fewest negatives to the most, beyond "
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

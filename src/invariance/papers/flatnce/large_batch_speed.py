@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...training import Optim
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_batches, plot_lines
 from .._small_runs import SMALLER, read_accuracy, read_untrained, train_small
 from .._spread import Spread, compare
@@ -96,6 +96,7 @@ CLAIM = Claim(
         "quick": cells(5, (32, 128), 2048, 8),
         "full": cells(5, (32, 64, 128, 256), 8192, 24),
     },
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict, grid
 from .._spread import Spread, compare
 from ._pair_training import NATS, OBJECTIVE_NAMES, WIDTH, train_on_pairs
 
@@ -126,6 +126,7 @@ CLAIM = Claim(
         "quick": cells(4, 1000),
         "full": cells(8, 6000, (*STEPS, ("Adam", 0.0003), ("Adam", 0.003))),
     },
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -9,7 +9,7 @@ from torch import nn
 from ... import InfoNCE, Queue, data, effective_rank, uniformity, views
 from ...encoders import MomentumTwin, build_encoder, build_head
 from ...evaluation import encode_images, linear_probe
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict, grid
 from .._figures import plot_bars
 from .._spread import compare
 
@@ -104,6 +104,7 @@ CLAIM = Claim(
         "quick": cells(3, 640, 6),
         "full": cells(5, 6000, 20),
     },
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ...estimators import correlated_gaussian
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import compare
@@ -93,6 +93,7 @@ CLAIM = Claim(
     f"32, 128 and 512 negatives. {SMALLER}",
     refuted_if="A later factor of 4 that brings more than an earlier one.",
     sizes=list_sizes(negatives=COUNTS, seeds=4),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

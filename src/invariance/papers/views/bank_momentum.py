@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
@@ -66,6 +66,7 @@ CLAIM = Claim(
     refuted_if=f"Momentum 0 worse than 0.5 beyond chance (or by {ALIKE:g} points), or "
     "0.98 better than 0.",
     sizes=plan_sizes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

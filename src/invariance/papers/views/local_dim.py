@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from ._arms import (
     COLUMNS,
     ON_SHAPES,
@@ -55,6 +55,7 @@ CLAIM = Claim(
     "that does better here than within one.",
     refuted_if="The local form worse than the global one beyond chance.",
     sizes=plan_on_shapes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,
