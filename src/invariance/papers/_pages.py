@@ -77,7 +77,8 @@ def make_index(results: Sequence[Result]) -> str:
         "",
         f"{count(len(results), 'claim')} of {count(len(PAPERS), 'text')}, each run "
         "again, with a verdict that is computed from the numbers: "
-        f"{tally}. `invariance reproduce NAME` runs one.",
+        f"{tally}. `invariance reproduce NAME` runs one. Numbers are means ± standard "
+        "deviations over seeds.",
         "",
         *([TOY.format(count(toys, "verdict")), ""] if toys else []),
         "| claim | where | verdict | because |",

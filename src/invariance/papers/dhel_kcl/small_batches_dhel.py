@@ -37,9 +37,14 @@ def judge(rows: Rows) -> Verdict:
     numbers = f"Points above InfoNCE by batch size: {numbers}."
     every = [gain for by_batch in gains.values() for gain in by_batch.values()]
     better = [gain for gain in every if gain.is_above_zero]
-    worse = [gain for gain in every if gain.is_below_zero]
+    worse = [
+        f"{name} at {batch}"
+        for name, by_batch in gains.items()
+        for batch, gain in by_batch.items()
+        if gain.is_below_zero
+    ]
     if worse:
-        return Verdict("does not hold", f"{numbers} Losses among them: {len(worse)}.")
+        return Verdict("does not hold", f"{numbers} Worse: {', '.join(worse)}.")
     if len(better) == len(every):
         return Verdict("holds", numbers)
     if better:

@@ -88,8 +88,8 @@ def judge(rows: Rows) -> Verdict:
     if Spread.of(by_name["wasserstein"]).is_below_zero:
         return Verdict(
             "does not hold",
-            f"{numbers}. More even projections go with lower accuracy here, so none of "
-            "them tells which encoder is better.",
+            f"{numbers}. By the Wasserstein distance, more even projections go with "
+            "lower accuracy here, so it does not tell which encoder is better.",
         )
     if ahead.is_above_zero:
         return Verdict("holds", f"{numbers}.")

@@ -42,8 +42,7 @@ def judge(rows: Rows) -> Verdict:
     if gain.is_below_zero:
         return Verdict(
             "does not hold",
-            f"{because} In so short a training, more steps are worth more than larger "
-            "batches.",
+            f"{because} Of as many epochs, a larger batch makes fewer steps.",
         )
     return Verdict("not decided", because)
 

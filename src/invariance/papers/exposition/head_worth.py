@@ -47,9 +47,7 @@ def judge(rows: Rows) -> Verdict:
         return Verdict("holds", because)
     if gain.is_below_zero:
         return Verdict("does not hold", because)
-    if below.is_above_zero:
-        return Verdict("holds within limits", f"{because} The first is within chance.")
-    return Verdict("not decided", because)
+    return Verdict("not decided", f"{because} What the head is worth is within chance.")
 
 
 def draw(rows: Rows, figure: Figure) -> None:

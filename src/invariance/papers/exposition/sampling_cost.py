@@ -46,6 +46,10 @@ def judge(rows: Rows) -> Verdict:
         f"Accuracy: {shown}. From {few} to {many} negatives that is {gain} points, "
         f"for {cost} seconds more of {Spread.of(seconds[few])}."
     )
+    if gain.is_above_zero and not cost.is_above_zero:
+        return Verdict(
+            "holds within limits", f"{because} That they cost more is within chance."
+        )
     if gain.is_above_zero and enough < many:
         return Verdict(
             "holds within limits",

@@ -56,7 +56,7 @@ def judge(rows: Rows) -> Verdict:
             "holds within limits",
             f"{because}. With views that agree less (noise "
             f"{', '.join(f'{level:g}' for level in others)}), far from saturation, "
-            "InfoNCE's gradient is no noisier than FlatNCE's.",
+            "InfoNCE's gradient is not seen to be noisier than FlatNCE's.",
         )
     return Verdict("holds", f"{because}, and likewise at every other noise tried.")
 

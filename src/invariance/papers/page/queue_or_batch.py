@@ -41,8 +41,8 @@ def judge(rows: Rows) -> Verdict:
             return Verdict("holds", numbers)
         return Verdict(
             "holds within limits",
-            f"{numbers} The limit: the small batch alone does no worse here, so there "
-            "is nothing for a queue to make up for.",
+            f"{numbers} The limit: the small batch alone is not seen to do worse here, "
+            "so there may be nothing for a queue to make up for.",
         )
     return Verdict("not decided", numbers)
 

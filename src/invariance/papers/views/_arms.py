@@ -90,10 +90,10 @@ def judge_better(*differences: Spread) -> Outcome:
 
 
 def judge_alike(difference: Spread, margin: float = ALIKE) -> Outcome:
-    """Whether the whole interval is nearer to zero than a margin, or far from it."""
+    """Whether the whole interval is nearer to zero than a margin, or beyond it."""
     if -margin < difference.low and difference.high < margin:
         return "holds"
-    if difference.is_above_zero or difference.is_below_zero:
+    if difference.low > margin or difference.high < -margin:
         return "does not hold"
     return "not decided"
 

@@ -50,7 +50,7 @@ CLAIM = Claim(
     "good.",
     run=f"{SMALLER} Instance discrimination (ir), projections of length 1, at "
     "temperatures 0.07 and 1.",
-    refuted_if=f"A difference beyond chance that may exceed {ALIKE:g} points.",
+    refuted_if=f"A difference of more than {ALIKE:g} points, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,
