@@ -92,6 +92,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(ylabel="signal to noise of one batch's gradient", yscale="log")
     for axes in (left, right):
         mark_sizes(axes, rows["n"], "batch size")
+    right.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+    right.minorticks_off()
     right.get_legend().remove()
 
 

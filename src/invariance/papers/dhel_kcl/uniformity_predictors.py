@@ -114,7 +114,8 @@ def draw(rows: Rows, figure: Figure) -> None:
             label = encoder if name == "wasserstein" else None
             axes.plot(some[name], some["accuracy"], "o", color=f"C{k}", label=label)
         axes.set_xlabel(words)
-        axes.locator_params(axis="x", nbins=3)
+        ends = (min(rows[name]), max(rows[name]))
+        axes.set_xticks(ends, [f"{end:.2g}" for end in ends])
     panels[0].set_ylabel("kNN accuracy, %")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
 

@@ -57,8 +57,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="batch", y="accuracy", by="budget", labels=BUDGETS)
     axes.get_legend().set_title("after")
-    axes.axhline(Spread.of(rows["untrained"]).mean, color="black", linewidth=1)
-    axes.annotate("untrained", (rows[0]["batch"], rows[0]["untrained"]), va="bottom")
+    untrained = Spread.of(rows["untrained"]).mean
+    axes.axhline(untrained, color="black", linewidth=1)
+    axes.annotate("untrained", (min(rows["batch"]), untrained), va="bottom")
     mark_batches(axes, rows, "batch")
     axes.set(ylabel="kNN accuracy, %")
 

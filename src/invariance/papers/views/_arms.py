@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._cell_training import train_in
-from .._claim import Cell, Outcome, Rows, Size, grid
+from .._claim import Cell, Outcome, Rows, Size, Verdict, grid
 from .._figures import plot_bars
 from .._small_runs import (
     SHAPES,
@@ -76,6 +76,22 @@ def show_difference(difference: Spread) -> str:
     return (
         f"{difference.mean:+.1f} points "
         f"(95 %: {difference.low:+.1f} to {difference.high:+.1f})"
+    )
+
+
+def tell_of_nothing_learned(rows: Rows, *arms: str) -> Verdict | None:
+    """A verdict where none of these arms is better than the encoder was at first."""
+    parts = [rows.where(arm=arm) for arm in arms]
+    gains = [compare(part["accuracy"], part["untrained"]) for part in parts]
+    if any(gain.is_above_zero for gain in gains):
+        return None
+    shown = ", ".join(
+        f"{arm} {show_difference(gain)}" for arm, gain in zip(arms, gains, strict=True)
+    )
+    return Verdict(
+        "not decided",
+        "In so short a training nothing is learned to be compared. Against the encoder "
+        f"before training: {shown}.",
     )
 
 

@@ -12,6 +12,7 @@ from ._arms import (
     plan_on_shapes,
     show_difference,
     subtract,
+    tell_of_nothing_learned,
     train_arm_on_shapes,
 )
 
@@ -29,6 +30,8 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 def judge(rows: Rows) -> Verdict:
     """Local is better."""
     gain = subtract(rows, "local", "global")
+    if nothing := tell_of_nothing_learned(rows, "local", "global"):
+        return nothing
     return Verdict(
         judge_better(gain),
         f"Places against the whole map: {show_difference(gain)}.",
