@@ -59,6 +59,8 @@ def test_a_claim_says_what_it_is_about(name):
     assert all(claim.sizes.values())
     for sentence in (claim.says, claim.run, claim.refuted_if):
         assert sentence.endswith(".")
+    stands_for_another = "stand for" in claim.run
+    assert claim.toy or not stands_for_another
 
 
 @EVERY

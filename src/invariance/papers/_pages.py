@@ -12,9 +12,9 @@ from ._all_claims import CLAIMS, PAPERS, Paper
 from ._results import ADVICE, Result, read_result, require_whole
 
 TOY = (
-    "{} marked *toy size* come from trainings far smaller than the papers': generated "
-    "data, small networks, minutes of a processor. They say what happens at that size, "
-    "and neither confirm nor refute what was seen on ImageNet or CIFAR."
+    "Marked *toy size*: {} from trainings far smaller than the papers' (generated "
+    "data, small networks, minutes of a processor). Such a verdict says what happens "
+    "at that size, and neither confirms nor refutes what was seen on ImageNet or CIFAR."
 )
 FINGERPRINT = "Rows"  # the text in a figure that names the rows it was drawn from
 
