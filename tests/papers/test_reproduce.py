@@ -193,6 +193,20 @@ def test_pages_have_a_table_of_verdicts_and_a_page_per_paper(tmp_path):
     assert "Nothing was asked of g" in (tmp_path / "errata.md").read_text()
 
 
+def test_pages_mark_verdicts_of_trainings_far_below_the_papers(tmp_path, monkeypatch):
+    claim = CLAIMS[NAME]
+    toy = claim.__class__(**{**vars(claim), "toy": ("tiny",)})
+    monkeypatch.setitem(CLAIMS, NAME, toy)
+    (result,) = reproduce(NAME, size="tiny", out=tmp_path / "results")
+    write_pages(tmp_path / "results", tmp_path)
+    outcome = result.verdict.outcome
+    index = (tmp_path / "index.md").read_text()
+    assert f"| **{outcome}** (toy size) |" in index
+    assert "Marked *toy size*: 1 verdict from trainings far smaller" in index
+    page = (tmp_path / "exposition.md").read_text()
+    assert f"**Verdict: {outcome} (toy size).**" in page
+
+
 def test_pages_of_a_half_finished_result_are_refused(tmp_path, monkeypatch):
     kill_after(monkeypatch, 2)
     with pytest.raises(Killed):

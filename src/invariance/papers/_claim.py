@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -21,6 +21,8 @@ from ._spread import Spread
 Figure = Any  # of matplotlib, without which claims are measured and judged all the same
 
 Size = Literal["tiny", "quick", "full"]
+EVERY_SIZE: tuple[Size, ...] = get_args(Size)
+BELOW_FULL: tuple[Size, ...] = ("tiny", "quick")
 Outcome = Literal[
     "holds",
     "holds within limits",
@@ -132,6 +134,9 @@ class Claim:
     """What would refute it."""
     sizes: Mapping[Size, Sequence[Mapping[str, Any]]] = field(repr=False)
     """The cells: "quick" takes at most 2 minutes of 2 cores, "tiny" a second or two."""
+    toy: Sequence[Size] = field(default=(), repr=False)
+    """Sizes far below those of the paper's own trainings: a verdict from them is about
+    so small a training, and pages say so."""
     measure: Callable[[Cell], Mapping[str, Any]] = field(repr=False)
     judge: Callable[[Rows], Verdict] = field(repr=False)
     draw: Callable[[Rows, Figure], None] = field(repr=False)

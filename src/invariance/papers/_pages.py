@@ -11,6 +11,11 @@ from ..words import count, show_duration
 from ._all_claims import CLAIMS, PAPERS, Paper
 from ._results import ADVICE, Result, read_result, require_whole
 
+TOY = (
+    "Marked *toy size*: {} from trainings far smaller than the papers' (generated "
+    "data, small networks, minutes of a processor). Such a verdict says what happens "
+    "at that size, and neither confirms nor refutes what was seen on ImageNet or CIFAR."
+)
 FINGERPRINT = "Rows"  # the text in a figure that names the rows it was drawn from
 
 
@@ -66,13 +71,16 @@ def make_index(results: Sequence[Result]) -> str:
     tally = ", ".join(
         f"{outcome} ({outcomes.count(outcome)})" for outcome in dict.fromkeys(outcomes)
     )
+    toys = sum(result.is_toy for result in results)
     lines = [
         "# The papers, checked",
         "",
         f"{count(len(results), 'claim')} of {count(len(PAPERS), 'text')}, each run "
         "again, with a verdict that is computed from the numbers: "
-        f"{tally}. `invariance reproduce NAME` runs one.",
+        f"{tally}. `invariance reproduce NAME` runs one. Numbers are means ± standard "
+        "deviations over seeds.",
         "",
+        *([TOY.format(count(toys, "verdict")), ""] if toys else []),
         "| claim | where | verdict | because |",
         "|---|---|---|---|",
     ]
@@ -80,8 +88,8 @@ def make_index(results: Sequence[Result]) -> str:
         claim, verdict = result.claim, result.verdict
         lines.append(
             f"| [{claim.name}]({claim.paper}.md#{claim.name}) | "
-            f"{PAPERS[claim.paper].short}, {claim.where} | **{verdict.outcome}** | "
-            f"{verdict.because} |"
+            f"{PAPERS[claim.paper].short}, {claim.where} | "
+            f"**{verdict.outcome}**{_mark_size(result)} | {verdict.because} |"
         )
     return "\n".join([*lines, ""])
 
@@ -128,7 +136,7 @@ def make_section(result: Result, link: str = ".") -> list[str]:
         "",
         f"**Claim** ({claim.where}): {claim.says}",
         "",
-        f"**Verdict: {verdict.outcome}.** {verdict.because}",
+        f"**Verdict: {verdict.outcome}{_mark_size(result)}.** {verdict.because}",
         "",
         f"![{claim.says}]({link}/{claim.name}.png)",
         "",
@@ -145,6 +153,10 @@ def make_section(result: Result, link: str = ".") -> list[str]:
         "",
         f"    invariance reproduce {claim.name}{flag}",
     ]
+
+
+def _mark_size(result: Result) -> str:
+    return " (toy size)" if result.is_toy else ""
 
 
 def _describe_run(result: Result) -> str:

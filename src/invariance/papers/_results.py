@@ -39,6 +39,11 @@ class Result:
         return self.claim.judge(self.rows)
 
     @property
+    def is_toy(self) -> bool:
+        """Whether it is of a training far smaller than the paper's."""
+        return self.size in self.claim.toy
+
+    @property
     def fingerprint(self) -> str:
         """Of the rows: a figure with another one was drawn from other rows."""
         rows = [[dict(row.settings), dict(row.values)] for row in self.rows]

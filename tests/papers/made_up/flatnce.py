@@ -14,13 +14,13 @@ def cost(settings, *, cheap: float):
     return {"device_hours": 1.0, "dollars": dollars}
 
 
-def curves(settings, pool: float):
+def curves(settings, pool: float, growth: float = 0.1):
     """A run whose mini-batches are tied and whose pool ends there."""
     end = pool + wobble(settings)
     return {
         "batch_nats": 2.7,
         "pool_nats": end,
-        "growth": 0.1,
+        "growth": growth + wobble(settings),
         "steps_read": [0.0, 1.0],
         "batch_curve": [0.0, 2.7],
         "pool_curve": [0.0, end],
@@ -140,7 +140,11 @@ CASES: dict[str, Case] = {
         },
     ),
     "log_k_curse": Case(
-        supports=lambda s: curves(s, 6.0 if s["objective"] == "flat_nce" else 5.0),
+        supports=lambda s: (
+            curves(s, 6.0, growth=0.5)
+            if s["objective"] == "flat_nce"
+            else curves(s, 5.0)
+        ),
         contradicts=lambda s: curves(s, 5.0 if s["objective"] == "flat_nce" else 6.0),
     ),
     "ess_over_training": Case(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 from .._spread import compare
@@ -75,6 +75,7 @@ CLAIM = Claim(
     sizes=list_sizes(
         objective=METHODS, strength=STRENGTHS, tiny={"objective": ("DHEL",)}
     ),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_bars
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 from .._spread import Spread, compare
@@ -72,6 +72,7 @@ CLAIM = Claim(
     refuted_if="A higher accuracy, beyond chance, once cross-view negatives or the "
     "positive are back.",
     sizes=list_sizes(parts=PARTS, tiny={"parts": ("DHEL", *list(PARTS)[-2:])}),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -58,7 +58,8 @@ def judge(rows: Rows) -> Verdict:
             f"With batches of {worst}, the bias of KCL's gradient is "
             f"{bias[worst].mean ** 0.5:.2f} of its length.",
         )
-    if not bias[worst].high < 0.1:
+    most = max(spread.high for spread in bias.values())
+    if not most < SMALL_BIAS**2:
         return Verdict(
             "not decided", "The mean of KCL's gradient is not known well enough."
         )
@@ -70,9 +71,9 @@ def judge(rows: Rows) -> Verdict:
     need = kernel.spreads("n", "samples_for_one")
     return Verdict(
         "holds",
-        f"The bias of KCL's gradient is at most "
-        f"{max(bias[worst].mean, 0) ** 0.5:.3f} of its length at every batch size "
-        f"(InfoNCE at {small}: {max(other.mean, 0) ** 0.5:.2f}). The signal is "
+        f"The bias of KCL's gradient is below {max(most, 0) ** 0.5:.1g} of its length "
+        f"at every batch size (95 %; InfoNCE at {small}: "
+        f"{max(other.mean, 0) ** 0.5:.2f}). The signal is "
         f"{signal[small].mean:.2f} of the noise with {small} samples and "
         f"{signal[large].mean:.1f} with {large}, and outweighs it {threshold}; "
         f"averaging batches of {small} needs {need[small].mean / need[large].mean:.1f} "
@@ -91,6 +92,8 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(ylabel="signal to noise of one batch's gradient", yscale="log")
     for axes in (left, right):
         mark_sizes(axes, rows["n"], "batch size")
+    right.set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
+    right.minorticks_off()
     right.get_legend().remove()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ... import effective_rank, load
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_bars
 from .._small_runs import (
     SMALLER,
@@ -71,6 +71,7 @@ CLAIM = Claim(
     f"projections and of features. {SMALLER}",
     refuted_if="A rank of DHEL's embeddings below that of InfoNCE's, beyond chance.",
     sizes=list_sizes(objective=METHODS, seeds=4),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

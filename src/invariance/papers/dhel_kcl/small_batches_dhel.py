@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
@@ -37,9 +37,14 @@ def judge(rows: Rows) -> Verdict:
     numbers = f"Points above InfoNCE by batch size: {numbers}."
     every = [gain for by_batch in gains.values() for gain in by_batch.values()]
     better = [gain for gain in every if gain.is_above_zero]
-    worse = [gain for gain in every if gain.is_below_zero]
+    worse = [
+        f"{name} at {batch}"
+        for name, by_batch in gains.items()
+        for batch, gain in by_batch.items()
+        if gain.is_below_zero
+    ]
     if worse:
-        return Verdict("does not hold", f"{numbers} Losses among them: {len(worse)}.")
+        return Verdict("does not hold", f"{numbers} Worse: {', '.join(worse)}.")
     if len(better) == len(every):
         return Verdict("holds", numbers)
     if better:
@@ -69,6 +74,7 @@ CLAIM = Claim(
     f"many epochs with batches of 32 and of 256. {SMALLER}",
     refuted_if="An accuracy of DHEL or KCL below that of InfoNCE, beyond chance.",
     sizes=list_sizes(objective=METHODS, batch=BATCHES, tiny={"batch": (32,)}),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

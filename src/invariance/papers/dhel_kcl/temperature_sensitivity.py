@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
@@ -78,6 +78,7 @@ CLAIM = Claim(
     refuted_if="An accuracy of KCL or DHEL that varies more than that of InfoNCE, "
     "beyond chance.",
     sizes=list_sizes(varied=KINDS, factor=FACTORS, tiny={"factor": (1.0, 4.0)}),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -15,7 +15,7 @@ from ... import (
     uniformity,
     wasserstein_to_uniform,
 )
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER, encode_codes, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare, rank_correlation
 
@@ -88,8 +88,8 @@ def judge(rows: Rows) -> Verdict:
     if Spread.of(by_name["wasserstein"]).is_below_zero:
         return Verdict(
             "does not hold",
-            f"{numbers}. More even projections go with lower accuracy here, so none of "
-            "them tells which encoder is better.",
+            f"{numbers}. By the Wasserstein distance, more even projections go with "
+            "lower accuracy here, so it does not tell which encoder is better.",
         )
     if ahead.is_above_zero:
         return Verdict("holds", f"{numbers}.")
@@ -114,7 +114,8 @@ def draw(rows: Rows, figure: Figure) -> None:
             label = encoder if name == "wasserstein" else None
             axes.plot(some[name], some["accuracy"], "o", color=f"C{k}", label=label)
         axes.set_xlabel(words)
-        axes.locator_params(axis="x", nbins=3)
+        ends = (min(rows[name]), max(rows[name]))
+        axes.set_xticks(ends, [f"{end:.2g}" for end in ends])
     panels[0].set_ylabel("kNN accuracy, %")
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
 
@@ -130,6 +131,7 @@ CLAIM = Claim(
     f"accuracy. {SMALLER}",
     refuted_if="A rank correlation with accuracy that is not above that of uniformity.",
     sizes=list_sizes(encoder=ENCODERS, tiny={"encoder": list(ENCODERS)[:2]}),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -54,6 +54,13 @@ def judge(rows: Rows) -> Verdict:
             f"The critic '{critic}' reads {worst} nats at K = {n}, of the {NATS:g} "
             "that there are.",
         )
+    (critic, n), highest = max(spreads.items(), key=lambda entry: entry[1].mean)
+    if highest.mean > NATS:
+        return Verdict(
+            "not decided",
+            f"The critic '{critic}' reads {highest} nats at K = {n}, which chance may "
+            f"explain: there are {NATS:g}.",
+        )
     best = spreads["exact", largest]
     count = len(set(rows["critic"]))
     return Verdict(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_batches, plot_lines
 from .._small_runs import (
     SMALLER,
@@ -42,8 +42,7 @@ def judge(rows: Rows) -> Verdict:
     if gain.is_below_zero:
         return Verdict(
             "does not hold",
-            f"{because} In so short a training, more steps are worth more than larger "
-            "batches.",
+            f"{because} Of as many epochs, a larger batch makes fewer steps.",
         )
     return Verdict("not decided", because)
 
@@ -72,6 +71,7 @@ CLAIM = Claim(
     refuted_if="An accuracy that falls from the smallest batch to the largest, beyond "
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -123,10 +123,12 @@ CLAIM = Claim(
     $\log r = \frac{\rho\,c^\top x}{1-\rho^2} -
     \frac{\rho^2(\lVert c\rVert^2 + \lVert x\rVert^2)}{2(1-\rho^2)} + \text{const}$.
     In high dimension both norms are $\sqrt d$ up to a relative error of
-    $1/\sqrt{2d}$, so the second term is nearly constant and the first nearly
-    $\frac{\rho d}{1-\rho^2}\cos(c, x)$: the cosine over a temperature of
-    $(1-\rho^2)/\rho d$. In few dimensions the norms carry information that the cosine
-    throws away. On the sphere itself, the von Mises-Fisher law has exactly
-    $\log r = \kappa\,c^\top x + \text{const}$.
+    $1/\sqrt{2d}$, so the first term is nearly $\frac{\rho d}{1-\rho^2}\cos(c, x)$: the
+    cosine over a temperature of $(1-\rho^2)/\rho d$. The second deviates by about
+    $\rho^2\sqrt d/(1-\rho^2)$, that is $\rho$ times what the first does for strangers.
+    It may be dropped where $\rho$ is small, as it is if the same information is spread
+    over many dimensions: $\rho^2 \approx 2I/d$. In few dimensions the norms carry
+    information that the cosine throws away. On the sphere itself, the von Mises-Fisher
+    law has exactly $\log r = \kappa\,c^\top x + \text{const}$.
     """,
 )

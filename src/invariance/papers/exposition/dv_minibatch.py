@@ -35,7 +35,8 @@ def judge(rows: Rows) -> Verdict:
         f"{many}."
     )
     if not any(spread.is_above_zero for spread in excess.values()):
-        return Verdict("holds", because)
+        known = all(spread.high < LITTLE for spread in excess.values())
+        return Verdict("holds" if known else "not decided", because)
     if excess[many].high < LITTLE:
         return Verdict(
             "holds within limits",

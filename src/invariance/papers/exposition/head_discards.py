@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...runs import diagnose
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import (
     SHAPES,
     SHAPES_EPOCHS,
@@ -93,6 +93,7 @@ CLAIM = Claim(
     f"{SHAPES}",
     refuted_if="Parameters that can be read off z as well as off h, or better.",
     sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

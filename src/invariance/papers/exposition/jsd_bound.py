@@ -59,7 +59,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     }
     plot_values(axes, rows, x="nats", lines=lines)
     ends = [0, max(rows["nats"])]
-    axes.plot(ends, ends, color="black", linewidth=1, label="the information")
+    axes.plot(ends, ends, "k:", linewidth=3, label="the information")
     axes.axhline(0, color="gray", linewidth=1, linestyle=":")
     axes.legend(frameon=False)
     axes.set(xlabel="mutual information, nats", ylabel="value at the best critic, nats")

@@ -67,11 +67,12 @@ def judge(rows: Rows) -> Verdict:
     """Below the mean information of pairs, and how near."""
     if unknown := show_one_seed(rows):
         return unknown
-    sentences, above, idle = [], [], []
+    sentences, above, over, idle = [], [], [], []
     for views in dict.fromkeys(rows["views"]):
         part = rows.where(views=views)
-        over = compare(part["bound"], part["nats_of_pairs"])
-        above.append(over.is_above_zero)
+        excess = compare(part["bound"], part["nats_of_pairs"])
+        above.append(excess.is_above_zero)
+        over.append(excess.mean > 0)
         idle.append(Spread.of(part["own"]).high < 0.01)
         sentences.append(
             f"{Spread.of(part['bound'])} of {part[0]['nats_of_pairs']:.2f} nats with "
@@ -81,6 +82,8 @@ def judge(rows: Rows) -> Verdict:
     because = f"The bound reads {', '.join(sentences)}."
     if any(above):
         return Verdict("does not hold", because)
+    if any(over):
+        return Verdict("not decided", because)
     if all(idle):
         return Verdict(
             "holds within limits",

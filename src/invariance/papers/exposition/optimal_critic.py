@@ -80,7 +80,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         axes.set(xscale="log", xlabel="training steps", ylabel=title, ylim=(0, None))
     left.set_ylim(min(0, *rows["r2"]), 1.02)
     left.axhline(1, color="black", linewidth=1)
-    left.annotate("the log ratio", (min(rows["steps"]), 1), va="top")
+    left.annotate("the log ratio", (max(rows["steps"]), 0.94), va="top", ha="right")
 
 
 def cells(seeds: int, n: int, steps: tuple[int, ...]) -> list[dict[str, Any]]:

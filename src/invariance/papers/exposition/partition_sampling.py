@@ -85,12 +85,13 @@ def judge(rows: Rows) -> Verdict:
     """Which samplings gain at which temperatures."""
     if unknown := show_one_seed(rows):
         return unknown
-    gains, losses, sentences = 0, [], []
+    gains, harms, losses, sentences = 0, 0, [], []
     for name in SAMPLINGS:
         parts = []
         for t, values in rows.by("temperature", f"gain_{name}").items():
             advantage = Spread.of([math.log(value) for value in values])
             gains += advantage.is_above_zero
+            harms += advantage.is_below_zero
             if not advantage.is_above_zero:
                 losses.append(f"{name} at temperature {t:g}")
             parts.append(f"{math.exp(advantage.mean):,.1f} at {t:g}")
@@ -100,7 +101,7 @@ def judge(rows: Rows) -> Verdict:
         f"{'; '.join(sentences)}."
     )
     if not gains:
-        return Verdict("does not hold", because)
+        return Verdict("does not hold" if harms else "not decided", because)
     if not losses:
         return Verdict("holds", because)
     return Verdict(

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_lines
 from .._small_runs import (
     SMALLER,
@@ -46,6 +46,10 @@ def judge(rows: Rows) -> Verdict:
         f"Accuracy: {shown}. From {few} to {many} negatives that is {gain} points, "
         f"for {cost} seconds more of {Spread.of(seconds[few])}."
     )
+    if gain.is_above_zero and not cost.is_above_zero:
+        return Verdict(
+            "holds within limits", f"{because} That they cost more is within chance."
+        )
     if gain.is_above_zero and enough < many:
         return Verdict(
             "holds within limits",
@@ -88,6 +92,7 @@ CLAIM = Claim(
     refuted_if="An accuracy that falls from the fewest negatives to the most, beyond "
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -37,13 +37,14 @@ def judge(rows: Rows) -> Verdict:
     if unknown := show_one_seed(rows):
         return unknown
     low, high = min(rows["temperature"]), max(rows["temperature"])
-    focused, amplified, sentences = [], [], []
+    focused, flat, amplified, sentences = [], [], [], []
     for views in dict.fromkeys(rows["views"]):
         cold, warm = (rows.where(views=views, temperature=t) for t in (low, high))
         shares, lengths = (
             compare(cold[value], warm[value]) for value in ("hard_share", "length")
         )
         focused.append(shares.low > HARDEST)  # at least their fair share more
+        flat.append(shares.high <= HARDEST)
         amplified.append(lengths.is_above_zero)
         s0, s1 = (100 * Spread.of(part["hard_share"]).mean for part in (warm, cold))
         l0, l1 = (Spread.of(part["length"]).mean for part in (warm, cold))
@@ -55,7 +56,7 @@ def judge(rows: Rows) -> Verdict:
     because = "; ".join(sentences)
     because = f"{because[0].upper()}{because[1:]}."
     if not all(focused):
-        return Verdict("does not hold", because)
+        return Verdict("does not hold" if any(flat) else "not decided", because)
     if all(amplified):
         return Verdict("holds", because)
     return Verdict(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER, train_small
 from .._spread import Spread, compare
 from ._pair_training import OBJECTIVE_NAMES, train_on_pairs
@@ -115,6 +115,7 @@ CLAIM = Claim(
         "quick": cells(5, 800, 2048, 10),
         "full": cells(6, 6000, 8192, 30),
     },
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...training import Ess
-from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._claim import BELOW_FULL, Cell, Claim, Figure, Row, Rows, Verdict, grid
 from .._figures import plot_lines
 from .._small_runs import SMALLER
 from .._spread import compare
@@ -126,6 +126,7 @@ CLAIM = Claim(
         "quick": cells(5, {"data": "codes", "samples": 2048}, 32, 10),
         "full": cells(3, CIFAR, 256, 30),
     },
+    toy=BELOW_FULL,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...training import Optim
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_batches, plot_lines
 from .._small_runs import SMALLER, read_accuracy, read_untrained, train_small
 from .._spread import Spread, compare
@@ -57,8 +57,9 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="batch", y="accuracy", by="budget", labels=BUDGETS)
     axes.get_legend().set_title("after")
-    axes.axhline(Spread.of(rows["untrained"]).mean, color="black", linewidth=1)
-    axes.annotate("untrained", (rows[0]["batch"], rows[0]["untrained"]), va="bottom")
+    untrained = Spread.of(rows["untrained"]).mean
+    axes.axhline(untrained, color="black", linewidth=1)
+    axes.annotate("untrained", (min(rows["batch"]), untrained), va="bottom")
     mark_batches(axes, rows, "batch")
     axes.set(ylabel="kNN accuracy, %")
 
@@ -96,6 +97,7 @@ CLAIM = Claim(
         "quick": cells(5, (32, 128), 2048, 8),
         "full": cells(5, (32, 64, 128, 256), 8192, 24),
     },
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -34,7 +34,7 @@ def judge(rows: Rows) -> Verdict:
     length = max(abs(1 - ratio) for ratio in rows["ratio"])
     because = (
         f"In all {len(rows)} batches the two gradients have the same length to within "
-        f"{length:.0e} and a cosine of {low:.3f}"
+        f"{length:.1g} and a cosine of {low:.3f}"
         f"{'' if high - low < 1e-6 else f' to {high:.3f}'}."
     )
     if length > 1e-9:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._claim import BELOW_FULL, Cell, Claim, Figure, Row, Rows, Verdict, grid
 from .._figures import mark_batches, plot_lines
 from .._small_runs import SMALLER
 from .._spread import Spread, compare
@@ -113,6 +113,7 @@ CLAIM = Claim(
         "quick": cells(6, "codes", 2048, 10),
         "full": cells(3, "cifar10", 50_000, 100),
     },
+    toy=BELOW_FULL,
     measure=measure,
     judge=judge,
     draw=draw,

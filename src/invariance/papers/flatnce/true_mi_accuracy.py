@@ -8,7 +8,7 @@ import torch
 from ...diagnostics import information_by_pool
 from ...runs import diagnose_kept
 from .._cell_training import train_in
-from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._claim import BELOW_FULL, Cell, Claim, Figure, Row, Rows, Verdict, grid
 from .._small_runs import SMALLER, score, see_pairs, train_small
 from .._spread import Spread, compare, rank_correlation
 from ._cifar_study import CIFAR, CIFAR_TRAINING, METHODS, list_finished
@@ -167,6 +167,7 @@ CLAIM = Claim(
         ),
         "full": cells(3, CIFAR_POOL, (32, 256), 100),
     },
+    toy=BELOW_FULL,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -43,7 +43,7 @@ def judge(rows: Rows) -> Verdict:
         )
     return Verdict(
         "holds",
-        f"Over batches the value of FlatNCE deviates by at most {value:.0e}, that of "
+        f"Over batches the value of FlatNCE deviates by at most {value:.1g}, that of "
         f"InfoNCE by at least {other:.2g}; the noise of FlatNCE's gradient is at least "
         f"{noise:.2g} times its signal. So the value says nothing: read the InfoNCE "
         "value of the same batch instead.",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import plot_bars
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 
@@ -74,6 +74,7 @@ CLAIM = Claim(
     run=f"Alignment alone, SimCLR, BYOL and SimSiam trained alike. {SMALLER}",
     refuted_if="Alignment alone that spreads its projections, or SimCLR that does not.",
     sizes=list_sizes(method=METHODS, tiny={"method": (ALONE, "SimCLR")}),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ... import diagnose
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import (
     SHAPES,
     SHAPES_EPOCHS,
@@ -87,6 +87,7 @@ CLAIM = Claim(
     f"reads off h and off z of held-out views. {SHAPES}",
     refuted_if="Colors, or classes, that are read better off z.",
     sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -7,7 +7,7 @@ import torch
 
 from ... import effective_sample_size
 from ...words import count
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 from .._spread import compare
@@ -84,6 +84,7 @@ CLAIM = Claim(
     f"{SMALLER}",
     refuted_if="Hard negatives that weigh less at the small temperature.",
     sizes=list_sizes(temperature=TEMPERATURES, seeds=3),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._cell_training import train_in
-from .._claim import Cell, Outcome, Rows, Size, grid
+from .._claim import Cell, Outcome, Rows, Size, Verdict, grid
 from .._figures import plot_bars
 from .._small_runs import (
     SHAPES,
@@ -79,6 +79,22 @@ def show_difference(difference: Spread) -> str:
     )
 
 
+def tell_of_nothing_learned(rows: Rows, *arms: str) -> Verdict | None:
+    """A verdict where none of these arms is better than the encoder was at first."""
+    parts = [rows.where(arm=arm) for arm in arms]
+    gains = [compare(part["accuracy"], part["untrained"]) for part in parts]
+    if any(gain.is_above_zero for gain in gains):
+        return None
+    shown = ", ".join(
+        f"{arm} {show_difference(gain)}" for arm, gain in zip(arms, gains, strict=True)
+    )
+    return Verdict(
+        "not decided",
+        "In so short a training nothing is learned to be compared. Against the encoder "
+        f"before training: {shown}.",
+    )
+
+
 def judge_better(*differences: Spread) -> Outcome:
     """All above zero, or one of them below, or some above and the others not seen."""
     if any(d.is_below_zero for d in differences):
@@ -90,10 +106,10 @@ def judge_better(*differences: Spread) -> Outcome:
 
 
 def judge_alike(difference: Spread, margin: float = ALIKE) -> Outcome:
-    """Whether the whole interval is nearer to zero than a margin, or far from it."""
+    """Whether the whole interval is nearer to zero than a margin, or beyond it."""
     if -margin < difference.low and difference.high < margin:
         return "holds"
-    if difference.is_above_zero or difference.is_below_zero:
+    if difference.low > margin or difference.high < -margin:
         return "does not hold"
     return "not decided"
 

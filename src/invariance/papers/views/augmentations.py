@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from ._arms import (
     COLUMNS,
     ON_SHAPES,
@@ -67,6 +67,7 @@ CLAIM = Claim(
     refuted_if="No loss when all augmentations are left out, or crops that are missed "
     "less than flips.",
     sizes=plan_on_shapes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

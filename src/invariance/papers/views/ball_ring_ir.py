@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
@@ -59,6 +59,7 @@ CLAIM = Claim(
     "reached from all rows over training.",
     refuted_if="Ball or ring worse than all rows beyond chance.",
     sizes=plan_sizes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -65,6 +65,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         "scale": "length of the sum (equation 9)\nin rows (equation 7)",
     }
     plot_values(left, rows, x="momentum", lines=labels)
+    left.get_lines()[-2].set_linestyle("--")  # it lies on the first
     left.set(xlabel="momentum", ylabel="times as long", yscale="log")
     labels = {"cosine_of_bank": "cosine with a normalized bank", "length": "length"}
     plot_values(right, rows, x="momentum", lines=labels)

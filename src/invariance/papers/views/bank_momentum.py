@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
@@ -63,9 +63,10 @@ CLAIM = Claim(
     "as well as the usual one (0.5), and one that averages over many (near 1) does "
     "worse.",
     run=f"{SMALLER} Instance discrimination (ir) with three momenta of the bank.",
-    refuted_if=f"Momentum 0 worse than 0.5 beyond chance (or by {ALIKE:g} points), or "
-    "0.98 better than 0.",
+    refuted_if=f"Momentum 0 worse than 0.5 by more than {ALIKE:g} points, or 0.98 "
+    "better than 0, beyond chance.",
     sizes=plan_sizes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

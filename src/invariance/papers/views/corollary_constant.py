@@ -97,8 +97,15 @@ CLAIM = Claim(
     $T = \log(e^{g_1}/\frac1K\sum_k e^{g_k})$ and keeps the direction of the inequality,
     which needs $T \ge 0$. T is negative wherever a negative outscores the positive, as
     with any critic that is not yet trained; there $W T \le c\,T$. Since
-    $0 < c \le 1$, the constant pulls a negative value towards 0, that is, upwards. As a
-    bound of the mutual information itself the form is safe only because c shrinks
-    what is positive, too, with K to nothing.
+    $0 < c \le 1$, the constant pulls a negative value towards 0, that is, upwards.
+
+    Nor is it a bound of the mutual information. Let y be a or b with probabilities 0.9
+    and 0.1, x independent of it ($I = 0$), negatives drawn evenly, and the critic 2 at
+    a and 0 at b. With K = 2, T is 0 where both candidates are the same,
+    $\log\frac{2e^2}{e^2+1} = 0.57$ where the positive is a and the negative b, and
+    $-1.43$ the other way round. Hence
+    $c\,\mathbb E_q[T] = 0.2\,(0.9\cdot0.5\cdot0.57 - 0.1\cdot0.5\cdot1.43) = 0.04$
+    nats, of 0 that there are. Only the - K + 1 that the paper also subtracts keeps it
+    below.
     """,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
@@ -49,6 +49,7 @@ CLAIM = Claim(
     run=f"{SMALLER} The methods la (clusters from half of training on) and annulus.",
     refuted_if="Local Aggregation worse than the ring beyond chance.",
     sizes=plan_sizes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from ._arms import (
     COLUMNS,
     ON_SHAPES,
@@ -12,6 +12,7 @@ from ._arms import (
     plan_on_shapes,
     show_difference,
     subtract,
+    tell_of_nothing_learned,
     train_arm_on_shapes,
 )
 
@@ -29,6 +30,8 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 def judge(rows: Rows) -> Verdict:
     """Local is better."""
     gain = subtract(rows, "local", "global")
+    if nothing := tell_of_nothing_learned(rows, "local", "global"):
+        return nothing
     return Verdict(
         judge_better(gain),
         f"Places against the whole map: {show_difference(gain)}.",
@@ -55,6 +58,7 @@ CLAIM = Claim(
     "that does better here than within one.",
     refuted_if="The local form worse than the global one beyond chance.",
     sizes=plan_on_shapes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

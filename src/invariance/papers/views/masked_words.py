@@ -75,6 +75,8 @@ def judge(rows: Rows) -> Verdict:
         return Verdict("formula is wrong", f"{said}, and the truth is 0.")
     if printed.n < 2:
         return Verdict("not decided", f"{said} (one seed).")
+    if printed.is_above_zero:
+        return Verdict("not decided", f"{said}: neither is the 0 that there is.")
     return Verdict("holds", f"{said}: no more than chance explains.")
 
 

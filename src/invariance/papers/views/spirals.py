@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ...data import double_spiral
 from ...evaluation import linear_probe
 from ...objectives import info_nce
-from .._claim import Cell, Claim, Figure, Outcome, Rows, Verdict, grid
+from .._claim import BELOW_FULL, Cell, Claim, Figure, Outcome, Rows, Verdict, grid
 from .._spread import Spread, compare
 
 NOISES = (0.0, 0.1, 0.2, 0.4, 1.0, 5.0)
@@ -230,6 +230,7 @@ CLAIM = Claim(
         "quick": cells(4, 800, (0.0, 0.4, 5.0)),
         "full": cells(5, 10_000, NOISES),
     },
+    toy=BELOW_FULL,
     measure=measure,
     judge=judge,
     draw=draw,

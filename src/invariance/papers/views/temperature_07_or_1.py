@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
@@ -50,8 +50,9 @@ CLAIM = Claim(
     "good.",
     run=f"{SMALLER} Instance discrimination (ir), projections of length 1, at "
     "temperatures 0.07 and 1.",
-    refuted_if=f"A difference beyond chance that may exceed {ALIKE:g} points.",
+    refuted_if=f"A difference of more than {ALIKE:g} points, beyond chance.",
     sizes=plan_sizes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,

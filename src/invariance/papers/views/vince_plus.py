@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
@@ -60,6 +60,7 @@ CLAIM = Claim(
     "rows as they were drawn. The paper proposes it and does not try it.",
     refuted_if="The learned acceptance worse than the fixed one beyond chance.",
     sizes=plan_sizes(ARMS),
+    toy=EVERY_SIZE,
     measure=measure,
     judge=judge,
     draw=draw,
