@@ -30,8 +30,8 @@ class Reproduce:
     quick: bool = False
     """At most 2 minutes of 2 cores per claim; this is the default."""
     full: bool = False
-    """More seeds and samples: from minutes to hours of 2 cores per claim, and a GPU where
-    it trains on CIFAR-10."""
+    """More seeds and samples: minutes to hours of 2 cores per claim, and a GPU where it
+    trains on CIFAR-10."""
     tiny: bool = False
     """Seconds, to see that everything runs; verdicts mean little."""
     out: str = "reproduced"
@@ -42,8 +42,8 @@ class Reproduce:
     keep_runs: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
     """Keep the runs that claims train here; otherwise they are deleted."""
     jobs: Annotated[int | None, SAID] = None
-    """Processes that measure at once. By default one, and for several claims one per
-    core."""
+    """Processes that measure at once. By default one per core; one if there is little
+    to measure (--tiny), or a GPU that they would have to share (--full)."""
     pages: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
     """Make pages of all results in --out: verdicts, one page per paper, errata."""
     json: bool = False
@@ -60,7 +60,6 @@ class Reproduce:
 
         tell_loading(quiet=self.json or self.quiet)
         from .. import papers
-        from ..devices import usable_cores
 
         out = Path(self.out)
         if self.list or not (self.names or self.pages):
@@ -68,15 +67,13 @@ class Reproduce:
                 self.show_claim(claim, out)
             return 0
         if self.names:
-            alone = len(self.names) == 1 and self.names[0] in papers.CLAIMS
-            jobs = 1 if alone else usable_cores()
             papers.reproduce(
                 self.names,
                 size=asked[0] if asked else "quick",  # type: ignore[arg-type]
                 out=out,
                 again=self.again,
                 keep_runs=self.keep_runs,
-                jobs=jobs if self.jobs is None else self.jobs,
+                jobs=self.choose_jobs() if self.jobs is None else self.jobs,
                 quiet=self.quiet or self.json,
                 tell=self.show_result,
             )
@@ -86,6 +83,13 @@ class Reproduce:
                 print(f"pages: {paths[0]}")
         return 0
 
+    def choose_jobs(self) -> int:
+        """Processes that are worth their start."""
+        from ..devices import choose_device, usable_cores
+
+        shared = self.full and choose_device("auto").type != "cpu"
+        return 1 if self.tiny or shared else usable_cores()
+
     def show_claim(self, claim: "Claim", out: Path) -> None:
         """A line or two per claim, with the verdict that is there."""
         from ..errors import DataError
@@ -94,7 +98,7 @@ class Reproduce:
         try:
             result = read_result(claim, out)
             require_whole(result)
-            outcome: str = result.verdict.outcome
+            outcome = result.outcome
         except DataError:
             outcome = ""
         if self.json:
@@ -116,13 +120,14 @@ class Reproduce:
                 "name": name,
                 "size": result.size,
                 "verdict": verdict.outcome,
+                "toy_size": result.is_toy,
                 "because": verdict.because,
                 "seconds": result.seconds,
                 "rows": [[dict(r.settings), dict(r.values)] for r in result.rows],
             }
             print(json.dumps(line), flush=True)
             return
-        print(f"\n{name}: {verdict.outcome}")
+        print(f"\n{name}: {result.outcome}")
         print(textwrap.fill(verdict.because, 88))
         print(f"figure: {Path(self.out) / name}.png")
         print(f"table:  {Path(self.out) / name}.md", flush=True)

@@ -16,7 +16,7 @@ TOY = (
     "data, small networks, minutes of a processor). Such a verdict says what happens "
     "at that size, and neither confirms nor refutes what was seen on ImageNet or CIFAR."
 )
-FINGERPRINT = "Rows"  # the text in a figure that names the rows it was drawn from
+FINGERPRINT = "Drawn-From"  # the text in a figure that names its rows and its code
 
 
 def write_pages(out: str | Path, pages: str | Path) -> list[Path]:
@@ -89,7 +89,7 @@ def make_index(results: Sequence[Result]) -> str:
         lines.append(
             f"| [{claim.name}]({claim.paper}.md#{claim.name}) | "
             f"{PAPERS[claim.paper].short}, {claim.where} | "
-            f"**{verdict.outcome}**{_mark_size(result)} | {verdict.because} |"
+            f"**{result.outcome}** | {verdict.because} |"
         )
     return "\n".join([*lines, ""])
 
@@ -136,7 +136,7 @@ def make_section(result: Result, link: str = ".") -> list[str]:
         "",
         f"**Claim** ({claim.where}): {claim.says}",
         "",
-        f"**Verdict: {verdict.outcome}{_mark_size(result)}.** {verdict.because}",
+        f"**Verdict: {result.outcome}.** {verdict.because}",
         "",
         f"![{claim.says}]({link}/{claim.name}.png)",
         "",
@@ -153,10 +153,6 @@ def make_section(result: Result, link: str = ".") -> list[str]:
         "",
         f"    invariance reproduce {claim.name}{flag}",
     ]
-
-
-def _mark_size(result: Result) -> str:
-    return " (toy size)" if result.is_toy else ""
 
 
 def _describe_run(result: Result) -> str:
@@ -179,7 +175,7 @@ def write_section(result: Result, out: Path) -> None:
 
 
 def draw_figure(result: Result, out: Path) -> Path:
-    """The figure beside the rows; one of the same rows is left as it is."""
+    """The figure beside the rows; one that is up to date is left as it is."""
     path = out / f"{result.claim.name}.png"
     if read_fingerprint(path) == result.fingerprint:
         return path
@@ -204,7 +200,7 @@ def draw_figure(result: Result, out: Path) -> Path:
 
 
 def read_fingerprint(path: Path) -> str | None:
-    """Of the rows that a figure was drawn from; None where there is no figure."""
+    """Of what a figure was drawn from; None where there is no figure."""
     if not path.is_file():
         return None
     from PIL import Image, UnidentifiedImageError

@@ -1,13 +1,14 @@
 """The result of a claim on disk, and what is made of it.
 
     reproduced/<claim>.jsonl    a line about the run, then a line per finished cell
-               <claim>.png      the figure; it carries the fingerprint of its rows
+               <claim>.png      the figure; it carries a fingerprint of rows and drawing
                <claim>.md       verdict and table
 
 Lines are added one by one, so a run that was stopped goes on after the last of them.
 """
 
 import hashlib
+import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,10 +45,15 @@ class Result:
         return self.size in self.claim.toy
 
     @property
+    def outcome(self) -> str:
+        """That of the verdict, marked where it is of a toy size."""
+        return f"{self.verdict.outcome}{' (toy size)' if self.is_toy else ''}"
+
+    @property
     def fingerprint(self) -> str:
-        """Of the rows: a figure with another one was drawn from other rows."""
+        """Of rows and drawing code: a figure with another one is out of date."""
         rows = [[dict(row.settings), dict(row.values)] for row in self.rows]
-        text = json.dumps(rows, sort_keys=True)
+        text = json.dumps(rows, sort_keys=True) + inspect.getsource(self.claim.draw)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def table(self) -> list[list[str]]:

@@ -7,10 +7,10 @@ TABLE = {"MoCo": 22_900.0, "SimCLR": 1_720.0, "CLIP": 634_000.0}
 
 
 def cost(settings, *, cheap: float):
-    """Dollars of a line; small batches on the cheap device cost so much."""
-    small = settings["batch"] == 32
-    dear = settings["device"] == "V100"
-    dollars = TABLE.get(settings["line"], (2.0 if dear else cheap) if small else 1.0)
+    """Dollars of a line; batches of any size on the cheap device cost so much."""
+    on_dear = 2.0 if settings["batch"] == 32 else 1.0
+    price = on_dear if settings["device"] == "V100" else cheap
+    dollars = TABLE.get(settings["line"], price)
     return {"device_hours": 1.0, "dollars": dollars}
 
 
