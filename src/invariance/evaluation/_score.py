@@ -26,7 +26,7 @@ from ..markup import html_sentences, html_table
 Setting = int | float | str | bool
 Interval = tuple[float, float]
 
-NUMBERS = ("nats", "spearman", "r2", "mae")
+NUMBERS = ("nats", "spearman", "r2", "mae", "nmi", "ari")
 """Metrics that are no shares."""
 Z95 = 1.959963984540054  # normal quantile of 97.5 %
 
@@ -147,7 +147,7 @@ class Score:
     def show(self, value: float, digits: int = 1) -> str:
         """A value of this metric: nats and such as they are, shares in per cent."""
         if self.metric in NUMBERS:
-            return f"{value:.2f}"
+            return f"{value:.3f}"
         return f"{100 * value:.{digits}f}"
 
     def _setting_words(self) -> str:

@@ -206,7 +206,7 @@ class Train:
     )
     """What the short help shows."""
     examples: ClassVar = (
-        "invariance train                                generated shapes, a minute",
+        "invariance train                                generated shapes, 3 minutes",
         "invariance train photos --epochs 100            a folder of your own images",
         "invariance train --resume runs/photos-simclr    go on where it stopped",
     )
