@@ -147,7 +147,7 @@ class Score:
     def show(self, value: float, digits: int = 1) -> str:
         """A value of this metric: nats and such as they are, shares in per cent."""
         if self.metric in NUMBERS:
-            return f"{value:.3f}"
+            return f"{value:.2f}"
         return f"{100 * value:.{digits}f}"
 
     def _setting_words(self) -> str:
