@@ -46,6 +46,7 @@ html_theme_options = {
 html_sidebars = {"**": ["all-pages"]}
 html_static_path = [str(HERE / "_static")]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_js_files = [("site.js", {"priority": 300})]
 html_show_sourcelink = False
 html_copy_source = False

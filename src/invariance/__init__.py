@@ -6,8 +6,9 @@
 >>> v = torch.randn(64, 128)
 >>> inv.dcl(u, v).backward()
 
-Whole parts are public too: ``inv.views``, ``inv.data``, ``inv.encoders`` and
-``inv.methods``. Importing this package imports no torch; the first use of a name does.
+Whole parts are public too: ``inv.views``, ``inv.data``, ``inv.encoders``,
+``inv.methods``, ``inv.evaluation`` and others. Importing this package imports no torch;
+the first use of a name does.
 """
 
 import difflib
@@ -15,7 +16,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import data, diagnostics, encoders, estimators, methods, views  # noqa: F401
+    from . import (  # noqa: F401
+        data,
+        diagnostics,
+        encoders,
+        estimators,
+        evaluation,
+        methods,
+        objectives,
+        report,
+        views,
+    )
     from .diagnostics import *  # noqa: F403
     from .encoders import GradCache  # noqa: F401
     from .errors import InvarianceError  # noqa: F401
@@ -37,6 +48,7 @@ if TYPE_CHECKING:
         show_views,
         train,
     )
+    from .views import ViewSet  # noqa: F401
 
 __version__ = "0.1.0"
 
@@ -69,6 +81,7 @@ _HOMES = {
         "read_embeddings search write_embeddings"
     ),
     "report": "plot",
+    "views": "ViewSet",
     "estimators": "ESTIMATORS Estimate estimate_mi",
     "diagnostics": (
         "BatchProposal Diagnosis InfoNCEParts InformationBound Reading alignment "
@@ -80,7 +93,10 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 # Parts of the package that are public as a whole, such as inv.views.simclr.
-_DOORS = ("data", "diagnostics", "encoders", "estimators", "methods", "views")
+_DOORS = (
+    *("data", "diagnostics", "encoders", "estimators", "evaluation", "methods"),
+    *("objectives", "report", "views"),
+)
 
 __all__ = ["__version__", *_DOORS, *_HOME]
 

@@ -156,6 +156,16 @@ def test_list_runs(command, tmp_path):
     ]
 
 
+def test_settings_that_a_run_chose_are_listed(command, tmp_path):
+    folder = tmp_path / "runs" / "a"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("batch_size: null\nencoder: auto\nseed: 1\n")
+    chosen = {"batch_size": 96, "encoder": "resnet18"}
+    (folder / "env.json").write_text(json.dumps({"used": chosen}))
+    assert "runs/a  simclr  shapes     96" in command("list", "runs")[1]
+    assert command("list", "runs", "batch_size < 100 and encoder == 'resnet18'")[1]
+
+
 def test_runs_are_sorted_by_what_one_asks_for(command, tmp_path):
     for name, method, rate, knn in (
         ("a", "moco", 0.1, 0.2),

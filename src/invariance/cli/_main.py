@@ -63,7 +63,7 @@ COMMANDS: dict[str, Any] = {
 HELP = """usage: invariance COMMAND [OPTIONS]
 
 Contrastive representation learning that fits small machines.
-  invariance train            learn the generated shapes, in a minute or two
+  invariance train            learn the generated shapes, in three minutes
   invariance train FOLDER     learn images of your own
   invariance report RUN       see what came of it
   invariance watch            follow what trains, in the browser

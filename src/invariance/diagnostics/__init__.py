@@ -13,7 +13,7 @@ value with a sentence): no gradient, at least float32, memory linear in the rows
 | ``collapse(z)`` | do rows differ at all? | a ratio near 1 |
 | ``tolerance(z, labels)`` | do classes stay together? | above 0, below 1 |
 | ``contrastive_accuracy(u, v)`` | does an anchor find its partner? | above 1/n, below 1 |
-| ``effective_sample_size(u, v)`` | how many negatives count? | 0.15 to 0.4 |
+| ``effective_sample_size(u, v)`` | how many negatives count? | 0.05 to 0.8 |
 | ``split_info_nce(u, v)`` | which part of InfoNCE is left? | near -1/tau, near that of an even cover |
 | ``mutual_information_bound(u, v)`` | what do the views share? | below what it can reach |
 | ``information_by_pool(u, v)`` | what does a batch not see of it? | little |

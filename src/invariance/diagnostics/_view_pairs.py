@@ -141,7 +141,8 @@ def effective_sample_size(
     its ``shares``.
 
     Between 1/m (one negative takes all the weight) and 1 (all weigh the same). It falls
-    with the temperature; 0.15 to 0.4 is a good range to train at.
+    with the temperature. Below 0.05 a few negatives do all the teaching; the FlatNCE
+    paper advises 0.15 to 0.4.
 
     Args:
         u: One view.

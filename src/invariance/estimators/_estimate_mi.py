@@ -114,7 +114,8 @@ def estimate_mi(
     Args:
         x: One row per sample (a tensor or array), or one number per sample.
         y: The same; row i belongs to row i of x. Integers that repeat are labels.
-        estimator: A name of ``ESTIMATORS``; "auto" picks by the data and says why.
+        estimator: A name of ``ESTIMATORS``. The default is a certified bound; "auto",
+            the default of the command line, picks by the data and says why.
         critic: A name of ``CRITICS``, for estimators that train one; None is
             "separable".
         seed: Of the split, the weights and the batches; the same seed repeats exactly.

@@ -115,8 +115,8 @@ def fit_probe(
             settings[f"validation_{chosen_by.metric}"] = chosen_by.value
         else:
             notes += (
-                f"No class has two training rows to choose l2 by: {strength:g} is "
-                "the middle of the grid.",
+                "No class has two labeled samples, so nothing could choose the probe's "
+                f"penalty: l2={strength:g}, the middle of the grid, was taken.",
             )
     scaler = Scaler.of(data.train_h)
     x = scaler(data.train_h)

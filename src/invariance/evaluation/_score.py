@@ -26,7 +26,7 @@ from ..markup import html_sentences, html_table
 Setting = int | float | str | bool
 Interval = tuple[float, float]
 
-NUMBERS = ("nats", "spearman", "r2", "mae")
+NUMBERS = ("nats", "spearman", "r2", "mae", "nmi", "ari")
 """Metrics that are no shares."""
 Z95 = 1.959963984540054  # normal quantile of 97.5 %
 

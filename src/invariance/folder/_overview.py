@@ -23,6 +23,7 @@ from ._files import CONFIG
 from ._lock import is_held
 from ._record import Record, read_record
 from ._scores import TRAINED, split_by_data
+from ._seeds import OPEN
 
 COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
@@ -45,9 +46,9 @@ class Overview:
 
     Attributes:
         folder: of the run.
-        values: settings by their dotted names, and state, finished, epoch, loss, ended
-            (why it ended early); knn and linear are scores on the test part,
-            training_knn is what was read among training images.
+        values: settings by their dotted names, those left open as the run chose them;
+            state, finished, epoch, loss, ended (why it ended early); knn and linear are
+            scores on the test part, training_knn was read among training images.
         broken: why its settings cannot be read; empty when they can.
     """
 
@@ -128,8 +129,10 @@ def _overview(
         "linear": _score(record, "linear"),
         "training_knn": readings[-1][1] if readings else None,
     }
-    settings = complete(flatten(record.config))
-    return Overview(folder, {**settings, **state}, images=record.images)
+    settings = dict(complete(flatten(record.config)))
+    chosen = {k: v for k, v in record.used.items() if settings.get(k) in OPEN}
+    values = {**settings, **chosen, **state}
+    return Overview(folder, values, images=record.images)
 
 
 def _score(record: Record, protocol: str) -> float | None:

@@ -23,7 +23,7 @@ A class also says what it ``takes`` (a pair of views, all views, labels, targets
 """  # noqa: E501
 
 from ._align_uniform import AlignUniform, align_uniform
-from ._arguments import LearnedTemperature
+from ._arguments import LearnedTemperature, settings_of
 from ._barlow_twins import BarlowTwins, barlow_twins
 from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
@@ -115,6 +115,7 @@ __all__ = [
     "kcl",
     "multi_view",
     "nt_xent",
+    "settings_of",
     "sig_lip",
     "sim_siam",
     "sinkhorn",

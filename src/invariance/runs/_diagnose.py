@@ -17,7 +17,7 @@ from ..data import Source
 from ..devices import choose_device
 from ..diagnostics import Diagnosis, Reading, diagnosis
 from ..errors import DataError
-from ..evaluation import encode_views, list_partnered, spread_rows
+from ..evaluation import encode_views, list_partnered
 from ..folder import DIAGNOSTICS, write_json
 from ..plain_numbers import check_least
 from ..progress import tell
@@ -217,7 +217,7 @@ def view_keys(run: OpenRun) -> tuple[int, int]:
 def encode_pool(
     run: OpenRun, parts: Rebuilt, sources: list[Source], n_pool: int, device: Any
 ) -> Rows:
-    """Two views of the pool's images, in its order."""
+    """Two views of the pool's images: part after part, each in an order of its own."""
     seed, epoch = view_keys(run)
     encoder = run.encoder.to(device)
     head = getattr(parts.learner, "head", None)
@@ -227,9 +227,9 @@ def encode_pool(
         if not left:
             break
         partnered = list_partnered(source)
-        rows = partnered[:left]
-        if blocks:  # of the training part some, evenly spread
-            rows = partnered[spread_rows(len(partnered), left)]
+        # folders are read class by class: mixed, or a batch would hold one class only
+        mixed = torch.Generator().manual_seed(0)
+        rows = partnered[torch.randperm(len(partnered), generator=mixed)[:left]]
         h, z = encode_views(
             encoder,
             head,

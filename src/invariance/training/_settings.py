@@ -71,8 +71,8 @@ class Ess:
     """Let the temperature follow an effective sample size of the negatives."""
 
     target: float | None = None
-    """Share of the negatives that should carry the weight, 0 to 1; 0.15 to 0.4 is a
-    good range. Unset: the temperature stays as it is."""
+    """Share of the negatives that should carry the weight, 0 to 1; the FlatNCE paper
+    advises 0.15 to 0.4. Unset: the temperature stays as it is."""
     end: float | None = None
     """Where the target has moved to, linearly, by the end. Unset: constant."""
     schedule: Annotated[tuple[float, ...], EMPTY] = ()
@@ -206,7 +206,7 @@ class Train:
     )
     """What the short help shows."""
     examples: ClassVar = (
-        "invariance train                                generated shapes, a minute",
+        "invariance train                                generated shapes, 3 minutes",
         "invariance train photos --epochs 100            a folder of your own images",
         "invariance train --resume runs/photos-simclr    go on where it stopped",
     )

@@ -109,7 +109,10 @@ def test_the_readings_are_those_of_the_rebuilt_head(found):
     how = {"temperature": 0.5, "negatives": "all", "held_out": False}
     mine = diagnosis(h, pool, labels=labels, **how)
     assert "certify nothing" in mine["mutual information", "z"].meaning
-    assert mine.readings == result.readings[: len(mine.readings)]
+    theirs = result.readings[: len(mine.readings)]
+    assert [(r.name, r.of) for r in mine.readings] == [(r.name, r.of) for r in theirs]
+    values = [reading.value for reading in mine.readings]
+    assert [reading.value for reading in theirs] == pytest.approx(values, rel=1e-4)
     read = information_by_pool(*pool, temperature=0.5, batch_size=16)
     reading = result["information, pool of 240", "z"]
     assert reading.value == pytest.approx(read.pool_nats, abs=1e-5)
@@ -144,6 +147,18 @@ def test_unlabelled_images_of_another_size(run, command, tmp_path):
     assert code == 0, complained
     assert "tolerance" not in said and "class kept" not in said
     assert "1x24x24, the encoder takes 3x16x16" in said
+
+
+def test_samples_that_come_class_by_class_are_mixed(tmp_path):
+    labels = torch.arange(4).repeat_interleave(40)
+    shades = torch.linspace(0, 1, 4)[labels][:, None, None, None]
+    noise = torch.rand(160, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    pictures = (0.9 * shades + 0.1 * noise, labels)  # a class is a shade of gray
+    settings = {"hold_out": "nothing", "epochs": 1, "batch_size": 16, "quiet": True}
+    settings |= {"evaluate": False, "out": str(tmp_path)}
+    run = inv.train(inv.Train(**settings), data=pictures)
+    read = diagnose(run, data=pictures, keep=False)
+    assert read["class kept", "h"].value > 0.5  # 0 where two classes foretell the rest
 
 
 def test_without_a_checkpoint_only_h_is_read(run):
