@@ -95,6 +95,13 @@ def test_the_same_row_is_never_in_both_parts():
     assert not {*all_rows(train)[:, 0].tolist()} & {*all_rows(test)[:, 0].tolist()}
 
 
+def test_a_file_that_is_no_parquet_is_one_sentence(tmp_path):
+    path = tmp_path / "shop.parquet"
+    path.write_bytes(b"PAR1 not really")
+    with pytest.raises(DataError, match=r"shop.parquet' cannot be read: .*[^.]\.$"):
+        load(path)
+
+
 def test_csv_parquet_json_lines_and_python_are_one_table(tmp_path, table):
     columns = make_columns()
     frame = pyarrow.table(columns)
@@ -152,8 +159,16 @@ def test_a_row_by_itself(tmp_path):
     assert kind.show(kind.read(raw)) == "age 60 · color red"
     one = write_csv(tmp_path / "one.csv", {"color": ["red"], "age": [60]})
     assert kind.read(kind.open(one)[1]).tolist() == [60.0, 1.0]
-    for query in ("no such row", "0"):
-        with pytest.raises(DataError, match="cannot be read as a row"):
+    none = write_csv(tmp_path / "none.csv", {"color": [], "age": []})
+    two = write_csv(tmp_path / "two.csv", {"color": ["red"] * 2, "age": [60, 61]})
+    for query, why in {
+        "no such row": "there is no such file",
+        "gone.csv": "there is no such file",
+        "{60}": "Expecting property name",
+        none: "0 rows, and a query is one",
+        two: "2 rows, and a query is one",
+    }.items():
+        with pytest.raises(DataError, match=rf"cannot be read as a row \({why}"):
             kind.open(query)
     with pytest.raises(DataError, match="it has no 'age'"):
         kind.read({"color": "red"})

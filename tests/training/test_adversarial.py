@@ -97,6 +97,18 @@ def test_which_views_are_attacked(which, n_views, small, pictures, capsys):
     assert "readings of a step are of the attacked views" in said
 
 
+@pytest.mark.parametrize("name", ["simclr", "supcon", "byol", "moco", "nnclr"])
+def test_readings_are_not_of_a_view_and_its_own_copy(name, small, pictures):
+    """Of no distance the copy is the view: the two would be aligned from the start."""
+    options = {"method": name, "options": OPTIONS.get(name, {}), "epochs": 1}
+    added = {"views_adversarial": "added", "attack": NO_DISTANCE}
+    plain, copied = (
+        train(small(**options, **changes), data=pictures).metrics[0]["alignment"]
+        for changes in ({}, added)
+    )
+    assert copied > plain / 2 > 0
+
+
 def test_a_dry_run_counts_the_passes_of_the_attack(small, pictures):
     plain, attacked = (
         train(small(dry_run=True, **changes), data=pictures).computing_seconds

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import importlib.util
 import math
+import re
 
 import numpy as np
 import pytest
@@ -360,6 +361,29 @@ def test_noise_has_the_deviation_that_was_asked_for(small, pictures, newest):
     assert moved.std() == pytest.approx(50.0 * 1e-3 / 4, rel=0.02)
     assert all(v.min() >= 0 for name, v in end.items() if "running_var" in name)
     assert "for each whole client" in (run.folder / "train.log").read_text()
+
+
+def test_noise_leaves_no_variance_to_divide_by_zero(small, pictures, newest):
+    """Of variances near 1, noise of deviation 1 takes one in six below zero."""
+    federated = Federated(clients=4, local_steps=1, clip=1e-3, noise=4e3)
+    run = train(small(federated=federated, batch_size=4, epochs=1), data=pictures)
+    end = learner_of(run.folder, newest)
+    variances = torch.cat([v for name, v in end.items() if "running_var" in name])
+    assert variances.min() > 0
+    assert 0.1 < (variances == 1).float().mean() < 0.25  # the server's, untouched
+
+
+def test_how_long_the_noise_is_beside_the_updates(small, pictures):
+    federated = Federated(clients=4, participation=0.5, clip=0.1, noise=3.0)
+    plan = make_plan(small(federated=federated, batch_size=4), data=pictures)
+    values = plan.learner.state_dict().values()
+    n_numbers = sum(v.numel() for v in values if v.is_floating_point())
+    (privacy,) = (fact for fact in plan.facts() if fact.startswith("privacy"))
+    times = re.search("mean of 2 clients, about ([0-9.,]+) times as long", privacy)
+    length = float(times[1].replace(",", "")) * 0.1
+    noise = 3.0 * 0.1 / 2 * torch.randn(n_numbers)
+    assert float(noise.norm()) == pytest.approx(length, rel=0.05)
+    assert "at delta 0.025 for" in privacy
 
 
 def test_no_budget_is_claimed_without_the_library(small, pictures, monkeypatch):

@@ -25,7 +25,7 @@ from ..errors import DataError
 from ..words import count, join_most
 from ._kind import Kind
 from ._load_request import explain_unreadable
-from ._tables import READERS, open_table
+from ._tables import open_table
 
 MISSING = {"", "na", "n/a", "<na>", "nan", "nat", "null", "none", "?", "-"}
 NUMBERS = 0.9  # of the cells of a column of numbers, at least
@@ -176,21 +176,20 @@ class Row(Kind):
             return "query", query
         path = Path(query).expanduser()
         try:
-            if path.suffix.lower() not in READERS or not path.is_file():
-                cells = json.loads(str(query))
-                if not isinstance(cells, dict | list):
-                    raise DataError("neither a file nor an object of JSON")
-                return str(query), cells
+            if str(query).lstrip().startswith(("{", "[")):
+                return str(query), json.loads(str(query))
+            if not path.is_file():
+                raise DataError("there is no such file")
             table = open_table(path)
-            (first, *others) = table
-            if others:
-                raise DataError(f"{1 + len(others)} rows, and a query is one")
-            return str(query), dict(zip(table.names, first[1], strict=True))
-        except (DataError, ValueError) as cause:
+            rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
+            if len(rows) != 1:
+                raise DataError(f"{count(len(rows), 'row')}, and a query is one")
+            return str(query), rows[0]
+        except (DataError, OSError, ValueError) as cause:
             raise DataError(
                 f"The query {str(query)!r} cannot be read as a row "
-                f"({explain_unreadable(cause)}): give a table with one row, or an "
-                'object of JSON such as {"age": 63}.'
+                f"({explain_unreadable(cause).rstrip('.')}): give a table with one "
+                'row, or an object of JSON such as {"age": 63}.'
             ) from None
 
     def show(self, sample: Float[Tensor, " d"]) -> str:

@@ -232,7 +232,8 @@ def open_parquet(path: Path) -> Table:
     try:
         names = parquet.read_schema(path).names
     except failures as cause:
-        raise DataError(f"{str(path)!r} cannot be read: {cause}.") from None
+        why = str(cause).rstrip(".")
+        raise DataError(f"{str(path)!r} cannot be read: {why}.") from None
 
     def read() -> Iterator[Row]:
         number = 0

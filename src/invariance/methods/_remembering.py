@@ -118,7 +118,8 @@ class Remembering(Learner):
             self._keep(key, everyone)
         readings = self.negatives.readings()
         how = readings, self.shares, self.contrasts
-        return make_step(terms, rows[0], keys[-1], *how)
+        other = keys[answering.index(whole[1])] if len(whole) > 1 else keys[0]
+        return make_step(terms, rows[0], other, *how)
 
     def _source(self, keys: Tensor, ids: Tensor) -> NegativeSource:
         """The queue; for the very first batch the other samples' keys."""

@@ -58,8 +58,15 @@ class Adversary:
 def arrange(
     plan: Plan, views: Sequence[Tensor | LazyView]
 ) -> Sequence[Tensor | LazyView]:
-    """The views as the learner takes them: a copy that is added comes first."""
-    return [views[0], *views] if plan.settings.views_adversarial == "added" else views
+    """The views as the learner takes them: a copy that is added comes first.
+
+    What it is a copy of comes last of its side: readings are of the first two views,
+    and a view finds its own copy without having learned anything.
+    """
+    if plan.settings.views_adversarial != "added":
+        return views
+    n = len(plan.views)
+    return [*views[:n], views[0], *views[n:]]
 
 
 def make_whole(view: Tensor | LazyView) -> Tensor:

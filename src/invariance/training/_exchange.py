@@ -78,7 +78,12 @@ def describe_federation(
         "stays": stays,
         "budget": budget,
     }
-    privacy = describe_privacy(rounds.settings, budget)
+    privacy = describe_privacy(
+        rounds.settings,
+        budget,
+        n_numbers=sum(v.numel() for v in sent.values() if v.is_floating_point()),
+        per_round=rounds.per_round,
+    )
     sentences = [
         rounds.describe(word),
         *rounds.describe_small(word),

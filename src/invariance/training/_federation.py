@@ -124,7 +124,10 @@ class Federation:
         return numbers
 
     def add_noise(self, mean: Weights, scale: float, epoch: int) -> None:
-        """Noise on all that is averaged but counts, which stay as the server's were."""
+        """Noise on all that is averaged but counts, which stay as the server's were.
+
+        So does a variance that noise leaves nothing of: a zero would be divided by.
+        """
         seed = self.rounds.seed * 100_003 + epoch
         generator = torch.Generator().manual_seed(seed)
         for name, value in mean.items():
@@ -135,7 +138,7 @@ class Federation:
             else:
                 value.copy_(self.server[name])
         for name in find_variances(self.learner):
-            mean[name].clamp_(min=0)
+            mean[name] = mean[name].where(mean[name] > 0, self.server[name].double())
 
     def pack(self, state: dict[str, Any]) -> dict[str, Any]:
         """What a checkpoint keeps; its learner is the server's, of the last round."""

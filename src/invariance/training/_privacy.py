@@ -8,22 +8,35 @@ the client that took part most often.
 """
 
 import importlib.util
+import math
 from collections import Counter
 
+from ..words import count
 from ._clients import Rounds
 from ._settings import Federated
 
 
-def describe_privacy(settings: Federated, budget: tuple[float, float] | None) -> str:
-    """What clipping and noise come to, in a sentence; nothing without them."""
+def describe_privacy(
+    settings: Federated,
+    budget: tuple[float, float] | None,
+    *,
+    n_numbers: int,
+    per_round: int,
+) -> str:
+    """What clipping and noise come to, in a sentence; nothing without them.
+
+    Noise of deviation z C on each of d numbers has the length z C sqrt(d), about.
+    """
     if settings.clip is None:
         return ""
     clipped = f"privacy: updates longer than {settings.clip:g} are scaled down"
     if settings.noise is None:
         return f"{clipped}; there is no noise (--federated.noise), so no privacy budget"
+    times = float(f"{settings.noise * math.sqrt(n_numbers) / per_round:.2g}")
     noised = (
         f"{clipped}, and noise of {settings.noise:g} x {settings.clip:g} goes onto "
-        "their sum"
+        f"their sum (on the mean of {count(per_round, 'client')}, about {times:,g} "
+        "times as long as the longest update)"
     )
     if budget is None:
         return (
@@ -32,7 +45,7 @@ def describe_privacy(settings: Federated, budget: tuple[float, float] | None) ->
         )
     epsilon, delta = budget
     return (
-        f"{noised}: epsilon {epsilon:.3g} at delta {delta:.1g} for each whole client, "
+        f"{noised}: epsilon {epsilon:.3g} at delta {delta:.3g} for each whole client, "
         "by opacus' RDP accountant, for what the server sends out; this log and its "
         "readings are not covered"
     )
