@@ -129,7 +129,7 @@ def test_it_is_scored_again_to_the_same_numbers(run):
             if (row["features"], row["protocol"]) == (features, "knn")
         ]
         assert again.values("knn", features) == was[:1]
-    assert "test rows, never trained on" in str(again)
+    assert "test rows, held out" in str(again)
     assert str(again).index("raw values") < str(again).index("untrained encoder")
 
 
@@ -214,7 +214,7 @@ def test_pairs_are_read_again_by_the_columns_of_the_run(tmp_path):
     named = inv.evaluate(folder, data=how["data"])
     for row, other in zip(again.rows, named.rows, strict=True):
         assert row["protocol"] == "partner" and row["value"] == other["value"]
-    assert " test pairs, never trained on" in str(again)
+    assert " test pairs, held out" in str(again)
     assert inv.evaluate(folder, data=tmp_path / "others.jsonl").rows
     asked = {"query": "what is number 7", "text": ["what is number 8"]}
     for hits in inv.search(folder, k=1, **asked).neighbors:

@@ -36,7 +36,7 @@ def explain_scores(scores: Scores, rows: Sequence[Row]) -> list[str]:
     """How to read the cells, and a warning where they say little."""
     n_test = scores.n_test or 0
     images = count(n_test, f"test {scores.word}")
-    sentences = [f"{_legend(scores, rows)} {images}, never trained on."]
+    sentences = [f"{_legend(scores, rows)} {images}, held out."]
     if n_test < FEW:
         why = f"one of them moves an accuracy by {100 / max(n_test, 1):.0f} points"
         if not any(line.share for line in scores.lines):

@@ -204,7 +204,7 @@ def notes(run: Record, scores: Scores) -> list[Html]:
     texts = []
     if scores.n_test is not None:
         tested = count(scores.n_test, f"test {scores.word}")
-        texts.append(f"{tested} of {scores.data} that were never trained on.")
+        texts.append(f"{tested} of {scores.data}, held out.")
     cells = [cell for line in scores.lines for cell in line.cells.values()]
     if any(cell.interval for cell in cells):
         texts.append(

@@ -210,6 +210,25 @@ def count_classes(source: Source) -> int | None:
     return None if source.labels is None else len(source.labels.unique())
 
 
+FEW_STEPS, ENOUGH_STEPS = 200, 500
+
+
+def describe_few_steps(n_steps: int, per_epoch: int) -> Iterator[str]:
+    """A hint where small data make the usual number of epochs a short training.
+
+    >>> print(*describe_few_steps(40, 2))
+    few steps: in under 200 an encoder rarely learns much; --epochs 250 makes 500
+    >>> list(describe_few_steps(200, 10))
+    []
+    """
+    if n_steps < FEW_STEPS:
+        epochs = math.ceil(ENOUGH_STEPS / per_epoch)
+        yield (
+            f"few steps: in under {FEW_STEPS} an encoder rarely learns much; "
+            f"--epochs {epochs} makes {epochs * per_epoch}"
+        )
+
+
 def describe_simplex(batch_size: int, width: int) -> Iterator[str]:
     """A hint where a batch is too large for its rows to be equally far apart.
 

@@ -32,6 +32,7 @@ from ._run_data import (
     choose_batch,
     count_classes,
     describe_captions,
+    describe_few_steps,
     describe_parts,
     describe_simplex,
     find_tokenizer,
@@ -317,6 +318,8 @@ class Plan:
             f"{pieces} "
             f"{self.steps_per_epoch} per epoch, learning rate up to {self.peak:.2g}"
         )
+        if not self.federation:
+            yield from describe_few_steps(self.n_steps, self.steps_per_epoch)
         if (stop := self.settings.stop).patience is not None:
             gain = f"{stop.reading} gains nothing for {stop.patience} epochs"
             yield f"ends early when {gain}"

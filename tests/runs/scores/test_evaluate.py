@@ -357,7 +357,7 @@ def test_a_handful_of_test_images_is_said_to_tell_little(n, said):
         **{"value": 0.5, "interval": None, "n_test": n, "settings": {}, "notes": []},
     }
     *_, count, warning = str(Evaluation((row,))).splitlines()
-    assert count.endswith(f" {n} test image{'s' * (n > 1)}, never trained on.")
+    assert count.endswith(f" {n} test image{'s' * (n > 1)}, held out.")
     assert said in warning
     assert "tell next to nothing" not in str(Evaluation(({**row, "n_test": 10},)))
 
