@@ -55,7 +55,7 @@ def test_neighbors_are_averaged_by_their_cosines(rows):
         total = sum(w * float(y[j]) for w, j in zip(weights, nearest, strict=True))
         guesses.append(total / sum(weights))
     score = knn_regression(*rows, k=5, temperature=0.2)
-    assert score.value == pytest.approx(r2_score(test_y, guesses), abs=1e-4)
+    assert score.value == pytest.approx(r2_score(test_y.numpy(), guesses), abs=1e-4)
 
 
 def test_the_interval_covers_what_more_rows_would_say():

@@ -1,5 +1,6 @@
 """Which images a run trains on: how many, in which batches, and where they are."""
 
+import dataclasses
 import os
 import shutil
 import sys
@@ -35,7 +36,15 @@ def photos(tmp_path):
 
 def first_lines(settings, **objects):
     facts = list(make_plan(settings, **objects).facts())
-    return facts[0], facts[-1]
+    return facts[0], next(fact for fact in facts if fact.startswith("steps"))
+
+
+def test_few_steps_are_named_with_the_epochs_that_make_enough(photos):
+    settings = Train(data=photos(60), image_size=16, batch_size=16)  # 3 per epoch
+    *_, hint = make_plan(settings).facts()
+    assert hint.endswith("--epochs 167 makes 501")
+    enough = dataclasses.replace(settings, epochs=67)
+    assert not any("few steps" in fact for fact in make_plan(enough).facts())
 
 
 def test_the_first_line_counts_and_says_why(photos):

@@ -151,8 +151,10 @@ class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
 
     again: ClassVar[str] = "scores of whole runs are kept, so give the rest again"
-    shown_first: ClassVar = ("runs", "data", "protocols", "preset", "seeds", "json")
-    examples: ClassVar = (
+    shown_first: ClassVar[tuple[str, ...]] = (
+        *("runs", "data", "protocols", "preset", "seeds", "json"),
+    )
+    examples: ClassVar[tuple[str, ...]] = (
         "invariance evaluate runs/photos-simclr        its usual scores",
         "invariance evaluate runs/seed-* --seeds 3     mean and spread of several",
         "invariance evaluate runs/a --data cifar10     transfer to other data",

@@ -192,7 +192,7 @@ class Machine:
 class Train:
     """Train an encoder on unlabeled samples; --config FILE gives settings by file."""
 
-    shown_first: ClassVar = (
+    shown_first: ClassVar[tuple[str, ...]] = (
         *(
             "data",
             "method",
@@ -205,7 +205,7 @@ class Train:
         *("machine.devices", "seed", "name", "resume", "dry_run"),
     )
     """What the short help shows."""
-    examples: ClassVar = (
+    examples: ClassVar[tuple[str, ...]] = (
         "invariance train                                generated shapes, 3 minutes",
         "invariance train photos --epochs 100            a folder of your own images",
         "invariance train --resume runs/photos-simclr    go on where it stopped",
