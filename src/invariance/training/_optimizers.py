@@ -13,7 +13,7 @@ parameter groups put what does not decay first, which would hand the state of an
 checkpoint to other weights.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -137,9 +137,10 @@ class LARS(torch.optim.Optimizer):
     def _step_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
         decay = group["weight_decay"]
         plain = [p.grad for p in params if p.grad is not None]
-        grads = torch._foreach_add(plain, params, alpha=decay)
+        own = [_take_own(p) for p in params]
+        grads = torch._foreach_add([_take_own(g) for g in plain], own, alpha=decay)
         if group["adapt"]:
-            weights, lengths = torch._foreach_norm(params), torch._foreach_norm(plain)
+            weights, lengths = _measure(params), _measure(plain)
             divisors = torch._foreach_add(lengths, weights, alpha=decay)
             w, g = torch.stack(weights), torch.stack(divisors)
             ratios = group["trust"] * w / g
@@ -148,11 +149,22 @@ class LARS(torch.optim.Optimizer):
         for p in params:
             if "momentum_buffer" not in self.state[p]:
                 self.state[p]["momentum_buffer"] = torch.zeros_like(p)
-        buffers = [self.state[p]["momentum_buffer"] for p in params]
+        buffers = [_take_own(self.state[p]["momentum_buffer"]) for p in params]
         torch._foreach_mul_(buffers, group["momentum"])
         torch._foreach_add_(buffers, grads)
         lr = group["lr"]
         if isinstance(lr, Tensor):
-            torch._foreach_add_(params, torch._foreach_mul(buffers, -lr))
+            torch._foreach_add_(own, torch._foreach_mul(buffers, -lr))
         else:
-            torch._foreach_add_(params, buffers, alpha=-lr)
+            torch._foreach_add_(own, buffers, alpha=-lr)
+
+
+def _take_own(x: Any) -> Tensor:
+    """The rows that this process has, where fsdp shares them out."""
+    return x.to_local() if hasattr(x, "to_local") else x
+
+
+def _measure(tensors: list[Tensor]) -> list[Tensor]:
+    """The length of each, over all processes that have a share of it."""
+    lengths: Sequence[Any] = torch._foreach_norm(tensors)
+    return [x.full_tensor() if hasattr(x, "full_tensor") else x for x in lengths]
