@@ -201,7 +201,7 @@ def test_pages_mark_verdicts_of_trainings_far_below_the_papers(tmp_path, monkeyp
     write_pages(tmp_path / "results", tmp_path)
     outcome = result.verdict.outcome
     index = (tmp_path / "index.md").read_text()
-    assert f"| **{outcome}** (toy size) |" in index
+    assert f"| **{outcome} (toy size)** |" in index
     assert "Marked *toy size*: 1 verdict from trainings far smaller" in index
     page = (tmp_path / "exposition.md").read_text()
     assert f"**Verdict: {outcome} (toy size).**" in page

@@ -2,6 +2,7 @@
 
 import inspect
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -72,12 +73,14 @@ def make_index(results: Sequence[Result]) -> str:
         f"{outcome} ({outcomes.count(outcome)})" for outcome in dict.fromkeys(outcomes)
     )
     toys = sum(result.is_toy for result in results)
+    sizes = Counter(result.size for result in results)
     lines = [
         "# The papers, checked",
         "",
         f"{count(len(results), 'claim')} of {count(len(PAPERS), 'text')}, each run "
         "again, with a verdict that is computed from the numbers: "
-        f"{tally}. `invariance reproduce NAME` runs one. Numbers are means ± standard "
+        f"{tally}. Sizes: {', '.join(f'{size} ({n})' for size, n in sizes.items())}. "
+        "`invariance reproduce NAME` runs one. Numbers are means ± standard "
         "deviations over seeds.",
         "",
         *([TOY.format(count(toys, "verdict")), ""] if toys else []),

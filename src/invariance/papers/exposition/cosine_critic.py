@@ -14,7 +14,7 @@ from .._spread import Spread, compare
 from ._known_pairs import average_batches, show_one_seed
 
 NATS = 2.0
-SCALES = tuple(2 ** (k / 2) for k in range(11))  # inverse temperatures from 1 to 32
+SCALES = tuple(2 ** (k / 2) for k in range(15))  # inverse temperatures, 1 to 128
 ENOUGH = 0.95
 
 
