@@ -23,7 +23,7 @@ FINGERPRINT = "Drawn-From"  # the text in a figure that names its rows and its c
 def write_pages(out: str | Path, pages: str | Path) -> list[Path]:
     """Pages of every claim that has a result in ``out``.
 
-    index.md has all verdicts in one table, errata.md the corrections; the others are
+    index.md has the verdicts, errata.md the corrections; the others are
     one per paper. Figures are drawn anew, beside the rows.
 
     Args:
@@ -67,7 +67,7 @@ def _link(out: Path, pages: Path) -> str:
 
 
 def make_index(results: Sequence[Result]) -> str:
-    """All verdicts in one table."""
+    """All verdicts, in a table per paper."""
     outcomes = [result.verdict.outcome for result in results]
     tally = ", ".join(
         f"{outcome} ({outcomes.count(outcome)})" for outcome in dict.fromkeys(outcomes)
@@ -83,17 +83,19 @@ def make_index(results: Sequence[Result]) -> str:
         "`invariance reproduce NAME` runs one. Numbers are means ± standard "
         "deviations over seeds.",
         "",
-        *([TOY.format(count(toys, "verdict")), ""] if toys else []),
-        "| claim | where | verdict | because |",
-        "|---|---|---|---|",
+        *([TOY.format(count(toys, "verdict"))] if toys else []),
     ]
-    for result in results:
-        claim, verdict = result.claim, result.verdict
-        lines.append(
-            f"| [{claim.name}]({claim.paper}.md#{claim.name}) | "
-            f"{PAPERS[claim.paper].short}, {claim.where} | "
-            f"**{result.outcome}** | {verdict.because} |"
-        )
+    for name, paper in PAPERS.items():
+        of_paper = [result for result in results if result.claim.paper == name]
+        if of_paper:
+            lines += ["", f"## {paper.short}", ""]
+            lines += ["| claim | verdict | because |", "|---|---|---|"]
+        for result in of_paper:
+            claim, verdict = result.claim, result.verdict
+            lines.append(
+                f"| [{claim.name}]({name}.md#{claim.name}), {claim.where} | "
+                f"**{result.outcome}** | {verdict.because} |"
+            )
     return "\n".join([*lines, ""])
 
 
