@@ -68,20 +68,16 @@ def _link(out: Path, pages: Path) -> str:
 
 def make_index(results: Sequence[Result]) -> str:
     """All verdicts, in a table per paper."""
-    outcomes = [result.verdict.outcome for result in results]
-    tally = ", ".join(
-        f"{outcome} ({outcomes.count(outcome)})" for outcome in dict.fromkeys(outcomes)
-    )
+    outcomes = _tally(result.verdict.outcome for result in results)
+    sizes = _tally(result.size for result in results)
     toys = sum(result.is_toy for result in results)
-    sizes = Counter(result.size for result in results)
     lines = [
         "# The papers, checked",
         "",
         f"{count(len(results), 'claim')} of {count(len(PAPERS), 'text')}, each run "
         "again, with a verdict that is computed from the numbers: "
-        f"{tally}. Sizes: {', '.join(f'{size} ({n})' for size, n in sizes.items())}. "
-        "`invariance reproduce NAME` runs one. Numbers are means ± standard "
-        "deviations over seeds.",
+        f"{outcomes}. Sizes: {sizes}. `invariance reproduce NAME` runs one. Numbers "
+        "are means ± standard deviations over seeds.",
         "",
         *([TOY.format(count(toys, "verdict"))] if toys else []),
     ]
@@ -97,6 +93,10 @@ def make_index(results: Sequence[Result]) -> str:
                 f"**{result.outcome}** | {verdict.because} |"
             )
     return "\n".join([*lines, ""])
+
+
+def _tally(words: Iterable[str]) -> str:
+    return ", ".join(f"{word} ({n})" for word, n in Counter(words).items())
 
 
 def make_page(paper: Paper, results: Sequence[Result], link: str) -> str:
