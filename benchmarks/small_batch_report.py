@@ -1,12 +1,9 @@
 """The small-batch study's table, verdicts and figures, from its rows alone.
 
     python benchmarks/small_batch_report.py            # small_batch.md and two .png
+    python benchmarks/small_batch_report.py --lines small_batch_cpu.jsonl
 
-Accuracies are those of the final runs on the test set. Differences of means come with a
-95 % interval: paired by seed where the batch is the same (same first weights, order and
-views), Welch's otherwise. Correlations are over all points of the final runs' curves,
-read on held-out training images; their intervals come from drawing runs, not points,
-as points of one run hang together. "Matches" means: no worse by more than half a point.
+``HOW`` says how accuracies are compared; it stands below the table, too.
 """
 
 import argparse
@@ -22,6 +19,13 @@ from typing import Any
 from intervals import Difference, correlate, paired, pearson, show_mean, welch
 from small_batch import LINES, OBJECTIVES, Row, read_rows
 
+HOW = """\
+Accuracies are those of the final runs on the test set. Differences of means come with a
+95 % interval: paired by seed where the batch is the same (same first weights, order and
+views), Welch's otherwise. Correlations are over all points of the final runs' curves,
+read on held-out training images; their intervals come from drawing runs, not points,
+as points of one run hang together. "Matches" means: no worse by more than half a point.
+"""
 MARGIN = 0.5  # points within which two accuracies count as the same
 MODERATE = (0.15, 0.4)  # shares of the negatives, as the FlatNCE paper has it
 DRAWS = 2000
@@ -282,6 +286,18 @@ def make_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def describe_runs(rows: Sequence[Row]) -> str:
+    """What was trained, on how much and where, as the rows have it."""
+    kinds = {
+        f"{row['settings']['encoder']}, {row['n_train']:,} CIFAR-10 images to train "
+        f"on, {row['device']}, torch {row['versions']['torch']}, "
+        f"{row['date'].split()[0]}."
+        for row in rows
+        if "settings" in row
+    }
+    return "\n".join(sorted(kinds))
+
+
 def mean_or_dash(values: Sequence[float]) -> str:
     return f"{fmean(values):.2f}" if values else "-"
 
@@ -365,8 +381,8 @@ def main(words: Sequence[str] | None = None) -> int:
     verdicts = "\n".join(str(verdict) for verdict in judge(rows))
     failed = [row for row in rows if "failed" in row]
     lost = "".join(f"\n- {row['job']}: {row['failed']}" for row in failed)
-    text = f"# The small-batch study\n\n{verdicts}\n\n{make_table(rows)}\n\n"
-    text += f"{(__doc__ or '').split(chr(10), 4)[4].strip()}\n"
+    parts = describe_runs(rows), verdicts, make_table(rows), HOW
+    text = "\n\n".join(filter(None, ("# The small-batch study", *parts)))
     text += f"\nFailed:{lost}\n" if lost else ""
     given.lines.with_suffix(".md").write_text(text, encoding="utf-8")
     figures: dict[str, Callable[[Sequence[Row], Path], None]] = {

@@ -202,11 +202,14 @@ def test_the_report_is_written_from_the_lines(tmp_path, capsys):
         for e in (1, 2)
     ]
     lines = tmp_path / "rows.jsonl"
+    where = {"settings": {"encoder": "tiny"}, "n_train": 9000, "device": "cpu"}
+    where |= {"versions": {"torch": "2.9"}, "date": "2026-11-18 17:00 UTC"}
     for run in make_runs(80.0, 80.2, 78.0, 81.0):
-        small_batch.add_line(lines, run | {"curve": curve})
+        small_batch.add_line(lines, run | {"curve": curve} | where)
     assert report.main(["--lines", str(lines)]) == 0
     text = (tmp_path / "rows.md").read_text()
     assert "| FlatNCE | 32 | 80.05 ± 0.05 | 80.05 ± 0.05 | 3, 100 |" in text
-    assert text.startswith("# The small-batch study\n\n- **FlatNCE at batch 32 matches")
+    assert text.startswith("# The small-batch study\n\ntiny, 9,000 CIFAR-10 images to")
+    assert "cpu, torch 2.9, 2026-11-18.\n\n- **FlatNCE at batch 32 matches" in text
     pictures = {path.name for path in tmp_path.glob("*.png")}
     assert pictures == {"rows.png", "rows_information.png"}
