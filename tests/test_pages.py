@@ -79,6 +79,14 @@ def test_the_map_has_every_room():
     assert {room for room in rooms if f"`{room}/`" not in page} == set()
 
 
+def test_the_index_of_measurements_has_every_page_and_names_their_scripts():
+    index = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
+    results = {path.name for path in (ROOT / "benchmarks" / "results").glob("*.md")}
+    assert set(re.findall(r"/benchmarks/results/([\w.]+)", index)) == results
+    scripts = set(re.findall(r"`(\w+\.py)`", index))
+    assert {s for s in scripts if not (ROOT / "benchmarks" / s).exists()} == set()
+
+
 def table_rows(text):
     """The cells of the rows of all tables, heads and rules left out."""
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "|" in line]
