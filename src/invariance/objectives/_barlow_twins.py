@@ -14,7 +14,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
+from ._arguments import (
+    Finite,
+    MeanOnly,
+    check_settings,
+    full_precision,
+    paired_rows,
+    settings_of,
+)
 from ._objective import Objective, Terms
 from ._shares import Gather
 
@@ -46,7 +53,8 @@ def barlow_twins(
 
 def _terms(u: Tensor, v: Tensor, weight: float | int, gather: Any) -> Terms:
     u, v = paired_rows(u, v, normalize=False, gather=gather)
-    correlation = _standardize(u).T @ _standardize(v) / len(u)
+    with full_precision(u):
+        correlation = _standardize(u).T @ _standardize(v) / len(u)
     diagonal = correlation.diagonal()
     parts = {
         "diagonal": (1 - diagonal).square().sum(),

@@ -26,6 +26,7 @@ from ._arguments import (
     Temperature,
     check_rows,
     check_settings,
+    full_precision,
     paired_rows,
     reduce,
     settings_of,
@@ -85,7 +86,8 @@ def _swapped(
 ) -> Float[Tensor, " n"]:
     """The assignments of whole views, each predicted from every other view."""
     directions = unit_rows(prototypes).to(whole[0])
-    scores = [x @ directions.T for x in (*whole, *parts)]
+    with full_precision(directions):
+        scores = [x @ directions.T for x in (*whole, *parts)]
     guesses = [(s / value_of(temperature)).log_softmax(1) for s in scores]
     losses = []
     for view in range(len(whole)):

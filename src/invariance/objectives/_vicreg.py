@@ -15,7 +15,14 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import mse_loss, relu
 
-from ._arguments import Finite, MeanOnly, check_settings, paired_rows, settings_of
+from ._arguments import (
+    Finite,
+    MeanOnly,
+    check_settings,
+    full_precision,
+    paired_rows,
+    settings_of,
+)
 from ._objective import Objective, Terms
 from ._shares import Gather
 
@@ -65,7 +72,8 @@ def _variance(z: Tensor) -> Tensor:
 
 def _covariance(z: Tensor) -> Tensor:
     z = z - z.mean(0)
-    covariance = z.T @ z / (len(z) - 1)
+    with full_precision(z):
+        covariance = z.T @ z / (len(z) - 1)
     off_diagonal = covariance.square().sum() - covariance.diagonal().square().sum()
     return off_diagonal / z.shape[1]
 
