@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 WORKERS_PER_CORE = 8  # more would only take memory from each other
+BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})  # as Linux calls them
 
 
 def choose_device(
@@ -83,6 +84,23 @@ def run_beside(work: Callable[[], T]) -> Callable[[], T]:
 
     threading.Thread(target=run, daemon=True).start()
     return result.result
+
+
+def computes_bf16(device: "torch.device | str") -> bool:
+    """Whether a device multiplies bf16 in hardware; others are slower at it than at 32.
+
+    Of CPUs only Linux tells, and only x86 is known here.
+    """
+    import torch
+
+    kind = torch.device(device).type
+    if kind == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines() if kind == "cpu" else []
+    flags = next((line.split() for line in lines if line.startswith("flags")), [])
+    return not BF16_FLAGS.isdisjoint(flags)
 
 
 def leaves_cores_idle(device: "torch.device | str") -> bool:

@@ -27,6 +27,7 @@ from ..markup import html_sentences, html_table
 from ..words import count, show_duration
 from ._activations import count_activations
 from ._adversary import arrange
+from ._bf16_on_cpu import refuse_thin_maps
 from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
 from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
@@ -272,6 +273,7 @@ def dry_run(
         facts = [*plan.facts(), *prepared.facts()]  # before memories fill up
         with (
             explain_overflow(fabric, plan, prepared.wrapped),
+            refuse_thin_maps(fabric, plan),
             own_stream(fabric.device),
         ):
             trial = try_steps(prepared, plan, say, traffic)

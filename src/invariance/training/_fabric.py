@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.parameter import is_lazy
 
-from ..devices import choose_device, usable_cores
+from ..devices import choose_device, computes_bf16, usable_cores
 from ..encoders import (
     Encoder,
     Head,
@@ -27,6 +27,7 @@ from ..errors import NotFiniteError, SettingError, TrainingError
 from ..methods import MEMORIES, Step
 from ..randomness import random_states, set_random_states
 from ..words import count
+from ._bf16_on_cpu import propose_bf16
 from ._captured import Captured
 from ._clients import Rounds
 from ._federation import Federation
@@ -100,7 +101,7 @@ def choose_precision(machine: Machine, device: str) -> str:
     """
     if machine.precision != "auto":
         return machine.precision
-    return "bf16" if device == "cuda" and torch.cuda.is_bf16_supported() else "32"
+    return "bf16" if device == "cuda" and computes_bf16("cuda") else "32"
 
 
 def check_processes(machine: Machine, device: str) -> None:
@@ -199,6 +200,7 @@ class Prepared:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
             yield from (views.explain() for views in self.feed.views)
+        yield from propose_bf16(self.fabric, self.feed.plan)
 
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""

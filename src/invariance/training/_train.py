@@ -47,6 +47,7 @@ from ..methods import Learner, Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
 from . import _checkpoint
+from ._bf16_on_cpu import refuse_thin_maps
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, choose_precision, keep_form, make_fabric, prepare
@@ -322,6 +323,7 @@ def execute(
         with (
             catch_signals() as stop_asked,
             explain_overflow(fabric, plan, module.wrapped),
+            refuse_thin_maps(fabric, plan),
             own_stream(device),
         ):
             done = Loop(

@@ -1,0 +1,169 @@
+"""What bf16 gains a training on a CPU, and what it costs.
+
+    python benchmarks/precision.py                       # precision_cpu.md
+    python benchmarks/precision.py --parts speed --turns 1
+
+Speed: images (texts, windows) per second of `invariance train` in float32 and in bf16,
+several networks, in turns; shown is the best median of each. Accuracy: the demo
+(SimCLR on 5,000 generated shapes, 20 epochs), some seeds in each precision, kNN and
+linear probe on the test part, and the seconds that training took.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+import invariance as inv
+from intervals import show_mean
+from invariance.devices import computes_bf16, usable_cores
+
+RESULTS = Path(__file__).parent / "results"
+PRECISIONS = ("32", "bf16")
+SHAPES = {"data": "shapes", "batch_size": 64}
+RUNS: dict[str, dict[str, Any]] = {
+    "tiny, 32 pixels (the demo's)": {"data": "shapes", "limit": 4000},
+    "resnet18, 96 pixels (photos')": {**SHAPES, "image_size": 96, "limit": 320},
+    "resnet18, 32 pixels": {**SHAPES, "encoder": "resnet18", "limit": 640},
+    "resnet50, 96 pixels": {
+        **{**SHAPES, "encoder": "resnet50", "image_size": 96, "limit": 160},
+        "batch_size": 32,
+    },
+    "vit_tiny_patch16_224, 96 pixels": {
+        **{**SHAPES, "encoder": "vit_tiny_patch16_224", "image_size": 96},
+        "limit": 320,
+    },
+    "simcse, sentences": {"data": "paraphrases", "method": "simcse", "limit": 3000},
+    "clip, captions": {"data": "captioned_shapes", "method": "clip", "limit": 3000},
+    "mobilenetv3_small_100, 96 pixels": {
+        **{**SHAPES, "encoder": "mobilenetv3_small_100", "image_size": 96},
+        "limit": 640,
+    },
+    "convnext_atto, 96 pixels": {
+        **{**SHAPES, "encoder": "convnext_atto", "image_size": 96, "limit": 320},
+    },
+}
+
+
+def train(settings: Mapping[str, Any], precision: str, out: str) -> inv.Run:
+    """One run, of which nothing is said."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        run = inv.train(
+            inv.Train(
+                **settings,
+                machine=inv.Machine(device="cpu", precision=precision),
+                knn_every=0,
+                evaluate=False,
+                quiet=True,
+                out=out,
+            )
+        )
+    assert isinstance(run, inv.Run)
+    return run
+
+
+def measure_rate(settings: Mapping[str, Any], precision: str) -> float:
+    """Samples per second, the median of the readings of two epochs after the first."""
+    with tempfile.TemporaryDirectory() as out:
+        run = train({"epochs": 3, "log_every": 2} | settings, precision, out)
+        readings = [m for m in run.metrics if m["epoch"] > 1]
+    return median(reading["time/images_per_second"] for reading in readings)
+
+
+def compare_speed(turns: int) -> str:
+    """A row per network."""
+    best: dict[tuple[str, str], float] = {}
+    for turn in range(turns):
+        for name, settings in RUNS.items():
+            for precision in PRECISIONS:
+                rate = measure_rate(settings, precision)
+                best[name, precision] = max(rate, best.get((name, precision), 0.0))
+                print(turn, name, precision, f"{rate:,.1f} per second", flush=True)
+    lines = [
+        "| run | float32, samples/s | bf16, samples/s | bf16 / float32 |",
+        "|---|---:|---:|---:|",
+    ]
+    for name in RUNS:
+        exact, rounded = (best[name, precision] for precision in PRECISIONS)
+        cells = [name, f"{exact:,.0f}", f"{rounded:,.0f}", f"{rounded / exact:.2f} x"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def compare_accuracy(seeds: Sequence[int]) -> str:
+    """A row per precision."""
+    rows: dict[str, list[dict[str, float]]] = {p: [] for p in PRECISIONS}
+    for seed in seeds:
+        for precision in PRECISIONS:
+            with tempfile.TemporaryDirectory() as out:
+                began = time.perf_counter()
+                run = train({"seed": seed}, precision, out)
+                row = {"seconds": time.perf_counter() - began}
+                scores = inv.evaluate(
+                    run.folder, protocols=["knn", "linear"], quiet=True
+                )
+                for name in ("knn", "linear"):
+                    row[name] = 100 * scores.values(name)[0]
+            rows[precision].append(row)
+            print(seed, precision, json.dumps(row), flush=True)
+    lines = [
+        "| precision | seeds | kNN, % | linear probe, % | seconds of the training |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for precision, measured in rows.items():
+        cells = [
+            show_mean([row[name] for row in measured])
+            for name in ("knn", "linear", "seconds")
+        ]
+        lines.append(f"| {precision} | {len(measured)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--parts", nargs="+", default=["speed", "accuracy"])
+    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--out", type=Path, default=RESULTS / "precision_cpu.md")
+    given = parser.parse_args()
+    if not computes_bf16("cpu"):
+        print("This CPU has no bf16 in hardware: it will be slower than float32.")
+    name = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        "CPU",
+    )
+    about = (
+        f"{name}, {usable_cores()} cores, {datetime.now(UTC):%Y-%m-%d}, torch "
+        f"{torch.__version__}, `python {shlex.join(sys.argv)}`. Samples per second "
+        f"are the best of {given.turns} turns."
+    )
+    parts = ["# bf16 on a CPU", about]
+    if "speed" in given.parts:
+        parts.append(compare_speed(given.turns))
+    if "accuracy" in given.parts:
+        parts += [
+            "The demo, 20 epochs of 5,000 shapes:",
+            compare_accuracy(given.seeds),
+        ]
+    text = "\n\n".join(parts) + "\n"
+    given.out.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
