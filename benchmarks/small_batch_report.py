@@ -1,7 +1,7 @@
 """The small-batch study's table, verdicts and figures, from its rows alone.
 
     python benchmarks/small_batch_report.py            # small_batch.md and two .png
-    python benchmarks/small_batch_report.py --lines small_batch_cpu.jsonl
+    python benchmarks/small_batch_report.py --lines FILE --note "On a busy machine."
 
 ``HOW`` says how accuracies are compared; it stands below the table, too.
 """
@@ -376,12 +376,13 @@ def start_figure(n: int) -> tuple[Any, Any]:
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--lines", type=Path, default=LINES)
+    parser.add_argument("--note", default="", help="a sentence below what was trained")
     given = parser.parse_args(words)
     rows = read_rows(given.lines)
     verdicts = "\n".join(str(verdict) for verdict in judge(rows))
     failed = [row for row in rows if "failed" in row]
     lost = "".join(f"\n- {row['job']}: {row['failed']}" for row in failed)
-    parts = describe_runs(rows), verdicts, make_table(rows), HOW
+    parts = describe_runs(rows), given.note, verdicts, make_table(rows), HOW
     text = "\n\n".join(filter(None, ("# The small-batch study", *parts)))
     text += f"\nFailed:{lost}\n" if lost else ""
     given.lines.with_suffix(".md").write_text(text, encoding="utf-8")

@@ -16,7 +16,6 @@ edge that is named twice counts once, and a loop, which says nothing about neigh
 left out.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +32,7 @@ from torch import Tensor
 from ..errors import DataError
 from ..words import count
 from ._kind import Kind
-from ._load_request import explain_unreadable
-from ._tables import open_table
+from ._tables import open_query
 
 MOST_DEGREE = 16  # from here on, degrees share a place in the histogram
 PICTURE = 96  # pixels of a drawn graph
@@ -263,23 +261,11 @@ class Graph(Kind):
         """
         if not isinstance(query, str | Path):
             return "query", query
-        path = Path(query).expanduser()
-        try:
-            if str(query).lstrip().startswith("{"):
-                return str(query), json.loads(str(query))
-            if not path.is_file():
-                raise DataError("there is no such file")
-            table = open_table(path)
-            rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
-            if len(rows) != 1:
-                raise DataError(f"{count(len(rows), 'graph')}, and a query is one")
-            return str(query), rows[0]
-        except (DataError, OSError, ValueError) as cause:
-            raise DataError(
-                f"The query {str(query)!r} cannot be read as a graph "
-                f"({explain_unreadable(cause).rstrip('.')}): give a .jsonl file with "
-                'one graph, or an object of JSON such as {"edges": [[0, 1]]}.'
-            ) from None
+        advice = (
+            "give a .jsonl file with one graph, or an object of JSON such as "
+            '{"edges": [[0, 1]]}'
+        )
+        return open_query(query, "graph", advice)
 
     def describe(self) -> dict[str, Any]:
         """All that is needed to read graphs in the same way."""

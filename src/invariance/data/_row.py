@@ -7,7 +7,6 @@ numbers less their mean over their scale, a 0 or 1 per category, and a 1 where a
 missing, for columns in which that happened.
 """
 
-import json
 import math
 from collections import Counter, abc
 from collections.abc import Mapping, Sequence
@@ -24,8 +23,7 @@ from torch import Tensor
 from ..errors import DataError
 from ..words import count, join_most
 from ._kind import Kind
-from ._load_request import explain_unreadable
-from ._tables import open_table
+from ._tables import open_query
 
 MISSING = {"", "na", "n/a", "<na>", "nan", "nat", "null", "none", "?", "-"}
 NUMBERS = 0.9  # of the cells of a column of numbers, at least
@@ -174,23 +172,8 @@ class Row(Kind):
         """A mapping, a text of one in JSON, or a table with one row."""
         if not isinstance(query, str | Path):
             return "query", query
-        path = Path(query).expanduser()
-        try:
-            if str(query).lstrip().startswith(("{", "[")):
-                return str(query), json.loads(str(query))
-            if not path.is_file():
-                raise DataError("there is no such file")
-            table = open_table(path)
-            rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
-            if len(rows) != 1:
-                raise DataError(f"{count(len(rows), 'row')}, and a query is one")
-            return str(query), rows[0]
-        except (DataError, OSError, ValueError) as cause:
-            raise DataError(
-                f"The query {str(query)!r} cannot be read as a row "
-                f"({explain_unreadable(cause).rstrip('.')}): give a table with one "
-                'row, or an object of JSON such as {"age": 63}.'
-            ) from None
+        advice = 'give a table with one row, or an object of JSON such as {"age": 63}'
+        return open_query(query, "row", advice, marks=("{", "["))
 
     def show(self, sample: Float[Tensor, " d"]) -> str:
         """Columns and values; of very many columns the first few."""

@@ -23,6 +23,7 @@ from typing import Any, TextIO
 from ..errors import DataError, suggest
 from ..words import count
 from ._hugging_face import is_hub, open_hub
+from ._load_request import explain_unreadable
 
 MARKS = (",", ";", "\t")  # that part cells; the first that a header has is it
 DECIMAL = re.compile(r"\s*[-+]?\d+,\d+\s*")
@@ -96,6 +97,35 @@ def open_table(path: Path) -> Table:
             raise DataError(f"{str(path)!r} is written in UTF-16: save it as UTF-8.")
     table: Table = reader(path)
     return table
+
+
+def open_query(
+    query: str | Path, word: str, advice: str, *, marks: tuple[str, ...] = ("{",)
+) -> tuple[str, Any]:
+    """What a query is called and the one row that it holds: JSON, or a table's file.
+
+    Args:
+        query: As it was given.
+        word: What the row is called in sentences.
+        advice: What to give instead, where it cannot be read.
+        marks: What a text of JSON begins with; all else is a path.
+    """
+    path = Path(query).expanduser()
+    try:
+        if str(query).lstrip().startswith(marks):
+            return str(query), json.loads(str(query))
+        if not path.is_file():
+            raise DataError("there is no such file")
+        table = open_table(path)
+        rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
+        if len(rows) != 1:
+            raise DataError(f"{count(len(rows), word)}, and a query is one")
+        return str(query), rows[0]
+    except (DataError, OSError, ValueError) as cause:
+        raise DataError(
+            f"The query {str(query)!r} cannot be read as a {word} "
+            f"({explain_unreadable(cause).rstrip('.')}): {advice}."
+        ) from None
 
 
 def open_text(path: Path) -> TextIO:
