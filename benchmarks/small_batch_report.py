@@ -10,14 +10,14 @@ import argparse
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from intervals import Difference, correlate, paired, pearson, show_mean, welch
-from small_batch import LINES, OBJECTIVES, Row, read_rows
+from small_batch import FIRST, LINES, OBJECTIVES, Row, read_rows
 
 HOW = """\
 Accuracies are those of the final runs on the test set. Differences of means come with a
@@ -29,6 +29,7 @@ as points of one run hang together. "Matches" means: no worse by more than half 
 MARGIN = 0.5  # points within which two accuracies count as the same
 MODERATE = (0.15, 0.4)  # shares of the negatives, as the FlatNCE paper has it
 DRAWS = 2000
+CHOOSING = ("knob", "rate")
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 MEASURES = {"linear": "linear probe", "knn": "kNN"}
 
@@ -286,6 +287,67 @@ def make_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def make_choices(rows: Sequence[Row]) -> str:
+    """One line per objective and batch: every short run, and which was taken."""
+    lines = [
+        "| objective | batch | taken | all that were tried |",
+        "| :--- | ---: | :--- | :--- |",
+    ]
+    for (name, control, batch), scores in tried(rows).items():
+        knob = "ESS" if control == "ess" else "gamma" if name == "KCL" else "tau"
+        best = max(scores, key=scores.__getitem__)
+        cells = [
+            name + (", ESS held" if control == "ess" else ""),
+            str(batch),
+            f"{knob} {best[0]:g}, rate {best[1]:g}: {scores[best]:.1f} %",
+            "; ".join(
+                f"{k:g}, {lr:g}: {score:.1f}" for (k, lr), score in scores.items()
+            ),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    jobs = [row["job"] for row in rows if row["job"]["stage"] in CHOOSING]
+    epochs, seeds = ({job[name] for job in jobs} for name in ("epochs", "seed"))
+    about = (
+        f"Linear probe on held-out training images after {show_all(epochs)} epochs, "
+        f"seed {show_all(seeds)}. An interval is over settings, not over seeds."
+    )
+    gaps = [f"- {gap}" for gap in compare_choices(rows)]
+    return "\n\n".join(
+        filter(None, ("## Short runs", about, "\n".join(lines), "\n".join(gaps)))
+    )
+
+
+def tried(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[Any, float]]:
+    """Held-out accuracy by knob and rate, of each objective, control and batch."""
+    scores: dict[tuple[str, str, int], dict[Any, float]] = {}
+    for row in rows:
+        job = row["job"]
+        if job["stage"] in CHOOSING and "held_out" in row:
+            cell = scores.setdefault(
+                (job["objective"], job["control"], job["batch_size"]), {}
+            )
+            cell[job["knob"], job["lr"]] = row["held_out"]["linear"]
+    return scores
+
+
+def compare_choices(rows: Sequence[Row]) -> Iterator[str]:
+    """FlatNCE less InfoNCE, over what both were tried with: temperature and rate."""
+    scores = tried(rows)
+    for batch in sorted({batch for _, _, batch in scores}):
+        info, flat = (scores.get((name, "fixed", batch), {}) for name in FIRST)
+        same = [setting for setting in flat if setting in info]
+        if same:
+            gap = paired([flat[s] for s in same], [info[s] for s in same])
+            yield (
+                f"FlatNCE less InfoNCE at batch {batch}, in the {len(same)} settings "
+                f"that both were tried with: {gap} points."
+            )
+
+
+def show_all(values: Iterable[Any]) -> str:
+    return ", ".join(map(str, sorted(values)))
+
+
 def describe_runs(rows: Sequence[Row]) -> str:
     """What was trained, on how much and where, as the rows have it."""
     kinds = {
@@ -382,15 +444,18 @@ def main(words: Sequence[str] | None = None) -> int:
     verdicts = "\n".join(str(verdict) for verdict in judge(rows))
     failed = [row for row in rows if "failed" in row]
     lost = "".join(f"\n- {row['job']}: {row['failed']}" for row in failed)
-    parts = describe_runs(rows), given.note, verdicts, make_table(rows), HOW
-    text = "\n\n".join(filter(None, ("# The small-batch study", *parts)))
-    text += f"\nFailed:{lost}\n" if lost else ""
+    finals = [row for row in rows if row["job"]["stage"] == "final" and "test" in row]
+    answers = (make_table(rows), HOW) if finals else ()
+    short = make_choices(rows) if tried(rows) else ""
+    parts = describe_runs(rows), given.note, verdicts, *answers, short
+    text = "\n\n".join(filter(None, ("# The small-batch study", *parts))).rstrip()
+    text += f"\n\nFailed:{lost}\n" if lost else "\n"
     given.lines.with_suffix(".md").write_text(text, encoding="utf-8")
     figures: dict[str, Callable[[Sequence[Row], Path], None]] = {
         "": draw_batches,
         "_information": draw_information,
     }
-    for name, draw in figures.items():
+    for name, draw in figures.items() if finals else ():
         draw(rows, given.lines.with_name(f"{given.lines.stem}{name}.png"))
     print(text)
     return 0

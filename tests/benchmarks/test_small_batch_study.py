@@ -213,3 +213,21 @@ def test_the_report_is_written_from_the_lines(tmp_path, capsys):
     assert "cpu, torch 2.9, 2026-11-18.\n\n- **FlatNCE at batch 32 matches" in text
     pictures = {path.name for path in tmp_path.glob("*.png")}
     assert pictures == {"rows.png", "rows_information.png"}
+    assert "## Short runs" not in text
+
+
+def test_short_runs_are_compared_in_equal_settings(tmp_path, capsys):
+    lines = tmp_path / "rows.jsonl"
+    for name, scores in {"InfoNCE": (60, 62, 61), "FlatNCE": (62, 63.5, 62.5)}.items():
+        jobs = Study([]).knob_jobs(name, "fixed", 32)
+        for job, score in zip(jobs, scores, strict=True):
+            run = row_of(job, score) | {"settings": {"encoder": "tiny"}, "n_train": 9}
+            run |= {"versions": {"torch": "2.9"}, "date": "2026-11-18", "device": "cpu"}
+            small_batch.add_line(lines, run)
+    note = "On a busy machine."
+    assert report.main(["--lines", str(lines), "--note", note]) == 0
+    text = (tmp_path / "rows.md").read_text()
+    assert "batch 32, in the 3 settings that both were tried with: +1.67 [" in text
+    assert "| FlatNCE | 32 | tau 0.2, rate 0.2: 63.5 % | 0.1, 0.2: 62.0; " in text
+    assert f"2026-11-18.\n\n{note}\n" in text and "| linear, % |" not in text
+    assert not list(tmp_path.glob("*.png"))  # nothing final to draw
