@@ -288,9 +288,9 @@ def make_table(rows: Sequence[Row]) -> str:
 
 
 def make_choices(rows: Sequence[Row]) -> str:
-    """One line per objective and batch: every short run, and which was taken."""
+    """One line per objective and batch: every short run, and the best of them."""
     lines = [
-        "| objective | batch | taken | all that were tried |",
+        "| objective | batch | best | all that were tried |",
         "| :--- | ---: | :--- | :--- |",
     ]
     for (name, control, batch), scores in tried(rows).items():
@@ -320,9 +320,11 @@ def make_choices(rows: Sequence[Row]) -> str:
 def tried(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[Any, float]]:
     """Held-out accuracy by knob and rate, of each objective, control and batch."""
     scores: dict[tuple[str, str, int], dict[Any, float]] = {}
-    for row in rows:
+    runs = [r for r in rows if r["job"]["stage"] in CHOOSING and "held_out" in r]
+    longest = max((row["job"]["epochs"] for row in runs), default=0)
+    for row in runs:
         job = row["job"]
-        if job["stage"] in CHOOSING and "held_out" in row:
+        if job["epochs"] == longest:
             cell = scores.setdefault(
                 (job["objective"], job["control"], job["batch_size"]), {}
             )
@@ -336,7 +338,7 @@ def compare_choices(rows: Sequence[Row]) -> Iterator[str]:
     for batch in sorted({batch for _, _, batch in scores}):
         info, flat = (scores.get((name, "fixed", batch), {}) for name in FIRST)
         same = [setting for setting in flat if setting in info]
-        if same:
+        if len(same) > 1:
             gap = paired([flat[s] for s in same], [info[s] for s in same])
             yield (
                 f"FlatNCE less InfoNCE at batch {batch}, in the {len(same)} settings "

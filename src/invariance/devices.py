@@ -1,6 +1,7 @@
 """Where to compute: one choice of device for every command, and what it can bear."""
 
 import contextlib
+import itertools
 import os
 import sys
 import threading
@@ -87,20 +88,27 @@ def run_beside(work: Callable[[], T]) -> Callable[[], T]:
 
 
 def computes_bf16(device: "torch.device | str") -> bool:
-    """Whether a device multiplies bf16 in hardware; others are slower at it than at 32.
+    """Whether a device multiplies bf16 in hardware; others emulate it, slowly.
 
-    Of CPUs only Linux tells, and only x86 is known here.
+    Of CPUs only Linux tells, and only x86 is known here. Of GPUs it is the current one.
     """
     import torch
 
     kind = torch.device(device).type
     if kind == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
+    flags = read_cpu().get("flags", "").split() if kind == "cpu" else []
+    return not BF16_FLAGS.isdisjoint(flags)
+
+
+def read_cpu() -> dict[str, str]:
+    """What Linux says of the first core, by its names for it; nothing elsewhere."""
     lines: list[str] = []
     with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines() if kind == "cpu" else []
-    flags = next((line.split() for line in lines if line.startswith("flags")), [])
-    return not BF16_FLAGS.isdisjoint(flags)
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    first = itertools.takewhile(str.strip, lines)  # a blank line ends each core
+    fields = (line.partition(":") for line in first)
+    return {name.strip(): value.strip() for name, _, value in fields}
 
 
 def leaves_cores_idle(device: "torch.device | str") -> bool:

@@ -21,6 +21,7 @@ class Case:
     labelled: bool = False  # takes rows and labels
     prototypes: bool = False  # takes prototypes beside the views
     softmax: bool = True  # has a temperature
+    own_products: bool = False  # multiplies matrices outside the log-partition
 
     @property
     def stops_gradients(self) -> bool:
@@ -135,7 +136,7 @@ CASES = [
     Case("align_uniform", {"alpha": 1.0, "uniform_weight": 0.5}, softmax=False),
     Case("byol", softmax=False),
     Case("sim_siam", softmax=False),
-    Case("barlow_twins", softmax=False),
-    Case("vicreg", softmax=False),
-    Case("swav", prototypes=True),
+    Case("barlow_twins", softmax=False, own_products=True),
+    Case("vicreg", softmax=False, own_products=True),
+    Case("swav", prototypes=True, own_products=True),
 ]

@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-import invariance as inv
-from invariance.devices import computes_bf16
+from invariance import devices
 from invariance.errors import SettingError
 from invariance.training import Machine, train
 
@@ -63,21 +62,74 @@ def test_it_learns_as_float32_does(small, pictures, readings):
     np.testing.assert_allclose(rounded, exact, rtol=0.02)
 
 
+def network_over(size, layer):
+    """A network whose only convolution sees maps of this size."""
+    return nn.Sequential(nn.AdaptiveAvgPool2d(size), layer, nn.Flatten())
+
+
+NARROW = {
+    "1x1": ((1, 1), nn.Conv2d(3, 4, 3, 2, 1)),
+    "4x1": ((4, 1), nn.Conv2d(3, 4, 3, 2, 1)),
+    "3x3": ((3, 3), nn.Conv2d(3, 4, 7, 4, 3)),
+}
+WIDE = {
+    "single pixels in steps of 1": ((1, 1), nn.Conv2d(3, 4, 3, 1, 1)),
+    "one axis": ((1, 8), nn.Conv2d(3, 4, (1, 3), (1, 2))),
+    "wide": ((8, 8), nn.Conv2d(3, 4, 3, 2, 1)),
+    "no neighbors": ((1, 1), nn.Conv2d(3, 4, 1, 2)),
+}
+
+
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_maps_of_one_pixel_are_refused(small, dry_run):
-    images = np.zeros((32, 8, 8, 3), dtype=np.uint8)
+@pytest.mark.parametrize("size", NARROW)
+def test_maps_narrower_than_a_stride_are_refused(small, pictures, size, dry_run):
+    network = network_over(*NARROW[size])
     settings = small(machine=BF16, dry_run=dry_run)
-    with pytest.raises(SettingError, match=r"maps of 1x1.* --machine.precision 32"):
-        train(settings, data=images)
-    train(small(machine=Machine(device="cpu", precision="32")), data=images)
+    words = rf"over maps of {size}, .* --machine.precision 32"
+    with pytest.raises(SettingError, match=words):
+        train(settings, data=pictures, encoder=network)
+    assert not network[1]._forward_pre_hooks  # it is its owner's again
 
 
-def test_a_network_of_ones_own_is_given_back_as_it_was(small, pictures):
-    network = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Flatten())
-    train(small(machine=BF16), data=pictures, encoder=network)
-    assert network(torch.rand(2, 3, 1, 1)).shape == (2, 4)
+@pytest.mark.parametrize("maps", WIDE)
+def test_all_other_maps_are_trained_on(small, pictures, maps):
+    network = network_over(*WIDE[maps])
+    run = train(small(machine=BF16, epochs=1), data=pictures, encoder=network)
+    assert run.metrics and not network[1]._forward_pre_hooks
 
 
-def test_only_hardware_counts(monkeypatch):
-    monkeypatch.setattr(inv.devices, "BF16_FLAGS", frozenset())
-    assert not computes_bf16("cpu") and not computes_bf16("mps")
+def test_float32_trains_on_narrow_maps(small, pictures):
+    network = network_over(*NARROW["1x1"])
+    machine = Machine(device="cpu", precision="32")
+    assert train(small(machine=machine, epochs=1), data=pictures, encoder=network)
+
+
+def test_gradients_that_are_not_refused_are_right():
+    """What is not refused does not depend on what the memory held before."""
+    for size, layer in WIDE.values():
+        images = torch.rand(16, 3, *size)
+        reference = gradient_of(layer, images)
+        junk = [torch.full((n,), torch.nan) for n in (10**3, 10**4, 10**5, 10**6)]
+        del junk
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            rounded = gradient_of(layer, images)
+        torch.testing.assert_close(rounded, reference, rtol=0.05, atol=0.05)
+
+
+def gradient_of(layer, images):
+    return torch.autograd.grad(layer(images).float().square().mean(), layer.weight)[0]
+
+
+def test_fp16_is_for_gpus(small, pictures):
+    machine = Machine(device="cpu", precision="fp16")
+    with pytest.raises(SettingError, match="A CPU does not train in fp16"):
+        train(small(machine=machine), data=pictures)
+
+
+@pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16", "avx512f"])
+def test_a_cpu_has_what_linux_says(monkeypatch, flag):
+    text = f"model name\t: A CPU\nflags\t\t: fpu {flag} sse\n\nflags\t\t: none\n"
+    monkeypatch.setattr(devices.Path, "read_text", lambda path: text)
+    assert devices.computes_bf16("cpu") == flag.endswith("bf16")
+    assert devices.read_cpu()["model name"] == "A CPU"
+    assert not devices.computes_bf16("mps")

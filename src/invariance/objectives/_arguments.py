@@ -10,6 +10,7 @@ An annotation such as ``Positive`` carries the check that its values must pass. 
 class gets its ``__init__``, attributes, ``forward`` and ``repr`` from the signature.
 """
 
+import contextlib
 import functools
 import inspect
 import math
@@ -369,8 +370,10 @@ def check_pair(
         )
 
 
-def full_precision(x: Tensor) -> torch.autocast:
-    """No autocast: products of unit rows in half precision lose the ranking."""
+def full_precision(x: Tensor) -> contextlib.AbstractContextManager[Any]:
+    """No autocast: products in half precision lose digits that a loss needs."""
+    if not torch.amp.is_autocast_available(x.device.type):
+        return contextlib.nullcontext()
     return torch.autocast(x.device.type, enabled=False)
 
 

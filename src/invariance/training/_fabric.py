@@ -27,7 +27,6 @@ from ..errors import NotFiniteError, SettingError, TrainingError
 from ..methods import MEMORIES, Step
 from ..randomness import random_states, set_random_states
 from ..words import count
-from ._bf16_on_cpu import propose_bf16
 from ._captured import Captured
 from ._clients import Rounds
 from ._federation import Federation
@@ -65,6 +64,10 @@ def make_fabric(
         machine, environment = settle_machine(machine), choose_environment()
     check_processes(machine, device)
     precision = choose_precision(machine, device)
+    if precision == "fp16" and device == "cpu":
+        raise SettingError(
+            "A CPU does not train in fp16: use --machine.precision 32 or bf16."
+        )
     strategy: Any = machine.strategy
     if strategy == "fsdp":
         if precision == "fp16":
@@ -200,7 +203,6 @@ class Prepared:
             yield str(self.pace)
         if isinstance(self.feed, DeviceFeed):
             yield from (views.explain() for views in self.feed.views)
-        yield from propose_bf16(self.fabric, self.feed.plan)
 
     def state(self, plan: Plan, health: Health) -> dict[str, Any]:
         """All that the next step depends on."""
