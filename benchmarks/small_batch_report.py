@@ -447,7 +447,7 @@ def main(words: Sequence[str] | None = None) -> int:
     failed = [row for row in rows if "failed" in row]
     lost = "".join(f"\n- {row['job']}: {row['failed']}" for row in failed)
     finals = [row for row in rows if row["job"]["stage"] == "final" and "test" in row]
-    answers = (make_table(rows), HOW) if finals else ()
+    answers = (make_table(rows), HOW.rstrip()) if finals else ()
     short = make_choices(rows) if tried(rows) else ""
     parts = describe_runs(rows), given.note, verdicts, *answers, short
     text = "\n\n".join(filter(None, ("# The small-batch study", *parts))).rstrip()

@@ -1,5 +1,11 @@
 """One choice of device, and one sentence where it cannot be had."""
 
+import os
+import platform
+import subprocess
+import sys
+import textwrap
+
 import pytest
 import torch
 
@@ -81,3 +87,31 @@ def test_a_gpu_that_cannot_be_woken_is_left_to_whoever_needs_it(machine, monkeyp
 def test_an_error_beside_is_raised_where_the_result_is_wanted():
     with pytest.raises(ZeroDivisionError):
         run_beside(lambda: 1 / 0)()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone is told")
+@pytest.mark.parametrize("variable", ["MALLOC_ARENA_MAX", "UNRELATED"])
+def test_freed_memory_is_kept_unless_the_user_says_otherwise(variable):
+    code = """
+        import resource
+        from invariance.devices import keep_freed_memory
+        def count_faults():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        keep_freed_memory()
+        for _ in range(2):  # the second time, kept memory is there already
+            before = count_faults()
+            for _ in range(20):
+                b"x" * (100 * 2**20)
+        print(count_faults() - before)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    environment = {k: v for k, v in os.environ.items() if "MALLOC" not in k}
+    done = subprocess.run(
+        command,
+        env=environment | {variable: "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    faults = int(done.stdout)
+    assert faults > 100 if variable == "MALLOC_ARENA_MAX" else faults < 100

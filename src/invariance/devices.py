@@ -1,6 +1,7 @@
 """Where to compute: one choice of device for every command, and what it can bear."""
 
 import contextlib
+import ctypes
 import itertools
 import os
 import sys
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 WORKERS_PER_CORE = 8  # more would only take memory from each other
 BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})  # as Linux calls them
 
@@ -215,6 +217,21 @@ def _free_host_bytes() -> int:
         if hasattr(os, "sysconf") and not Path("/proc/meminfo").exists():
             free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     return max(free, 0)
+
+
+def keep_freed_memory() -> None:
+    """Have this process keep the memory of large tensors that it is done with.
+
+    The C library of Linux gives freed blocks of 32 MiB and more back to the system,
+    which fills new ones with zeros at every step. What the user's own MALLOC_ variables
+    say holds; other systems do as they do.
+    """
+    if any(name.startswith("MALLOC_") for name in os.environ):
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        set_limit = ctypes.CDLL(None).mallopt
+        for limit in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
+            set_limit(limit, 1 << 30)
 
 
 def require_memory(

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ..data import data_exists, read_ahead
-from ..devices import local_rank, started_outside, wake_gpu
+from ..devices import keep_freed_memory, local_rank, started_outside, wake_gpu
 from ..errors import SettingError
 from ..folder import find_data, read_settings, read_yaml
 from ..late_imports import import_much
@@ -28,6 +28,7 @@ def train(settings: Train) -> int:
     # Threads that spin while they wait slow each other down severalfold as soon as
     # anything else runs on the machine; asleep they cost next to nothing.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    keep_freed_memory()
     with read_meanwhile(settings):
         with import_much():
             import torch  # noqa: F401
