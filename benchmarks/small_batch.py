@@ -17,14 +17,16 @@ The study goes on over as many calls as it takes: ``--lines`` is read first, and
 finished run adds a line. Jobs come in a fixed order, what answers the question first.
 After ``--minutes`` nothing is running: a job is started only if it should be done by
 then. ``--parallel`` runs share one GPU, each in a process of its own that does one job
-after the other. Kernels of several processes run side by side only under NVIDIA's MPS
-(nvidia-cuda-mps-control -d); without it they take turns. A process that is killed under
-MPS takes all others on that GPU with it: run nothing else there. Flags that are not
-named here are those of 'invariance train', for every run.
+after the other; ``--lanes 32 32 256`` is a process for each, which does runs of that
+batch, so that the long runs begin together. Kernels of several processes run side by
+side only under NVIDIA's MPS (nvidia-cuda-mps-control -d); without it they take turns. A
+process that is killed under MPS takes all others on that GPU with it: run nothing else
+there. Flags that are not named here are those of 'invariance train', for every run.
 """
 
 import argparse
 import dataclasses
+import itertools
 import json
 import os
 import sys
@@ -159,9 +161,14 @@ class Study:
     tune_epochs: int = 10
     epochs: int = 100
     sweep_epochs: int = 30
+    n_phases: int | None = None
+    """Only so many phases, the first ones; all where None."""
 
     def phases(self) -> Iterator[tuple[str, list[Job]]]:
-        """Everything, in order, with what each phase is for."""
+        """What is asked for, in order, with what each phase is for."""
+        return itertools.islice(self.all_phases(), self.n_phases)
+
+    def all_phases(self) -> Iterator[tuple[str, list[Job]]]:
         late = [name for name in OBJECTIVES if name not in FIRST + SECOND]
         pair, others = (32, 256), (64, 512)
         yield "choosing for InfoNCE and FlatNCE", self.tuning(FIRST, "fixed")
@@ -279,9 +286,18 @@ def estimate(job: Job, rows: Sequence[Row], parallel: int) -> tuple[float, float
 
 
 class Worker:
-    """A process that does one job after the other; all share one copy of the images."""
+    """A process that does one job after the other; all share one copy of the images.
 
-    def __init__(self, parts: Parts, options: argparse.Namespace) -> None:
+    Args:
+        parts: The images.
+        options: Of the command.
+        batch_size: What its jobs have; any where None.
+    """
+
+    def __init__(
+        self, parts: Parts, options: argparse.Namespace, batch_size: int | None
+    ) -> None:
+        self.batch_size = batch_size
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
@@ -369,21 +385,21 @@ def run(options: argparse.Namespace) -> None:
     deadline = time.monotonic() + 60 * options.minutes
     rows = read_rows(options.lines)
     parts = load_parts(find_folder(options.data), test=True, n=options.limit)
-    workers = [Worker(parts, options) for _ in range(options.parallel)]
+    lanes = options.lanes or [None] * options.parallel
+    workers = [Worker(parts, options, batch_size) for batch_size in lanes]
     while True:
         study = make_study(options, rows)
         running = {worker.job for worker in workers if worker.job is not None}
-        waiting = [
-            job
-            for job in study.left()
-            if job.ready
-            and job not in running
-            and (options.batch_sizes is None or job.batch_size in options.batch_sizes)
-        ]
+        waiting = [job for job in study.left() if job.ready and job not in running]
         for worker in workers:
             if worker.job is None:
                 until = deadline - (0 if worker.ready else START)
-                job = next_job(waiting, rows, options.parallel, until)
+                lane = [
+                    job
+                    for job in waiting
+                    if worker.batch_size in (None, job.batch_size)
+                ]
+                job = next_job(lane, rows, options.parallel, until)
                 if job is not None:
                     waiting.remove(job)
                     worker.start(job)
@@ -451,7 +467,7 @@ def show_plan(options: argparse.Namespace) -> None:
 
 def make_study(options: argparse.Namespace, rows: Sequence[Row]) -> Study:
     lengths = (options.tune_epochs, options.epochs, options.sweep_epochs)
-    return Study(rows, *lengths)
+    return Study(rows, *lengths, n_phases=options.phases)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -461,11 +477,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=Study.epochs)
     parser.add_argument("--sweep-epochs", type=int, default=Study.sweep_epochs)
     parser.add_argument("--limit", type=int, help="use at most so many images")
+    parser.add_argument("--phases", type=int, help="only so many, the first ones")
     parser.add_argument(
-        "--batch-sizes", type=int, nargs="+", help="only runs of these, this time"
+        "--lanes", type=int, nargs="+", metavar="BATCH", help="a process for each"
     )
     parser.add_argument("--also", type=Path, help="new rows go here, too")
     options, options.train = parse_study(parser, words, lines=LINES, parallel=2)
+    if options.lanes:
+        options.parallel = len(options.lanes)
     try:
         read_flags(options.train)  # what nobody knows is said before anything starts
         show_plan(options) if options.plan else run(options)
