@@ -4,6 +4,8 @@
 #   sh benchmarks/gpu.sh                                 # the tests and the losses
 #   PARTS="peers long" DATA=cifar10 sh benchmarks/gpu.sh
 #   PARTS=study MINUTES=9 DATA=cifar10 sh benchmarks/gpu.sh         # again and again
+#   PARTS=study LIMIT=1500 MINUTES=24 LANES="32 32 32 32 32 32" DATA=cifar10 \
+#     sh benchmarks/gpu.sh    # the six long runs at batch 32 side by side
 #
 # Each part has a limit in seconds, so that it fits a short lease of a machine. Trainings
 # (peers, recipe, study) add a row per run and go on with the next one when called again;
@@ -15,6 +17,8 @@ PARTS=${PARTS:-tests sweep targets crossover loss}
 PYTHON=${PYTHON:-python3}
 SHARDS=${SHARDS:-12}
 MINUTES=${MINUTES:-9}
+LANES=${LANES:-256 256}
+LIMIT=${LIMIT:-595}
 export PYTHONPATH="src${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 suite="$PYTHON -m pytest -o addopts=--import-mode=importlib -q -p no:cacheprovider -W ignore"
 began=$(date +%s)
@@ -94,8 +98,8 @@ fi
 if asked study; then
   images
   nvidia-cuda-mps-control -d # without it kernels of several processes take turns
-  measure study 595 benchmarks/small_batch.py "$DATA" --parallel 2 \
-    --minutes "$MINUTES" --lines "$(rows small_batch)"
+  measure study "$LIMIT" benchmarks/small_batch.py "$DATA" --lanes $LANES \
+    --minutes "$MINUTES" --machine.compile True --lines "$(rows small_batch)"
   echo quit | nvidia-cuda-mps-control
   $PYTHON benchmarks/small_batch_report.py --lines "$OUT/small_batch.jsonl"
 fi

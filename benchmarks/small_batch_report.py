@@ -453,11 +453,12 @@ def main(words: Sequence[str] | None = None) -> int:
     text = "\n\n".join(filter(None, ("# The small-batch study", *parts))).rstrip()
     text += f"\n\nFailed:{lost}\n" if lost else "\n"
     given.lines.with_suffix(".md").write_text(text, encoding="utf-8")
-    figures: dict[str, Callable[[Sequence[Row], Path], None]] = {
-        "": draw_batches,
-        "_information": draw_information,
-    }
-    for name, draw in figures.items() if finals else ():
+    figures: dict[str, Callable[[Sequence[Row], Path], None]] = {}
+    if finals:
+        figures["_information"] = draw_information
+    if len({row["job"]["batch_size"] for row in finals}) > 1:
+        figures[""] = draw_batches
+    for name, draw in figures.items():
         draw(rows, given.lines.with_name(f"{given.lines.stem}{name}.png"))
     print(text)
     return 0

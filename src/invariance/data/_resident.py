@@ -18,6 +18,7 @@ from ._kind import Image, Kind
 from ._load_request import MOST_RESIDENT, Note, check_unreadable, note_unreadable
 from ._one_pass import one_pass, share_out
 from ._sources import NO_LABEL, Items, Source, name_sample
+from ._workers import place
 
 STORAGES = ("auto", "resident", "streamed")
 
@@ -164,7 +165,8 @@ def read_tensor(
     samples = torch.empty((len(items), *items.shape), dtype=items.kind.dtype)
     bad: dict[int, str] = {}
     for batch in share_out(items) if parallel else one_pass(items):
-        samples[batch.rows], labels[batch.rows] = batch.samples, batch.labels
+        place(batch.samples, samples, batch.rows)
+        labels[batch.rows] = batch.labels
         bad |= batch.unreadable
     return samples, bad
 

@@ -34,6 +34,7 @@ from ._workers import (
     free_shared_bytes,
     piece_bytes,
     piece_size,
+    place,
     read_pieces,
 )
 
@@ -144,9 +145,13 @@ class Streamed(Source):
             if not done:
                 batch = [torch.empty_like(x[:1], device=device) for x in samples]
                 batch = [x.new_empty((n, *x.shape[1:])) for x in batch]
+            rows = slice(done, done + len(index))
             for whole, part in zip(batch, samples, strict=True):
-                whole[done : done + len(index)].copy_(part, non_blocking=on_cuda)
-            done += len(index)
+                if whole.is_cpu:
+                    place(part, whole, rows)
+                else:
+                    whole[rows].copy_(part, non_blocking=on_cuda)
+            done = rows.stop
             if done == n:
                 yield batch
                 done = 0

@@ -11,11 +11,14 @@ import multiprocessing
 import shutil
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..devices import format_bytes, free_bytes, usable_cores
 from ..errors import DataError
 from ..words import count
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 WORKER_BYTES = 256 << 20
 PIECE_BYTES = 1 << 20
@@ -99,6 +102,20 @@ def read_pieces(
         )
     )
     return explain_lost_workers(pieces) if workers else pieces
+
+
+def place(piece: "Tensor", whole: "Tensor", rows: Any) -> None:
+    """Copy a piece to its rows of a tensor in memory, by this thread alone.
+
+    torch would share each of thousands of small copies out to all cores, and wait for
+    the last of them: they are busy reading.
+    """
+    import torch
+
+    # numpy, which copies by one thread, has no bfloat16: bits will do
+    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    bits = sizes[piece.itemsize]
+    whole.view(bits).numpy()[rows] = piece.view(bits).numpy()
 
 
 def explain_lost_workers(pieces: Iterator[Any]) -> Iterator[Any]:

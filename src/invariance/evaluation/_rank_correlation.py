@@ -11,7 +11,6 @@ spread that Bonett and Wright (2000) give for ranks.
 import math
 
 from jaxtyping import Float
-from scipy.stats import spearmanr
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
@@ -49,6 +48,8 @@ def rank_correlation(
             f"A rank correlation needs {FEWEST} pairs at least, whose scores differ: "
             f"got {len(scores)} with {len(scores.unique())} different scores."
         )
+    from scipy.stats import spearmanr  # half a second, and few runs have such pairs
+
     cosines = cosine_similarity(first.double(), other.double(), dim=1).cpu()
     # rounding, which differs between machines, is not to decide who comes first
     cosines, n, rho = cosines.round(decimals=9), len(scores), 0.0

@@ -18,6 +18,7 @@ from ._readings import Glimpse, Health
 from ._run_plan import Plan
 from ._sharded import local_part
 from ._stopping import Patience
+from ._stopwatch import Moment, take_time
 from ._watch import Watch
 
 
@@ -55,8 +56,8 @@ class Loop:
         plan = self.plan
         self.ended = bool(self.patience.why)  # by a run that now goes on to its scores
         self.saved_at = time.monotonic()
-        self.start_clock()
-        self.waiting: tuple[Glimpse, int, int] | None = None
+        self.since: Moment | None = None  # the first stretch warms up: it has no speed
+        self.waiting: tuple[Glimpse, int, Moment] | None = None
         alone = self.fabric.device.type == "cuda" and self.fabric.world_size == 1
         self.beside = torch.cuda.Stream(priority=-1) if alone else None
         order = plan.order
@@ -100,8 +101,9 @@ class Loop:
         if logs:
             self.report()  # the one before: the device has gone on meanwhile
             glimpse = Glimpse(step, plan.learner.objective, self.beside)
-            self.waiting = glimpse, epoch, done
-        if saves or keeps or self.beside is None or self.reads_weights(epoch, done):
+            self.waiting = glimpse, epoch, self.take_time(done)
+        halts = saves or keeps or self.reads_weights(epoch, done)
+        if halts or self.beside is None:
             self.report()
         if self.may_end(done):
             (self.ended,) = self.any_process(bool(self.patience.why))
@@ -114,6 +116,8 @@ class Loop:
         if saves:
             self.save(done)
             self.saved_at = time.monotonic()
+        if halts and self.since is not None:  # what was done meanwhile is no training
+            self.since = self.take_time(done)
         if stop and done < plan.n_steps:
             raise Stopped(
                 f"Stopped after step {done:,} of {plan.n_steps:,} and saved. Go on "
@@ -142,24 +146,24 @@ class Loop:
         """Write the reading that waits, show it, and say what is wrong with it."""
         if self.waiting is None:
             return
-        (glimpse, epoch, done), self.waiting = self.waiting, None
-        settings, order = self.plan.settings, self.plan.order
+        (glimpse, epoch, moment), self.waiting = self.waiting, None
+        settings, order, done = self.plan.settings, self.plan.order, moment.done
         ends_epoch = order.ends_epoch(done)
-        images = order.count_samples(self.since or done, done)
         reading: dict[str, Any] = {"step": done, "epoch": order.count_epochs(done)}
         reading |= glimpse.read()
         check_finite(reading["loss"], done)
         reading["lr"] = rate_of(self.plan, done - 1)
-        seconds = time.monotonic() - self.clock  # reading has waited for the device
         if self.is_due(settings.knn_every, epoch, done):
             accuracy = self.knn(epoch + 1)
             reading |= {} if accuracy is None else {"knn": accuracy}
         if self.each_epoch is not None and ends_epoch:
             reading |= self.each_epoch(epoch + 1)
         if self.since is not None:
-            rate = images / max(seconds, 1e-9)
-            reading["time/images_per_second"] = rate
-            reading["time/data_wait"] = self.feed.waited / max(seconds, 1e-9)
+            images = order.count_samples(self.since.done, done)
+            seconds = self.since.seconds_until(moment)
+            reading["time/images_per_second"] = images / seconds
+            reading["time/data_wait"] = (moment.waited - self.since.waited) / seconds
+        self.since = moment
         if self.fabric.is_global_zero and done < self.plan.n_steps:
             self.patience.look(reading, epoch + 1, ends_epoch=ends_epoch)
             reading |= {"ended": self.patience.why} if self.patience.why else {}
@@ -174,7 +178,6 @@ class Loop:
             if "ended" in reading:
                 at = f"Ended after epoch {epoch + 1} of {settings.epochs}"
                 self.watch.say(f"{at}: {self.patience.why}.", important=True)
-        self.start_clock(done)
 
     def check_weights(self, done: int) -> None:
         """A finite loss may have had a gradient that was not: nothing bad is saved."""
@@ -184,9 +187,9 @@ class Loop:
         if bad:
             raise diverged(done, "the weights are no longer finite.")
 
-    def start_clock(self, done: int | None = None) -> None:
-        """Time from here on; the first stretch warms up and is not counted."""
-        self.clock, self.since, self.feed.waited = time.monotonic(), done, 0.0
+    def take_time(self, done: int) -> Moment:
+        """When so many steps are done, which is now, or soon on a GPU."""
+        return take_time(done, self.feed.waited, self.fabric.device)
 
     def any_process(self, *mine: bool) -> list[bool]:
         """Each question, answered yes by every process if any says yes."""

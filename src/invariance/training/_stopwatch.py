@@ -1,0 +1,40 @@
+"""How long steps take: by the clock of a GPU, which the host runs ahead of."""
+
+import time
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Moment(NamedTuple):
+    """When a step was done."""
+
+    done: int
+    """Steps until then."""
+    when: Any
+    """Seconds, or on a GPU an event that comes to pass when the step is done."""
+    waited: float
+    """Seconds that the run had spent on waiting for data by then."""
+
+    def seconds_until(self, later: "Moment") -> float:
+        """From this moment to a later one, which is waited for."""
+        if isinstance(self.when, float):
+            seconds = later.when - self.when
+        else:
+            later.when.synchronize()
+            seconds = self.when.elapsed_time(later.when) / 1000
+        return max(seconds, 1e-9)
+
+
+def take_time(done: int, waited: float, device: torch.device) -> Moment:
+    """This moment; on a GPU, the one when it will have done what it was told so far.
+
+    >>> first, later = (take_time(done, 0.0, torch.device("cpu")) for done in (0, 5))
+    >>> later.done, first.seconds_until(later) < 1
+    (5, True)
+    """
+    if device.type != "cuda":
+        return Moment(done, time.monotonic(), waited)
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return Moment(done, event, waited)
