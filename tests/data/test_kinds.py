@@ -59,6 +59,25 @@ def test_a_table_of_numbers_is_rows_of_them(rows, tmp_path, storage):
     np.testing.assert_allclose(source.kind.spread, rows.std(0), rtol=1e-3)
 
 
+class Short(Kind):
+    """Numbers kept in two bytes each."""
+
+    name = word = "short"
+    dtype = torch.bfloat16
+
+    def read(self, raw):
+        """The numbers, rounded."""
+        return torch.tensor(raw, dtype=self.dtype)
+
+
+@pytest.mark.parametrize(("storage", "workers"), [("resident", 0), ("streamed", 2)])
+def test_samples_of_any_precision_keep_it(rows, storage, workers):
+    samples = Samples(list(rows), Short((4,)))
+    source = load(samples, split="all", storage=storage, workers=workers)
+    (batch,) = source.batches([torch.tensor([59, 3])])
+    assert batch.equal(torch.tensor(rows[[59, 3]]).bfloat16())
+
+
 def test_a_kind_is_the_same_after_its_description(rows):
     kind = load(rows).kind
     assert kind_of(kind.describe()) == kind

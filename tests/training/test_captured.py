@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import statistics
 from typing import ClassVar
 
 import numpy as np
@@ -374,3 +375,13 @@ def test_a_captured_step_uses_every_sample_of_an_epoch_once(small, images, readi
     assert len(rates) == 4 * (144 // 16)  # a tenth is held out
     assert rates == sorted(rates[:2]) + sorted(rates[2:], reverse=True)
     assert math.isclose(rates[-1], 0, abs_tol=rates[1] / 50)
+
+
+@ON_GPU
+def test_the_speed_of_the_last_steps_is_theirs(small, images, readings):
+    """The host is ahead: by its clock a run that ends does its last steps at once."""
+    settings = on_gpu(small, "simclr", epochs=8, log_every=9)
+    run = train(settings, data=images)
+    rates = [r["time/images_per_second"] for r in run.metrics if r["step"] > 9]
+    assert len(rates) == 7
+    assert rates[-1] < 3 * statistics.median(rates)

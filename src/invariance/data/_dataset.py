@@ -10,6 +10,7 @@ otherwise from the items as they are read, which needs resident storage.
 import hashlib
 from typing import Any, final
 
+import torch
 from jaxtyping import Shaped
 from torch import Tensor
 from torch.utils.data import IterableDataset
@@ -148,7 +149,7 @@ def mark_items(items: Items, name: str) -> str:
     for side in (items, *([] if items.other is None else [items.other])):
         read = side.read_many([0, *spread(len(side), MARKED)])[0]
         if read[0].equal(read[1]):
-            values.update(read.numpy().tobytes())
+            values.update(read.contiguous().view(torch.uint8).numpy().tobytes())
     if items.targets is None:
         return values.hexdigest()
     labels.update(items.targets.numpy().tobytes())
