@@ -1,6 +1,7 @@
 """Runs on samples that are no images: vectors, pairs, a kind of one's own."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -68,6 +69,19 @@ def bag():
 OWN_VIEWS = ViewSet([[hide_letters]] * 2)
 
 
+class SignedLetters(Letters):
+    """Words that leave a note of which process read them."""
+
+    def __init__(self, shape, notes):
+        super().__init__(shape)
+        self.notes = notes
+
+    def read(self, raw):
+        """One file per process."""
+        (self.notes / str(os.getpid())).touch()
+        return super().read(raw)
+
+
 def test_vectors_train_and_are_scored_beside_their_raw_values(rows, small):
     settings = small(encoder="auto", evaluate=True, knn_every=1)
     run = train(settings, data=rows)
@@ -119,6 +133,21 @@ def test_a_kind_of_ones_own_goes_through_training(
     network.load_state_dict(start)
     train(Train(resume=str(folder), quiet=True), encoder=network, **how)
     assert readings(folder) == readings(run.folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the kind would be sent")
+def test_the_processes_that_read_stay_from_one_epoch_to_the_next(
+    words, small, tmp_path
+):
+    def count_readers(epochs):
+        notes = tmp_path / f"readers of {epochs}"
+        notes.mkdir()
+        signed = Samples(words.items, SignedLetters((6,), notes), labels=words.labels)
+        settings = small(storage="streamed", workers=1, epochs=epochs, encoder="auto")
+        train(settings, encoder=bag(), data=signed, views=OWN_VIEWS)
+        return len(list(notes.iterdir()))
+
+    assert count_readers(4) == count_readers(1) > 1
 
 
 def test_pairs_of_one_kind_are_each_others_views(rows, small, stopped_after, readings):

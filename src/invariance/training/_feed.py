@@ -36,15 +36,32 @@ class HostFeed:
     def __init__(self, fabric: Fabric, plan: Plan) -> None:
         self.fabric, self.plan = fabric, plan
         self.waited = 0.0
+        self.done = -1  # it has not begun
 
     def begin(self, epoch: int, place: int) -> None:
-        """Go to a step of an epoch."""
-        plan = self.plan
-        turns = plan.order.turns(epoch, self.fabric.global_rank)[place:]
-        self.turns = iter(turns)
-        batches = [batch for _, samples in turns for batch in samples]
-        self.read = plan.batches(batches, self.fabric.device)
-        self.done = plan.order.first_step(epoch) + place
+        """Go to a step of an epoch, unless the feed is there already.
+
+        Reading goes on from one epoch to the next, so that no epoch begins by waiting.
+        """
+        done = self.plan.order.first_step(epoch) + place
+        if done == self.done:
+            return
+        self.turns = self.turns_from(epoch, place)
+        batches = (
+            batch for _, samples in self.turns_from(epoch, place) for batch in samples
+        )
+        self.read = self.plan.batches(batches, self.fabric.device)
+        self.done = done
+
+    def turns_from(self, epoch: int, place: int) -> Iterator[tuple[int, Tensor]]:
+        """For each step to the end of the run the pass it belongs to, and its samples.
+
+        The order of an epoch is drawn once the one before it has been handed out.
+        """
+        order = self.plan.order
+        for later in range(epoch, order.n_epochs):
+            turns = order.turns(later, self.fabric.global_rank)
+            yield from turns[place if later == epoch else 0 :]
 
     def advance(self, optimizer: Any) -> float:
         """Go on to the next step: set its rate; gives the share done after it."""
