@@ -37,9 +37,8 @@ dist: .venv/ready
 
 # The shape checks that the first run switches on cannot be compiled, hence the second.
 # The third interprets the GPU kernels on the CPU, which must be said before they load.
-# Tensors this small gain nothing from threads. A process whose tests are done takes
-# over some of the other's, so fixtures of a file are mostly made once.
-test: export OMP_NUM_THREADS = 1
+# A process whose tests are done takes over some of the other's, so fixtures of a file
+# are mostly made once.
 test:
 	$(MAKE) --jobs 2 lint browser
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -59,7 +58,6 @@ LOWEST := .venv-lowest
 	  --constraint $(LOWEST)/constraints.txt --editable ".[test]"
 	touch $@
 
-test-lowest: export OMP_NUM_THREADS = 1
 test-lowest: .venv-lowest/ready
 	$(LOWEST)/bin/pytest -n 2 --dist worksteal -o addopts="--import-mode=importlib -q" \
 	  --ignore=tests/report/test_in_the_browser.py \

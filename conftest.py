@@ -1,4 +1,11 @@
-"""Keep pytest's search for doctests away from the kernels, which import Triton."""
+"""How the tests run: on one thread each, and not on the kernels' own modules."""
 
+import os
+
+# Before torch is loaded. Tensors this small gain nothing from threads, and a test that
+# forks a process which has had several may wait for ever.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# pytest's search for doctests would import Triton.
 collect_ignore_glob = ["src/invariance/partition/triton/*"]
 pytest_plugins = ["tests.shape_checks", "tests.browser"]
