@@ -82,16 +82,19 @@ def test_a_function_reads_the_learner_after_each_epoch(small, pictures):
     assert run.metrics[-1]["loss"] == plain.metrics[-1]["loss"]
 
 
-def test_what_is_done_between_epochs_is_not_in_the_speed(small, pictures):
+def test_what_is_done_between_epochs_is_not_in_the_speed(small, pictures, monkeypatch):
+    clock, skipped = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + skipped[0])
+
     def look(epoch, learner):
-        time.sleep(0.6)  # far longer than a step
+        skipped[0] += 1000  # far longer than a step on any machine
         return {}
 
     settings = small(log_every=1)
     run = inv.train(settings, data=pictures, each_epoch=look)
     rates = [m.get("time/images_per_second") for m in run.metrics]
     assert rates[0] is None and len(rates) == 8  # the first step is a warm-up
-    assert all(settings.batch_size / rate < 0.6 for rate in rates[1:])
+    assert all(settings.batch_size / rate < 1000 for rate in rates[1:])
 
 
 def test_what_reads_an_epoch_is_a_function(small, pictures, our_errors):
