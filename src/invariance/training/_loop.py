@@ -102,8 +102,9 @@ class Loop:
             self.report()  # the one before: the device has gone on meanwhile
             glimpse = Glimpse(step, plan.learner.objective, self.beside)
             self.waiting = glimpse, epoch, self.take_time(done)
-        halts = saves or keeps or self.reads_weights(epoch, done)
-        if halts or self.beside is None:
+        reads = logs and self.beside is None  # the steps wait for the reading
+        halts = saves or keeps or reads or self.reads_weights(epoch, done)
+        if halts:
             self.report()
         if self.may_end(done):
             (self.ended,) = self.any_process(bool(self.patience.why))
