@@ -1,5 +1,7 @@
 """bf16 on a CPU: proposed where it gains, refused where gradients would be wrong."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -96,6 +98,26 @@ def test_all_other_maps_are_trained_on(small, pictures, maps):
     network = network_over(*WIDE[maps])
     run = train(small(machine=BF16, epochs=1), data=pictures, encoder=network)
     assert run.metrics and not network[1]._forward_pre_hooks
+
+
+def test_float32_is_not_refused_to_functions_and_copies(small, pictures):
+    copies = []
+
+    def look(epoch, learner):
+        copies.append(copy.deepcopy(learner.encoder))
+        assert learner.encoder(torch.rand(2, 3, 1, 1)).isfinite().all()
+        return {}
+
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    train(
+        small(machine=BF16, epochs=1),
+        data=pictures,
+        encoder=network,
+        each_epoch=look,
+    )
+    assert copies[0](torch.rand(2, 3, 1, 1)).isfinite().all()
 
 
 def test_float32_trains_on_narrow_maps(small, pictures):
