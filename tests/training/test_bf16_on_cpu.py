@@ -10,6 +10,7 @@ from torch import nn
 from invariance import devices
 from invariance.errors import SettingError
 from invariance.training import Machine, train
+from invariance.training._bf16_on_cpu import refuse_narrow_map
 
 BF16 = Machine(device="cpu", precision="bf16")
 
@@ -91,6 +92,16 @@ def test_maps_narrower_than_a_stride_are_refused(small, pictures, size, dry_run)
     with pytest.raises(SettingError, match=words):
         train(settings, data=pictures, encoder=network)
     assert not network[1]._forward_pre_hooks  # it is its owner's again
+
+
+def test_three_axes_are_refused_to_training_alone():
+    layer, maps = nn.Conv3d(2, 4, 3, 1, (2, 1, 1)), torch.rand(5, 2, 1, 3, 7)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with pytest.raises(SettingError, match="along three axes"):
+            refuse_narrow_map(layer, (maps,), {})
+        with torch.no_grad():
+            refuse_narrow_map(layer, (maps,), {})
+    refuse_narrow_map(layer, (maps,), {})
 
 
 @pytest.mark.parametrize("maps", WIDE)

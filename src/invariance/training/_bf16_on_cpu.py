@@ -49,7 +49,8 @@ def refuse_narrow_maps(fabric: Fabric, plan: Plan) -> Iterator[None]:
     was before: at times NaN, at times numbers that look well. Of 1,260 convolutions
     along one and two axes, 179 were wrong, in each of which the last axis was shorter
     than the stride along it; in float32 none was. Any short axis is refused here, since
-    other CPUs may differ.
+    other CPUs may differ. Along three axes some were wrong on wide maps, too, such as a
+    kernel of 3x3x3 padded by 2x1x1 on maps of 1x3x7: all of those are refused.
     """
     hooks = []
     if fabric.device.type == "cpu" and plan.settings.machine.precision == "bf16":
@@ -75,7 +76,14 @@ def refuse_narrow_map(
     maps = inputs[0] if inputs else named["input"]
     size = maps.shape[-len(layer.stride) :]
     narrow = any(side < step for side, step in zip(size, layer.stride, strict=True))
-    if narrow and torch.is_grad_enabled() and layer.weight.requires_grad:
+    trained = torch.is_grad_enabled() and layer.weight.requires_grad
+    if trained and isinstance(layer, nn.Conv3d):
+        raise SettingError(
+            "A layer of the network convolves along three axes, and PyTorch computes "
+            "gradients of such layers wrongly at times in bf16 on a CPU: use "
+            "--machine.precision 32."
+        )
+    if trained and narrow:
         raise SettingError(
             f"A layer of the network moves in steps of {show_size(layer.stride)} over "
             f"maps of {show_size(size)}, and PyTorch computes gradients of such layers "
