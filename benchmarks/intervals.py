@@ -21,6 +21,8 @@ class Difference:
     high: float
 
     def __str__(self) -> str:
+        if math.isinf(self.low) and math.isinf(self.high):
+            return f"{self.mean:+.2f} [no interval: one run]"
         return f"{self.mean:+.2f} [{self.low:+.2f}, {self.high:+.2f}]"
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import Any
 
 from intervals import Difference, correlate, paired, pearson, show_mean, welch
@@ -281,7 +281,8 @@ def make_table(rows: Sequence[Row]) -> str:
                 for of in ("sharp_nats", "batch_nats")
             ),
             f"{knob} {job['knob']:g}, rate {job['lr']:g}",
-            f"{fmean(row['images_per_second'] for row in same):,.0f}",
+            # the last of several runs at a time have less company
+            f"{median(row['images_per_second'] for row in same):,.0f}",
         ]
         lines.append("| " + " | ".join(line) + " |")
     return "\n".join(lines)
@@ -352,14 +353,16 @@ def show_all(values: Iterable[Any]) -> str:
 
 def describe_runs(rows: Sequence[Row]) -> str:
     """What was trained, on how much and where, as the rows have it."""
-    kinds = {
-        f"{row['settings']['encoder']}, {row['n_train']:,} CIFAR-10 images to train "
-        f"on, {row['device']}, torch {row['versions']['torch']}, "
-        f"{row['date'].split()[0]}."
-        for row in rows
-        if "settings" in row
-    }
-    return "\n".join(sorted(kinds))
+    kinds: dict[str, set[str]] = {}
+    for row in rows:
+        if "settings" in row:
+            kind = (
+                f"{row['settings']['encoder']}, {row['n_train']:,} CIFAR-10 images to "
+                f"train on, {row['device']}, torch {row['versions']['torch']}"
+            )
+            kinds.setdefault(kind, set()).add(row["date"].split()[0])
+    lines = (f"{kind}, {show_all(dates)}." for kind, dates in sorted(kinds.items()))
+    return "\n".join(lines)
 
 
 def mean_or_dash(values: Sequence[float]) -> str:

@@ -9,6 +9,7 @@ import textwrap
 import pytest
 import torch
 
+from invariance import devices
 from invariance.devices import choose_device, run_beside, wake_gpu
 from invariance.errors import SettingError
 
@@ -105,7 +106,7 @@ def test_freed_memory_is_kept_unless_the_user_says_otherwise(variable):
         print(count_faults() - before)
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    environment = {k: v for k, v in os.environ.items() if "MALLOC" not in k}
+    environment = {k: v for k, v in os.environ.items() if "MALLOC" not in k + v.upper()}
     done = subprocess.run(
         command,
         env=environment | {variable: "2"},
@@ -115,3 +116,55 @@ def test_freed_memory_is_kept_unless_the_user_says_otherwise(variable):
     )
     faults = int(done.stdout)
     assert faults > 100 if variable == "MALLOC_ARENA_MAX" else faults < 100
+
+
+class OldLibrary:
+    """A C library that refuses a limit of more than so many bytes."""
+
+    def __init__(self, most):
+        self.most, self.limits = most, {}
+
+    def mallopt(self, name, size):
+        """1 where the limit is taken, as in C."""
+        taken = name == devices.M_TRIM_THRESHOLD or size <= self.most
+        if taken:
+            self.limits[name] = size
+        return int(taken)
+
+
+@pytest.mark.parametrize(("most", "kept"), [(32 << 20, 32 << 20), (1 << 20, None)])
+def test_a_library_that_refuses_a_limit_is_not_left_with_half(monkeypatch, most, kept):
+    """The limit on trimming alone would freeze the other one at 128 KiB."""
+    forget_malloc(monkeypatch)
+    library = OldLibrary(most)
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(sys, "platform", "linux")
+    devices.keep_freed_memory()
+    assert library.limits.get(devices.M_MMAP_THRESHOLD) == kept
+    assert (devices.M_TRIM_THRESHOLD in library.limits) == (kept is not None)
+
+
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_other_systems_are_left_alone(monkeypatch, system):
+    def fail(name):
+        raise TypeError(name)  # as on Windows, which has no library without a name
+
+    forget_malloc(monkeypatch)
+    monkeypatch.setattr(devices.ctypes, "CDLL", fail)
+    monkeypatch.setattr(sys, "platform", system)
+    devices.keep_freed_memory()
+
+
+def test_what_the_user_tunes_holds(monkeypatch):
+    forget_malloc(monkeypatch)
+    library = OldLibrary(1 << 40)
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=1000000")
+    devices.keep_freed_memory()
+    assert not library.limits
+
+
+def forget_malloc(monkeypatch):
+    for name in os.environ:
+        if name.startswith("MALLOC_") or name == "GLIBC_TUNABLES":
+            monkeypatch.delenv(name)

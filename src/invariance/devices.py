@@ -223,15 +223,19 @@ def keep_freed_memory() -> None:
     """Have this process keep the memory of large tensors that it is done with.
 
     The C library of Linux gives freed blocks of 32 MiB and more back to the system,
-    which fills new ones with zeros at every step. What the user's own MALLOC_ variables
-    say holds; other systems do as they do.
+    which fills new ones with zeros at every step. What the user's own variables say of
+    it holds; other systems do as they do.
     """
-    if any(name.startswith("MALLOC_") for name in os.environ):
+    told = any(name.startswith("MALLOC_") for name in os.environ)
+    told = told or "glibc.malloc." in os.environ.get("GLIBC_TUNABLES", "")
+    if told or sys.platform != "linux":  # Windows has no CDLL(None)
         return
     with contextlib.suppress(OSError, AttributeError):
         set_limit = ctypes.CDLL(None).mallopt
-        for limit in (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD):
-            set_limit(limit, 1 << 30)
+        # Older libraries refuse a first limit above 32 MiB. Limits that are set no
+        # longer adapt: with the second alone, blocks from 128 KiB on would go back.
+        if any(set_limit(M_MMAP_THRESHOLD, size) for size in (1 << 30, 32 << 20)):
+            set_limit(M_TRIM_THRESHOLD, 1 << 30)
 
 
 def require_memory(

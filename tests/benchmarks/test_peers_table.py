@@ -35,6 +35,15 @@ def test_the_table_says_who_is_faster_and_whether_knn_is_as_good():
     assert "One seed says nothing" in peers_training.judge(ours[:1], theirs)
 
 
+def test_a_crowded_run_counts_by_its_score_alone():
+    ours = [row_of("invariance", seed, 68.2, 1) for seed in (0, 1)]
+    quiet = row_of("lightly", 0, 68.0, 8)
+    crowded = row_of("lightly", 1, 69.0, 16) | {"crowded": True}
+    text = peers_training.make_table([*ours, quiet, crowded])
+    assert "| lightly 1.0 | 2 | 68.50 ± 0.71 | 125 | 112 | 8.00 |" in text
+    assert "8.0 times as fast" in text
+
+
 def test_the_recipe_is_what_ours_is_told():
     recipe = peers_training.Recipe(25, 512)
     settings = recipe.settings(3, ["--machine.precision", "32"])

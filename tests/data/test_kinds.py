@@ -59,23 +59,28 @@ def test_a_table_of_numbers_is_rows_of_them(rows, tmp_path, storage):
     np.testing.assert_allclose(source.kind.spread, rows.std(0), rtol=1e-3)
 
 
-class Short(Kind):
-    """Numbers kept in two bytes each."""
+class Typed(Kind):
+    """Numbers of one type or another."""
 
-    name = word = "short"
-    dtype = torch.bfloat16
+    name = word = "typed"
+
+    def __init__(self, shape, dtype):
+        super().__init__(shape)
+        self.dtype = dtype
 
     def read(self, raw):
         """The numbers, rounded."""
-        return torch.tensor(raw, dtype=self.dtype)
+        return torch.tensor(raw).to(self.dtype)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "bool", "int64", "complex128"])
 @pytest.mark.parametrize(("storage", "workers"), [("resident", 0), ("streamed", 2)])
-def test_samples_of_any_precision_keep_it(rows, storage, workers):
-    samples = Samples(list(rows), Short((4,)))
+def test_samples_of_any_type_keep_it(rows, storage, workers, dtype):
+    dtype = getattr(torch, dtype)
+    samples = Samples(list(rows), Typed((4,), dtype))
     source = load(samples, split="all", storage=storage, workers=workers)
     (batch,) = source.batches([torch.tensor([59, 3])])
-    assert batch.equal(torch.tensor(rows[[59, 3]]).bfloat16())
+    assert batch.equal(torch.tensor(rows[[59, 3]]).to(dtype))
 
 
 def test_a_kind_is_the_same_after_its_description(rows):

@@ -1,5 +1,7 @@
 """bf16 on a CPU: proposed where it gains, refused where gradients would be wrong."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -91,11 +93,44 @@ def test_maps_narrower_than_a_stride_are_refused(small, pictures, size, dry_run)
     assert not network[1]._forward_pre_hooks  # it is its owner's again
 
 
+def test_convolutions_along_three_axes_are_refused(small, pictures):
+    network = nn.Sequential(
+        nn.Unflatten(1, (3, 1)),
+        nn.Conv3d(3, 4, 3, padding=(2, 1, 1)),
+        nn.AdaptiveAvgPool3d(1),
+        nn.Flatten(),
+    )
+    with pytest.raises(SettingError, match="along three axes"):
+        train(small(machine=BF16), data=pictures, encoder=network)
+    machine = Machine(device="cpu", precision="32")
+    assert train(small(machine=machine), data=pictures, encoder=network).metrics
+
+
 @pytest.mark.parametrize("maps", WIDE)
 def test_all_other_maps_are_trained_on(small, pictures, maps):
     network = network_over(*WIDE[maps])
     run = train(small(machine=BF16, epochs=1), data=pictures, encoder=network)
     assert run.metrics and not network[1]._forward_pre_hooks
+
+
+def test_float32_is_not_refused_to_functions_and_copies(small, pictures):
+    copies = []
+
+    def look(epoch, learner):
+        copies.append(copy.deepcopy(learner.encoder))
+        assert learner.encoder(torch.rand(2, 3, 1, 1)).isfinite().all()
+        return {}
+
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 3, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    train(
+        small(machine=BF16, epochs=1),
+        data=pictures,
+        encoder=network,
+        each_epoch=look,
+    )
+    assert copies[0](torch.rand(2, 3, 1, 1)).isfinite().all()
 
 
 def test_float32_trains_on_narrow_maps(small, pictures):

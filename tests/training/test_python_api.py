@@ -82,12 +82,17 @@ def test_a_function_reads_the_learner_after_each_epoch(small, pictures):
     assert run.metrics[-1]["loss"] == plain.metrics[-1]["loss"]
 
 
-def test_what_is_done_between_epochs_is_not_in_the_speed(small, pictures, monkeypatch):
-    clock, skipped = time.monotonic, [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock() + skipped[0])
+@pytest.fixture
+def pass_time(monkeypatch):
+    """Has the clock that steps are timed by move on by so many seconds."""
+    clock, passed = time.perf_counter, []
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + sum(passed))
+    return passed.append
 
+
+def test_what_is_done_between_epochs_is_not_in_the_speed(small, pictures, pass_time):
     def look(epoch, learner):
-        skipped[0] += 1000  # far longer than a step on any machine
+        pass_time(1000)  # far longer than a step on any machine
         return {}
 
     settings = small(log_every=1)
@@ -95,6 +100,21 @@ def test_what_is_done_between_epochs_is_not_in_the_speed(small, pictures, monkey
     rates = [m.get("time/images_per_second") for m in run.metrics]
     assert rates[0] is None and len(rates) == 8  # the first step is a warm-up
     assert all(settings.batch_size / rate < 1000 for rate in rates[1:])
+
+
+def test_what_a_reading_takes_is_not_in_the_speed(
+    small, pictures, pass_time, monkeypatch
+):
+    def read_slowly(*rows):
+        pass_time(1000)
+        return inv.alignment(*rows)
+
+    monkeypatch.setattr("invariance.training._readings.alignment", read_slowly)
+    settings = small(log_every=2)
+    run = inv.train(settings, data=pictures)
+    rates = [m["time/images_per_second"] for m in run.metrics[1:]]
+    assert len(rates) == 3
+    assert all(2 * settings.batch_size / rate < 1000 for rate in rates)
 
 
 def test_what_reads_an_epoch_is_a_function(small, pictures, our_errors):

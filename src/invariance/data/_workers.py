@@ -114,7 +114,7 @@ def place(piece: "Tensor", whole: "Tensor", rows: Any) -> None:
 
     # numpy, which copies by one thread, has no bfloat16: bits will do
     sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    bits = sizes[piece.itemsize]
+    bits = sizes.get(piece.itemsize, piece.dtype)
     whole.view(bits).numpy()[rows] = piece.view(bits).numpy()
 
 

@@ -27,7 +27,7 @@ from ..markup import html_sentences, html_table
 from ..words import count, show_duration
 from ._activations import count_activations
 from ._adversary import arrange
-from ._bf16_on_cpu import propose_bf16, refuse_narrow_maps
+from ._bf16_on_cpu import propose_bf16, refuse_wrong_gradients
 from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
 from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
@@ -274,7 +274,7 @@ def dry_run(
         facts += () if folder else propose_bf16(fabric, plan)
         with (
             explain_overflow(fabric, plan, prepared.wrapped),
-            refuse_narrow_maps(fabric, plan),
+            refuse_wrong_gradients(fabric, plan),
             own_stream(fabric.device),
         ):
             trial = try_steps(prepared, plan, say, traffic)

@@ -383,12 +383,22 @@ def keep_form(network: nn.Module | None) -> Iterator[None]:
                 weight.data = weight.data.contiguous()
 
 
+def store_channels_last(module: nn.Module) -> None:
+    """Store weights of images' convolutions channels last.
+
+    ``module.to`` would refuse a module that has any of volumes, too.
+    """
+    for weight in [*module.parameters(), *module.buffers()]:
+        if not is_lazy(weight) and weight.ndim == 4:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+
+
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
     """Move the learner to its device and wrap it for precision and processes."""
     learner: Any = plan.learner
     sharded = isinstance(fabric.strategy, ModelParallelStrategy)
     if not sharded:  # shares are rows of plain matrices
-        learner = learner.to(memory_format=torch.channels_last)
+        store_channels_last(learner)
     if fabric.world_size > 1 and plan.settings.micro_batch is None:
         learner = synchronize_norms(learner, fabric.device)
     elif fabric.world_size > 1:  # a piece has the statistics that one process gives it

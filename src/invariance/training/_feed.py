@@ -77,9 +77,9 @@ class HostFeed:
         plan, device = self.plan, self.fabric.device
         self.epoch, batches = next(self.turns)
         for samples in batches:
-            before = time.monotonic()
+            before = time.perf_counter()
             sides = next(self.read)
-            self.waited += time.monotonic() - before
+            self.waited += time.perf_counter() - before
             make = partial(self.make_views, sides, samples)
             views = see(plan, make, len(samples))
             yield Batch(views, plan.labels(samples, device), samples.to(device))

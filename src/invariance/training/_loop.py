@@ -102,8 +102,9 @@ class Loop:
             self.report()  # the one before: the device has gone on meanwhile
             glimpse = Glimpse(step, plan.learner.objective, self.beside)
             self.waiting = glimpse, epoch, self.take_time(done)
-        halts = saves or keeps or self.reads_weights(epoch, done)
-        if halts or self.beside is None:
+        reads = logs and self.beside is None  # the steps wait for the reading
+        halts = saves or keeps or reads or self.reads_weights(epoch, done)
+        if halts:
             self.report()
         if self.may_end(done):
             (self.ended,) = self.any_process(bool(self.patience.why))
@@ -162,7 +163,9 @@ class Loop:
             images = order.count_samples(self.since.done, done)
             seconds = self.since.seconds_until(moment)
             reading["time/images_per_second"] = images / seconds
-            reading["time/data_wait"] = (moment.waited - self.since.waited) / seconds
+            # at most all of it: a host may have waited while a GPU had steps to do
+            waited = min(moment.waited - self.since.waited, seconds)
+            reading["time/data_wait"] = waited / seconds
         self.since = moment
         if self.fabric.is_global_zero and done < self.plan.n_steps:
             self.patience.look(reading, epoch + 1, ends_epoch=ends_epoch)

@@ -12,7 +12,7 @@ class Moment(NamedTuple):
     done: int
     """Steps until then."""
     when: Any
-    """Seconds, or on a GPU an event that comes to pass when the step is done."""
+    """Seconds, or on a CUDA GPU an event that comes to pass when the step is done."""
     waited: float
     """Seconds that the run had spent on waiting for data by then."""
 
@@ -27,14 +27,17 @@ class Moment(NamedTuple):
 
 
 def take_time(done: int, waited: float, device: torch.device) -> Moment:
-    """This moment; on a GPU, the one when it will have done what it was told so far.
+    """This moment; on a CUDA GPU the one when it will have done what it was told.
+
+    Other GPUs are waited for; a CPU has nothing left to do.
 
     >>> first, later = (take_time(done, 0.0, torch.device("cpu")) for done in (0, 5))
     >>> later.done, first.seconds_until(later) < 1
     (5, True)
     """
-    if device.type != "cuda":
-        return Moment(done, time.monotonic(), waited)
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return Moment(done, event, waited)
+    if device.type == "cuda":
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return Moment(done, event, waited)
+    torch.get_device_module(device).synchronize()
+    return Moment(done, time.perf_counter(), waited)

@@ -47,7 +47,7 @@ from ..methods import Learner, Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
 from . import _checkpoint
-from ._bf16_on_cpu import propose_bf16, refuse_narrow_maps
+from ._bf16_on_cpu import propose_bf16, refuse_wrong_gradients
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, choose_precision, keep_form, make_fabric, prepare
@@ -325,7 +325,7 @@ def execute(
         with (
             catch_signals() as stop_asked,
             explain_overflow(fabric, plan, module.wrapped),
-            refuse_narrow_maps(fabric, plan),
+            refuse_wrong_gradients(fabric, plan),
             own_stream(device),
         ):
             done = Loop(
