@@ -13,6 +13,7 @@
 # train/CLASS/*.jpg and test/CLASS/*.jpg, which the parts from 'start' on need.
 set -u
 OUT=${OUT:-benchmarks/results}
+mkdir -p "$OUT"
 PARTS=${PARTS:-tests sweep targets crossover loss}
 PYTHON=${PYTHON:-python3}
 SHARDS=${SHARDS:-12}

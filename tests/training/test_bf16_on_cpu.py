@@ -164,7 +164,7 @@ def test_fp16_is_for_gpus(small, pictures):
 @pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16", "avx512f"])
 def test_a_cpu_has_what_linux_says(monkeypatch, flag):
     text = f"model name\t: A CPU\nflags\t\t: fpu {flag} sse\n\nflags\t\t: none\n"
-    monkeypatch.setattr(devices.Path, "read_text", lambda path: text)
+    monkeypatch.setattr(devices.Path, "read_text", lambda *_, **__: text)
     assert devices.computes_bf16("cpu") == flag.endswith("bf16")
     assert devices.read_cpu()["model name"] == "A CPU"
     assert not devices.computes_bf16("mps")
