@@ -37,6 +37,10 @@ def test_nobody_outside_the_objectives_tests_their_types():
     assert house.type_tests(ROOT) == []
 
 
+def test_no_variable_is_called_after_an_act():
+    assert house.vague_names(ROOT) == []
+
+
 def test_few_test_files_import_private_modules():
     assert len(house.private_tests(ROOT)) <= 15
 
@@ -54,6 +58,7 @@ def test_these_are_all_the_rules():
         "private file names in two rooms",
         "modules called utils",
         "isinstance on objectives outside objectives/",
+        "variables called own, found, told, said or there",
         "test files that import private modules",
         "of these, without a reason in a comment",
     }
@@ -124,6 +129,18 @@ def test_tests_of_type_are_counted(checkout):
     )
     assert house.type_tests(root) == [
         "src/invariance/methods/_build.py:1: isinstance(x, DCL | int)"
+    ]
+
+
+def test_vague_names_are_counted(checkout):
+    root = checkout(
+        runs___one="def read(told, *, own=None): ...\nfor found in told: print(found)",
+        runs___two="scores.there = 1\nread(own=said)\nfindings = told_flags = 2",
+    )
+    assert house.vague_names(root) == [
+        "src/invariance/runs/_one.py:2: found",
+        "src/invariance/runs/_one.py:1: told",
+        "src/invariance/runs/_one.py:1: own",
     ]
 
 

@@ -266,7 +266,7 @@ MEASURES = {
     ),
     "isinstance on objectives outside objectives/": Measure(type_tests, 0, True),
     "decisions by parsing English (a guess)": Measure(parsed_english, 0),
-    "variables called own, found, told, said or there": Measure(vague_names, 0),
+    "variables called own, found, told, said or there": Measure(vague_names, 0, True),
     "test files that import private modules": Measure(
         lambda root: list(private_tests(root)), 15, True
     ),

@@ -24,7 +24,7 @@ def unpack(source, i=0):
     (batch,) = source.batches([torch.tensor([i])])
     parts = source.kind.unpack(batch)
     edges = [tuple(edge) for edge in parts.edges[0].T.tolist() if edge[0] >= 0]
-    return int(parts.there.sum()), sorted(edges)
+    return int(parts.is_node.sum()), sorted(edges)
 
 
 def test_a_file_has_a_graph_per_line(tmp_path):

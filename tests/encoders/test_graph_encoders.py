@@ -44,7 +44,7 @@ def test_the_order_of_nodes_the_padding_and_the_batch_do_not_matter(name):
     roomier.load_state_dict(encoder.state_dict())
     spread = wide.pack(
         parts._replace(
-            there=nn.functional.pad(parts.there, (0, 10)),
+            is_node=nn.functional.pad(parts.is_node, (0, 10)),
             attributes=nn.functional.pad(parts.attributes, (0, 0, 0, 10)),
             edges=nn.functional.pad(parts.edges, (0, 10), value=-1),
         )

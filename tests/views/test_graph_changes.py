@@ -29,7 +29,7 @@ def see(kind, batch, samples=None, **settings):
 def as_networkx(kind, sample):
     parts = kind.unpack(sample[None])
     graph = networkx.Graph()
-    graph.add_nodes_from(parts.there[0].nonzero()[:, 0].tolist())
+    graph.add_nodes_from(parts.is_node[0].nonzero()[:, 0].tolist())
     graph.add_edges_from(edge for edge in parts.edges[0].T.tolist() if edge[0] >= 0)
     return graph
 
@@ -55,7 +55,7 @@ def test_dropped_nodes_leave_the_graph_of_the_others():
         assert len(new) == 30
         assert networkx.utils.graphs_equal(new, old.subgraph(new.nodes))
     old, new = kind.unpack(batch).attributes, kind.unpack(view).attributes
-    there = kind.unpack(view).there
+    there = kind.unpack(view).is_node
     assert new[there].equal(old[there]) and not new[~there].any()
 
 
@@ -98,14 +98,14 @@ def test_a_subgraph_is_connected_and_of_its_share():
 def test_a_subgraph_begins_anywhere():
     kind, batch = take("bonds", 200)
     view = see(kind, batch, changes="subgraph", changed_share=0.97)
-    assert len(kind.unpack(view).there.nonzero()[:, 1].unique()) > 35
+    assert len(kind.unpack(view).is_node.nonzero()[:, 1].unique()) > 35
 
 
 @pytest.mark.parametrize("changes", CHANGES)
 def test_a_root_stays(changes):
     kind, batch = take("blocks", 200)
     view = see(kind, batch, changes=changes, changed_share=0.8)
-    assert kind.unpack(view).there[:, 0].all()
+    assert kind.unpack(view).is_node[:, 0].all()
     if changes == "subgraph":
         rows = [as_networkx(kind, row) for row in view]
         assert all(0 in row and networkx.is_connected(row) for row in rows)
@@ -118,7 +118,7 @@ def test_one_node_and_no_edges_are_no_trouble(changes, share):
     graphs = [{"nodes": [[5.0]], "edges": []}, {"nodes": [[1.0]] * 3, "edges": []}]
     batch = torch.stack([kind.read(graph) for graph in graphs] * 10)
     view = kind.unpack(see(kind, batch, changes=changes, changed_share=share))
-    assert view.there.any(1).all() and (view.edges == -1).all()
+    assert view.is_node.any(1).all() and (view.edges == -1).all()
 
 
 def test_each_graph_meets_one_of_the_changes():
@@ -130,7 +130,7 @@ def test_each_graph_meets_one_of_the_changes():
     assert all(30 < int((which == k).sum()) < 70 for k in range(4))
     made = view[0](batch, draws)
     parts, old = kind.unpack(made), kind.unpack(batch)
-    lost = (~parts.there).any(1)
+    lost = (~parts.is_node).any(1)
     assert lost[(which == 0)].all() and not lost[(which == 1) | (which == 2)].any()
     assert (parts.attributes != old.attributes).flatten(1).any(1)[which == 2].all()
 

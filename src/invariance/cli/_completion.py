@@ -114,18 +114,26 @@ def takes_many(flag: Flag) -> bool:
 def make_bash_script(flags: Mapping[str, list[Flag]], shell: str = "bash") -> str:
     """For bash, and for zsh, which reads bash's completions."""
     names = {
-        command: [*(n for flag in own for n in flag.names), "--help", "--help-all"]
-        for command, own in flags.items()
+        command: [
+            *(n for flag in command_flags for n in flag.names),
+            "--help",
+            "--help-all",
+        ]
+        for command, command_flags in flags.items()
     }
     by_words: dict[str, list[str]] = {}  # where each list of words is offered
-    for command, own in flags.items():
-        for flag in own:
+    for command, command_flags in flags.items():
+        for flag in command_flags:
             if words := " ".join(find_words(flag)):
                 by_words.setdefault(words, []).extend(
                     f'"{command} {name}"' for name in flag.names or ("",)
                 )
     many = {
-        n: 1 for own in flags.values() for f in own if takes_many(f) for n in f.names
+        n: 1
+        for command_flags in flags.values()
+        for f in command_flags
+        if takes_many(f)
+        for n in f.names
     }
     indent = " " * 8
     return BASH.format(
@@ -133,8 +141,8 @@ def make_bash_script(flags: Mapping[str, list[Flag]], shell: str = "bash") -> st
         start=ZSH_START if shell == "zsh" else "",
         commands=" ".join(flags),
         flags="\n".join(
-            f'{indent}{command}) words="{" ".join(own)}" ;;'
-            for command, own in names.items()
+            f'{indent}{command}) words="{" ".join(flag_names)}" ;;'
+            for command, flag_names in names.items()
         ),
         many=" | ".join(many),
         values="\n".join(
@@ -151,9 +159,9 @@ def make_fish_script(flags: Mapping[str, list[Flag]], shell: str = "fish") -> st
     ]
     first = "complete -c invariance -n __fish_use_subcommand -f -a"
     lines += [f"{first} '{name}'" for name in flags]
-    for command, own in flags.items():
+    for command, command_flags in flags.items():
         start = f"complete -c invariance -n '__fish_seen_subcommand_from {command}'"
-        for flag in own:
+        for flag in command_flags:
             words = " ".join(find_words(flag))
             offered = f" -a '{words}'" if words else ""
             if not flag.names:

@@ -60,8 +60,8 @@ def list_flags(command: Any, before: str = "") -> list[Flag]:
         assert isinstance(spec, StructConstructorSpec)
         for field in spec.fields:
             kind, marks = split_marks(field.type)
-            told = {k: v for mark in marks for k, v in vars(mark).items() if v}
-            name = before + str(told.get("name", field.name))
+            overrides = {k: v for mark in marks for k, v in vars(mark).items() if v}
+            name = before + str(overrides.get("name", field.name))
             if dataclasses.is_dataclass(kind):
                 flags += list_flags(kind, f"{name}.")
                 continue
@@ -69,7 +69,7 @@ def list_flags(command: Any, before: str = "") -> list[Flag]:
             reader = ConstructorRegistry.get_primitive_spec(primitive)
             assert isinstance(reader, PrimitiveConstructorSpec), name
             typed, switch = f"--{name.replace('_', '-')}", kind is bool
-            names = [*told.get("aliases", ()), typed]
+            names = [*overrides.get("aliases", ()), typed]
             group, dot, last = typed[2:].rpartition(".")
             if switch and conf.FlagCreatePairsOff not in marks:
                 names.append(f"--{group}{dot}no-{last}")
@@ -79,7 +79,7 @@ def list_flags(command: Any, before: str = "") -> list[Flag]:
             flag = Flag(
                 setting=name,
                 names=() if conf.Positional in marks else tuple(names),
-                value="" if switch else str(told.get("metavar", reader.metavar)),
+                value="" if switch else str(overrides.get("metavar", reader.metavar)),
                 choices=tuple(choices),
                 default=" ".join(words),
                 help=str(field.helptext() if callable(field.helptext) else ""),
@@ -119,8 +119,8 @@ def join_help(
         text = join(field.helptext)
         silent = field.default is None and "Default: " in text  # "unset" says no more
         kept: Any = Annotated[field.type, SAID] if silent else field.type
-        said = functools.partial(str, text)
-        fields.append(dataclasses.replace(field, helptext=said, type=kept))
+        helptext = functools.partial(str, text)
+        fields.append(dataclasses.replace(field, helptext=helptext, type=kept))
     return dataclasses.replace(spec, fields=tuple(fields))
 
 

@@ -84,7 +84,7 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
     if os.name == "posix":  # elsewhere Python may stand between a process and its own
         shared |= {STARTER: str(os.getpid())}
     processes: list[subprocess.Popen[bytes]] = []
-    said: list[IO[bytes]] = []
+    outputs: list[IO[bytes]] = []
     received: list[int] = []
 
     def receive(number: int, frame: object) -> None:
@@ -99,13 +99,13 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
     with contextlib.ExitStack() as files:
         try:
             for rank in range(n):
-                said.append(files.enter_context(tempfile.TemporaryFile()))
+                outputs.append(files.enter_context(tempfile.TemporaryFile()))
                 processes.append(
                     subprocess.Popen(
                         [sys.executable, "-m", "invariance", *arguments],
                         env=os.environ | shared | {"RANK": str(rank)},
-                        stdout=said[rank] if rank else None,
-                        stderr=said[rank] if rank else None,
+                        stdout=outputs[rank] if rank else None,
+                        stderr=outputs[rank] if rank else None,
                         start_new_session=True,  # an interrupt comes from here alone
                     )
                 )
@@ -119,7 +119,7 @@ def run_processes(arguments: Sequence[str], n: int, again: str) -> int:
             return codes[0] if codes[0] > 0 else 128 + received[0]
         if failed is None:
             return 0
-        return explain_failure(codes, failed, said[failed], again)
+        return explain_failure(codes, failed, outputs[failed], again)
 
 
 def wait(processes: Sequence["subprocess.Popen[bytes]"]) -> int | None:
@@ -151,7 +151,7 @@ def stop(processes: Sequence["subprocess.Popen[bytes]"], number: int) -> None:
 
 
 def explain_failure(
-    codes: Sequence[int], rank: int, said: IO[bytes], again: str
+    codes: Sequence[int], rank: int, output: IO[bytes], again: str
 ) -> int:
     """Show what the one that failed has said, unless the first has spoken for all."""
     if codes[rank] < 0:
@@ -162,8 +162,8 @@ def explain_failure(
         )
         return 128 - codes[rank]
     if codes[0] <= 0:
-        said.seek(0)
-        sys.stderr.write(said.read().decode("utf-8", "replace"))
+        output.seek(0)
+        sys.stderr.write(output.read().decode("utf-8", "replace"))
     return codes[rank]
 
 

@@ -124,8 +124,8 @@ def read_sweep(words: Sequence[str], parse: Callable[[list[str]], Train]) -> Swe
         )
         label = label.replace("/", "_")
         flags = [word for key, value in pairs.items() for word in (f"--{key}", value)]
-        own = ["--name", label, "--out", str(folder)]
-        runs[label] = parse([*rest, *flags, *own])
+        destination = ["--name", label, "--out", str(folder)]
+        runs[label] = parse([*rest, *flags, *destination])
         check_numbers(runs[label])
         check_names(runs[label])
     return Sweep(runs, folder, shlex.join(["invariance", "sweep", *words]))

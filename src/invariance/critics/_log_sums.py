@@ -92,11 +92,11 @@ def _sum_blocks(
     weights = tuple(critic.parameters())
     if share is None:
         return _LogSums.apply(critic, 0, scale, x, y, *weights)
-    own = share.own_rows
+    own_rows = share.own_rows
     # not gather_rows: each row of y has its part in the sums of every process
-    padding = (0, 0, own.start, share.total - own.stop)
+    padding = (0, 0, own_rows.start, share.total - own_rows.stop)
     everyone = add_up(pad(y, padding), share)
-    rows, columns = _LogSums.apply(critic, own.start, scale, x, everyone, *weights)
+    rows, columns = _LogSums.apply(critic, own_rows.start, scale, x, everyone, *weights)
     one_each = share._replace(sizes=(1,) * share.n_processes)
     columns = gather_rows(columns[None], share=one_each).logsumexp(0)
     return gather_last(rows, share), columns
@@ -147,8 +147,8 @@ class _LogSums(torch.autograd.Function):
             of_x[i] += parts[1]
             of_y[j] += parts[2]
             torch._foreach_add_(of_weights, parts[3:])
-        found = iter(of_weights)
-        each = [next(found) if w.requires_grad else None for w in weights]
+        gradients = iter(of_weights)
+        each = [next(gradients) if w.requires_grad else None for w in weights]
         return (None, None, of_scale, of_x, of_y, *each)
 
 

@@ -79,9 +79,9 @@ class Captions(Kind):
     def plain(self, batch: Int64[Tensor, "n most length"]) -> Float[Tensor, "n e"]:
         """A bag of the words of all sentences."""
         n, most, length = batch.shape
-        there = (batch[:, :, :1] != NO_CAPTION).float()
+        present = (batch[:, :, :1] != NO_CAPTION).float()
         rows = batch.masked_fill(batch == NO_CAPTION, self.text.pad).view(-1, length)
-        return (self.text.plain(rows).view(n, most, -1) * there).sum(1)
+        return (self.text.plain(rows).view(n, most, -1) * present).sum(1)
 
     def show(self, sample: Int64[Tensor, "..."]) -> str:
         """All sentences, or the one of a view."""

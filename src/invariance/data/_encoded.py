@@ -97,49 +97,49 @@ def to_file(content: bytes | Path) -> BytesIO | Path:
     return BytesIO(content) if isinstance(content, bytes) else content
 
 
-def read_encoded(found: EncodedSet, request: Request) -> Read:
+def read_encoded(encoded: EncodedSet, request: Request) -> Read:
     """One part of the images, with classes and captions where there are any."""
-    name = found.files.name
-    shape, broken, notes = choose_encoded_shape(found.files, found.title, request)
-    rows = [i for i in range(len(found.files)) if i not in broken]
-    notes += found.notes
+    name = encoded.files.name
+    shape, broken, notes = choose_encoded_shape(encoded.files, encoded.title, request)
+    rows = [i for i in range(len(encoded.files)) if i not in broken]
+    notes += encoded.notes
     captions: dict[str, tuple[str, ...]] = {}
-    if found.captions is not None:
-        captions, more = choose_captioned(found, request)
+    if encoded.captions is not None:
+        captions, more = choose_captioned(encoded, request)
         rows = [i for i in rows if name(i) in captions]
         request, notes = score_by_captions(request), notes + more
-    if found.labels and request.labels and request.split != "all":
-        rows, more = leave_out_unlabeled(found, rows, request)
+    if encoded.labels and request.labels and request.split != "all":
+        rows, more = leave_out_unlabeled(encoded, rows, request)
         notes += more
-    rows, n_held_out = choose_rows(found, rows, request)
-    items, mark = Encoded(found.files, rows, shape), found.mark
-    if found.are_files:
+    rows, n_held_out = choose_rows(encoded, rows, request)
+    items, mark = Encoded(encoded.files, rows, shape), encoded.mark
+    if encoded.are_files:
         items.paths = tuple(name(i) for i in rows)
-    if found.labels:
-        numbers, items.class_names = number_classes(found)
+    if encoded.labels:
+        numbers, items.class_names = number_classes(encoded)
         items.labels = numbers[torch.tensor(rows, dtype=torch.long)]
         classes = hashlib.blake2b(numbers.numpy().tobytes(), digest_size=8)
         mark += f"+{classes.hexdigest()}"
-    if found.captions is not None:
+    if encoded.captions is not None:
         notes += add_captions(items, [captions[name(i)] for i in rows], request)
-    own, by = bool(found.parts), found.classes_by
-    origin = Origin(mark, found.parent, n_held_out, own_test=own, classes_by=by)
+    own_test, by = bool(encoded.parts), encoded.classes_by
+    origin = Origin(mark, encoded.parent, n_held_out, own_test=own_test, classes_by=by)
     unreadable = {name(i): why for i, why in broken.items()}
-    return Read(found.title, items, unreadable, notes, origin=origin)
+    return Read(encoded.title, items, unreadable, notes, origin=origin)
 
 
 def choose_rows(
-    found: EncodedSet, rows: list[int], request: Request
+    encoded: EncodedSet, rows: list[int], request: Request
 ) -> tuple[list[int], int]:
     """Those of a part, and how many are held out: its own test part, or a tenth."""
-    if not found.parts:
-        names = [found.files.name(i) for i in rows]
-        labeled = bool(found.labels)
-        chosen, n = split_names(names, request, found.title, labeled=labeled)
+    if not encoded.parts:
+        names = [encoded.files.name(i) for i in rows]
+        labeled = bool(encoded.labels)
+        chosen, n = split_names(names, request, encoded.title, labeled=labeled)
         return [rows[k] for k in chosen], n
     wanted = {"train", "test"} if request.split == "all" else {request.split}
-    n_test = sum(found.parts[i] == "test" for i in rows)
-    return [i for i in rows if found.parts[i] in wanted], n_test
+    n_test = sum(encoded.parts[i] == "test" for i in rows)
+    return [i for i in rows if encoded.parts[i] in wanted], n_test
 
 
 def choose_encoded_shape(
@@ -174,34 +174,34 @@ def choose_encoded_shape(
 
 
 def choose_captioned(
-    found: EncodedSet, request: Request
+    encoded: EncodedSet, request: Request
 ) -> tuple[dict[str, tuple[str, ...]], tuple[Note, ...]]:
     """The captions of the images that have any, and what was left out."""
-    table, n = found.captions or CaptionTable(), len(found.files)
-    names = [found.files.name(i) for i in range(n)]
+    table, n = encoded.captions or CaptionTable(), len(encoded.files)
+    names = [encoded.files.name(i) for i in range(n)]
     captions, strangers = match_exactly(table, names)
     notes = judge_captions(
         table,
         strangers,
         [name for name in names if name not in captions],
         n,
-        name=found.title,
+        name=encoded.title,
         max_bad_fraction=request.max_bad_fraction,
     )
     return captions, notes
 
 
 def leave_out_unlabeled(
-    found: EncodedSet, rows: list[int], request: Request
+    encoded: EncodedSet, rows: list[int], request: Request
 ) -> tuple[list[int], tuple[Note, ...]]:
     """The images that have a class, and a word on the others; too many are an error."""
-    labeled = [i for i in rows if found.labels[i] is not None]
+    labeled = [i for i in rows if encoded.labels[i] is not None]
     n = len(rows) - len(labeled)
     if not n:
         return rows, ()
-    first = next(i for i in rows if found.labels[i] is None)
-    text = f"{count(n, 'image')} of {found.title} without a class"
-    example = f"such as {found.files.name(first)}"
+    first = next(i for i in rows if encoded.labels[i] is None)
+    text = f"{count(n, 'image')} of {encoded.title} without a class"
+    example = f"such as {encoded.files.name(first)}"
     if n > request.max_bad_fraction * len(rows):
         raise DataError(
             f"{text}, of {len(rows):,}, {example}: give all of them one, or use "
@@ -211,14 +211,14 @@ def leave_out_unlabeled(
     return labeled, (Note("left out", note),)
 
 
-def number_classes(found: EncodedSet) -> tuple[Int[Tensor, " n"], tuple[str, ...]]:
+def number_classes(encoded: EncodedSet) -> tuple[Int[Tensor, " n"], tuple[str, ...]]:
     """A number per image, NO_LABEL where it has no class, and what they mean."""
-    known = [k for k, label in enumerate(found.labels) if label is not None]
-    given: list[Any] = [found.labels[k] for k in known]
+    known = [k for k, label in enumerate(encoded.labels) if label is not None]
+    given: list[Any] = [encoded.labels[k] for k in known]
     if any(isinstance(label, str) for label in given):
         given = [str(label) for label in given]
-    numbers, names = number_labels(given, len(given), found.title, "image")
-    labels = torch.full((len(found.labels),), NO_LABEL)
+    numbers, names = number_labels(given, len(given), encoded.title, "image")
+    labels = torch.full((len(encoded.labels),), NO_LABEL)
     if numbers is not None:
         labels[torch.tensor(known, dtype=torch.long)] = numbers
-    return labels, found.class_names or names
+    return labels, encoded.class_names or names

@@ -60,7 +60,7 @@ class Net:
 class Parts(NamedTuple):
     """Graphs of a batch, taken apart."""
 
-    there: Bool[Tensor, "n nodes"]
+    is_node: Bool[Tensor, "n nodes"]
     attributes: Float[Tensor, "n nodes width"]
     edges: Int[Tensor, "n 2 edges"]
     """Both ends, from 0; -1 where there is no edge."""
@@ -175,18 +175,18 @@ class Graph(Kind):
     def unpack(self, batch: Float[Tensor, "n packed"]) -> Parts:
         """Packed graphs, taken apart; what names no node of a graph is no edge."""
         flags, attributes, edges = self._views(batch)
-        there = flags > 0.5
+        is_node = flags > 0.5
         ends = edges.round().long().clamp(0, self.n_nodes) - 1
-        known = there.gather(1, ends.clamp_min(0).flatten(1)).view_as(ends)
+        known = is_node.gather(1, ends.clamp_min(0).flatten(1)).view_as(ends)
         whole = ((ends >= 0) & known).all(1, keepdim=True)
-        return Parts(there, attributes, ends.masked_fill(~whole, -1))
+        return Parts(is_node, attributes, ends.masked_fill(~whole, -1))
 
     def pack(self, parts: Parts) -> Float[Tensor, "n packed"]:
         """The other way; nodes that are not there lose their attributes."""
-        there = parts.there.to(parts.attributes.dtype)
-        attributes = parts.attributes * there[..., None]
+        flags = parts.is_node.to(parts.attributes.dtype)
+        attributes = parts.attributes * flags[..., None]
         edges = (parts.edges + 1).to(attributes.dtype)
-        return torch.cat([there, attributes.flatten(1), edges.flatten(1)], 1)
+        return torch.cat([flags, attributes.flatten(1), edges.flatten(1)], 1)
 
     def prepare(
         self, batch: Float[Tensor, "n packed"], dtype: torch.dtype = torch.float32
@@ -197,7 +197,7 @@ class Graph(Kind):
     def degrees(self, parts: Parts) -> Float[Tensor, "n nodes"]:
         """How many neighbors each node has."""
         whole = parts.edges >= 0
-        counts = torch.zeros(parts.there.shape, device=parts.there.device)
+        counts = torch.zeros(parts.is_node.shape, device=parts.is_node.device)
         ends = parts.edges.clamp_min(0).flatten(1)
         return counts.scatter_add(1, ends, whole.flatten(1).float())
 
@@ -210,15 +210,15 @@ class Graph(Kind):
         tensor([3.0000, 2.0000, 1.3333, 0.4714])
         """
         parts = self.unpack(batch)
-        degrees, there = self.degrees(parts), parts.there.float()
-        n = there.sum(1, keepdim=True)
+        degrees, flags = self.degrees(parts), parts.is_node.float()
+        n = flags.sum(1, keepdim=True)
         few = n.clamp_min(1)
         mean = degrees.sum(1, keepdim=True) / few
-        spread = (((degrees - mean) ** 2 * there).sum(1, keepdim=True) / few).sqrt()
+        spread = (((degrees - mean) ** 2 * flags).sum(1, keepdim=True) / few).sqrt()
         places = torch.arange(MOST_DEGREE + 1, device=batch.device)
         same = degrees.clamp_max(MOST_DEGREE)[..., None] == places
-        shares = (same * there[..., None]).sum(1) / few
-        attributes = (parts.attributes * there[..., None]).sum(1) / few
+        shares = (same * flags[..., None]).sum(1) / few
+        attributes = (parts.attributes * flags[..., None]).sum(1) / few
         edges = degrees.sum(1, keepdim=True) / 2
         columns = [n, edges, mean, spread, shares, attributes]
         if self.rooted:
@@ -228,8 +228,8 @@ class Graph(Kind):
     def show(self, sample: Float[Tensor, " packed"]) -> PIL.Image.Image:
         """A drawing: neighbors lie near each other, and colors tell attributes."""
         parts = self.unpack(sample[None].float().cpu())
-        there = parts.there[0]
-        places = {old: new for new, old in enumerate(there.nonzero()[:, 0].tolist())}
+        is_node = parts.is_node[0]
+        places = {old: new for new, old in enumerate(is_node.nonzero()[:, 0].tolist())}
         ends = parts.edges[0].T.tolist()
         edges = [(places[a], places[b]) for a, b in ends if a >= 0]
         spots = lay_out(len(places), np.array(edges, dtype=int).reshape(-1, 2))
@@ -238,9 +238,9 @@ class Graph(Kind):
         for a, b in edges:
             draw.line((*spots[a], *spots[b]), fill="dimgray")
         size = 2 if len(spots) > 20 else 3
-        shades = self._color(parts.attributes[0][there])
+        shades = self._color(parts.attributes[0][is_node])
         for k, (x, y) in enumerate(spots):
-            edge = "black" if self.rooted and there[0] and k == 0 else None
+            edge = "black" if self.rooted and is_node[0] and k == 0 else None
             draw.ellipse(
                 (x - size, y - size, x + size, y + size), fill=shades[k], outline=edge
             )

@@ -51,9 +51,9 @@ def draw_bonds(partners: tuple[int, ...], dice: np.random.Generator) -> Net:
     """One graph in which more edges than by chance join partners."""
     kinds = np.arange(ATOMS) % KINDS
     first = dice.integers(ATOMS, size=BONDS)
-    told = dice.random(BONDS) < TOLD
+    partnered = dice.random(BONDS) < TOLD
     wanted = np.where(
-        told, np.array(partners)[kinds[first]], dice.integers(KINDS, size=BONDS)
+        partnered, np.array(partners)[kinds[first]], dice.integers(KINDS, size=BONDS)
     )
     # another node than the first one: places among its kind are shifted by 1 to 9
     shift = dice.integers(1, ATOMS // KINDS, size=BONDS)

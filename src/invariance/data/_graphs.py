@@ -210,29 +210,29 @@ def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
 
 def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Graphs of the TU Dortmund collection: numbers in text files, a line each."""
-    found = sorted(folder.glob(f"*{INDICATOR}"))
-    if not found:
+    indicators = sorted(folder.glob(f"*{INDICATOR}"))
+    if not indicators:
         raise DataError(
             f"{str(folder)!r} has no graphs: expected the files NAME_A.txt and "
             f"NAME{INDICATOR} of the TU Dortmund collection."
         )
-    start = found[0].name.removesuffix(INDICATOR)
+    start = indicators[0].name.removesuffix(INDICATOR)
     files = {
         key: read_numbers(folder / f"{start}_{key}.txt")
         for key in ("A", "graph_labels", "node_labels", "node_attributes")
     }
-    owner = read_numbers(found[0])
+    owner = read_numbers(indicators[0])
     edges, labels = files["A"], files["graph_labels"]
     if owner is None or edges is None:
-        missing = found[0].name if owner is None else f"{start}_A.txt"
+        missing = indicators[0].name if owner is None else f"{start}_A.txt"
         raise DataError(f"{str(folder / missing)!r} is missing or empty.")
     owner = owner[:, 0].astype(int)
     if (np.diff(owner) < 0).any():
-        raise DataError(f"{found[0].name} needs its graphs one after the other.")
+        raise DataError(f"{indicators[0].name} needs its graphs one after the other.")
     ends = edges.astype(int) - 1
     if len(ends) and (ends.min() < 0 or ends.max() >= len(owner)):
         raise DataError(
-            f"{start}_A.txt names node {ends.max() + 1}, and {found[0].name} has "
+            f"{start}_A.txt names node {ends.max() + 1}, and {indicators[0].name} has "
             f"{len(owner)} nodes."
         )
     columns = [c for c in (files["node_attributes"],) if c is not None]
@@ -248,7 +248,8 @@ def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if labels is not None and len(labels) != len(numbers):
         raise DataError(
             f"{start}_graph_labels.txt has {count(len(labels), 'label')}, and "
-            f"{found[0].name} has {count(len(numbers), 'graph')}: each needs its own."
+            f"{indicators[0].name} has {count(len(numbers), 'graph')}: each needs its "
+            "own."
         )
     rows = np.concatenate([np.zeros((len(owner), 0)), *columns], 1).astype(np.float32)
     first = owner[ends[:, 0]] if len(ends) else np.zeros(0, int)
@@ -387,11 +388,11 @@ def take_around(
 
 def mark_nets(nets: Sequence[Net], labels: Any) -> str:
     """A short mark of all graphs, and one of all labels."""
-    values, told = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    values, classes = (hashlib.blake2b(digest_size=8) for _ in range(2))
     for net in nets:
         values.update(f"{net.n_nodes} {len(net.edges)} ".encode())
         values.update(net.edges.tobytes() + net.attributes.tobytes())
     if labels is None:
         return values.hexdigest()
-    told.update("\0".join(map(str, labels)).encode())
-    return f"{values.hexdigest()}+{told.hexdigest()}"
+    classes.update("\0".join(map(str, labels)).encode())
+    return f"{values.hexdigest()}+{classes.hexdigest()}"

@@ -160,11 +160,11 @@ def read_all_files(files: "ImageFiles", images: Any, parent: int) -> dict[int, s
     turn, boss = context.Value("q", 0), os.getpid()
     answers = []
     for _ in range(min(choose_workers(None, prod(files.shape))[0], len(pieces))):
-        here, there = context.Pipe(duplex=False)
-        arguments = (files, images, pieces, turn, boss, there)
+        receiver, sender = context.Pipe(duplex=False)
+        arguments = (files, images, pieces, turn, boss, sender)
         context.Process(target=help_reading, args=arguments, daemon=True).start()
-        there.close()
-        answers.append(here)
+        sender.close()
+        answers.append(receiver)
     for answer in answers:
         while not answer.poll(LOOK_SECONDS):
             if os.getppid() != parent:

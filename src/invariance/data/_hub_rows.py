@@ -195,14 +195,14 @@ def read_hub_images(hub: HubSet, columns: Columns, request: Request) -> Read:
     label = choose_label_column(hub, columns, request) if request.labels else None
     labels: list[int | str | None] = []
     if label is not None:
-        labels = read_labels(hub, columns, label, told=request.target is not None)
+        labels = read_labels(hub, columns, label, required=request.target is not None)
         rivals = [name for name in columns.classes if name != label]
         more = f" (--target {rivals[0]} takes others)" if rivals else ""
         taken.append(f"classes from {label!r}{more if request.target is None else ''}")
     parts: list[str] = []
     if hub.test is not None:
         parts = ["train"] * len(hub.train) + ["test"] * len(hub.test)
-    found = EncodedSet(
+    encoded = EncodedSet(
         hub.title,
         files,
         files.mark(),
@@ -213,19 +213,19 @@ def read_hub_images(hub: HubSet, columns: Columns, request: Request) -> Read:
         captions=captions,
         notes=(*hub.notes, Note("size", f"Columns: {', '.join(taken)}.")),
     )
-    return take_settings(read_encoded(found, request))
+    return take_settings(read_encoded(encoded, request))
 
 
-def choose_image_column(hub: HubSet, columns: Columns, told: str | None) -> str:
+def choose_image_column(hub: HubSet, columns: Columns, column: str | None) -> str:
     """The column of images: the one told, the only one, or the one of a usual name."""
-    if told is not None:
-        require_hub_column(hub, told, "the images")
-        if told not in columns.images:
+    if column is not None:
+        require_hub_column(hub, column, "the images")
+        if column not in columns.images:
             raise DataError(
-                f"The column {told!r} of {hub.title} holds no images: it has "
+                f"The column {column!r} of {hub.title} holds no images: it has "
                 f"{describe_features(hub)}."
             )
-        return told
+        return column
     if not columns.images:
         raise DataError(
             f"{hub.title} has no column of images: it has {describe_features(hub)}."
@@ -243,10 +243,10 @@ def choose_caption_column(hub: HubSet, columns: Columns, request: Request) -> st
     """The column of captions: the one told, that of a usual name, or the only one."""
     if request.text_column is not None:
         return require_hub_column(hub, request.text_column, "the captions")
-    there = (*columns.texts, *columns.lists)
-    usual = [name for name in there if name.lower() in TEXTS]
-    if usual or len(there) == 1:
-        return (usual or there)[0]
+    candidates = (*columns.texts, *columns.lists)
+    usual = [name for name in candidates if name.lower() in TEXTS]
+    if usual or len(candidates) == 1:
+        return (usual or candidates)[0]
     raise DataError(
         f"Which column of {hub.title} has the captions? It has "
         f"{describe_features(hub)}: say so with --text-column."
@@ -264,7 +264,7 @@ def choose_label_column(hub: HubSet, columns: Columns, request: Request) -> str 
 
 
 def read_labels(
-    hub: HubSet, columns: Columns, column: str, *, told: bool
+    hub: HubSet, columns: Columns, column: str, *, required: bool
 ) -> list[int | str | None]:
     """The class of each row, None where it has none; nothing if they are no classes.
 
@@ -274,7 +274,7 @@ def read_labels(
     if column not in columns.classes:
         values = [value for value in map(clean, cells) if value is not None]
         if why := explain_no_classes(values):
-            if not told:
+            if not required:
                 return []
             raise DataError(
                 f"The target {column!r} {why}, and scores tell classes apart: name a "
@@ -346,14 +346,14 @@ def spell(cells: list[Any], names: list[str] | None) -> list[Any]:
 def read_hub_sentences(hub: HubSet, columns: Columns, request: Request) -> Read:
     """Sentences, or pairs of them."""
     tables = [open_split(hub, name, split, columns) for name, split in hub.splits]
-    told = request.text_column
-    if told is None and len(columns.texts) == 1:
-        told = columns.texts[0]
+    text_column = request.text_column
+    if text_column is None and len(columns.texts) == 1:
+        text_column = columns.texts[0]
     label = choose_label_column(hub, columns, request)
     usual = label is not None and label.lower() in LABELS
     if not usual and label not in columns.classes and request.target is None:
         label = None
-    lines = read_tables(tables, told, label=label or "")
+    lines = read_tables(tables, text_column, label=label or "")
     lines.notes += hub.notes
     return take_settings(choose_part(lines, hub.title, "", request))
 

@@ -215,28 +215,28 @@ def choose_part(lines: Lines, name: str, parent: str, request: Request) -> Read:
     items = Sentences(lines, name, request)
     rows, n_held_out = items.split(request)
     part = Subset(items, rows) if len(rows) < len(items) else items
-    own = lines.n_train is not None
-    origin = Origin(mark_lines(lines), parent, n_held_out, own_test=own)
+    own_test = lines.n_train is not None
+    origin = Origin(mark_lines(lines), parent, n_held_out, own_test=own_test)
     notes = lines.notes
     if request.split == "train" and request.known_kind is None:
         notes += note_cut(items)
     return Read(name, part, lines.broken, notes, parallel=False, origin=origin)
 
 
-def read_file(path: Path, told: str | None) -> Lines:
-    """All lines of a file; ``told`` is one column of sentences, or two of pairs."""
+def read_file(path: Path, text_column: str | None) -> Lines:
+    """All lines of a file; ``text_column``: one of sentences, or two of pairs."""
     advice = ""
     if path.suffix.lower() in SERIES:
         advice = (
             " Values in time are learned from with --method cpc, rows of a table with "
             "--method scarf."
         )
-    return read_tables([open_table(path)], told, advice=advice)
+    return read_tables([open_table(path)], text_column, advice=advice)
 
 
 def read_tables(
     tables: Sequence[Table],
-    told: str | None,
+    text_column: str | None,
     *,
     label: str | None = None,
     advice: str = "",
@@ -245,7 +245,7 @@ def read_tables(
 
     Args:
         tables: With the same columns.
-        told: One column of sentences, or two of pairs.
+        text_column: One column of sentences, or two of pairs.
         label: The column of classes; "" is none, None the one of a usual name.
         advice: For who has no column of sentences.
     """
@@ -253,19 +253,23 @@ def read_tables(
     for table in tables:
         if table is not tables[0]:
             lines.n_train = len(lines.first)
-        add_table(lines, table, told, label, advice)
+        add_table(lines, table, text_column, label, advice)
     return lines
 
 
 def add_table(
-    lines: Lines, table: Table, told: str | None, told_label: str | None, advice: str
+    lines: Lines,
+    table: Table,
+    text_column: str | None,
+    told_label: str | None,
+    advice: str,
 ) -> None:
     """Add the lines of a table to others."""
-    told_first, _, told_second = (told or "").partition(",")
+    told_first, _, told_second = (text_column or "").partition(",")
     if "," in told_second:
         raise SettingError(
             "text_column names at most two columns, those of the first and the second "
-            f"sentences: got {told!r}."
+            f"sentences: got {text_column!r}."
         )
     flag = "--text-column"
     first = FIRST, told_first or None, "sentences", flag
@@ -274,7 +278,7 @@ def add_table(
     if told_second:
         wanted = "the second sentences"
         second = table.require_column((), told_second, wanted, flag)
-    elif told:  # one column, by name: no pairs were asked for
+    elif text_column:  # one column, by name: no pairs were asked for
         second = None
     if second is not None:
         columns.append(second)

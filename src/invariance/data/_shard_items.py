@@ -54,7 +54,7 @@ def read_shard_files(paths: list[Path], request: Request) -> Read:
         if not labels and request.captions is None:  # there folders are mere numbers
             labels, by = dict(folders), "folder"
     plain = {parts[0]: "train", parts[1]: "test"} if parts else {}
-    found = EncodedSet(
+    encoded = EncodedSet(
         title,
         ShardFiles([*shards.images.values()]),
         shards.mark(),
@@ -66,7 +66,7 @@ def read_shard_files(paths: list[Path], request: Request) -> Read:
         are_files=True,
         notes=describe_rest(shards, part, parts),
     )
-    return read_encoded(found, replace(request, channels=request.channels or 3))
+    return read_encoded(encoded, replace(request, channels=request.channels or 3))
 
 
 def describe_rest(

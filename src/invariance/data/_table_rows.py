@@ -169,8 +169,8 @@ def read_cells(cells: Cells, request: Request) -> Read:
         items.labels, items.class_names = number_classes(target.classes, numbers)
     if target is not None and target.numbers is not None:
         items.quantities = torch.tensor([target.numbers[k] for k in numbers])
-    mark, own = mark_cells(cells, target), n_train is not None
-    origin = Origin(mark, cells.parent, n_held_out, own_test=own)
+    mark, own_test = mark_cells(cells, target), n_train is not None
+    origin = Origin(mark, cells.parent, n_held_out, own_test=own_test)
     about = (*notes, *strange)
     return Read(cells.name, items, cells.broken, about, parallel=False, origin=origin)
 
@@ -231,17 +231,17 @@ def check_cells(
 
 def find_target(cells: Cells, request: Request, known: Row | None) -> Target | None:
     """The column to score by: as asked for, as in training, or by its usual name."""
-    told = request.target
-    if told is not None:
-        cells.require([told], "asked for as the target")
-        if told in request.columns:
+    target = request.target
+    if target is not None:
+        cells.require([target], "asked for as the target")
+        if target in request.columns:
             raise SettingError(
-                f"{told!r} is the target and among the columns to learn from, where it "
-                "would be known beforehand: leave it out of --columns."
+                f"{target!r} is the target and among the columns to learn from, where "
+                "it would be known beforehand: leave it out of --columns."
             )
     inputs = request.columns if known is None else [c.name for c in known.columns]
     usual = (n for n in cells.columns if n.lower() in TARGETS and n not in inputs)
-    name = told or (known.target if known is not None else None) or next(usual, None)
+    name = target or (known.target if known is not None else None) or next(usual, None)
     if name is None or name not in cells.columns:
         return None
     values = [clean(cell) for cell in cells.columns[name]]
@@ -253,7 +253,7 @@ def find_target(cells: Cells, request: Request, known: Row | None) -> Target | N
     if are_quantities(given):
         numbers = [math.nan if value is None else to_number(value) for value in values]
         return Target(name, numbers=numbers)
-    if told is not None and request.labels:
+    if target is not None and request.labels:
         raise DataError(
             f"The target {name!r} {why}, and scores are of classes or of numbers: name "
             "a column of these, or add --no-labels, which only keeps it apart."
@@ -338,10 +338,10 @@ def leave_out_broken(cells: Cells, names: list[str], request: Request) -> list[i
     """The rows that have something in them; others are remembered as broken."""
     present = [[clean(cell) is not None for cell in cells.columns[n]] for n in names]
     rows = []
-    for k, (place, there) in enumerate(
+    for k, (place, filled) in enumerate(
         zip(cells.places, zip(*present, strict=True), strict=True)
     ):
-        if any(there):
+        if any(filled):
             rows.append(k)
         else:
             cells.broken[place] = "all of its cells are missing"

@@ -47,38 +47,40 @@ class Table:
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def find_column(self, usual: Iterable[str], told: str | None = None) -> int | None:
+    def find_column(
+        self, usual: Iterable[str], column: str | None = None
+    ) -> int | None:
         """The place of the first of these names, or of the one told; None: not there.
 
         >>> Table(Path("a.csv"), ("id", "Text")).find_column(("sentence", "text"))
         1
         """
         names = [name.strip().lower() for name in self.names]
-        wanted = usual if told is None else (told.strip().lower(),)
+        wanted = usual if column is None else (column.strip().lower(),)
         return next((names.index(name) for name in wanted if name in names), None)
 
     def require_column(
         self,
         usual: Iterable[str],
-        told: str | None,
+        column: str | None,
         what: str,
         flag: str,
         *,
         advice: str = "",
     ) -> int:
         """The same, or a sentence that says which columns there are, and advice."""
-        place = self.find_column(usual, told)
+        place = self.find_column(usual, column)
         if place is not None:
             return place
-        there = ", ".join(self.names) or "no columns"
-        if told is not None:
-            near = suggest(told, self.names)
+        columns = ", ".join(self.names) or "no columns"
+        if column is not None:
+            near = suggest(column, self.names)
             raise DataError(
-                f"{str(self.path)!r} has no column {told!r} for {what}: it has {there}."
-                + (f" {near}" if near else "")
+                f"{str(self.path)!r} has no column {column!r} for {what}: it has "
+                f"{columns}." + (f" {near}" if near else "")
             )
         raise DataError(
-            f"Which column of {str(self.path)!r} has {what}? It has {there}: say so "
+            f"Which column of {str(self.path)!r} has {what}? It has {columns}: say so "
             f"with {flag}, or call it {next(iter(usual))}.{advice}"
         )
 

@@ -180,14 +180,14 @@ def check_encoder_name(name: str) -> None:
         from torchvision import models
 
         known = [f"torchvision/{k}" for k in models.list_models(module=models)]
-        found = name in known
+        is_known = name in known
     else:
         import timm  # slow to import: only those who need it pay
 
         name = name.removeprefix("timm/")
-        found = timm.is_model(name)
-        known = [] if found else [*ENCODERS, *other_names(), *timm.list_models()]
-    if not found:
+        is_known = timm.is_model(name)
+        known = [] if is_known else [*ENCODERS, *other_names(), *timm.list_models()]
+    if not is_known:
         raise SettingError(describe_unknown(name, known))
 
 

@@ -50,10 +50,10 @@ class Columns(nn.Module):
         self.register_buffer("spread", torch.tensor(kind.spread))
 
     def forward(
-        self, attributes: Float[Tensor, "n nodes a"], there: Bool[Tensor, "n nodes"]
+        self, attributes: Float[Tensor, "n nodes a"], is_node: Bool[Tensor, "n nodes"]
     ) -> Nodes:
         """A row per node; zeros where there is none."""
-        one = there[..., None].to(self.mean.dtype)
+        one = is_node[..., None].to(self.mean.dtype)
         standardized = (attributes.to(one.dtype) - self.mean) / self.spread
         return torch.cat([one, standardized * one], 2)
 
@@ -120,13 +120,13 @@ class GIN(nn.Module):
     def forward(self, graphs: Packed) -> Float[Tensor, "n e"]:
         """One row per graph: what is summed up of every layer."""
         parts = self.kind.unpack(graphs)
-        h = self.columns(parts.attributes, parts.there)
-        there = h[..., :1]
+        h = self.columns(parts.attributes, parts.is_node)
+        flags = h[..., :1]
         neighbors = connect(parts.edges, self.kind.n_nodes).to(h.dtype)
         rows = []
         for layer in self.layers:
-            h = layer(h, neighbors) * there
-            rows += summarize(h, there, self.readout, self.kind.rooted)
+            h = layer(h, neighbors) * flags
+            rows += summarize(h, flags, self.readout, self.kind.rooted)
         return torch.cat(rows, 1)
 
 
@@ -148,11 +148,11 @@ def connect(
     return matrix[:, :n_nodes, :n_nodes]
 
 
-def summarize(h: Nodes, there: Tensor, readout: str, rooted: bool) -> list[Tensor]:
+def summarize(h: Nodes, flags: Tensor, readout: str, rooted: bool) -> list[Tensor]:
     """Nodes as a row: their sum or mean, and the root's own."""
     total = h.sum(1)
     if readout == "mean":
-        total = total / there.sum(1).clamp_min(1)
+        total = total / flags.sum(1).clamp_min(1)
     return [total, h[:, 0]] if rooted else [total]
 
 
@@ -201,15 +201,17 @@ class Geometric(nn.Module):
 
     def forward(self, graphs: Packed) -> Float[Tensor, "n e"]:
         """One row per graph."""
-        there, attributes, edges = self.kind.unpack(graphs)
-        h = self.columns(attributes, there)
-        numbers = (there.flatten().cumsum(0) - 1).view_as(there)  # without padding
+        is_node, attributes, edges = self.kind.unpack(graphs)
+        h = self.columns(attributes, is_node)
+        numbers = (is_node.flatten().cumsum(0) - 1).view_as(is_node)  # without padding
         first, second = edges.unbind(1)
         whole = first >= 0
         ends = [numbers.gather(1, end.clamp_min(0))[whole] for end in (first, second)]
-        rows = self.network(h[there], torch.stack([torch.cat(e) for e in both(*ends)]))
-        padded = rows.new_zeros(*there.shape, rows.shape[1])
-        padded = padded.masked_scatter(there[..., None], rows)
+        rows = self.network(
+            h[is_node], torch.stack([torch.cat(e) for e in both(*ends)])
+        )
+        padded = rows.new_zeros(*is_node.shape, rows.shape[1])
+        padded = padded.masked_scatter(is_node[..., None], rows)
         total = summarize(padded, h[..., :1], self.readout, self.kind.rooted)
         return torch.cat(total, 1)
 

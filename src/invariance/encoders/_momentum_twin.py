@@ -104,11 +104,11 @@ def _run_shuffled(
 ) -> Tensor:
     rank, everyone = dist.get_rank(), gather(x)
     start = int(gather(torch.tensor([len(x)], device=x.device))[:rank].sum())
-    own = slice(start, start + len(x))
+    own_rows = slice(start, start + len(x))
     # all processes draw, so that their generators stay alike; the first one decides
     order = torch.randperm(len(everyone), device=x.device)
     dist.broadcast(order, src=0)
-    shuffled = gather(network(everyone[order[own]]))
+    shuffled = gather(network(everyone[order[own_rows]]))
     out = torch.empty_like(shuffled)
     out[order] = shuffled
-    return out[own]
+    return out[own_rows]

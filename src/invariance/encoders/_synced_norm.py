@@ -117,9 +117,9 @@ class _Normalize(torch.autograd.Function):
         else:  # a share of nothing
             variance = mean = exact.new_zeros(x.shape[1])
         count = mean.new_tensor([x.numel() / x.shape[1]])
-        own = torch.cat([mean, variance, count])
-        each = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-        dist.all_gather(each, own)
+        moments = torch.cat([mean, variance, count])
+        each = [torch.empty_like(moments) for _ in range(dist.get_world_size())]
+        dist.all_gather(each, moments)
         means, variances, counts = torch.stack(each).split(
             [len(mean), len(mean), 1], dim=1
         )
@@ -146,12 +146,12 @@ class _Normalize(torch.autograd.Function):
         shape = [1, -1, *[1] * (x.ndim - 2)]
         dy = gradient.to(mean.dtype)
         unit = (x.to(mean.dtype) - mean.view(shape)) * scale.view(shape)
-        own = torch.stack([dy.sum(axes), (dy * unit).sum(axes)])
-        sums = own.clone()
+        part = torch.stack([dy.sum(axes), (dy * unit).sum(axes)])
+        sums = part.clone()
         dist.all_reduce(sums)
         dx = None
         if ctx.needs_input_grad[0]:
             by = scale if weight is None else scale * weight
             shift, tilt = (sums / n).unsqueeze(-1).view(2, *shape)
             dx = ((dy - shift - unit * tilt) * by.view(shape)).to(x.dtype)
-        return dx, *((own[1], own[0]) if weight is not None else (None, None)), None
+        return dx, *((part[1], part[0]) if weight is not None else (None, None)), None

@@ -99,8 +99,8 @@ def attack_probe(
         "restarts": restarts,
         "images": images,
     }
-    said = data.notes + notes
-    score = Score.of("attacked", torch.cat(right), settings | how, said)
+    all_notes = data.notes + notes
+    score = Score.of("attacked", torch.cat(right), settings | how, all_notes)
     before = Score.of("attacked", clean, {})
     score.also["clean"] = before.value, before.interval
     return score

@@ -34,10 +34,10 @@ def score_zero_shot(
     subject: Subject, templates: str | Sequence[str] = TEMPLATES
 ) -> list[Score]:
     """The protocol: test images named by the classes that the data have."""
-    found = find_classes(subject.task)
-    if found is None:
+    test_classes = find_classes(subject.task)
+    if test_classes is None:
         return []
-    labels, names = found
+    labels, names = test_classes
     classes = name_classes(names, subject.towers.encode_other, templates)
     images = subject.towers.project(subject.test_features)
     score = zero_shot(images, labels, classes)
@@ -48,10 +48,10 @@ def chance_of_zero_shot(
     task: Task, templates: str | Sequence[str] = TEMPLATES
 ) -> list[Score]:
     """One in as many as there are classes."""
-    found = find_classes(task)
-    if found is None:
+    test_classes = find_classes(task)
+    if test_classes is None:
         return []
-    labels, names = found
+    labels, names = test_classes
     settings = {"n_classes": len(names), **mark_templates(templates)}
     also: dict[str, tuple[float, None]] = {}
     if len(names) > 5:
@@ -140,8 +140,8 @@ def find_partners(task: Task) -> tuple[Tensor, Int[Tensor, "p 2"]]:
     if other.kind.seen is not other.kind:  # several of what the encoder takes
         first = rows.repeat_interleave(batch.shape[1])
         batch = batch.flatten(0, 1)
-        there = batch.flatten(1)[:, 0] >= 0  # those that a sample has not are negative
-        batch, first = batch[there], first[there]
+        kept = batch.flatten(1)[:, 0] >= 0  # those that a sample has not are negative
+        batch, first = batch[kept], first[kept]
     different, place = batch.unique(dim=0, return_inverse=True)
     return different, torch.stack([first, place], 1).unique(dim=0)
 

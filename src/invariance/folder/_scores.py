@@ -306,8 +306,8 @@ class Scores:
         where images may show several classes; the first of several steps ahead. The
         usual settings go before others.
         """
-        own = [x for x in self.lines if (x.protocol, x.data) == (protocol, self.data)]
-        lines = [x for x in own if x.metric == own[0].metric and features in x.cells]
+        part = [x for x in self.lines if (x.protocol, x.data) == (protocol, self.data)]
+        lines = [x for x in part if x.metric == part[0].metric and features in x.cells]
         best = max(lines, key=lambda x: (x.usual, _limit(x)), default=None)
         return None if best is None else best.cells[features]
 

@@ -128,8 +128,8 @@ class DeepInfoMax(Learner):
             }
             costs = {kind: each.mean() for kind, each in costs.items()}
             if self.prior is not None:
-                fooled, told = self.prior(rows[:, 0], self.share)
-                costs |= {"prior": fooled, "discriminator": told}
+                fooled, discriminator_cost = self.prior(rows[:, 0], self.share)
+                costs |= {"prior": fooled, "discriminator": discriminator_cost}
             terms.append(Terms(costs, {"prior": self.prior_weight}))
             local += [contrast[self.kinds[-1]] for contrast in anchors]
         readings: dict[str, Tensor] = {}
@@ -250,9 +250,9 @@ def sum_strangers(
     # a summary meets the anchors of all processes, as a parameter does
     columns = take_whole_gradient(gather_rows(v.squeeze(1), share=share), share)
     everyone = torch.arange(len(columns), device=u.device)
-    own = everyone if share is None else everyone[share.own_rows]
+    own_ids = everyone if share is None else everyone[share.own_rows]
     rows = u.flatten(0, 1)
-    ids: Any = {"row_ids": own.repeat_interleave(m), "column_ids": everyone}
+    ids: Any = {"row_ids": own_ids.repeat_interleave(m), "column_ids": everyone}
     if function == "exp":
         sums = log_partitions(rows, columns, scales=scales, **ids)
     else:

@@ -98,13 +98,13 @@ class Step(NamedTuple):
             readings["accuracy"] = self.hits().mean()
         if self.contrasts:
             both = [torch.stack(contrast()) for contrast in self.contrasts]
-            loss, ceiling, *found = torch.cat(both, 1).mean(1)
+            loss, ceiling, *shares = torch.cat(both, 1).mean(1)
             readings |= {"info_nce": loss, "mi_nats": ceiling - loss}
             readings["mi_ceiling"] = ceiling
             if self.hits is not None:  # scores without bound reach all there is
                 readings["mi_reachable"] = ceiling
                 readings.setdefault("accuracy_chance", (-ceiling).exp())
-            for share in found:
+            for share in shares:
                 readings |= {"accuracy": share, "accuracy_chance": (-ceiling).exp()}
         return self._replace(readings=readings)
 
@@ -138,8 +138,8 @@ class Learner(nn.Module):
     def __init__(self, encoder: Encoder, head: Head, objective: Objective) -> None:
         super().__init__()
         settings = objective.settings
-        told = settings.get("gather") in (True, "equal", "ring")
-        if told or settings.get("reduction", "mean") != "mean":
+        gathers = settings.get("gather") in (True, "equal", "ring")
+        if gathers or settings.get("reduction", "mean") != "mean":
             raise SettingError(
                 "A learner tells its objective itself whose rows there are, and needs "
                 "one number to train on: leave the objective's gather and reduction "

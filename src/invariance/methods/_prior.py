@@ -58,10 +58,10 @@ class UniformPrior(nn.Module):
         """What the encoder pays, and what the discriminator pays."""
         rows = z.to(torch.promote_types(z.dtype, torch.float32)).sigmoid()
         everyone = self.draw(len(z) if share is None else share.total)
-        own = everyone if share is None else everyone[share.own_rows]
+        draws = everyone if share is None else everyone[share.own_rows]
         frozen = {k: p.detach() for k, p in self.discriminator.named_parameters()}
         fooled = functional_call(self.discriminator, frozen, rows)
-        uniform, seen = (self.discriminator(x) for x in (own.to(rows), rows.detach()))
+        uniform, seen = (self.discriminator(x) for x in (draws.to(rows), rows.detach()))
         fooled, uniform, seen = (
             gather_last(x.squeeze(1), share) for x in (fooled, uniform, seen)
         )

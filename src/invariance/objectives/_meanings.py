@@ -47,8 +47,8 @@ def explain_settings(doc: str | None, names: Iterable[str], *more: str | None) -
         normalize: Divide rows by their length first.
     """
     text, example, rest = inspect.cleandoc(doc or "").partition("\n>>> ")
-    text, _, own = text.partition("\nSettings:\n")
-    blocks = [own, *map(read_settings, more)]
+    text, _, own_settings = text.partition("\nSettings:\n")
+    blocks = [own_settings, *map(read_settings, more)]
     blocks += [indent(MEANINGS[name], "    ") for name in names if name in MEANINGS]
     settings = "\n".join(block.strip("\n") for block in blocks if block.strip())
     explained = f"{text.rstrip()}\n\nSettings:\n{settings}"

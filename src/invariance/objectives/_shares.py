@@ -72,8 +72,8 @@ def check_on_all(
     except InvarianceError as error:
         problem = error
     one_each = share._replace(sizes=(1,) * share.n_processes)
-    own = torch.tensor([int(problem is not None)])
-    refused = gather_rows(own, share=one_each).nonzero().flatten().tolist()
+    flag = torch.tensor([int(problem is not None)])
+    refused = gather_rows(flag, share=one_each).nonzero().flatten().tolist()
     if problem is not None:
         raise problem
     if refused:

@@ -122,9 +122,9 @@ def has_company() -> bool:
 def _exchange_sizes(x: Tensor, n_processes: int) -> list[int]:
     """How many rows every process has; raises on all of them if the rows differ."""
     shape = [len(x), math.prod(x.shape[1:]), DTYPES.index(x.dtype)]
-    own = torch.tensor(shape, device=x.device)
-    each = own.new_empty(n_processes * len(own))
-    dist.all_gather_into_tensor(each, own)
+    header = torch.tensor(shape, device=x.device)
+    each = header.new_empty(n_processes * len(header))
+    dist.all_gather_into_tensor(each, header)
     sizes, widths, places = each.view(n_processes, -1).T.tolist()
     if len({*widths}) > 1:
         raise ShapeError(

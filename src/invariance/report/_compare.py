@@ -91,7 +91,7 @@ def comparison(
     """The document."""
     configs, environments = [run.config for run in runs], [run.env for run in runs]
     settings = resolve_settings(configs, environments, defaults)
-    told = [{k: v for k, v in one.items() if k != "name"} for one in settings]
+    shown_settings = [{k: v for k, v in one.items() if k != "name"} for one in settings]
     parts = {
         "verdict": ("Verdict", _verdicts(runs, names)),
         "scores": ("Scores", _scores(runs, names, settings)),
@@ -100,7 +100,7 @@ def comparison(
         "differences": (
             "Settings that differ",
             _side_by_side(
-                told,
+                shown_settings,
                 names,
                 ("setting", "Settings that differ", "All settings are the same."),
             ),

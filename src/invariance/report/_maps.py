@@ -42,9 +42,9 @@ def show_maps(runs: Sequence[Record], names: Sequence[str]) -> Html:
             "Not on this page, which would become too large, but in their own reports: "
             f"the maps of {join_most(large, MOST_NAMES)}."
         )
-    told = [tag("p", note, class_="note") for note in notes]
+    paragraphs = [tag("p", note, class_="note") for note in notes]
     if not shown:
-        return lines(*told)
+        return lines(*paragraphs)
     first, *others = shown
     options = [tag("option", names[k], value=k) for k in shown]
     choice = tag("select", *options, id="which", autocomplete="off")
@@ -54,7 +54,7 @@ def show_maps(runs: Sequence[Record], names: Sequence[str]) -> Html:
         tag("p", f"Of {names[first]}:", class_="note without-script"),
         tag("div", shown[first], id="of-run"),
         *(tag("template", shown[k], data_of=k) for k in others),
-        *told,
+        *paragraphs,
     )
 
 

@@ -182,10 +182,10 @@ def find_columns(run: Any, data: Any, setting: str = "text_column") -> str | Non
     if run is None or isinstance(run, nn.Module):
         return None
     folder = Path(getattr(run, "folder", run)).expanduser()
-    told = None
+    columns = None
     if (folder / CONFIG).is_file():
-        told = getattr(read_settings(folder, Train), setting)
-    return told if told and has_columns(data, told) else None
+        columns = getattr(read_settings(folder, Train), setting)
+    return columns if columns and has_columns(data, columns) else None
 
 
 def find_own_columns(run: Any, data: Any) -> dict[str, str | None]:

@@ -273,14 +273,14 @@ def _describe_captions(run: OpenRun, data: Any, is_own: bool) -> dict[str, Any]:
     """Whether images are read with their captions, and how, for a run on pairs."""
     if run.towers is None or not (is_own or has_captions(data)):
         return {}
-    settings, own = run.settings, {}
+    settings, options = run.settings, {}
     if is_own:
-        own = {
+        options = {
             "captions": settings.captions or True,
             "image_column": settings.image_column,
             "text_column": settings.text_column,
         }
-    return {"captions": True, "other_kind": run.towers.other.kind, **own}
+    return {"captions": True, "other_kind": run.towers.other.kind, **options}
 
 
 def _conversion(

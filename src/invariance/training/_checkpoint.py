@@ -83,10 +83,10 @@ def find_kept(folder: Path, epoch: int) -> Path:
     paths = list_kept(folder)
     if epoch in paths:
         return paths[epoch]
-    there = f"it has {', '.join(map(str, paths))}"
+    listing = f"it has {', '.join(map(str, paths))}"
     if not paths:
-        there = "it has none, which --keep-every N of invariance train would change"
-    raise DataError(f"{folder} has not kept epoch {epoch}: {there}.")
+        listing = "it has none, which --keep-every N of invariance train would change"
+    raise DataError(f"{folder} has not kept epoch {epoch}: {listing}.")
 
 
 def checkpoints(folder: Path) -> list[Path]:

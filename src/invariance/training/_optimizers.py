@@ -137,8 +137,8 @@ class LARS(torch.optim.Optimizer):
     def _step_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
         decay = group["weight_decay"]
         plain = [p.grad for p in params if p.grad is not None]
-        own = [_take_own(p) for p in params]
-        grads = torch._foreach_add([_take_own(g) for g in plain], own, alpha=decay)
+        shards = [_take_own(p) for p in params]
+        grads = torch._foreach_add([_take_own(g) for g in plain], shards, alpha=decay)
         if group["adapt"]:
             weights, lengths = _measure(params), _measure(plain)
             divisors = torch._foreach_add(lengths, weights, alpha=decay)
@@ -154,9 +154,9 @@ class LARS(torch.optim.Optimizer):
         torch._foreach_add_(buffers, grads)
         lr = group["lr"]
         if isinstance(lr, Tensor):
-            torch._foreach_add_(own, torch._foreach_mul(buffers, -lr))
+            torch._foreach_add_(shards, torch._foreach_mul(buffers, -lr))
         else:
-            torch._foreach_add_(own, buffers, alpha=-lr)
+            torch._foreach_add_(shards, buffers, alpha=-lr)
 
 
 def _take_own(x: Any) -> Tensor:

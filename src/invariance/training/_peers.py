@@ -180,21 +180,21 @@ class Peers:
         """Beat, listen, and end the run when someone is missing."""
         last = time.monotonic()
         while not self.over.wait(0 if self.met.is_set() else BEAT / 4):
-            told = ""
+            message = ""
             if self.met.is_set():
                 for link in self.links:
                     link.send(b"")
-                told = self._listen(BEAT)
+                message = self._listen(BEAT)
                 now = time.monotonic()
                 if now - last > SILENCE / 4:  # away itself: beats may wait to be read
                     for link in self.links:
                         link.heard = now
                 last = now
-                problem = told or self._find_missing()
+                problem = message or self._find_missing()
             else:
                 problem = self._find_unborn()
             if problem and not self.over.is_set():
-                self._end(problem, seen=not told)
+                self._end(problem, seen=not message)
                 return
 
     def _listen(self, seconds: float) -> str:

@@ -199,8 +199,10 @@ def describe_classes(source: Source) -> str:
     names = [source.class_names[k] for k in present if 0 <= k < len(source.class_names)]
     by = source.origin.classes_by or "label"
     classes = f"{count(len(present), 'class', 'classes')} by {by}"
-    told = names != [str(k) for k in present]  # numbers say nothing
-    return f"{classes} ({', '.join(names)})" if len(names) <= FEW and told else classes
+    worded = names != [str(k) for k in present]  # numbers say nothing
+    return (
+        f"{classes} ({', '.join(names)})" if len(names) <= FEW and worded else classes
+    )
 
 
 def count_classes(source: Source) -> int | None:

@@ -86,10 +86,10 @@ class Patience:
             setattr(self, name, value)
 
 
-def check_stop_reading(settings: Stopping, *, own: bool) -> None:
-    """Refuse a reading that nobody takes; ``own`` is whether functions give numbers."""
+def check_stop_reading(settings: Stopping, *, has_functions: bool) -> None:
+    """Refuse a reading that nobody takes; with ``has_functions`` a function may."""
     names = ("auto", *WORDS)
-    if settings.reading not in names and not own:
+    if settings.reading not in names and not has_functions:
         raise SettingError(unknown("stop.reading", settings.reading, names))
 
 

@@ -187,7 +187,7 @@ def train(
         settings = settings_to_resume(settings, find_place=data is None)
         objects["started"] = True
     check_numbers(settings)
-    check_stop_reading(settings.stop, own=bool(functions))
+    check_stop_reading(settings.stop, has_functions=bool(functions))
     if encoder is None and settings.encoder != "auto":
         check_encoder_name(settings.encoder)  # before any image is read
     if settings.dry_run:

@@ -73,11 +73,11 @@ class DropNodes(GraphChange):
         parts, turns = self.kind.unpack(images), parameters.to(images.device)
         if self.kind.rooted:
             turns = put_last(turns)
-        n_nodes = parts.there.sum(1, keepdim=True)
+        n_nodes = parts.is_node.sum(1, keepdim=True)
         dropped = choose_first(
-            parts.there, turns, share_of(n_nodes - 1, n_nodes, self.share)
+            parts.is_node, turns, share_of(n_nodes - 1, n_nodes, self.share)
         )
-        return keep_nodes(self.kind, parts, parts.there & ~dropped)
+        return keep_nodes(self.kind, parts, parts.is_node & ~dropped)
 
 
 class PerturbEdges(GraphChange):
@@ -94,14 +94,14 @@ class PerturbEdges(GraphChange):
         """The graphs with other edges."""
         parts = self.kind.unpack(images)
         turns, first, second = parameters.to(images.device).chunk(3, 1)
-        there = parts.edges[:, 0] >= 0
-        n_edges = there.sum(1, keepdim=True)
-        chosen = choose_first(there, turns, share_of(n_edges, n_edges, self.share))
-        n_nodes = parts.there.sum(1, keepdim=True)
+        is_edge = parts.edges[:, 0] >= 0
+        n_edges = is_edge.sum(1, keepdim=True)
+        chosen = choose_first(is_edge, turns, share_of(n_edges, n_edges, self.share))
+        n_nodes = parts.is_node.sum(1, keepdim=True)
         a = (first * n_nodes).long()
         b = (a + 1 + (second * (n_nodes - 1)).long()) % n_nodes.clamp_min(1)
         nodes = (
-            (~parts.there).long().argsort(dim=1, stable=True)
+            (~parts.is_node).long().argsort(dim=1, stable=True)
         )  # those that are, first
         drawn = torch.stack([nodes.gather(1, a), nodes.gather(1, b)], 1)
         chosen = (chosen & (n_nodes > 1))[:, None]
@@ -115,9 +115,9 @@ class MaskAttributes(GraphChange):
     def apply(self, images: Packed, parameters: Turns) -> Packed:
         """The graphs with the attributes of those nodes masked."""
         parts, turns = self.kind.unpack(images), parameters.to(images.device)
-        n_nodes = parts.there.sum(1, keepdim=True)
+        n_nodes = parts.is_node.sum(1, keepdim=True)
         chosen = choose_first(
-            parts.there, turns, share_of(n_nodes, n_nodes, self.share)
+            parts.is_node, turns, share_of(n_nodes, n_nodes, self.share)
         )
         columns = [images.new_full((1,), value) for value in self.kind.mean]
         mean = torch.cat([*columns, images.new_empty(0)])
@@ -135,12 +135,12 @@ class Subgraph(GraphChange):
     def apply(self, images: Packed, parameters: Turns) -> Packed:
         """The subgraphs."""
         parts, drawn = self.kind.unpack(images), parameters.to(images.device)
-        n_nodes = parts.there.sum(1, keepdim=True)
-        nodes = (~parts.there).long().argsort(dim=1, stable=True)
+        n_nodes = parts.is_node.sum(1, keepdim=True)
+        nodes = (~parts.is_node).long().argsort(dim=1, stable=True)
         start = 0 * n_nodes if self.kind.rooted else (drawn[:, :1] * n_nodes).long()
         times = self.grow(parts.edges, nodes.gather(1, start), drawn[:, 1:] + 2.0**-24)
         n_kept = n_nodes - share_of(n_nodes - 1, n_nodes, self.share)
-        reached = parts.there & times.isfinite()
+        reached = parts.is_node & times.isfinite()
         return keep_nodes(self.kind, parts, choose_first(reached, times, n_kept))
 
     def grow(
@@ -236,18 +236,18 @@ def put_last(turns: Turns) -> Turns:
 
 
 def choose_first(
-    there: Bool[Tensor, "n k"], turns: Turns, n_chosen: Int[Tensor, "n 1"]
+    existing: Bool[Tensor, "n k"], turns: Turns, n_chosen: Int[Tensor, "n 1"]
 ) -> Bool[Tensor, "n k"]:
     """Those whose turn comes first, of those that there are."""
-    order = turns.masked_fill(~there, torch.inf).argsort(dim=1, stable=True)
-    return there & (order.argsort(1) < n_chosen)
+    order = turns.masked_fill(~existing, torch.inf).argsort(dim=1, stable=True)
+    return existing & (order.argsort(1) < n_chosen)
 
 
 def keep_nodes(kind: Any, parts: Any, kept: Bool[Tensor, "n nodes"]) -> Packed:
     """Graphs of these nodes, and of the edges between them."""
     known = kept.gather(1, parts.edges.clamp_min(0).flatten(1)).view_as(parts.edges)
     edges = parts.edges.masked_fill(~known.all(1, keepdim=True), -1)
-    return kind.pack(parts._replace(there=kept, edges=edges))
+    return kind.pack(parts._replace(is_node=kept, edges=edges))
 
 
 def drop_doubles(edges: Int[Tensor, "n 2 e"], n_nodes: int) -> Int[Tensor, "n 2 e"]:

@@ -38,8 +38,8 @@ class OneCaption(Operation):
         self, images: Int[Tensor, "n k length"], parameters: Float[Tensor, "n 1"]
     ) -> Int[Tensor, "n length"]:
         """The caption that the number points to."""
-        there = (images[:, :, 0] >= 0).sum(1, keepdim=True)
+        n_captions = (images[:, :, 0] >= 0).sum(1, keepdim=True)
         # a number below 1 times a whole one stays below it in float32, up to 2^24
-        place = (parameters.to(images.device) * there).long()
+        place = (parameters.to(images.device) * n_captions).long()
         index = place[:, :, None].expand(-1, 1, images.shape[2])
         return images.gather(1, index)[:, 0]

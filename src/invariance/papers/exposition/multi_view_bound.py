@@ -24,7 +24,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     covariance = share[:, None] * share
     covariance.fill_diagonal_(1.0)
     pairs = list(itertools.permutations(range(m), 2))
-    bounds, own = [], []
+    bounds, own_bounds = [], []
     for _ in range(cell["batches"]):
         sample = torch.randn(1, n, WIDTH, generator=generator, dtype=torch.float64)
         noise = torch.randn(m, n, WIDTH, generator=generator, dtype=torch.float64)
@@ -33,7 +33,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
             (i, j): exact_critic(covariance[i, j].item())(z[i], z[j]) for i, j in pairs
         }
         bounds += [info_nce(s) for s in scores.values()]
-        own.append(compare_own_views(scores, m))
+        own_bounds.append(compare_own_views(scores, m))
     every = [WIDTH * gaussian(c, x_width=1).nats for c in put_each_first(covariance)]
     each = [
         WIDTH * gaussian(covariance[[i, j]][:, [i, j]], x_width=1).nats
@@ -41,7 +41,7 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     ]
     return {
         "bound": float(torch.stack(bounds).mean()),
-        "own": sum(own) / len(own),
+        "own": sum(own_bounds) / len(own_bounds),
         "nats_of_pairs": sum(each) / len(each),
         "nats_of_all": sum(every) / len(every),
     }

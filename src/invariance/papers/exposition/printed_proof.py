@@ -58,7 +58,7 @@ def judge(rows: Rows) -> Verdict:
     bound, printed = Spread.of(small["bound"]), Spread.of(large["bound_printed"])
     excess, third = (Spread.of(large[k]) for k in ("excess_printed", "third_printed"))
     k, most = small[0]["n"], large[0]["n"]
-    found = {
+    findings = {
         f"L exceeds -log E p by {loss} nats at K = {k}": loss.is_above_zero,
         f"step 9 concludes I <= log K - L, where log K - L = {bound} at K = {k} and I "
         f"= {NATS:g}": bound.high < NATS,
@@ -70,7 +70,7 @@ def judge(rows: Rows) -> Verdict:
             third.low > 0.1
         ),
     }
-    wrong = [sentence for sentence, is_wrong in found.items() if is_wrong]
+    wrong = [sentence for sentence, is_wrong in findings.items() if is_wrong]
     if not wrong:
         return Verdict("holds", "No printed step is contradicted by the numbers.")
     because = "; ".join(wrong)

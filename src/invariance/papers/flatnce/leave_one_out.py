@@ -45,10 +45,10 @@ def judge(rows: Rows) -> Verdict:
     if any(spread.n < 2 for spread in spreads.values()):
         return Verdict("not decided", "One seed does not show whether it is too high.")
     highest = max(spread.mean for spread in spreads.values())
-    said = f"Of {NATS:g} nats it reads {highest:.2f} on average at most"
+    sentence = f"Of {NATS:g} nats it reads {highest:.2f} on average at most"
     if highest > NATS:
-        return Verdict("not decided", f"{said}, which chance may explain.")
-    return Verdict("holds", f"{said}.")
+        return Verdict("not decided", f"{sentence}, which chance may explain.")
+    return Verdict("holds", f"{sentence}.")
 
 
 def draw(rows: Rows, figure: Figure) -> None:

@@ -38,8 +38,8 @@ def judge(rows: Rows) -> Verdict:
     }
     if len(losses) == 1:
         (gain,) = losses.values()
-        said = f"All augmentations against none: {show_difference(gain)}."
-        return Verdict(judge_better(gain), said)
+        sentence = f"All augmentations against none: {show_difference(gain)}."
+        return Verdict(judge_better(gain), sentence)
     crop = subtract(rows, "no flip", "no crop")
     worst = max((a for a in losses if a != NOTHING), key=lambda a: losses[a].mean)
     return Verdict(

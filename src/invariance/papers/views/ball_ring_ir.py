@@ -34,10 +34,10 @@ def judge(rows: Rows) -> Verdict:
         for arm in dict.fromkeys(rows["arm"])
         if arm != "all (IR)"
     }
-    said = [f"{arm}: {show_difference(gain)}" for arm, gain in gains.items()]
+    parts = [f"{arm}: {show_difference(gain)}" for arm, gain in gains.items()]
     return Verdict(
         judge_better(*gains.values()),
-        f"Against negatives from all of the bank: {', '.join(said)}.",
+        f"Against negatives from all of the bank: {', '.join(parts)}.",
     )
 
 

@@ -30,22 +30,22 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 def judge(rows: Rows) -> Verdict:
     """0 is as good as 0.5, and nearly 1 is worse than 0."""
     last = subtract(rows, "0.0", "0.5")
-    said = f"Momentum 0 against 0.5: {show_difference(last)}."
+    text = f"Momentum 0 against 0.5: {show_difference(last)}."
     if "0.98" not in rows["arm"]:
-        return Verdict(judge_alike(last), said)
+        return Verdict(judge_alike(last), text)
     slow = subtract(rows, "0.0", "0.98")
-    said += f" Momentum 0 against 0.98: {show_difference(slow)}."
+    text += f" Momentum 0 against 0.98: {show_difference(slow)}."
     alike, better = judge_alike(last), judge_better(slow)
     if last.is_above_zero:
         alike = "holds"  # better than as good
     if "does not hold" in (alike, better):
-        return Verdict("does not hold", said)
+        return Verdict("does not hold", text)
     if alike == better:
-        return Verdict(alike, said)
+        return Verdict(alike, text)
     if "holds" in (alike, better):
         half = "first" if alike == "holds" else "second"
-        return Verdict("holds within limits", f"{said} Only the {half} part is seen.")
-    return Verdict("not decided", said)
+        return Verdict("holds within limits", f"{text} Only the {half} part is seen.")
+    return Verdict("not decided", text)
 
 
 def draw(rows: Rows, figure: Figure) -> None:

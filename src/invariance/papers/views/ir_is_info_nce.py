@@ -53,15 +53,15 @@ def judge(rows: Rows) -> Verdict:
     """Equal to what float64 can tell, and below the ceiling of InfoNCE."""
     loss, gradient = max(rows["loss_error"]), max(rows["gradient_error"])
     below = all(row["nats"] <= row["ceiling"] for row in rows)
-    said = (
+    text = (
         f"Losses differ by at most {loss:.0e} nats and gradients by {gradient:.0e} of "
         "their length"
     )
     if loss > SAME or gradient > SAME or not below:
-        return Verdict("does not hold", f"{said}.")
+        return Verdict("does not hold", f"{text}.")
     return Verdict(
         "holds",
-        f"{said}; log N minus the loss never passes log N. What is not in the theorem: "
+        f"{text}; log N minus the loss never passes log N. What is not in the theorem: "
         "the N - 1 negatives are the other images of the set, each once, and no "
         "independent draws, and for continuous images I(X; X) is infinite.",
     )

@@ -66,18 +66,18 @@ def judge(rows: Rows) -> Verdict:
     """The truth is 0 nats; a lower bound is not above it."""
     part = rows.where(law="by rank")
     printed, right = Spread.of(part["printed"]), Spread.of(part["right"])
-    said = (
+    text = (
         f"In a corpus without any information between words, log |V| minus the loss "
         f"reads {printed} nats where words are of unequal frequency; the entropy of "
         f"words minus the loss reads {right}"
     )
     if printed.is_above_zero and printed.mean > 2 * abs(right.mean):
-        return Verdict("formula is wrong", f"{said}, and the truth is 0.")
+        return Verdict("formula is wrong", f"{text}, and the truth is 0.")
     if printed.n < 2:
-        return Verdict("not decided", f"{said} (one seed).")
+        return Verdict("not decided", f"{text} (one seed).")
     if printed.is_above_zero:
-        return Verdict("not decided", f"{said}: neither is the 0 that there is.")
-    return Verdict("holds", f"{said}: no more than chance explains.")
+        return Verdict("not decided", f"{text}: neither is the 0 that there is.")
+    return Verdict("holds", f"{text}: no more than chance explains.")
 
 
 def draw(rows: Rows, figure: Figure) -> None:

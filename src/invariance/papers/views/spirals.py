@@ -106,7 +106,7 @@ def judge(rows: Rows) -> Verdict:
     main, (best, _) = rows.where(setup="main"), heights["main"]
     accuracy = main.spreads("noise", "accuracy")
     seen = [f"{setup} {height.mean:+.1f}" for setup, (_, height) in heights.items()]
-    said = (
+    text = (
         f"The probe reads {accuracy[0.0]} % without noise, {accuracy[best]} % at the "
         f"best noise between the ends ({best:g}) and {accuracy[max(accuracy)]} % at "
         f"{max(accuracy):g}; a probe of the points themselves reads "
@@ -117,15 +117,15 @@ def judge(rows: Rows) -> Verdict:
     if peaks:
         everywhere = len(peaks) == len(heights)
         outcome: Outcome = "holds" if everywhere else "holds within limits"
-        return Verdict(outcome, f"{said}. There is a peak in: {', '.join(peaks)}.")
+        return Verdict(outcome, f"{text}. There is a peak in: {', '.join(peaks)}.")
     highest = max(height.high for _, height in heights.values())
     if highest < WORTH:
         return Verdict(
             "does not hold",
-            f"{said}. No setup has a peak beyond chance, and a gain of {WORTH:g} "
+            f"{text}. No setup has a peak beyond chance, and a gain of {WORTH:g} "
             "points or more is excluded in all of them (95 %).",
         )
-    return Verdict("not decided", f"{said}. The seeds differ too much to say.")
+    return Verdict("not decided", f"{text}. The seeds differ too much to say.")
 
 
 def find_height(rows: Rows) -> tuple[float, Spread]:
@@ -182,10 +182,10 @@ def draw_accuracies(axes: Any, rows: Rows) -> None:
         )
         xs = [places[noise] for noise in part["noise"]]
         axes.plot(xs, part["accuracy"], ".", color=f"C{k}", alpha=0.6)
-    said = {noise: value for noise, value in PAPER.items() if noise in places}
+    paper_points = {noise: value for noise, value in PAPER.items() if noise in places}
     axes.plot(
-        [places[noise] for noise in said],
-        list(said.values()),
+        [places[noise] for noise in paper_points],
+        list(paper_points.values()),
         "k--o",
         label="the paper",
     )

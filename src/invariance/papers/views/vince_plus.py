@@ -34,10 +34,10 @@ def judge(rows: Rows) -> Verdict:
         for arm in dict.fromkeys(rows["arm"])
         if arm != "learned (VINCE+)"
     }
-    said = [f"against {arm} {show_difference(gain)}" for arm, gain in gains.items()]
+    parts = [f"against {arm} {show_difference(gain)}" for arm, gain in gains.items()]
     return Verdict(
         judge_better(gains["nearest (VINCE)"]),
-        f"A learned acceptance gains, {', '.join(said)}.",
+        f"A learned acceptance gains, {', '.join(parts)}.",
     )
 
 
