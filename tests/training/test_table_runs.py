@@ -84,6 +84,11 @@ def test_a_table_from_dry_run_to_report(table, tmp_path, capsys):
     text = json.dumps(first)
     assert inv.search(run.folder, columns, text, k=1).neighbors[0].hits[0].name == "0"
 
+    strange = json.dumps(first | {"habitat": "moon"})
+    result = inv.search(run.folder, columns, strange, k=1)
+    assert "that the training rows did not have: habitat 'moon', in the" in str(result)
+    assert "did not have" not in str(found)
+
     for to in ("pt2", "onnx", "safetensors"):
         file = inv.export(run.folder, to, tmp_path / f"beetles.{to}")
         assert "encoder(images)" not in file.usage and "samples" in file.usage

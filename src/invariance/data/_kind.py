@@ -74,6 +74,10 @@ class Kind(ABC):
         Raises if it cannot be read: the sample is then left out, with that reason.
         """
 
+    def explain_unread(self, raw: Any) -> str:
+        """What ``read`` passes over in a raw sample, in words; mostly nothing."""
+        return ""
+
     def word_for(self, name: str) -> str:
         """What is called by a name in sentences: a sample."""
         return self.word

@@ -25,6 +25,7 @@ from ..words import count, join_most
 from ._kind import Kind
 from ._tables import open_query
 
+UNREAD = "Read as missing, no number, or a category that the training rows did not have"
 MISSING = {"", "na", "n/a", "<na>", "nan", "nat", "null", "none", "?", "-"}
 NUMBERS = 0.9  # of the cells of a column of numbers, at least
 MOST_CATEGORIES = 256  # of a column; the rarer ones are read as missing
@@ -63,6 +64,18 @@ class Column:
         if self.categories is None:
             return to_number(value)
         return self.places.get(to_category(value), math.nan)
+
+    def find_unread(self, cell: Any) -> str | None:
+        """What a cell says, where that is read as if it were missing.
+
+        >>> color = Column("color", categories=("blue", "red"))
+        >>> color.find_unread("mauve"), color.find_unread("red"), color.find_unread("")
+        ('mauve', None, None)
+        """
+        value = clean(cell)
+        if value is None or not math.isnan(self.read(cell)):
+            return None
+        return to_category(value)
 
     @cached_property
     def places(self) -> dict[str, float]:
@@ -145,6 +158,18 @@ class Row(Kind):
 
     def read(self, raw: Any) -> Float[Tensor, " d"]:
         """A mapping by the columns' names, or all cells in their order."""
+        pairs = zip(self.columns, self.cells(raw), strict=True)
+        return torch.tensor([column.read(cell) for column, cell in pairs])
+
+    def explain_unread(self, raw: Any) -> str:
+        """Cells that are no number, or of a category that training did not have."""
+        pairs = zip(self.columns, self.cells(raw), strict=True)
+        texts = [(column.name, column.find_unread(cell)) for column, cell in pairs]
+        unread = [f"{name} {text!r}" for name, text in texts if text is not None]
+        return f"{UNREAD}: {join_most(unread)}" if unread else ""
+
+    def cells(self, raw: Any) -> list[Any]:
+        """The cell of each column."""
         names = [column.name for column in self.columns]
         if isinstance(raw, Mapping):
             absent = [name for name in names if name not in raw]
@@ -155,8 +180,7 @@ class Row(Kind):
             cells = [*raw]
         if len(cells) != len(names):
             raise DataError(f"{len(cells)} cells instead of {len(names)}")
-        pairs = zip(self.columns, cells, strict=True)
-        return torch.tensor([column.read(cell) for column, cell in pairs])
+        return cells
 
     def prepare(
         self, batch: Shaped[Tensor, "n ..."], dtype: torch.dtype = torch.float32

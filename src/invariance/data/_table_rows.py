@@ -28,7 +28,7 @@ from torch import Tensor
 from ..errors import DataError, SettingError, suggest
 from ..words import count, join_most
 from ._load_request import Note, Origin, Request, check_unreadable
-from ._row import Column, Row, clean, fit_column, to_category, to_number
+from ._row import UNREAD, Column, Row, clean, fit_column, to_category, to_number
 from ._sentences import FIRST
 from ._sources import NO_LABEL, Items, Read
 from ._split import own_part, split_names
@@ -407,19 +407,16 @@ def read_values(
     for k, column in enumerate(kind.columns):
         given = [cells.columns[column.name][row] for row in rows]
         values[:, k] = torch.tensor([column.read(cell) for cell in given])
-        unread = Counter(
-            to_category(value)
-            for cell, bad in zip(given, values[:, k].isnan().tolist(), strict=True)
-            if bad and (value := clean(cell)) is not None
-        )
+        absent = values[:, k].isnan().nonzero()[:, 0].tolist()
+        texts = Counter(column.find_unread(given[row]) for row in absent)
         strange += [
-            f"{column.name} {name!r} ({count(n, 'row')})" for name, n in unread.items()
+            f"{column.name} {text!r} ({count(n, 'row')})"
+            for text, n in texts.items()
+            if text is not None
         ]
     if not strange:
         return values, ()
-    listed = join_most(strange)
-    why = "no number, or a category that the training rows did not have"
-    return values, (Note("left out", f"Read as missing, {why}: {listed}."),)
+    return values, (Note("left out", f"{UNREAD}: {join_most(strange)}."),)
 
 
 def number_classes(

@@ -25,12 +25,14 @@ class Asked:
         rows: where it lies.
         pictures: each as an image, for a contact sheet.
         compare: from the features of a gallery to rows that lie beside those.
+        notes: sentences on what a reader should know.
     """
 
     names: list[str]
     rows: Float[Tensor, "q d"]
     pictures: list[Image.Image]
     compare: Callable[[Tensor], Tensor] = lambda features: features
+    notes: tuple[str, ...] = ()
 
 
 def ask_by_sample(encoder: Encoder, query: Any, device: Any) -> Asked:
@@ -50,7 +52,9 @@ def ask_by_sample(encoder: Encoder, query: Any, device: Any) -> Asked:
         raw if isinstance(raw, Image.Image) else draw_sample(kind, sample)
         for (_, raw), sample in zip(queries, samples, strict=True)
     ]
-    return Asked([name for name, _ in queries], rows, pictures)
+    unread = [(name, kind.explain_unread(raw)) for name, raw in queries]
+    notes = tuple(f"{text}, in the query {name!r}." for name, text in unread if text)
+    return Asked([name for name, _ in queries], rows, pictures, notes=notes)
 
 
 def read_query(kind: Kind, name: str, raw: Any) -> Tensor:

@@ -242,7 +242,7 @@ def search(
             else (rows.names[i - first], int(rows.labels[i - first]))
             for i in nearest.rows.unique().tolist()
         }
-    notes = gallery.notes
+    notes = [*asked.notes, *gallery.notes]
     if nearest.n < k:
         notes.append(
             f"The gallery has {count(nearest.n, word)}, fewer than k = {k}: all are "
