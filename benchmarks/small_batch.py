@@ -178,9 +178,9 @@ class Study:
         yield "ESS targets of FlatNCE", self.sweep()
         both = self.tuning(late, "fixed") + self.finals(late, "fixed", pair)
         yield "DCL and KCL", both
+        yield "batch 64 and 512", self.finals(OBJECTIVES, "fixed", others)
         both = self.tuning(ESS, "ess") + self.finals(ESS, "ess", pair)
         yield "with the ESS controller", both
-        yield "batch 64 and 512", self.finals(OBJECTIVES, "fixed", others)
         yield "batch 64 and 512 with the controller", self.finals(ESS, "ess", others)
 
     def tuning(self, names: Sequence[str], control: str) -> list[Job]:
