@@ -17,7 +17,15 @@ from statistics import fmean, median, stdev
 from typing import Any
 
 from intervals import Difference, correlate, paired, pearson, show_mean, welch
-from small_batch import FIRST, LINES, OBJECTIVES, Row, read_rows
+from small_batch import (
+    FIRST,
+    LINES,
+    OBJECTIVES,
+    STANDS_FOR,
+    Row,
+    fill_in,
+    read_rows,
+)
 
 HOW = """\
 Accuracies are those of the final runs on the test set. Differences of means come with a
@@ -30,6 +38,7 @@ MARGIN = 0.5  # points within which two accuracies count as the same
 MODERATE = (0.15, 0.4)  # shares of the negatives, as the FlatNCE paper has it
 DRAWS = 2000
 CHOOSING = ("knob", "rate")
+SCORES = ("held_out", "test")
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 MEASURES = {"linear": "linear probe", "knn": "kNN"}
 
@@ -123,7 +132,7 @@ def judge_efficiency(finals: Finals) -> Verdict:
         gap = finals.compare(flat, other)
         words.append(at_least(gap, least))
         because.append(describe_gap(finals, flat, other, gap, what, words[-1]))
-    for other in (("NT-Xent", 256), ("NT-Xent", 32), ("DCL", 32)):  # to compare with
+    for other in (("NT-Xent", 256), ("NT-Xent", 32)):  # to compare with
         gap = finals.compare(flat, other)
         if gap is not None:
             because.append(describe_gap(finals, flat, other, gap))
@@ -203,7 +212,9 @@ def judge_information(rows: Sequence[Row]) -> Verdict:
     runs = [
         row["curve"]
         for row in rows
-        if row["job"]["stage"] == "final" and row.get("curve")
+        if row["job"]["stage"] == "final"
+        and row.get("curve")
+        and row["job"]["objective"] not in STANDS_FOR  # each run once
     ]
     if len(runs) < 4:
         return Verdict(claim, OPEN, ("Runs are missing.",))
@@ -347,6 +358,29 @@ def compare_choices(rows: Sequence[Row]) -> Iterator[str]:
             )
 
 
+def compare_twins(rows: Sequence[Row]) -> Iterator[str]:
+    """Whether the runs of an objective are those that stand for them elsewhere."""
+    for name, other in STANDS_FOR.items():
+        theirs = {key_of(row): row for row in rows if row["job"]["objective"] == other}
+        pairs = [
+            (row, theirs[key_of(row)])
+            for row in rows
+            if row["job"]["objective"] == name and key_of(row) in theirs
+        ]
+        same = [a for a, b in pairs if all(a.get(k) == b.get(k) for k in SCORES)]
+        if pairs:
+            yield (
+                f"{name} has the gradient of {other}: of {len(pairs)} pairs of runs "
+                f"that differ in nothing else, {len(same)} have equal scores, to the "
+                f"last digit. Other rows of {name} are those of {other}."
+            )
+
+
+def key_of(row: Row) -> tuple[Any, ...]:
+    """What names a run, but for the objective."""
+    return tuple(v for name, v in row["job"].items() if name != "objective")
+
+
 def show_all(values: Iterable[Any]) -> str:
     return ", ".join(map(str, sorted(values)))
 
@@ -404,6 +438,8 @@ def draw_information(rows: Sequence[Row], path: Path) -> None:
     kinds = {"sharp_nats": "true MI (pool), nats", "batch_nats": "mini-batch MI, nats"}
     for ax, (of, title) in zip(axes, kinds.items(), strict=True):
         for name, control, _, same in cells(rows):
+            if name in STANDS_FOR:
+                continue
             points = [point for row in same for point in row["curve"]]
             label = name + (", ESS held" if control == "ess" else "")
             ax.scatter(
@@ -445,14 +481,16 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--lines", type=Path, default=LINES)
     parser.add_argument("--note", default="", help="a sentence below what was trained")
     given = parser.parse_args(words)
-    rows = read_rows(given.lines)
+    trained = read_rows(given.lines)
+    rows = fill_in(trained)
     verdicts = "\n".join(str(verdict) for verdict in judge(rows))
     failed = [row for row in rows if "failed" in row]
     lost = "".join(f"\n- {row['job']}: {row['failed']}" for row in failed)
     finals = [row for row in rows if row["job"]["stage"] == "final" and "test" in row]
     answers = (make_table(rows), HOW.rstrip()) if finals else ()
     short = make_choices(rows) if tried(rows) else ""
-    parts = describe_runs(rows), given.note, verdicts, *answers, short
+    twins = "\n".join(compare_twins(trained))
+    parts = describe_runs(rows), given.note, verdicts, twins, *answers, short
     text = "\n\n".join(filter(None, ("# The small-batch study", *parts))).rstrip()
     text += f"\n\nFailed:{lost}\n" if lost else "\n"
     given.lines.with_suffix(".md").write_text(text, encoding="utf-8")

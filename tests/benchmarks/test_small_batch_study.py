@@ -43,24 +43,41 @@ def test_every_objective_gets_the_same_number_of_tuning_runs():
             cell = job.objective, job.control, job.batch_size
             counts[cell] = counts.get(cell, 0) + 1
     assert set(counts.values()) == {5}
-    assert ("KCL", "ess", 32) not in counts and ("DCL", "ess", 256) in counts
+    assert ("KCL", "ess", 32) not in counts and ("DHEL", "ess", 256) in counts
 
 
 def test_the_best_held_out_run_is_chosen_and_used():
     study, rows = Study([]), []
     for knob, score in zip(
-        study.knob_jobs("DCL", "fixed", 32), (50, 60, 55), strict=True
+        study.knob_jobs("DHEL", "fixed", 32), (50, 60, 55), strict=True
     ):
         rows.append(row_of(knob, score))
-    rates = Study(rows).rate_jobs("DCL", "fixed", 32)
+    rates = Study(rows).rate_jobs("DHEL", "fixed", 32)
     assert all(job.ready and job.knob == 0.2 for job in rates)
     rows += [row_of(rates[0], 58), {"job": rates[1].values, "failed": "diverged"}]
-    assert not Study(rows[:-1]).choose("DCL", "fixed", 32)[1]  # one is still to come
-    best, ready = Study(rows).choose("DCL", "fixed", 64)  # 64 takes the choice of 32
+    assert not Study(rows[:-1]).choose("DHEL", "fixed", 32)[1]  # one is still to come
+    best, ready = Study(rows).choose("DHEL", "fixed", 64)  # 64 takes the choice of 32
     assert ready and (best.knob, best.lr) == (0.2, 0.2)
-    finals = Study(rows).finals(["DCL"], "fixed", (32, 256))
+    finals = Study(rows).finals(["DHEL"], "fixed", (32, 256))
     assert [job.ready for job in finals[:2]] == [True, False]
     assert len(Study(rows).left()) == len(Study([]).left()) - 5
+
+
+def test_runs_of_flat_nce_stand_for_those_of_dcl():
+    """Their gradients are equal: the runs would be, too."""
+    jobs = Study([]).left()
+    assert {job.objective for job in jobs} == {*small_batch.OBJECTIVES} - {"DCL"}
+    runs = [final("FlatNCE", 32, seed, 70.0 + seed) for seed in SEEDS]
+    filled = small_batch.fill_in(runs)
+    finals = report.Finals(filled)
+    assert finals.scores("DCL", 32) == finals.scores("FlatNCE", 32)
+    job = Job("final", "DCL", "fixed", 32, 0.2, 0.2, 100, 0)
+    assert small_batch.find_row(runs, job) == runs[0]
+    assert small_batch.fill_in(filled) == filled
+    assert not list(report.compare_twins(runs))
+    trained = [*runs, final("DCL", 32, 0, 70.0), final("DCL", 32, 1, 70.5)]
+    (sentence,) = report.compare_twins(trained)
+    assert "of 2 pairs of runs that differ in nothing else, 1 have equal" in sentence
 
 
 def test_a_study_goes_on_from_its_lines(tmp_path):
@@ -163,7 +180,7 @@ def test_the_verdict_on_information():
     def runs(true, batch):
         return [
             final(
-                "DCL",
+                "DHEL",
                 32,
                 seed,
                 70.0,
