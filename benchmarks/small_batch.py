@@ -88,8 +88,8 @@ OBJECTIVES = {
     "DHEL": Objective("dhel"),
     "KCL": Objective("kcl", "gamma", (4.0, 8.0, 16.0)),
 }
-# FlatNCE's gradient is DCL's, so its runs stand for DCL's, which are not made. Sixteen
-# were, on a CPU and a GPU: their scores equal FlatNCE's to the last digit.
+# FlatNCE's gradient is DCL's, so its runs stand for DCL's, which are not made. Eighteen
+# were, two of them on a GPU: their scores equal FlatNCE's to the last digit.
 STANDS_FOR = {"DCL": "FlatNCE"}
 FIRST, SECOND = ("InfoNCE", "FlatNCE"), ("DHEL", "NT-Xent")  # what claims are about
 ESS = tuple(name for name in OBJECTIVES if name != "KCL")
