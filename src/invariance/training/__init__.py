@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
     from ._rehearsal import rehearse
+    from ._run import Run
     from ._run_encoder import start_weights_from
     from ._run_plan import Plan, make_plan
     from ._run_views import make_views
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from ._start_processes import launch, settle_machine
     from ._stopping import Stop
     from ._trackers import TRACKERS
-    from ._train import Run, train
+    from ._train import train
 
 __all__ = [
     "BATCH",
@@ -102,6 +103,7 @@ HOMES = {
     "_optimizers": "LARS build_optimizer",
     "_readings": "temperature_of",
     "_rehearsal": "rehearse",
+    "_run": "Run",
     "_run_encoder": "start_weights_from",
     "_run_plan": "Plan make_plan",
     "_run_views": "make_views",
@@ -109,6 +111,6 @@ HOMES = {
     "_share": "SharedRun from_pretrained push_to_hub",
     "_stopping": "Stop",
     "_trackers": "TRACKERS",
-    "_train": "Run train",
+    "_train": "train",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -3,38 +3,26 @@
 import contextlib
 import dataclasses
 import functools
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
-from ..data import data_exists
-from ..devices import is_first_process, name_gpu, started_outside
+from ..devices import is_first_process, name_gpu
 from ..encoders import check_encoder_name
-from ..errors import SettingError, TrainingError
-from ..evaluation import Evaluation
+from ..errors import SettingError
 from ..folder import (
-    BEST_ENCODER,
     CHECKPOINTS,
     CONFIG,
     ENVIRONMENT,
     LOG,
     METRICS,
-    Finding,
     Metrics,
     check_settings,
     describe_environment,
-    differing_settings,
-    find_data,
     hold_run,
     new_folder,
-    read_metrics,
-    read_record,
-    read_settings,
-    read_verdict,
     remember_images,
     resume_command,
     to_dict,
@@ -42,7 +30,6 @@ from ..folder import (
     write_json,
     write_whole,
 )
-from ..markup import html_sentences, lines, tag
 from ..methods import Learner, Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
@@ -57,73 +44,17 @@ from ._loop import Loop, Stopped
 from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Health
+from ._resume import settings_to_resume
+from ._run import Run
 from ._run_plan import Plan, make_plan
-from ._settings import Train, check_numbers, require_unfinished
-from ._share import SharedRun, push_to_hub
+from ._settings import Train, check_numbers
+from ._signals import catch_signals, handle_signals, interrupt
 from ._start_processes import launch, settle_machine
 from ._stopping import Patience, Stop, check_stop_reading
 from ._trackers import TRACKERS
 from ._watch import Watch
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-MAY_CHANGE = {"data", "machine.devices", "machine.nodes", "machine.strategy"}
 EachEpoch = Callable[[int, Learner], Mapping[str, float] | None]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run on disk."""
-
-    folder: Path
-    evaluation: Evaluation | None = None
-    """Scores beside the baselines; None where there was nothing to score."""
-
-    def __repr__(self) -> str:
-        scores = "" if self.evaluation is None else f", {self.evaluation!r}"
-        return f"Run({str(self.folder)!r}{scores})"
-
-    def _repr_html_(self) -> str:
-        record = read_record(self.folder)
-        verdict = [
-            lines(
-                tag("b", f"{finding.title}."),
-                tag("span", finding.text),
-                *([tag("code", finding.command)] if finding.command else []),
-            )
-            for finding in read_verdict(record)
-        ]
-        scores = self.evaluation or Evaluation(tuple(record.current_rows))
-        top = html_sentences([tag("code", self.folder), *verdict])
-        return top + scores._repr_html_()
-
-    @property
-    def verdict(self) -> list[Finding]:
-        """What to make of the run, in words, what decides first."""
-        return read_verdict(read_record(self.folder))
-
-    @property
-    def metrics(self) -> list[dict[str, Any]]:
-        """Every reading, oldest first."""
-        return read_metrics(self.folder / METRICS)
-
-    def plot(self) -> "Figure":
-        """What training has logged, as a figure of matplotlib; see ``inv.plot``."""
-        from ..report import plot
-
-        return plot(self.folder)
-
-    def push_to_hub(self, name: str, **how: Any) -> SharedRun:
-        """Upload the encoder with a model card; see ``inv.push_to_hub``."""
-        return push_to_hub(self.folder, name, **how)
-
-    def encoder(
-        self, network: nn.Module | None = None, *, best: bool = False
-    ) -> nn.Module:
-        """The trained encoder, ready to use; ``best`` is that of the best epoch."""
-        path = self.folder / BEST_ENCODER if best else self.folder
-        return _checkpoint.load(path, network=network)
 
 
 def train(
@@ -381,51 +312,6 @@ def execute(
     return Run(folder, evaluation)
 
 
-def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
-    """The run's own settings, but for what may change while a run goes on.
-
-    That is how it is shown, where its data are, and which processes share the work.
-
-    Args:
-        asked: What came with the request to resume; its ``data``, where given, is the
-            place of the data now.
-        find_place: Look for the data by name or path, as no object was given.
-    """
-    folder = Path(asked.resume or "")
-    require_unfinished(folder)
-    settings, usual = read_settings(folder, Train), Train()
-    shown = {name: getattr(asked, name) for name in ("quiet", "json", "dry_run")}
-    mine = dataclasses.replace(settings, **shown, resume=asked.resume)
-    same = dataclasses.replace(usual, **shown, resume=asked.resume)
-    for name in differing_settings(asked, same).keys() & (
-        differing_settings(asked, mine).keys() - MAY_CHANGE
-    ):
-        raise TrainingError(
-            "A resumed run keeps its own settings exactly; beside --resume only the "
-            "place of the data and the number of processes may be given. Another "
-            f"{name} was asked for: to change that, start a new run; --start-from "
-            "takes the weights along."
-        )
-    data = find_data(folder, settings.data, data_exists)
-    if asked.data not in (usual.data, settings.data):
-        data = asked.data
-    if find_place and not data_exists(data):
-        raise TrainingError(
-            f"{folder} was training on {data!r}, which is not there (any more, or from "
-            "here). Put it back, or say where it is now: invariance train PLACE "
-            f"--resume {folder}. Nothing was changed."
-        )
-    machine, wish = settings.machine, asked.machine
-    outside = started_outside() is not None  # then torchrun or srun says how many
-    machine = dataclasses.replace(
-        machine,
-        devices=wish.devices or (None if outside else machine.devices),
-        nodes=wish.nodes or (None if outside else machine.nodes),
-        strategy=machine.strategy if wish.strategy == "auto" else wish.strategy,
-    )
-    return dataclasses.replace(mine, data=data, resume=None, machine=machine)
-
-
 def check_objects(
     encoder: Any, method: Any, views: Any, functions: Sequence[Any]
 ) -> None:
@@ -453,45 +339,3 @@ def check_objects(
                 "each_epoch is a function of an epoch's number and the learner that "
                 f"gives readings by name, or a list of them: got {function!r}."
             )
-
-
-@contextlib.contextmanager
-def catch_signals() -> Iterator[Callable[[], bool]]:
-    """Turn the first request to end into a polite one; a second of its kind kills."""
-    asked: list[bool] = []
-    with handle_signals(lambda: asked.append(True)):
-        yield lambda: bool(asked)
-
-
-def interrupt() -> None:
-    """Stop at once what is going on, as Ctrl-C does."""
-    raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def handle_signals(handle: Callable[[], None]) -> Iterator[None]:
-    """Call a function at the first request of each kind to end; then all is as it was.
-
-    Beside an interrupt and a termination: SIGHUP, when a connection is lost (unless
-    nohup has it ignored), and SIGUSR1, which Slurm sends before the time is up.
-    """
-    before: dict[int, Any] = {}
-
-    def receive(number: int, frame: Any) -> None:
-        signal.signal(number, before[number])
-        handle()
-
-    with contextlib.suppress(ValueError):  # signals belong to the main thread
-        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
-            number = getattr(signal, name, None)  # Windows has the first two
-            if number is None or (
-                name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN
-            ):
-                continue
-            before[int(number)] = signal.signal(number, receive)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):
-            for number, handler in before.items():
-                signal.signal(number, handler)
