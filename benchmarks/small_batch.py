@@ -173,6 +173,8 @@ class Study:
     sweep_epochs: int = 30
     n_phases: int | None = None
     """Only so many phases, the first ones; all where None."""
+    seeds: Sequence[int] = SEEDS
+    """Of final runs; more of them make intervals narrower."""
 
     def phases(self) -> Iterator[tuple[str, list[Job]]]:
         """What is asked for, in order, with what each phase is for."""
@@ -242,7 +244,7 @@ class Study:
     ) -> list[Job]:
         """One seed of everything before the next."""
         jobs = []
-        for seed in SEEDS:
+        for seed in self.seeds:
             for batch in batches:
                 for name in names:
                     best, ready = self.choose(name, control, batch)
@@ -490,7 +492,7 @@ def show_plan(options: argparse.Namespace) -> None:
 
 def make_study(options: argparse.Namespace, rows: Sequence[Row]) -> Study:
     lengths = (options.tune_epochs, options.epochs, options.sweep_epochs)
-    return Study(rows, *lengths, n_phases=options.phases)
+    return Study(rows, *lengths, n_phases=options.phases, seeds=options.seeds)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -501,6 +503,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--sweep-epochs", type=int, default=Study.sweep_epochs)
     parser.add_argument("--limit", type=int, help="use at most so many images")
     parser.add_argument("--phases", type=int, help="only so many, the first ones")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=SEEDS, help="of final runs"
+    )
     parser.add_argument(
         "--lanes", type=int, nargs="+", metavar="BATCH", help="a process for each"
     )
