@@ -191,7 +191,11 @@ def test_without_a_network_weights_are_given_up_at_once(out_of_reach, name):
 
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("socket.create_connection", lambda *_, **__: time.sleep(60))
+    def answer_late(*_, **__):
+        time.sleep(60)
+        raise TimeoutError
+
+    monkeypatch.setattr("socket.create_connection", answer_late)
     # only a shorter wait makes the test short
     monkeypatch.setattr("invariance.encoders._network.SECONDS", 0.2)
     began = time.monotonic()

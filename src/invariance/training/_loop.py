@@ -2,9 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,10 +13,10 @@ from ..folder import resume_command
 from ..methods import Step
 from ._feed import rate_of
 from ._lightning import Fabric
-from ._readings import Glimpse, Health
+from ._readings import Glimpse
 from ._run_plan import Plan
+from ._run_writer import RunWriter
 from ._sharded import local_part
-from ._stopping import Patience
 from ._stopwatch import Moment, take_time
 from ._watch import Watch
 
@@ -31,7 +30,7 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass
 class Loop:
-    """Steps over a plan; what it reports to, and where it keeps its state."""
+    """Steps over a plan; what it reports to, and what keeps its state."""
 
     fabric: Fabric
     plan: Plan
@@ -39,22 +38,14 @@ class Loop:
     feed: Any
     step: Callable[[bool], Step]
     """One step of the optimizer; takes whether it is logged."""
-    health: Health
     watch: Watch
-    record: Callable[[dict[str, Any]], None]
-    save: Callable[[int], None]
-    keep: Callable[[int, int], None]
-    """Keep the learner for good, after so many epochs and steps."""
-    knn: Callable[[int], float | None]
-    each_epoch: Callable[[int], Mapping[str, float]] | None
+    writer: RunWriter
     stop_asked: Callable[[], bool]
-    patience: Patience
-    folder: Path
 
     def run(self, done: int) -> int:
         """Go from step ``done`` to the last, which is told; some end before all."""
-        plan = self.plan
-        self.ended = bool(self.patience.why)  # by a run that now goes on to its scores
+        plan, writer = self.plan, self.writer
+        self.ended = bool(writer.patience.why)  # a run that now goes on to its scores
         self.saved_at = time.monotonic()
         self.since: Moment | None = None  # the first stretch warms up: it has no speed
         self.waiting: tuple[Glimpse, int, Moment] | None = None
@@ -62,7 +53,7 @@ class Loop:
         self.beside = torch.cuda.Stream(priority=-1) if alone else None
         order = plan.order
         if done == 0 and plan.settings.keep_every:
-            self.keep(0, 0)
+            writer.keep(0, 0)
         for epoch in range(order.find_epoch(done), order.n_epochs):
             if self.ended:
                 break
@@ -87,6 +78,7 @@ class Loop:
     def look(self, step: Step, epoch: int, done: int) -> None:
         """After a step: read it, save it, stop if asked, each where it is due."""
         plan, settings, logs = self.plan, self.plan.settings, self.logs_at(done)
+        writer = self.writer
         stop = late = False
         # asking other processes or a GPU makes them wait: not at every step
         if self.fabric.world_size == 1 or logs:
@@ -107,33 +99,33 @@ class Loop:
         if halts:
             self.report()
         if self.may_end(done):
-            (self.ended,) = self.any_process(bool(self.patience.why))
+            (self.ended,) = self.any_process(bool(writer.patience.why))
             saves = saves or self.ended
             keeps = keeps or (self.ended and settings.keep_every > 0)
         if saves or keeps:
             self.check_weights(done)
         if keeps:  # first, so that a run going on from the save has kept it
-            self.keep(epoch + 1, done)
+            writer.keep(epoch + 1, done)
         if saves:
-            self.save(done)
+            writer.save(done)
             self.saved_at = time.monotonic()
         if halts and self.since is not None:  # what was done meanwhile is no training
             self.since = self.take_time(done)
         if stop and done < plan.n_steps:
             raise Stopped(
                 f"Stopped after step {done:,} of {plan.n_steps:,} and saved. Go on "
-                f"with: {resume_command(self.folder)}"
+                f"with: {resume_command(writer.folder)}"
             )
 
     def reads_weights(self, epoch: int, done: int) -> bool:
         """Whether the weights are read after so many steps, before they move on."""
-        asked = self.each_epoch is not None and self.plan.order.ends_epoch(done)
+        asked = bool(self.writer.functions) and self.plan.order.ends_epoch(done)
         asked = asked or self.may_end(done)
         return asked or self.is_due(self.plan.settings.knn_every, epoch, done)
 
     def may_end(self, done: int) -> bool:
         """Whether the run could end after so many steps, before its last epoch."""
-        asked = self.plan.settings.stop.patience is not None or self.each_epoch
+        asked = self.plan.settings.stop.patience is not None or self.writer.functions
         ends_epoch = self.plan.order.ends_epoch(done)
         return bool(asked) and ends_epoch and done < self.plan.n_steps
 
@@ -149,16 +141,17 @@ class Loop:
             return
         (glimpse, epoch, moment), self.waiting = self.waiting, None
         settings, order, done = self.plan.settings, self.plan.order, moment.done
+        writer, patience = self.writer, self.writer.patience
         ends_epoch = order.ends_epoch(done)
         reading: dict[str, Any] = {"step": done, "epoch": order.count_epochs(done)}
         reading |= glimpse.read()
         check_finite(reading["loss"], done)
         reading["lr"] = rate_of(self.plan, done - 1)
         if self.is_due(settings.knn_every, epoch, done):
-            accuracy = self.knn(epoch + 1)
+            accuracy = writer.read_knn(epoch + 1)
             reading |= {} if accuracy is None else {"knn": accuracy}
-        if self.each_epoch is not None and ends_epoch:
-            reading |= self.each_epoch(epoch + 1)
+        if writer.functions and ends_epoch:
+            reading |= writer.call_functions(epoch + 1)
         if self.since is not None:
             images = order.count_samples(self.since.done, done)
             seconds = self.since.seconds_until(moment)
@@ -168,19 +161,19 @@ class Loop:
             reading["time/data_wait"] = waited / seconds
         self.since = moment
         if self.fabric.is_global_zero and done < self.plan.n_steps:
-            self.patience.look(reading, epoch + 1, ends_epoch=ends_epoch)
-            reading |= {"ended": self.patience.why} if self.patience.why else {}
-        self.record(reading)
+            patience.look(reading, epoch + 1, ends_epoch=ends_epoch)
+            reading |= {"ended": patience.why} if patience.why else {}
+        writer.record(reading)
         if self.fabric.is_global_zero:
             self.watch.reading(reading, done)
-            for finding in self.health.examine(reading, first=epoch == 0):
+            for finding in writer.health.examine(reading, first=epoch == 0):
                 self.watch.say(str(finding), important=True)
             if ends_epoch:
                 shown = {"epoch": f"{epoch + 1}/{settings.epochs}"}
                 self.watch.epoch(reading | shown)
             if "ended" in reading:
                 at = f"Ended after epoch {epoch + 1} of {settings.epochs}"
-                self.watch.say(f"{at}: {self.patience.why}.", important=True)
+                self.watch.say(f"{at}: {patience.why}.", important=True)
 
     def check_weights(self, done: int) -> None:
         """A finite loss may have had a gradient that was not: nothing bad is saved."""

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,20 @@ from ..devices import is_first_process, name_gpu
 from ..encoders import check_encoder_name
 from ..errors import SettingError
 from ..folder import (
-    CHECKPOINTS,
     CONFIG,
     ENVIRONMENT,
     LOG,
-    METRICS,
-    Metrics,
     check_settings,
     describe_environment,
     hold_run,
     new_folder,
     remember_images,
     resume_command,
-    to_dict,
     to_yaml,
     write_json,
     write_whole,
 )
-from ..methods import Learner, Method
+from ..methods import Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
 from . import _checkpoint
@@ -41,20 +37,16 @@ from ._fabric import arithmetic, choose_precision, keep_form, make_fabric, prepa
 from ._finish import Trained, finish, help_score
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
-from ._monitor import Monitor
 from ._out_of_memory import explain_overflow, refuse_overflow
-from ._readings import Health
 from ._resume import settings_to_resume
 from ._run import Run
 from ._run_plan import Plan, make_plan
+from ._run_writer import EachEpoch, RunWriter
 from ._settings import Train, check_numbers
 from ._signals import catch_signals, handle_signals, interrupt
 from ._start_processes import launch, settle_machine
-from ._stopping import Patience, Stop, check_stop_reading
-from ._trackers import TRACKERS
+from ._stopping import check_stop_reading
 from ._watch import Watch
-
-EachEpoch = Callable[[int, Learner], Mapping[str, float] | None]
 
 
 def train(
@@ -195,60 +187,11 @@ def execute(
             watch.say(fact)
         for fact in () if resumes else propose_bf16(fabric, plan):
             watch.say(fact)
-    health, done, position = Health(), 0, 0
-    monitor = Monitor(plan, folder, device)
-    patience = Patience(settings.stop)
-    if state is not None:
-        done, position = state["step"], state["metrics"]
-        module.load(state, plan, health)
-        patience.load_state_dict(state.get("patience"))
+    writer = RunWriter(plan, module, folder, functions, state)
+    done = writer.done
     if first and resumes:
         who = "" if fabric.world_size == 1 else f" with {fabric.world_size} processes"
         watch.say(f"resuming {folder} after step {done} of {plan.n_steps}{who}")
-    if first:
-        monitor.load_state_dict((state or {}).get("best"))
-    metrics = Metrics(folder / METRICS, position) if first else None
-
-    def save(step: int) -> None:
-        kept = module.state(plan, health)  # every process takes part in gathering it
-        if metrics is not None:
-            kept |= {"step": step, "metrics": metrics.position}
-            kept |= {"samples": len(plan.source)}
-            kept |= {"best": monitor.state_dict(), "patience": patience.state_dict()}
-            _checkpoint.save(folder / CHECKPOINTS, step, kept)
-
-    def keep(epoch: int, step: int) -> None:
-        state = module.state(plan, health)
-        if first:
-            _checkpoint.keep(folder, epoch, step, state)
-
-    config = to_dict(dataclasses.replace(settings, batch_size=plan.batch_size))
-    trackers = [TRACKERS[t](folder, config, done) for t in settings.trackers if first]
-
-    def record(reading: dict[str, Any]) -> None:
-        if metrics is not None:
-            metrics.write(reading)
-        for track in trackers:
-            track({k: v for k, v in reading.items() if not isinstance(v, str)})
-
-    def knn(epoch: int) -> float | None:
-        encoder = module.encoder(plan)
-        with module.uncompiled():
-            return monitor.look(encoder, epoch) if first else None
-
-    def call_functions(epoch: int) -> Mapping[str, float]:
-        modes = {part: part.training for part in plan.learner.modules()}
-        numbers: dict[str, float] = {}
-        with module.uncompiled():
-            for function in functions if first else ():
-                try:
-                    numbers |= function(epoch, plan.learner) or {}
-                except Stop as stop:
-                    patience.why = str(stop).rstrip(".") or "Stop was raised"
-        for part, mode in modes.items():
-            part.training = mode
-        return numbers
-
     if first:
         watch.word = plan.source.kind.word
         watch.begin(plan.n_steps, done)
@@ -265,16 +208,9 @@ def execute(
                 module=module.wrapped,
                 feed=module.feed,
                 step=module.take_step(plan, watch.say),
-                health=health,
                 watch=watch,
-                record=record,
-                save=save,
-                keep=keep,
-                knn=knn,
-                each_epoch=call_functions if functions else None,
+                writer=writer,
                 stop_asked=stop_asked,
-                patience=patience,
-                folder=folder,
             ).run(done)
     except Stopped as stop:
         watch.end()
@@ -283,16 +219,16 @@ def execute(
         raise
     finally:
         watch.end()
-        if metrics is not None:
-            metrics.close()
+        writer.close()
     encoder = module.encoder(plan)
     other = None if plan.other_untrained is None else module.encoder(plan, "other")
     heads = module.heads(plan)
     head = None if module.sharded else getattr(plan.learner, "head", None)
     evaluation = None
     processes = join_processes() if fabric.world_size > 1 else ALONE
+    best = writer.monitor
     trained = Trained(
-        plan, done, encoder, other, head, heads, monitor, folder, device, processes
+        plan, done, encoder, other, head, heads, best, folder, device, processes
     )
     try:
         with handle_signals(interrupt), module.uncompiled():
