@@ -412,6 +412,14 @@ def check_ids(ids: Tensor, n: int) -> None:
         )
 
 
+def take_views(z: Tensor, gather: Any) -> Tensor:
+    """Several views of every sample as they came, those of all processes if asked."""
+    z, share = share_views(z, gather)
+    if share is None:
+        return z
+    return gather_rows(z.transpose(0, 1), share=share).transpose(0, 1)
+
+
 def share_views(z: Tensor, gather: Any) -> tuple[Tensor, Share | None]:
     """Several views of every sample as they came, and which samples of all they are."""
     check_tensor(z, "z", "stack the views with torch.stack([u, v, ...])")
