@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from ._fabric import make_fabric
     from ._gallery_writer import show_views
     from ._loop import Stopped
+    from ._make_plan import make_plan
     from ._optimizers import LARS, build_optimizer
     from ._readings import temperature_of
     from ._rehearsal import rehearse
     from ._run import Run
     from ._run_encoder import start_weights_from
-    from ._run_plan import Plan, make_plan
+    from ._run_plan import Plan
     from ._run_views import make_views
     from ._schedule import peak_rate, rate_at
     from ._share import SharedRun, from_pretrained, push_to_hub
@@ -105,7 +106,8 @@ HOMES = {
     "_rehearsal": "rehearse",
     "_run": "Run",
     "_run_encoder": "start_weights_from",
-    "_run_plan": "Plan make_plan",
+    "_make_plan": "make_plan",
+    "_run_plan": "Plan",
     "_run_views": "make_views",
     "_schedule": "peak_rate rate_at",
     "_share": "SharedRun from_pretrained push_to_hub",

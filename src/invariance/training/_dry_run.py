@@ -32,6 +32,7 @@ from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
 from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
 from ._loop import steps_between_readings
+from ._make_plan import make_plan
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._readings import Glimpse, Health
 from ._rehearsal import (
@@ -43,7 +44,7 @@ from ._rehearsal import (
     rehearse,
     share_cores,
 )
-from ._run_plan import Plan, make_plan
+from ._run_plan import Plan
 from ._settings import BATCH, Train
 from ._start_processes import settle_machine
 from ._watch import Watch

@@ -33,7 +33,8 @@ from ..errors import InvarianceError
 from ..evaluation import encode_batch, spread_rows
 from ..folder import GALLERY, write_whole
 from ..plain_numbers import check_whole
-from ._run_plan import Plan, make_plan
+from ._make_plan import make_plan
+from ._run_plan import Plan
 from ._settings import Train
 
 MOST = 2000

@@ -1,56 +1,34 @@
-"""From settings to everything a run needs, decided before anything is written."""
+"""Everything a run needs, resolved: what ``make_plan`` decides and the rest reads."""
 
-import copy
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data import Image, Source, Text, find_place, load, name_data
-from ..devices import require_memory
 from ..encoders import Encoder, Head
-from ..errors import DataError, SettingError, choose
+from ..errors import DataError
 from ..evaluation import is_scored_without_labels
-from ..methods import METHODS, Learner, Method, build, customize
-from ..negatives import NEGATIVES
-from ..randomness import seed_all
+from ..methods import METHODS, Learner, Method
 from ..views import PGD, ViewSet
 from ..words import count
-from ._clients import Rounds, check_federated, share_samples
-from ._effects import refuse_idle_settings
+from ._clients import Rounds
 from ._ess_controller import EssController
 from ._exchange import describe_federation
 from ._order import Epochs
 from ._run_data import (
-    check_kind,
-    check_memories,
-    choose_batch,
     count_classes,
     describe_captions,
     describe_few_steps,
     describe_parts,
     describe_simplex,
-    find_tokenizer,
-    make_order,
-    uses_pairs,
 )
-from ._run_encoder import make_encoder, refuse_single_samples, start_weights_from
-from ._run_views import (
-    apply_recipe,
-    choose_options,
-    choose_recipe,
-    describe_views,
-    make_attack,
-    make_views,
-)
-from ._schedule import peak_rate
+from ._run_views import describe_views
 from ._settings import PEAKS, Train, resolve_decay
-from ._stopping import settle_stopping
 
 
 @dataclass(frozen=True)
@@ -331,170 +309,3 @@ class Plan:
         yield from (str(n) for n in self.source.notes if n.kind == "unreadable")
         if isinstance(self.order, Rounds):
             yield from self.order.describe_left_out(self.source.kind.word)
-
-
-def make_plan(
-    settings: Train,
-    *,
-    data: Any = None,
-    encoder: nn.Module | None = None,
-    method: Method | None = None,
-    views: ViewSet | None = None,
-    other_encoder: nn.Module | None = None,
-    other_views: ViewSet | None = None,
-    processes: int = 1,
-    device: torch.device | str = "cpu",
-    started: bool = False,
-) -> Plan:
-    """Resolve settings; objects given stand in for what settings can only name.
-
-    A run that was ``started`` before may have settings without effect: it goes on.
-    """
-    four = method or choose(METHODS, settings.method, "method")
-    four = customize(
-        four,
-        n_views=settings.n_views,
-        critic=settings.critic,
-        head=settings.head,
-        hidden=settings.hidden,
-        width=settings.width,
-    )
-    if not started:
-        given = {"data": data, "encoder": encoder, "views": views}
-        refuse_idle_settings(settings, four, processes=processes, **given)
-    data = settings.data if data is None else data
-    source = load(
-        data,
-        kind=four.samples if four.samples not in ("any", "pair") else None,
-        image_size=settings.image_size,
-        window=settings.window,
-        stride=settings.stride,
-        time_column=settings.time_column,
-        target=settings.target,
-        columns=settings.columns,
-        n=settings.limit,
-        storage=settings.storage,
-        workers=settings.workers,
-        data_root=settings.data_root,
-        device=device,
-        labels=settings.labels,
-        hold_out=settings.hold_out,
-        tokenizer=find_tokenizer(settings),
-        **describe_captions(settings, four),
-    )
-    check_kind(settings, four, source, started)
-    pairs = uses_pairs(four, source)
-    if pairs and four.encoder != "two":  # both sides are views, as crops are
-        four = customize(four, n_views=settings.n_views or 1)
-    recipe = None
-    if views is None:
-        recipe = choose_recipe(settings, four, data, source.kind)
-    options = choose_options(settings, four, recipe)
-    if settings.hold_out != "auto" and source.origin.own_test and not started:
-        raise SettingError(
-            "hold_out is for data without a test part of their own, and "
-            f"{source.name} has one: leave it out."
-        )
-    clients = None
-    if settings.federated.asked:
-        check_federated(settings, four, processes)
-        clients = share_samples(settings.federated, source, settings.seed)
-    n_places = 1 if clients is None else len(clients.names)
-    batch_size, why_batch = choose_batch(settings, source, processes, n_places)
-    stop = settle_stopping(settings, labeled=source.labels is not None)
-    settings = dataclasses.replace(settings, stop=stop)
-    per_step = batch_size * settings.optim.accumulate
-    order = make_order(settings, source, batch_size, clients, processes)
-    if four.labeled and source.labels is None:
-        raise DataError(
-            f"{settings.method} learns from labels and {source.name} has none: use "
-            "class folders, or a method that needs no labels, such as simclr."
-        )
-    if four.labeled and source.labels is not None and len(source.labels.unique()) < 2:
-        raise DataError(
-            f"{settings.method} tells classes apart and {source.name} has only one: "
-            "use a method that needs no labels, such as simclr."
-        )
-    chosen = views or make_views(settings, four, data, source)
-    if chosen.prepare is None and not isinstance(source.kind, Image):
-        chosen = dataclasses.replace(chosen, prepare=source.kind.prepare)
-    if pairs and source.other is not None and other_views is None:
-        side = source.other
-        other_views = apply_recipe(side.kind.views, side, len(chosen))
-    if settings.n_views not in (None, len(chosen)) and not started:
-        also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
-        raise SettingError(
-            f"{recipe or 'The view set'} makes {len(chosen)} views{also}, and n_views "
-            f"asks for {settings.n_views}: leave n_views out, or take other views."
-        )
-    alone = four.negatives in NEGATIVES and four.encoder == "one"
-    # parts of the one view itself
-    alone = alone or four.positives in ("future", "places")
-    n_views = len(chosen) + (len(other_views) if other_views is not None else 0)
-    if n_views < 2 and not alone:  # a memory bank is the other view
-        raise SettingError("Contrast needs two views or more: the view set has one.")
-    attack = make_attack(settings, chosen, source.kind, n_views)
-    added = settings.views_adversarial == "added"
-    local, kind = batch_size // processes, source.kind
-    if settings.micro_batch is not None and chosen.is_built_in:
-        local = min(local, settings.micro_batch)
-    require_memory(
-        f"A batch of {n_views} views of {local} {kind.word}s of {kind.shape_words}",
-        4 * local * n_views * math.prod(source.shape),
-        device,
-        "use a smaller --image-size, --batch-size or --micro-batch",
-    )
-    check_memories(four, options, len(source), device)
-    seed_all(settings.seed)
-    start = settings.start_from
-    network = make_encoder(
-        settings.encoder,
-        source,
-        encoder,
-        pretrained=settings.pretrained,
-        dropout=four.dropout,
-    )
-    if start:
-        network = start_weights_from(start, network, encoder)
-    other = None
-    if four.encoder == "two" and source.other is not None:
-        other = make_encoder(
-            settings.other_encoder, source.other, other_encoder, dropout=four.dropout
-        )
-        if start:
-            other = start_weights_from(start, other, other_encoder, side="other")
-    seed, n_samples = settings.seed, len(source)
-    learner = build(
-        four, network, other=other, n_samples=n_samples, seed=seed, **options
-    )
-    learner.n_first = len(chosen) + added
-    learner.equal_shares = True  # see Plan.steps
-    learner.micro_batch = settings.micro_batch
-    if settings.micro_batch == 1 and not started:
-        refuse_single_samples(learner)
-    controller = None
-    if settings.ess.targets:
-        memory: Any = getattr(learner, "negatives", None)  # an empty one will fill up
-        most = (memory.n_negatives or None) if memory else None
-        controller = EssController(learner.objective, settings.ess, n_negatives=most)
-    return Plan(
-        settings=settings,
-        data=data,
-        method=four,
-        batch_size=batch_size,
-        source=source,
-        views=chosen,
-        recipe=recipe,
-        learner=learner,
-        untrained=copy.deepcopy(network),
-        controller=controller,
-        processes=processes,
-        order=order,
-        peak=peak_rate(settings.optim, per_step),
-        why_batch=why_batch,
-        own_encoder=encoder is not None or other_encoder is not None,
-        other_views=other_views if pairs else None,
-        other_untrained=copy.deepcopy(other),
-        untrained_heads=copy.deepcopy(getattr(learner, "heads", None)),
-        attack=attack,
-    )

@@ -37,10 +37,11 @@ from ._fabric import arithmetic, choose_precision, keep_form, make_fabric, prepa
 from ._finish import Trained, finish, help_score
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
+from ._make_plan import make_plan
 from ._out_of_memory import explain_overflow, refuse_overflow
 from ._resume import settings_to_resume
 from ._run import Run
-from ._run_plan import Plan, make_plan
+from ._run_plan import Plan
 from ._run_writer import EachEpoch, RunWriter
 from ._settings import Train, check_numbers
 from ._signals import catch_signals, handle_signals, interrupt
