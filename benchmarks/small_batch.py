@@ -53,7 +53,7 @@ from cifar10 import (
     read_lines,
     train_and_score,
 )
-from invariance.errors import InvarianceError
+from invariance.errors import InvarianceError, SettingError
 from invariance.folder import flatten
 from invariance.training import usual_settings
 
@@ -405,11 +405,27 @@ def read_rows(*paths: Path | None) -> list[Row]:
     return list(rows.values())
 
 
+def refuse_other_runs(rows: Sequence[Row], encoder: str, n_train: int) -> None:
+    """One study is of one network and one set of images, which no job names."""
+    others = {
+        (row["settings"]["encoder"], row["n_train"])
+        for row in rows
+        if "settings" in row
+    } - {(encoder, n_train)}
+    if others:
+        there = ", ".join(f"{name} on {n:,} images" for name, n in sorted(others))
+        raise SettingError(
+            f"The lines have runs of {there}, this would be {encoder} on {n_train:,}: "
+            "say --lines with another file."
+        )
+
+
 def run(options: argparse.Namespace) -> None:
     """Do jobs until the time is up or none is left."""
     deadline = time.monotonic() + 60 * options.minutes
     rows = read_rows(options.lines)
     parts = load_parts(find_folder(options.data), test=True, n=options.limit)
+    refuse_other_runs(rows, read_flags(options.train).encoder, len(parts.train))
     lanes = options.lanes or [None] * options.parallel
     workers = [Worker(parts, options, batch_size) for batch_size in lanes]
     while True:
@@ -430,6 +446,7 @@ def run(options: argparse.Namespace) -> None:
                     worker.start(job)
         busy = {worker.pipe: worker for worker in workers if worker.job is not None}
         if not busy:
+            tell_what_is_left(waiting, rows, options.parallel, deadline)
             break
         for pipe in wait(list(busy), timeout=max(deadline - time.monotonic(), 0) + 20):
             worker = busy[pipe]  # type: ignore[index]
@@ -449,6 +466,19 @@ def run(options: argparse.Namespace) -> None:
             break
     for worker in workers:
         worker.process.terminate()
+
+
+def tell_what_is_left(
+    waiting: Sequence[Job], rows: Sequence[Row], parallel: int, deadline: float
+) -> None:
+    """Why nothing runs any more, if something could."""
+    if waiting:
+        shortest = min(estimate(job, rows, parallel)[0] for job in waiting)
+        print(
+            f"{len(waiting)} runs could be started, but none of a lane's batch within "
+            f"the {deadline - time.monotonic():.0f} s left; the shortest should take "
+            f"{shortest:.0f} s, and a new process {START:.0f} s more."
+        )
 
 
 def next_job(
