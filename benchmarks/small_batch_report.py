@@ -561,6 +561,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--note", default="", help="a sentence below what was trained")
     given = parser.parse_args(words)
     trained = read_rows(given.lines)
+    if not trained:
+        parser.error(f"There are no runs in {given.lines}.")
     rows = fill_in(trained)
     verdicts = "\n".join(str(verdict) for verdict in judge(rows))
     failed = [row for row in rows if "failed" in row]
