@@ -109,7 +109,7 @@ def main() -> None:
     options.add_argument("--device", choices=list(SIZES), default="cpu")
     options.add_argument("--turns", type=int, default=3)
     options.add_argument("--seconds", type=float, default=0.15)
-    options.add_argument("--out", default="benchmarks/results")
+    options.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     options.add_argument("--measure", action="store_true", help="one process of it")
     given = options.parse_args()
     if given.measure:
@@ -119,6 +119,7 @@ def main() -> None:
         options.error("--old is the src folder of the tree to compare with.")
     if given.device == "cuda":
         require_cuda(options)
+    given.out.mkdir(parents=True, exist_ok=True)
     best: dict[str, dict[str, float]] = {"old": {}, "new": {}}
     command = [sys.executable, __file__, "--measure", "--device", given.device]
     command += ["--seconds", str(given.seconds)]
@@ -128,8 +129,7 @@ def main() -> None:
             done = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True)
             for key, value in json.loads(done.stdout.splitlines()[-1]).items():
                 best[tree][key] = min(value, best[tree].get(key, value))
-    out = Path(given.out)
-    write(best, given.device, out)
+    write(best, given.device, given.out)
 
 
 def write(best: dict, device: str, out: Path) -> None:

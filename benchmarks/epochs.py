@@ -102,6 +102,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "epochs_cuda.md")
     given = parser.parse_args()
     require_cuda(parser)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
     shape = (IMAGES, PIXELS, PIXELS, 3)
     images = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     begin, rows = time.perf_counter(), []

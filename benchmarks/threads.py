@@ -136,6 +136,7 @@ def main() -> None:
     if given.measure:
         print(json.dumps(measure(json.loads(given.measure))))
         return
+    given.out.mkdir(parents=True, exist_ok=True)
     text = write(*run_all(given), given)
     (given.out / "threads_cpu.md").write_text(text)
     print(text)
