@@ -102,6 +102,7 @@ EPOCH = {32: 4.0, 64: 2.6, 128: 1.8, 256: 1.4, 512: 1.2}
 GAIN = {32: 1.6, 64: 1.4, 128: 1.2, 256: 1.1, 512: 1.0}
 BESIDE = 12.0
 START = 25.0  # seconds until a new process is ready
+DIED = "the process died"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,7 +236,7 @@ class Study:
     def score(self, job: Job) -> float | None:
         """Of a finished run; 0 for one that diverged, None for one that is to come."""
         row = find_row(self.rows, job)
-        if row is None:
+        if row is None or row.get("failed") == DIED:
             return None
         return row["held_out"]["linear"] if "held_out" in row else 0.0
 
@@ -344,7 +345,8 @@ class Worker:
         try:
             row = self.pipe.recv()
         except EOFError:
-            row = {"failed": "the process died"}
+            row = {"failed": DIED}
+            self.process.join(10)  # or it would seem alive, and get the next job
         return {"job": job.values, **row}
 
 
@@ -395,10 +397,16 @@ def shorten(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_rows(*paths: Path | None) -> list[Row]:
-    """Every line; of a job that was done twice, the first one that did not fail."""
+    """Every line; of a job that was done twice, the first one that did not fail.
+
+    A process that died says nothing of its job, unlike a run that diverged: such a job
+    is still to be done.
+    """
     rows: dict[str, Row] = {}
     for path in paths:
         for row in [] if path is None else read_lines(path):
+            if row.get("failed") == DIED:
+                continue
             key = json.dumps(row["job"], sort_keys=True)
             if key not in rows or "failed" in rows[key]:
                 rows[key] = row

@@ -91,6 +91,34 @@ def test_a_study_goes_on_from_its_lines(tmp_path):
     assert job not in Study(rows).left()
 
 
+def test_a_job_whose_process_died_is_still_to_be_done(tmp_path):
+    job, other = Study([]).left()[:2]
+    lines = tmp_path / "rows.jsonl"
+    small_batch.add_line(lines, {"job": job.values, "failed": small_batch.DIED})
+    small_batch.add_line(lines, {"job": other.values, "failed": "it diverged"})
+    left = Study(small_batch.read_rows(lines)).left()
+    assert job in left and other not in left
+    died = {"job": job.values, "failed": small_batch.DIED}
+    study = Study([died])  # in the same call it is not tried again, nor counted as bad
+    assert job not in study.left() and study.score(job) is None
+
+
+def test_a_worker_that_died_is_waited_for():
+    class Dead:
+        waited = False
+
+        def recv(self):
+            raise EOFError
+
+        def join(self, seconds):
+            self.waited = True
+
+    worker = object.__new__(small_batch.Worker)
+    worker.pipe = worker.process = Dead()
+    worker.job = Study([]).left()[0]
+    assert worker.finish()["failed"] == small_batch.DIED and worker.process.waited
+
+
 def test_a_job_is_started_only_if_it_should_be_done_in_time(monkeypatch):
     monkeypatch.setattr(small_batch.time, "monotonic", lambda: 0.0)
     long = Job("final", "DCL", "fixed", 32, 0.2, 0.2, 100, 0)
