@@ -4,8 +4,8 @@
 #   sh benchmarks/gpu.sh                                 # the tests and the losses
 #   PARTS="peers long" DATA=cifar10 sh benchmarks/gpu.sh
 #   PARTS=long SEED=1 DATA=cifar10 sh benchmarks/gpu.sh              # one row per call
-#   PARTS=study MINUTES=9 DATA=cifar10 sh benchmarks/gpu.sh         # again and again
-#   PARTS=study MINUTES=9 LANES="32 32" DATA=cifar10 sh benchmarks/gpu.sh    # the same
+#   PARTS=study DATA=cifar10 sh benchmarks/gpu.sh       # batch 256, again and again
+#   PARTS=study LANES="32 32" DATA=cifar10 sh benchmarks/gpu.sh    # two runs per call
 #   PARTS=study LIMIT=1560 MINUTES=25 LANES="32 32 32 32 32 32" DATA=cifar10 \
 #     sh benchmarks/gpu.sh    # the six long runs at batch 32 side by side
 #
