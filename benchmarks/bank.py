@@ -19,6 +19,7 @@ from pathlib import Path
 import torch
 
 import invariance as inv
+from checks import require_cuda
 
 ROWS, WIDTH, BATCH, K = 1_281_167, 128, 256, 4096
 
@@ -53,11 +54,13 @@ def measure(source: torch.nn.Module, device: str, repetitions: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     given = parser.parse_args()
     device = given.device
+    if device == "cuda":
+        require_cuda(parser)
     bank = inv.Bank(ROWS, WIDTH).to(device)
     where = torch.cuda.get_device_name() if device == "cuda" else platform.machine()
     facts = {

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 import invariance as inv
+from checks import piece_job
 from invariance.data import Image, Samples, Text
 
 RESULTS = Path(__file__).parent / "results"
@@ -131,7 +132,8 @@ def measure(job: str, pairs: Samples, options: argparse.Namespace) -> dict:
 def main() -> None:
     """Measure each job, print its row, keep the rows where a GPU gave them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("jobs", nargs="*", default=["1024", "32768:1024"])
+    jobs = ["1024", "32768:1024"]
+    parser.add_argument("jobs", nargs="*", type=piece_job, default=jobs)
     parser.add_argument("--method", choices=["clip", "siglip"], default="clip")
     parser.add_argument("--encoder", default="vit_small_patch16_224")
     parser.add_argument("--text", default="text_base")

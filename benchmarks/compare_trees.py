@@ -21,6 +21,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from checks import require_cuda, source_tree
+
 SIZES = {"cpu": (8, 64, 512, 2048), "cuda": (32, 512, 8192, 65536)}
 NOT_TWO_VIEWS = ("swav",)
 
@@ -102,28 +104,32 @@ def median_ms(torch, run, device: str, seconds: float) -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--old")
-    options.add_argument("--new", default="src")
+    options.add_argument("--old", type=source_tree, help="src of the tree before")
+    options.add_argument("--new", type=source_tree, default="src")
     options.add_argument("--device", choices=list(SIZES), default="cpu")
     options.add_argument("--turns", type=int, default=3)
     options.add_argument("--seconds", type=float, default=0.15)
-    options.add_argument("--out", default="benchmarks/results")
+    options.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     options.add_argument("--measure", action="store_true", help="one process of it")
     given = options.parse_args()
     if given.measure:
         print(json.dumps(measure(given.device, given.seconds)))
         return
+    if given.old is None:
+        options.error("--old is the src folder of the tree to compare with.")
+    if given.device == "cuda":
+        require_cuda(options)
+    given.out.mkdir(parents=True, exist_ok=True)
     best: dict[str, dict[str, float]] = {"old": {}, "new": {}}
     command = [sys.executable, __file__, "--measure", "--device", given.device]
     command += ["--seconds", str(given.seconds)]
     for _ in range(given.turns):
         for tree, place in (("old", given.old), ("new", given.new)):
-            env = os.environ | {"PYTHONPATH": str(Path(place).resolve())}
+            env = os.environ | {"PYTHONPATH": str(place.resolve())}
             done = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True)
             for key, value in json.loads(done.stdout.splitlines()[-1]).items():
                 best[tree][key] = min(value, best[tree].get(key, value))
-    out = Path(given.out)
-    write(best, given.device, out)
+    write(best, given.device, given.out)
 
 
 def write(best: dict, device: str, out: Path) -> None:

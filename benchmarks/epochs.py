@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 import invariance as inv
+from checks import require_cuda
 
 RESULTS = Path(__file__).parent / "results"
 IMAGES, PIXELS = 50_000, 32
@@ -69,6 +70,16 @@ def measure(method: str, batch: int, how: str, images: np.ndarray) -> dict:
     }
 
 
+def read_job(text: str) -> tuple[str, int, str]:
+    """METHOD:BATCH:HOW."""
+    method, batch, how = (*text.split(":"), "", "")[:3]
+    if method not in inv.METHODS or not batch.isdecimal() or how not in COMPILE:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not METHOD:BATCH:HOW, with HOW one of {', '.join(COMPILE)}."
+        )
+    return method, int(batch), how
+
+
 def page(rows: list[dict]) -> str:
     """A table, and what it was measured on."""
     head = list(rows[0])
@@ -85,19 +96,21 @@ def page(rows: list[dict]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("jobs", nargs="*", default=JOBS, metavar="METHOD:BATCH:HOW")
+    add, jobs = parser.add_argument, [read_job(job) for job in JOBS]
+    add("jobs", nargs="*", type=read_job, default=jobs, metavar="METHOD:BATCH:HOW")
     parser.add_argument("--minutes", type=float, default=30.0, help="start none later")
     parser.add_argument("--out", type=Path, default=RESULTS / "epochs_cuda.md")
     given = parser.parse_args()
+    require_cuda(parser)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
     shape = (IMAGES, PIXELS, PIXELS, 3)
     images = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     begin, rows = time.perf_counter(), []
     for job in given.jobs:
         if time.perf_counter() - begin > 60 * given.minutes:
-            print(f"no time for {job}")
+            print("no time for", *job)
             continue
-        method, batch, how = job.split(":")
-        rows.append(measure(method, int(batch), how, images))
+        rows.append(measure(*job, images))
         print(json.dumps(rows[-1]), flush=True)
         given.out.write_text(f"# Seconds per epoch\n\n{page(rows)}")
 

@@ -3,14 +3,17 @@
 #
 #   sh benchmarks/gpu.sh                                 # the tests and the losses
 #   PARTS="peers long" DATA=cifar10 sh benchmarks/gpu.sh
-#   PARTS=study MINUTES=9 DATA=cifar10 sh benchmarks/gpu.sh         # again and again
-#   PARTS=study LIMIT=1500 MINUTES=24 LANES="32 32 32 32 32 32" DATA=cifar10 \
+#   PARTS=long SEED=1 DATA=cifar10 sh benchmarks/gpu.sh              # one row per call
+#   PARTS=study DATA=cifar10 sh benchmarks/gpu.sh       # batch 256, again and again
+#   PARTS=study LANES="32 32" DATA=cifar10 sh benchmarks/gpu.sh    # two runs per call
+#   PARTS=study LIMIT=1560 MINUTES=25 LANES="32 32 32 32 32 32" DATA=cifar10 \
 #     sh benchmarks/gpu.sh    # the six long runs at batch 32 side by side
 #
 # Each part has a limit in seconds, so that it fits a short lease of a machine. Trainings
 # (peers, recipe, study) add a row per run and go on with the next one when called again;
-# 'small_batch.py DATA --plan' says how many minutes are left. DATA is a folder with
-# train/CLASS/*.jpg and test/CLASS/*.jpg, which the parts from 'start' on need.
+# 'small_batch.py DATA --plan' says how many minutes are left. A lane of the study is a
+# process that does runs of that batch alone. DATA is a folder with train/CLASS/*.jpg and
+# test/CLASS/*.jpg, which the parts from 'start' on need.
 set -u
 OUT=${OUT:-benchmarks/results}
 mkdir -p "$OUT"
@@ -29,7 +32,9 @@ took() { echo "== $1: $(($(date +%s) - began)) s since the start"; }
 measure() { # NAME SECONDS SCRIPT ...: its output is kept beside its results
   name=$1 limit=$2
   shift 2
-  timeout "$limit" $PYTHON "$@" 2>&1 | tee "$OUT/$name.log"
+  {
+    timeout "$limit" $PYTHON "$@" 2>&1 || echo "== $name ended with $? (124: its limit)"
+  } | tee "$OUT/$name.log"
   took "$name"
 }
 images() { # the parts below cannot do without
@@ -75,7 +80,8 @@ if asked epochs; then
   measure epochs 400 benchmarks/epochs.py --minutes 6 --out "$OUT/epochs_cuda.md"
 fi
 if asked loading; then
-  measure loading 500 benchmarks/loading.py --generate 20000 --out "$OUT"
+  measure loading 500 benchmarks/loading.py --generate 20000 --image-size 224 \
+    --out "$OUT"
 fi
 if asked start; then
   images
@@ -89,11 +95,12 @@ if asked long; then # 200 epochs from files to scores, and how long that takes
   images
   measure long 420 benchmarks/cifar10.py "$DATA" --hold-out 0 --test --epochs 200 \
     --batch-size 512 --temperature 0.2 --optim.name sgd --optim.lr 0.5 \
-    --optim.lr-scaling none --optim.weight-decay 5e-4 --lines "$(rows cifar10)"
+    --optim.lr-scaling none --optim.weight-decay 5e-4 --seed "${SEED:-0}" \
+    --lines "$(rows cifar10)"
 fi
 if asked recipe; then
   images
-  measure recipe 595 benchmarks/recipe.py "$DATA" --parallel 4 --minutes "$MINUTES" \
+  measure recipe "$LIMIT" benchmarks/recipe.py "$DATA" --parallel 4 --minutes "$MINUTES" \
     --lines "$(rows recipe)"
 fi
 if asked study; then

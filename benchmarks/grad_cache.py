@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 import invariance as inv
+from checks import piece_job
 
 RESULTS = Path(__file__).parent / "results"
 JOBS = ("512", "4096", "4096:512", "2048", "131072:2048:called", "131072:2048")
@@ -83,10 +84,12 @@ def measure(job: str, images: np.ndarray, epochs: int, encoder: str) -> dict:
 def main() -> None:
     """Measure the jobs and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("jobs", nargs="*", default=JOBS)
+    parser.add_argument("jobs", nargs="*", type=piece_job, default=JOBS)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--encoder", default="resnet18")
-    parser.add_argument("--out", type=Path, default=RESULTS / "grad_cache_cuda.md")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    out = RESULTS / f"grad_cache_{device}.md"
+    parser.add_argument("--out", type=Path, default=out)
     options = parser.parse_args()
     most = max(int(job.split(":")[0]) for job in options.jobs)
     generator = np.random.default_rng(0)

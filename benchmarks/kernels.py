@@ -19,6 +19,8 @@ from pathlib import Path
 
 import torch
 
+from checks import require_cuda
+
 ROWS = 65536
 Sides = tuple[int, ...]  # rows, columns, warps, stages and, perhaps, registers
 CANDIDATES: dict[tuple[str, int, bool], list[Sides]] = {
@@ -259,12 +261,13 @@ def ceilings() -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--parts", nargs="+", default=["ceilings", "sweep", "crossover"]
-    )
+    parts = ["ceilings", "sweep", "crossover"]
+    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
+    require_cuda(parser)
+    options.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     run = {"ceilings": ceilings, "crossover": crossover}
     run["sweep"] = lambda: sweep(options.workers)

@@ -155,6 +155,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="in each of two epochs")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
+    if (given.folder is None) == (given.generate is None):
+        parser.error("Name a folder, or --generate one of N files.")
     rows: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["INVARIANCE_DATA"] = scratch  # nobody's packs are touched

@@ -223,5 +223,7 @@ def installed(name: str) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not sys.argv[1].startswith("{"):
+        sys.exit(__doc__)
     task = json.loads(sys.argv[1])
     print(json.dumps(measure(task) if "who" in task else facts(task["device"])))

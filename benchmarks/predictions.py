@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from checks import require_cuda
+
 RESULTS = Path(__file__).parent / "results"
 MB = 2**20
 CPU = {"images": 2048, "pixels": 32, "encoder": "tiny", "epochs": 3}
@@ -211,6 +213,8 @@ def main() -> None:
             print(json.dumps(answer))
         return
     on_gpu, begin, rows = given.device == "cuda", time.perf_counter(), []
+    if on_gpu:
+        require_cuda(parser)
     link = None if on_gpu else measure_link()
     out = given.out or RESULTS / f"predictions_{given.device}.md"
     counts = (1,) if on_gpu else (1, 2)

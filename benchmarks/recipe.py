@@ -24,7 +24,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -45,6 +44,7 @@ from cifar10 import (
     read_lines,
     train_and_score,
 )
+from intervals import paired, show_mean
 from invariance.encoders import build_encoder
 from invariance.errors import InvarianceError
 from invariance.methods import METHODS
@@ -56,6 +56,9 @@ BASE = (
     *("--optim.name", "sgd", "--optim.lr", "0.24", "--optim.lr-scaling", "none"),
     *("--optim.weight-decay", "5e-4", "--checkpoint-seconds", "1e9"),
 )
+ABOUT = """\
+± is the standard deviation over seeds. Differences to the base are seed by seed, with
+a 95 % interval of their mean."""
 Objects = dict[str, Any]
 
 
@@ -242,14 +245,12 @@ def make_table(rows: Sequence[Row], flags: Sequence[str]) -> str:
         cells = [change, str(len(scores[change]))]
         for kind in ("knn", "linear"):
             values = {seed: s[kind] for seed, s in scores[change].items()}
-            spread = max(values.values()) - min(values.values())
-            more = f" ± {spread / 2:.2f}" if len(values) > 1 else ""
-            cells.append(f"{fmean(values.values()):.2f}{more}")
-            pairs = [values[seed] - base[seed][kind] for seed in values if seed in base]
-            cells.append(f"{fmean(pairs):+.2f}" if pairs and change != "base" else "")
+            cells.append(show_mean(list(values.values())))
+            seeds = [seed for seed in values if seed in base and change != "base"]
+            pair = [values[s] for s in seeds], [base[s][kind] for s in seeds]
+            cells.append(str(paired(*pair)) if seeds else "")
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "± is half of the range over seeds; differences are seed by seed."]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", ABOUT])
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -26,6 +26,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 import invariance as inv
+from checks import require_cuda
 from invariance.partition import Share
 
 HERE = Path(__file__).parent
@@ -224,6 +225,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results")
     options = parser.parse_args()
     on_gpu = options.device == "cuda"
+    if on_gpu:
+        require_cuda(parser)
     options.pairs = options.pairs or ([65_536, 262_144] if on_gpu else [8_192])
     options.processes = options.processes or ([1, 2, 4, 8] if on_gpu else [1, 2])
     before = os.getloadavg()[0]

@@ -53,7 +53,7 @@ from cifar10 import (
     read_lines,
     train_and_score,
 )
-from invariance.errors import InvarianceError
+from invariance.errors import InvarianceError, SettingError
 from invariance.folder import flatten
 from invariance.training import usual_settings
 
@@ -102,6 +102,7 @@ EPOCH = {32: 4.0, 64: 2.6, 128: 1.8, 256: 1.4, 512: 1.2}
 GAIN = {32: 1.6, 64: 1.4, 128: 1.2, 256: 1.1, 512: 1.0}
 BESIDE = 12.0
 START = 25.0  # seconds until a new process is ready
+DIED = "the process died"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,7 +236,7 @@ class Study:
     def score(self, job: Job) -> float | None:
         """Of a finished run; 0 for one that diverged, None for one that is to come."""
         row = find_row(self.rows, job)
-        if row is None:
+        if row is None or row.get("failed") == DIED:
             return None
         return row["held_out"]["linear"] if "held_out" in row else 0.0
 
@@ -344,7 +345,8 @@ class Worker:
         try:
             row = self.pipe.recv()
         except EOFError:
-            row = {"failed": "the process died"}
+            row = {"failed": DIED}
+            self.process.join(10)  # or it would seem alive, and get the next job
         return {"job": job.values, **row}
 
 
@@ -395,14 +397,35 @@ def shorten(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_rows(*paths: Path | None) -> list[Row]:
-    """Every line; of a job that was done twice, the first one that did not fail."""
+    """Every line; of a job that was done twice, the first one that did not fail.
+
+    A process that died says nothing of its job, unlike a run that diverged: such a job
+    is still to be done.
+    """
     rows: dict[str, Row] = {}
     for path in paths:
         for row in [] if path is None else read_lines(path):
+            if row.get("failed") == DIED:
+                continue
             key = json.dumps(row["job"], sort_keys=True)
             if key not in rows or "failed" in rows[key]:
                 rows[key] = row
     return list(rows.values())
+
+
+def refuse_other_runs(rows: Sequence[Row], encoder: str, n_train: int) -> None:
+    """One study is of one network and one set of images, which no job names."""
+    others = {
+        (row["settings"]["encoder"], row["n_train"])
+        for row in rows
+        if "settings" in row
+    } - {(encoder, n_train)}
+    if others:
+        there = ", ".join(f"{name} on {n:,} images" for name, n in sorted(others))
+        raise SettingError(
+            f"The lines have runs of {there}, this would be {encoder} on {n_train:,}: "
+            "say --lines with another file."
+        )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -410,6 +433,7 @@ def run(options: argparse.Namespace) -> None:
     deadline = time.monotonic() + 60 * options.minutes
     rows = read_rows(options.lines)
     parts = load_parts(find_folder(options.data), test=True, n=options.limit)
+    refuse_other_runs(rows, read_flags(options.train).encoder, len(parts.train))
     lanes = options.lanes or [None] * options.parallel
     workers = [Worker(parts, options, batch_size) for batch_size in lanes]
     while True:
@@ -430,6 +454,7 @@ def run(options: argparse.Namespace) -> None:
                     worker.start(job)
         busy = {worker.pipe: worker for worker in workers if worker.job is not None}
         if not busy:
+            tell_what_is_left(waiting, rows, options.parallel, deadline)
             break
         for pipe in wait(list(busy), timeout=max(deadline - time.monotonic(), 0) + 20):
             worker = busy[pipe]  # type: ignore[index]
@@ -449,6 +474,19 @@ def run(options: argparse.Namespace) -> None:
             break
     for worker in workers:
         worker.process.terminate()
+
+
+def tell_what_is_left(
+    waiting: Sequence[Job], rows: Sequence[Row], parallel: int, deadline: float
+) -> None:
+    """Why nothing runs any more, if something could."""
+    if waiting:
+        shortest = min(estimate(job, rows, parallel)[0] for job in waiting)
+        print(
+            f"{len(waiting)} runs could be started, but none of a lane's batch within "
+            f"the {deadline - time.monotonic():.0f} s left; the shortest should take "
+            f"{shortest:.0f} s, and a new process {START:.0f} s more."
+        )
 
 
 def next_job(

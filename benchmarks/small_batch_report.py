@@ -28,13 +28,18 @@ from small_batch import (
 )
 
 HOW = """\
-Accuracies are those of the final runs on the test set. Differences of means come with a
-95 % interval: paired by seed where the batch is the same (same first weights, order and
-views), Welch's otherwise. Correlations are over all points of the final runs' curves,
-read on held-out training images; their intervals come from drawing runs, not points,
-as points of one run hang together. "Matches" means: no worse by more than half a point.
+Accuracies are those of the final runs on the test set: mean ± standard deviation over
+seeds. Differences of means come with a 95 % interval: paired by seed where the batch is
+the same (same first weights, order and views), Welch's otherwise. "Better" holds if the
+interval lies above 0, "no worse by more than half a point" if it lies above -0.5; one
+that lies below does not hold, and all else is not decided. Correlations are over all
+points of the final runs' curves, read on held-out training images. Their intervals come
+from drawing whole lines of the table, as the points of one line hang together. "No
+link" holds if the interval ends below 0.3, and does not hold if it lies above 0.
 """
 MARGIN = 0.5  # points within which two accuracies count as the same
+LINK = 0.3  # a correlation below it explains less than a tenth of the variance
+FEWEST = 6  # lines of the table that a correlation's interval is drawn from
 MODERATE = (0.15, 0.4)  # shares of the negatives, as the FlatNCE paper has it
 DRAWS = 2000
 CHOOSING = ("knob", "rate")
@@ -65,12 +70,17 @@ class Finals:
     def scores(
         self, objective: str, batch: int, control: str = "fixed", of: str = "linear"
     ) -> dict[int, float]:
-        """Accuracy on the test set by seed; longest runs only, if there are several."""
+        """Accuracy on the test set by seed."""
         rows = self.cell(objective, batch, control)
         return {row["job"]["seed"]: row["test"][of] for row in rows}
 
     def cell(self, objective: str, batch: int, control: str) -> list[Row]:
-        """The runs of one cell of the table."""
+        """The runs of one cell of the table, one per seed.
+
+        All are of the longest training and of one setting. A choice that came out
+        otherwise in a later call leaves runs of another setting behind: the setting
+        with the most seeds counts, of two the later one.
+        """
         wanted = {"objective": objective, "batch_size": batch, "control": control}
         rows = [
             row
@@ -79,8 +89,18 @@ class Finals:
             and "test" in row
             and wanted.items() <= row["job"].items()
         ]
-        longest = max((row["job"]["epochs"] for row in rows), default=0)
-        return [row for row in rows if row["job"]["epochs"] == longest]
+        by_setting: dict[Any, dict[int, Row]] = {}
+        for row in keep_longest(rows):
+            job = row["job"]
+            setting = by_setting.pop((job["knob"], job["lr"]), {})
+            by_setting[job["knob"], job["lr"]] = setting | {job["seed"]: row}
+        most = max(reversed(by_setting.values()), key=len, default={})
+        return list(most.values())
+
+    def shared_seeds(self, a: tuple[str, int], b: tuple[str, int]) -> list[int]:
+        """Seeds by which two cells are compared pair by pair; none otherwise."""
+        seeds = sorted(self.scores(*a).keys() & self.scores(*b).keys())
+        return seeds if a[1] == b[1] and len(seeds) > 1 else []
 
     def compare(
         self, a: tuple[str, int], b: tuple[str, int], of: str = "linear"
@@ -89,19 +109,47 @@ class Finals:
         x, y = self.scores(*a, of=of), self.scores(*b, of=of)
         if not x or not y:
             return None
-        seeds = sorted(x.keys() & y.keys())
-        if a[1] == b[1] and len(seeds) > 1:
+        if seeds := self.shared_seeds(a, b):
             return paired([x[s] for s in seeds], [y[s] for s in seeds])
         return welch(list(x.values()), list(y.values()))
 
+    def count_seeds(self, a: tuple[str, int], b: tuple[str, int]) -> str:
+        """How many runs a comparison has, in words."""
+        if pairs := self.shared_seeds(a, b):
+            return f"{len(pairs)} seeds"
+        x, y = len(self.scores(*a)), len(self.scores(*b))
+        return f"{x} seed{'s' * (x > 1)}" if x == y else f"{x} and {y} seeds"
 
-def at_least(gap: Difference | None, least: float) -> str:
-    """Whether a difference is above a number, by its interval."""
+
+def keep_longest(rows: Sequence[Row]) -> list[Row]:
+    """Those that trained for most epochs."""
+    longest = max((row["job"]["epochs"] for row in rows), default=0)
+    return [row for row in rows if row["job"]["epochs"] == longest]
+
+
+def is_better(gap: Difference | None) -> str:
+    """Whether a difference is above 0, by its interval; equal runs are not better."""
     if gap is None:
         return OPEN
-    if gap.low >= least:
+    if gap.low > 0:
         return HOLDS
-    return FAILS if gap.high < least else OPEN
+    return FAILS if gap.high <= 0 else OPEN
+
+
+def is_no_worse(gap: Difference | None) -> str:
+    """Whether a difference is not below minus the margin, by its interval."""
+    if gap is None:
+        return OPEN
+    if gap.low >= -MARGIN:
+        return HOLDS
+    return FAILS if gap.high < -MARGIN else OPEN
+
+
+def is_no_link(correlation: Difference) -> str:
+    """Whether a correlation is small; one that is not evident may still be large."""
+    if correlation.low > 0:
+        return FAILS
+    return HOLDS if correlation.high < LINK else OPEN
 
 
 def all_hold(words: Sequence[str]) -> str:
@@ -123,21 +171,23 @@ def judge(rows: Sequence[Row]) -> list[Verdict]:
 
 
 def judge_efficiency(finals: Finals) -> Verdict:
-    """FlatNCE at 32 does what InfoNCE does at 256, and InfoNCE at 32 does not."""
+    """FlatNCE at 32 does what InfoNCE does at 256, and more than InfoNCE at 32."""
     flat, words, because = ("FlatNCE", 32), [], []
-    for other, least, what in (
-        (("InfoNCE", 256), -MARGIN, f"no worse by more than {MARGIN} points"),
-        (("InfoNCE", 32), 0.0, "better"),
+    for other, judge_gap, what in (
+        (("InfoNCE", 256), is_no_worse, f"no worse by more than {MARGIN} points"),
+        (("InfoNCE", 32), is_better, "better"),
     ):
         gap = finals.compare(flat, other)
-        words.append(at_least(gap, least))
+        words.append(judge_gap(gap))
         because.append(describe_gap(finals, flat, other, gap, what, words[-1]))
     for other in (("NT-Xent", 256), ("NT-Xent", 32)):  # to compare with
         gap = finals.compare(flat, other)
         if gap is not None:
             because.append(describe_gap(finals, flat, other, gap))
-    claim = "FlatNCE at batch 32 matches InfoNCE at batch 256, and InfoNCE at 32 does"
-    return Verdict(f"{claim} not", all_hold(words), tuple(because))
+    claim = (
+        "FlatNCE at batch 32 matches InfoNCE at batch 256 and is better than it at 32"
+    )
+    return Verdict(claim, all_hold(words), tuple(because))
 
 
 def judge_dhel(finals: Finals) -> Verdict:
@@ -146,7 +196,7 @@ def judge_dhel(finals: Finals) -> Verdict:
     for other in ("InfoNCE", "NT-Xent", "DCL"):
         a, b = ("DHEL", 32), (other, 32)
         gap = finals.compare(a, b)
-        words.append(at_least(gap, 0.0))
+        words.append(is_better(gap))
         because.append(describe_gap(finals, a, b, gap, "better", words[-1]))
     claim = "DHEL is better than InfoNCE, NT-Xent and DCL at batch 32"
     return Verdict(claim, all_hold(words), tuple(because))
@@ -164,10 +214,9 @@ def describe_gap(
     name = f"{a[0]} at {a[1]} less {b[0]} at {b[1]}"
     if gap is None:
         return f"{name}: runs are missing."
-    few = min(len(finals.scores(*cell)) for cell in (a, b))
     also = finals.compare(a, b, of="knn")
     question = f" Asked: {asked}: {word}." if asked else ""
-    seeds = "1 seed" if few == 1 else f"{few} seeds"
+    seeds = finals.count_seeds(a, b)
     return f"{name}, linear: {gap} points ({seeds}); kNN: {also}.{question}"
 
 
@@ -175,10 +224,10 @@ def judge_ess(rows: Sequence[Row]) -> Verdict:
     """Accuracy by the ESS that FlatNCE was held at; the middle should be the top."""
     claim = "A moderate ESS (0.15 to 0.4) is best"
     scores: dict[float, dict[int, float]] = {}
-    for row in rows:
-        if row["job"]["stage"] == "sweep" and "held_out" in row:
-            by_seed = scores.setdefault(row["job"]["knob"], {})
-            by_seed[row["job"]["seed"]] = row["held_out"]["linear"]
+    runs = [r for r in rows if r["job"]["stage"] == "sweep" and "held_out" in r]
+    for row in keep_longest(runs):
+        by_seed = scores.setdefault(row["job"]["knob"], {})
+        by_seed[row["job"]["seed"]] = row["held_out"]["linear"]
     sides = {
         "moderate": [t for t in scores if MODERATE[0] <= t <= MODERATE[1]],
         "lower": [t for t in scores if t < MODERATE[0]],
@@ -195,7 +244,7 @@ def judge_ess(rows: Sequence[Row]) -> Verdict:
         a, b = scores[best["moderate"]], scores[best[side]]
         seeds = sorted(a.keys() & b.keys())
         gap = paired([a[s] for s in seeds], [b[s] for s in seeds]) if seeds else None
-        words.append(at_least(gap, 0.0))
+        words.append(is_better(gap))
         because.append(
             f"FlatNCE held at {best['moderate']:g} less at {best[side]:g}, the best "
             f"{side} one, linear on held-out images: {gap} points: {words[-1]}."
@@ -209,35 +258,57 @@ def judge_ess(rows: Sequence[Row]) -> Verdict:
 def judge_information(rows: Sequence[Row]) -> Verdict:
     """Accuracy goes with the information of a pool, not with that of mini-batches."""
     claim = "True MI correlates with accuracy, mini-batch MI does not"
-    runs = [
-        row["curve"]
-        for row in rows
-        if row["job"]["stage"] == "final"
-        and row.get("curve")
-        and row["job"]["objective"] not in STANDS_FOR  # each run once
+    groups = [
+        [row["curve"] for row in same if row.get("curve")]
+        for name, _, _, same in cells(rows)
+        if name not in STANDS_FOR  # each run once
     ]
-    if len(runs) < 4:
+    groups = [group for group in groups if group]
+    runs = [run for group in groups for run in group]
+    if not runs:
         return Verdict(claim, OPEN, ("Runs are missing.",))
     true, batch = (
-        draw_correlations(runs, name) for name in ("sharp_nats", "batch_nats")
+        draw_correlations(groups, name) for name in ("sharp_nats", "batch_nats")
     )
-    words = [at_least(true, 0.0)]
-    # a link is evident when its interval lies above 0
-    words.append({HOLDS: FAILS, FAILS: HOLDS, OPEN: HOLDS}[at_least(batch, 0.0)])
-    n_points = sum(map(len, runs))
-    because = [
-        f"Over {n_points} points of {len(runs)} runs, correlation with kNN: true MI "
-        f"{true} ({words[0]}), mini-batch MI {batch} (no link: {words[1]})."
-    ]
-    ends = [[run[-1]] for run in runs]
+    over = (
+        f"Over {sum(map(len, runs))} points of {len(runs)} runs in {len(groups)} lines "
+        "of the table, correlation with kNN"
+    )
+    if len(groups) < FEWEST:
+        words = [OPEN]
+        because = [
+            f"{over}: true MI {true.mean:+.2f}, mini-batch MI {batch.mean:+.2f}. "
+            f"With fewer than {FEWEST} lines there is no interval."
+        ]
+    else:
+        words = [is_better(true), is_no_link(batch)]
+        because = [
+            f"{over}: true MI {true} ({words[0]}), mini-batch MI {batch} (no link: "
+            f"{words[1]})."
+        ]
+    for name, what in (("sharp_nats", "true MI"), ("batch_nats", "mini-batch MI")):
+        links = [pearson(*columns([run], name)) for run in runs if len(run) > 2]
+        links = [link for link in links if math.isfinite(link)]
+        if links:
+            because.append(
+                f"Within one run, {what}: from {min(links):+.2f} to {max(links):+.2f}."
+            )
+    ends = [average_ends(group) for group in groups]
     for name, what in (
         ("sharp_nats", "true MI"),
         ("pool_nats", "true MI at the temperature trained with"),
         ("batch_nats", "mini-batch MI"),
     ):
-        link = correlate(*columns(ends, name))
-        because.append(f"Of the last points alone, {what}: {link}.")
+        link = correlate(*columns([ends], name))
+        if math.isfinite(link.mean):
+            because.append(f"Of each line's last points, averaged, {what}: {link}.")
     return Verdict(claim, all_hold(words), tuple(because))
+
+
+def average_ends(runs: Sequence[Sequence[Row]]) -> Row:
+    """The last points of runs that differ in their seed, as one point."""
+    names = ("knn", "sharp_nats", "pool_nats", "batch_nats")
+    return {name: fmean(run[-1][name] for run in runs) for name in names}
 
 
 def columns(runs: Sequence[Sequence[Row]], name: str) -> tuple[list[float], ...]:
@@ -246,17 +317,24 @@ def columns(runs: Sequence[Sequence[Row]], name: str) -> tuple[list[float], ...]
     return [p[name] for p in points], [p["knn"] for p in points]
 
 
-def draw_correlations(runs: Sequence[Sequence[Row]], name: str) -> Difference:
-    """Pearson's correlation of all points, with an interval by drawing runs."""
+def draw_correlations(
+    groups: Sequence[Sequence[Sequence[Row]]], name: str
+) -> Difference:
+    """Pearson's correlation of all points, with an interval by drawing groups of runs.
+
+    Runs of one group differ in their seed alone and say nearly the same: drawing runs,
+    as if each were another trial, would make the interval too narrow.
+    """
     dice, values = random.Random(0), []
     for _ in range(DRAWS):
-        drawn = dice.choices(runs, k=len(runs))
-        values.append(pearson(*columns(drawn, name)))
+        drawn = dice.choices(groups, k=len(groups))
+        values.append(pearson(*columns([r for group in drawn for r in group], name)))
     values = sorted(value for value in values if math.isfinite(value))
+    all_runs = [run for group in groups for run in group]
     if not values:
         return Difference(math.nan, -1.0, 1.0)
     low, high = values[int(0.025 * len(values))], values[int(0.975 * len(values))]
-    return Difference(pearson(*columns(runs, name)), low, high)
+    return Difference(pearson(*columns(all_runs, name)), low, high)
 
 
 def cells(rows: Sequence[Row]) -> Iterator[tuple[str, str, int, list[Row]]]:
@@ -361,10 +439,11 @@ def compare_choices(rows: Sequence[Row]) -> Iterator[str]:
 def compare_twins(rows: Sequence[Row]) -> Iterator[str]:
     """Whether the runs of an objective are those that stand for them elsewhere."""
     for name, other in STANDS_FOR.items():
-        theirs = {key_of(row): row for row in rows if row["job"]["objective"] == other}
+        done = [row for row in rows if "held_out" in row]
+        theirs = {key_of(row): row for row in done if row["job"]["objective"] == other}
         pairs = [
             (row, theirs[key_of(row)])
-            for row in rows
+            for row in done
             if row["job"]["objective"] == name and key_of(row) in theirs
         ]
         same = [a for a, b in pairs if all(a.get(k) == b.get(k) for k in SCORES)]
@@ -482,6 +561,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--note", default="", help="a sentence below what was trained")
     given = parser.parse_args(words)
     trained = read_rows(given.lines)
+    if not trained:
+        parser.error(f"There are no runs in {given.lines}.")
     rows = fill_in(trained)
     verdicts = "\n".join(str(verdict) for verdict in judge(rows))
     failed = [row for row in rows if "failed" in row]

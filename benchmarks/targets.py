@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 
 import invariance as inv
+from checks import require_cuda
 from kernels import graph_ms, median_ms, warm_up
 from loss_job import facts, plain_nt_xent, step
 
@@ -256,6 +257,8 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
+    require_cuda(parser)
+    options.out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     about = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -24,6 +24,8 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
+from checks import source_tree
+
 SITUATIONS = ("one core", "several cores", "beside a busy process")
 HERE = Path(__file__).parent
 Figures = dict[tuple, float]  # ms, by (objective, pairs, who, situation)
@@ -74,7 +76,7 @@ def run_child(job: dict, tree: Path) -> dict:
 def run_all(options: argparse.Namespace) -> tuple[Figures, dict]:
     trees = {"invariance": HERE.parent / "src"}
     if options.against:
-        trees["invariance, other tree"] = Path(options.against)
+        trees["invariance, other tree"] = options.against
     trees["plain PyTorch"] = trees["invariance"]
     cores = sorted(os.sched_getaffinity(0))[: options.cores]
     if len(cores) < options.cores:
@@ -120,7 +122,9 @@ def write(best: Figures, facts: dict, options: argparse.Namespace) -> str:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--against", help="another tree's src folder")
+    options.add_argument(
+        "--against", type=source_tree, help="another tree's src folder"
+    )
     options.add_argument("--objectives", nargs="+", default=["nt_xent", "info_nce"])
     options.add_argument("--pairs", nargs="+", type=int, default=[512, 2048, 4096])
     options.add_argument("--cores", type=int, default=2)
@@ -132,6 +136,7 @@ def main() -> None:
     if given.measure:
         print(json.dumps(measure(json.loads(given.measure))))
         return
+    given.out.mkdir(parents=True, exist_ok=True)
     text = write(*run_all(given), given)
     (given.out / "threads_cpu.md").write_text(text)
     print(text)

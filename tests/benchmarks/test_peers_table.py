@@ -42,6 +42,9 @@ def test_a_crowded_run_counts_by_its_score_alone():
     text = peers_training.make_table([*ours, quiet, crowded])
     assert "| lightly 1.0 | 2 | 68.50 ± 0.71 | 125 | 112 | 8.00 |" in text
     assert "8.0 times as fast" in text
+    text = peers_training.make_table([*ours, crowded])
+    assert "| lightly 1.0 | 1 | 69.00 | - | - | - |" in text
+    assert "Speeds are not compared" in text and "times as fast" not in text
 
 
 def test_the_recipe_is_what_ours_is_told():

@@ -33,6 +33,24 @@ def test_runs_are_rows_and_a_second_call_takes_up_the_rest(folder, tmp_path, cap
     assert "| tau 0.5 | 1 |" in table
 
 
+def test_the_table_has_the_spread_and_the_paired_difference():
+    scores = {"base": (60.0, 62.0, 61.0), "tau 0.1": (61.0, 63.5, 62.0)}
+    rows = [
+        {
+            "job": recipe.Job(change, seed, ()).values,
+            "held_out": {"knn": score, "linear": score + 1},
+        }
+        for change, values in scores.items()
+        for seed, score in enumerate(values)
+    ]
+    text = recipe.make_table(rows, ())
+    assert "| base | 3 | 61.00 ± 1.00 |  | 62.00 ± 1.00 |  |" in text
+    # 1.0, 1.5 and 1.0 more: 1.17, and 4.30 standard errors to each side
+    assert "| tau 0.1 | 3 | 62.17 ± 1.26 | +1.17 [+0.45, +1.88] |" in text
+    one = recipe.make_table(rows[::3], ())
+    assert "| tau 0.1 | 1 | 61.00 | +1.00 [no interval: one run] |" in one
+
+
 @pytest.mark.parametrize("change", ["norm in the head", "rate x 2"])
 def test_a_change_is_what_it_says(change, folder):
     job = recipe.Job(change, 0, (*QUICK, "--image-size", "16"))

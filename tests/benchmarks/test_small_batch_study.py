@@ -9,6 +9,7 @@ import cifar10
 import invariance as inv
 import small_batch
 import small_batch_report as report
+from intervals import Difference
 from small_batch import SEEDS, Job, Study
 
 
@@ -88,6 +89,34 @@ def test_a_study_goes_on_from_its_lines(tmp_path):
     rows = small_batch.read_rows(lines, tmp_path / "missing.jsonl")
     assert rows == [json.loads(json.dumps(row_of(job, 50)))]
     assert job not in Study(rows).left()
+
+
+def test_a_job_whose_process_died_is_still_to_be_done(tmp_path):
+    job, other = Study([]).left()[:2]
+    lines = tmp_path / "rows.jsonl"
+    small_batch.add_line(lines, {"job": job.values, "failed": small_batch.DIED})
+    small_batch.add_line(lines, {"job": other.values, "failed": "it diverged"})
+    left = Study(small_batch.read_rows(lines)).left()
+    assert job in left and other not in left
+    died = {"job": job.values, "failed": small_batch.DIED}
+    study = Study([died])  # in the same call it is not tried again, nor counted as bad
+    assert job not in study.left() and study.score(job) is None
+
+
+def test_a_worker_that_died_is_waited_for():
+    class Dead:
+        waited = False
+
+        def recv(self):
+            raise EOFError
+
+        def join(self, seconds):
+            self.waited = True
+
+    worker = object.__new__(small_batch.Worker)
+    worker.pipe = worker.process = Dead()
+    worker.job = Study([]).left()[0]
+    assert worker.finish()["failed"] == small_batch.DIED and worker.process.waited
 
 
 def test_a_job_is_started_only_if_it_should_be_done_in_time(monkeypatch):
@@ -176,35 +205,111 @@ def test_the_verdict_on_moderate_ess():
     assert words_of(rising)[2] == "does not hold"
 
 
+def make_curves(true, batch, cells=6, seeds=2):
+    """Runs of that many lines of the table, with readings by point, line and seed."""
+    names = [(name, size) for size in (32, 256) for name in ("InfoNCE", "DHEL", "KCL")]
+    return [
+        final(
+            name,
+            size,
+            seed,
+            70.0,
+            curve=[
+                {
+                    "knn": 50.0 + 5 * t + line + 0.1 * seed,
+                    "sharp_nats": true(t, line),
+                    "pool_nats": true(t, line),
+                    "batch_nats": batch(t, line),
+                }
+                for t in range(5)
+            ],
+        )
+        for line, (name, size) in enumerate(names[:cells])
+        for seed in range(seeds)
+    ]
+
+
+def rises(t, line):
+    return 1.0 + t + 0.2 * line
+
+
+def wavers(t, line):
+    return 3.0 + (-1) ** (t + line)
+
+
 def test_the_verdict_on_information():
-    def runs(true, batch):
-        return [
-            final(
-                "DHEL",
-                32,
-                seed,
-                70.0,
-                curve=[
-                    {
-                        "knn": 50.0 + 5 * t + seed,
-                        "sharp_nats": true(t, seed),
-                        "pool_nats": true(t, seed),
-                        "batch_nats": batch(t, seed),
-                    }
-                    for t in range(5)
-                ],
-            )
-            for seed in range(6)
+    assert words_of(make_curves(rises, wavers))[3] == "holds"
+    assert words_of(make_curves(rises, rises))[3] == "does not hold"
+    few = report.judge_information(make_curves(rises, rises, cells=5, seeds=9))
+    assert few.word == "not decided" and "no interval" in few.because[0]
+
+
+def test_a_link_that_is_not_evident_may_still_be_there():
+    assert report.is_no_link(Difference(0.5, 0.1, 0.8)) == report.FAILS
+    assert report.is_no_link(Difference(0.0, -0.2, 0.2)) == report.HOLDS
+    assert report.is_no_link(Difference(0.4, -0.1, 0.8)) == report.OPEN
+
+
+def test_more_seeds_of_one_line_do_not_narrow_a_correlation():
+    def interval(seeds):
+        runs = make_curves(rises, lambda t, line: rises(t, 5 * line), seeds=seeds)
+        groups = [
+            [run["curve"] for run in same] for _, _, _, same in report.cells(runs)
         ]
+        return report.draw_correlations(groups, "batch_nats")
 
-    def rises(t, seed):
-        return 1.0 + t + 0.2 * seed
+    one, many = interval(1), interval(8)
+    assert many.high - many.low == pytest.approx(one.high - one.low, rel=0.1)
 
-    def wavers(t, seed):
-        return 3.0 + (-1) ** (t + seed)
 
-    assert words_of(runs(rises, wavers))[3] == "holds"
-    assert words_of(runs(rises, rises))[3] == "does not hold"
+def test_words_at_the_bounds_themselves():
+    equal = Difference(0.0, 0.0, 0.0)  # runs that are the same to the last digit
+    assert report.is_better(equal) == report.FAILS
+    assert report.is_better(Difference(0.1, 0.0, 0.2)) == report.OPEN
+    assert report.is_better(Difference(-0.1, -0.2, 0.0)) == report.FAILS
+    assert report.is_no_worse(Difference(0.0, -0.5, 0.5)) == report.HOLDS
+    assert report.is_no_worse(Difference(-0.6, -0.7, -0.5)) == report.OPEN
+    assert report.is_no_worse(Difference(-0.7, -0.8, -0.6)) == report.FAILS
+
+
+def test_a_cell_has_one_setting_and_each_seed_once():
+    """A choice that changed between two calls leaves runs of another setting."""
+    old = [final("DHEL", 32, seed, 60.0) for seed in (0, 1)]
+    chosen = Job("final", "DHEL", "fixed", 32, 0.1, 0.2, 100, 0)
+    new = [row_of(dataclasses.replace(chosen, seed=s), 70.0 + s) for s in (0, 1, 2)]
+    short = row_of(dataclasses.replace(chosen, epochs=10, seed=9), 50.0)
+    for rows in ([*old, *new, short], [*new, short, *old]):
+        finals = report.Finals(rows)
+        assert finals.scores("DHEL", 32) == {0: 70.0, 1: 71.0, 2: 72.0}
+        assert "| 71.00 ± 1.00 | 3, 100 |" in report.make_table(rows)
+    assert report.Finals([*old, *new[:2]]).scores("DHEL", 32) == {0: 70.0, 1: 71.0}
+
+
+def test_seeds_are_counted_as_they_are_compared():
+    flat = [final("FlatNCE", 32, seed, 70.0 + seed) for seed in (0, 1, 2)]
+    info = [final("InfoNCE", 32, seed, 70.0 - seed) for seed in (1, 2, 3, 4)]
+    wide = [final("InfoNCE", 256, seed, 70.0 - seed) for seed in (0, 1)]
+    finals = report.Finals([*flat, *info, *wide])
+    assert finals.shared_seeds(("FlatNCE", 32), ("InfoNCE", 32)) == [1, 2]
+    assert finals.compare(("FlatNCE", 32), ("InfoNCE", 32)).mean == 3.0
+    because = report.judge_efficiency(finals).because
+    assert "(3 and 2 seeds)" in because[0] and "(2 seeds)" in because[1]
+
+
+def test_rows_of_another_network_are_not_taken_up():
+    rows = [{"settings": {"encoder": "resnet18"}, "n_train": 45_000}, {"failed": "so"}]
+    small_batch.refuse_other_runs(rows, "resnet18", 45_000)
+    with pytest.raises(inv.errors.SettingError, match="resnet18 on 45,000 images"):
+        small_batch.refuse_other_runs(rows, "tiny", 45_000)
+
+
+def test_a_call_that_starts_nothing_says_why(monkeypatch, capsys):
+    monkeypatch.setattr(small_batch.time, "monotonic", lambda: 0.0)
+    job = Job("final", "DCL", "fixed", 32, 0.2, 0.2, 100, 0)
+    small_batch.tell_what_is_left([job], [], 1, 100.0)
+    assert "100 s left" in (told := capsys.readouterr().out) and "372 s" in told
+    small_batch.tell_what_is_left([], [], 1, 100.0)
+    assert not capsys.readouterr().out
 
 
 def test_the_report_is_written_from_the_lines(tmp_path, capsys):
