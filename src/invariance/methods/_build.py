@@ -1,33 +1,21 @@
 """From four choices to something that can be trained."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from torch import nn
 
-from ..encoders import Encoder, Head, build_head
+from ..encoders import Encoder
 from ..errors import SettingError, choose, unknown
-from ..negatives import (
-    IN_TIME,
-    NEGATIVES,
-    Bank,
-    NegativeSource,
-    Prototypes,
-    Queue,
-    Vocabulary,
-)
+from ..negatives import IN_TIME, NEGATIVES
 from ..objectives import OBJECTIVES, LearnedTemperature, Objective
+from ._assembly import Parts, choose_assembly, make, make_head, without_prefix
 from ._catalogue import METHODS
-from ._cpc import PredictiveCoding
-from ._dim import DeepInfoMax
-from ._learned_critic import LEARNED, find_obstacle, make_critic
-from ._learner import JointEmbedding, Learner, SelfPrediction
-from ._masked_token import MaskedToken, require_tower
+from ._learned_critic import LEARNED, find_obstacle
+from ._learner import Learner
 from ._method import Method
-from ._nearest_neighbor import NearestNeighbor
 from ._options import (
     SHARES,
     Option,
@@ -36,8 +24,6 @@ from ._options import (
     read_options,
     separate_shares,
 )
-from ._remembering import Remembering, make_prototypes
-from ._two_towers import TwoTowers
 
 CRITICS = ("dot", *LEARNED)
 ENCODERS = ("one", "predictor", "momentum twin", "two")
@@ -83,8 +69,30 @@ def build(
     """
     if not isinstance(encoder, Encoder):
         encoder = Encoder(encoder)
+    if other is not None and not isinstance(other, Encoder):
+        other = Encoder(other)
     if isinstance(method, str):
         method = choose(METHODS, method, "method")
+    check_choices(method, other)
+    accepted = options_of(method)
+    given = read_options(accepted, options)
+    settings = settings_of_parts(method, accepted, given, n_samples)
+    # what predicts the future or compares places makes its heads itself
+    head, width = None, encoder.width if method.positives == "future" else method.width
+    if method.positives not in ("future", "places"):
+        head = make_head(method, encoder)
+        width = head.width
+    with answer(accepted, asked=bool(given)):
+        objective = build_objective(method, width, settings)
+        refuse_idle_options(given, accepted, objective)
+    check_fit(method, objective)
+    parts = Parts(method, encoder, other, head, objective, settings, n_samples, seed)
+    with answer(accepted, asked=bool(given)):
+        return choose_assembly(method)(parts)
+
+
+def check_choices(method: Method, other: Encoder | None) -> None:
+    """Raise for a choice that nobody knows, or a second encoder out of place."""
     for kind, value, known in (
         ("kind of encoder", method.encoder, ENCODERS),
         ("critic", method.critic, CRITICS),
@@ -101,102 +109,6 @@ def build(
             else "other is the encoder of a pair's second side, and this method has "
             "one encoder for everything: leave it out."
         )
-    accepted = options_of(method)
-    given = read_options(accepted, options)
-    settings = settings_of_parts(method, accepted, given, n_samples)
-    if method.positives == "future":
-        with answer(accepted, asked=bool(given)):
-            objective = build_objective(method, encoder.width, settings)
-            refuse_idle_options(given, accepted, objective)
-            check_fit(method, objective)
-            return PredictiveCoding(
-                encoder,
-                objective,
-                IN_TIME[method.negatives],
-                head=method.head,
-                hidden=method.hidden,
-                **settings["learner"],
-            )
-    if method.positives == "places":
-        with answer(accepted, asked=bool(given)):
-            objective = build_objective(method, method.width, settings)
-            refuse_idle_options(given, accepted, objective)
-            check_fit(method, objective)
-            heads = partial(make_head, method, encoder)
-            how = {**settings["learner"], "seed": seed}
-            return DeepInfoMax(encoder, heads, objective, **how)
-    head = make_head(method, encoder)
-    with answer(accepted, asked=bool(given)):
-        objective = build_objective(method, head.width, settings)
-        refuse_idle_options(given, accepted, objective)
-    check_fit(method, objective)
-    twin = settings["twin"] if method.encoder == "momentum twin" else {"momentum": None}
-    if method.positives == "neighbors":
-        with answer(accepted, asked=bool(given)):
-            kept = {**settings["negatives"], "width": head.width}
-            support = make(Queue, kept, "support of neighbors")
-        return NearestNeighbor(encoder, head, objective, support, method.hidden)
-    if method.positives == "tokens":
-        n_tokens = require_tower(encoder).table.num_embeddings
-        kept = {**settings["negatives"], "n_tokens": n_tokens, "seed": seed}
-        with answer(accepted, asked=bool(given)):
-            vocabulary = make(Vocabulary, kept, "vocabulary")
-        return MaskedToken(encoder, head, objective, vocabulary)
-    if method.negatives in NEGATIVES:
-        if n_samples is None and "bank_momentum" in accepted:
-            raise SettingError(
-                f"Negatives from {method.negatives!r} keep one row per sample: pass "
-                "n_samples, the size of the data set."
-            )
-        with answer(accepted, asked=bool(given)):
-            source, prototypes = build_source(
-                method, settings["negatives"], n_samples, head.width, seed
-            )
-            how = twin | settings["learner"]
-            return Remembering(
-                encoder, head, objective, source, **how, prototypes=prototypes
-            )
-    if method.encoder in ("one", "two"):
-        learner: Learner = JointEmbedding(encoder, head, objective)
-        if other is not None:
-            other = other if isinstance(other, Encoder) else Encoder(other)
-            other_head = make_head(method, other)
-            learner = TwoTowers(encoder, head, objective, other, other_head)
-        if method.critic in LEARNED:
-            sizes = without_prefix("critic", settings)
-            with answer(accepted, asked=bool(given)):
-                learner.critic = make_critic(
-                    method.critic,
-                    head.width,
-                    sizes,
-                    symmetric=other is None,  # then either view may come first
-                )
-        return learner
-    if objective.takes != "targets":
-        raise SettingError(
-            f"A {method.encoder} needs an objective with targets, byol or sim_siam, or "
-            f"negatives from a queue: got {method.objective} with negatives from the "
-            f"{method.negatives}."
-        )
-    # SimSiam's predictor narrows, BYOL's widens
-    narrow = max(method.hidden // 4, 32)
-    hidden = narrow if method.encoder == "predictor" else method.hidden
-    with answer(accepted, asked=bool(given)):
-        return SelfPrediction(encoder, head, objective, hidden=hidden, **twin)
-
-
-def make_head(method: Method, encoder: Encoder, n_inputs: int | None = None) -> Head:
-    """The method's head on an encoder's features, or on so many other numbers."""
-    width = method.width
-    if method.positives == "tokens":  # a place is compared with rows of the table
-        width = require_tower(encoder).table.embedding_dim
-    return build_head(
-        method.head,
-        encoder.width if n_inputs is None else n_inputs,
-        method.hidden,
-        width,
-        last_batch_norm=method.last_batch_norm,
-    )
 
 
 def refuse_idle_options(
@@ -317,21 +229,6 @@ def settings_of_parts(
     return parts
 
 
-def without_prefix(part: str, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The settings of a part as it calls them itself."""
-    return {name.removeprefix(f"{part}_"): v for name, v in parts[part].items()}
-
-
-def make(kind: Callable[..., Any], settings: Mapping[str, Any], name: str) -> Any:
-    """Call with settings; ones it does not know are refused in words."""
-    try:
-        return kind(**settings)
-    except TypeError as cause:
-        raise SettingError(
-            f"The {name} cannot be made from {dict(settings)}: {cause}."
-        ) from None
-
-
 def build_objective(
     method: Method, width: int, parts: Mapping[str, Mapping[str, Any]]
 ) -> Objective:
@@ -349,30 +246,6 @@ def build_objective(
         settings = {**settings, "width": width}
     objective: Objective = make(kind, settings, method.objective)
     return objective
-
-
-def build_source(
-    method: Method,
-    settings: Mapping[str, Any],
-    n_samples: int | None,
-    width: int,
-    seed: int,
-) -> tuple[NegativeSource, list[Prototypes]]:
-    """The source of negatives, on a bank of its own where it needs one."""
-    settings, name = dict(settings), method.negatives
-    if name == "queue" and method.positives != "prototypes":
-        return make(Queue, {**settings, "width": width}, name), []
-    of_bank = {"momentum": settings.pop("bank_momentum", 0.5), "seed": seed}
-    if name == "bank":
-        of_bank |= settings
-    bank = make(Bank, {"n_samples": n_samples, "width": width, **of_bank}, "bank")
-    if name == "bank":
-        return bank, []
-    if name != "queue":
-        return make(NEGATIVES[name], {**settings, "bank": bank}, name), []
-    clusters = {k: v for k, v in settings.items() if k != "size"}
-    prototypes = make(make_prototypes, {**clusters, "bank": bank}, "prototypes")
-    return make(Queue, {"size": settings["size"], "width": width}, name), prototypes
 
 
 def customize(method: Method | str, **changes: Any) -> Method:
