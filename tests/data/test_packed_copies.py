@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from invariance.data import delete_packs, load, pack
+from invariance.devices import usable_cores
 from invariance.errors import DataError, SettingError
 
 
@@ -220,6 +221,29 @@ def test_little_memory_means_fewer_workers(fill, monkeypatch):
     source = load(root, **how)
     assert source.workers == 1
     assert "1 process instead of 2 will read the data" in storage_notes(source)
+    room = type("Usage", (), {"free": 600_000})
+    monkeypatch.setattr("shutil.disk_usage", lambda _: room)
+    source = load(root, **how | {"workers": 8})
+    assert "3 processes instead of 8 will read the data" in storage_notes(source)
+
+
+def test_more_workers_than_cores_are_no_warning(fill, recwarn):
+    most = 8 * usable_cores()
+    source = load(fill(n=4), storage="streamed", image_size=8, workers=most)
+    assert len(pixels(source)) == 4
+    assert not [w for w in recwarn if "DataLoader" in str(w.message)]
+
+
+def test_shared_memory_without_room_ends_in_a_sentence(fill, monkeypatch):
+    def fail(_):
+        raise RuntimeError("unable to allocate shared memory(shm)")
+
+    source = load(fill(n=4), storage="streamed", image_size=8, workers=1)
+    monkeypatch.setattr("torch.Tensor.share_memory_", fail)  # forked workers have it
+    with pytest.raises(DataError, match=r"no room in /dev/shm, .* --workers 0"):
+        pixels(source)
+    alone = load(fill(n=4), storage="streamed", image_size=8, workers=0)
+    assert len(pixels(alone)) == 4
 
 
 @pytest.mark.parametrize("workers", [0, 2])
