@@ -4,6 +4,7 @@ The text under a field is its help. Nothing here imports torch, so that help is 
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -429,6 +430,8 @@ def check_numbers(settings: Train) -> None:
     ):
         if number is not None and number != "learned":
             check_positive_number(name, number)
+    if math.isinf(settings.optim.weight_decay):
+        raise SettingError("optim.weight_decay must be finite: got inf.")
     if not 0 <= settings.optim.warmup < 1:
         raise SettingError(
             f"optim.warmup is a share of training, 0 to 1: got {settings.optim.warmup}."
