@@ -234,6 +234,26 @@ def test_more_workers_than_cores_are_no_warning(fill, recwarn):
     assert not [w for w in recwarn if "DataLoader" in str(w.message)]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("DataLoader worker (pid 9) is killed by signal: Killed."),
+        ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+        EOFError(),
+    ],
+    ids=["noticed", "while it sends", "before it sends"],
+)
+def test_a_reading_process_that_was_killed_ends_in_a_sentence(fill, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+        yield
+
+    source = load(fill(n=4), storage="streamed", image_size=8, workers=1)
+    monkeypatch.setattr("torch.utils.data.DataLoader", fail)
+    with pytest.raises(DataError, match=r"ended from outside, .* fewer --workers"):
+        pixels(source)
+
+
 def test_shared_memory_without_room_ends_in_a_sentence(fill, monkeypatch):
     def fail(_):
         raise RuntimeError("unable to allocate shared memory(shm)")

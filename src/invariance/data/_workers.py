@@ -134,8 +134,10 @@ def explain_lost_pieces(pieces: Iterator[Any]) -> Iterator[Any]:
                     "--workers 0."
                 )
             yield piece
-    except RuntimeError as error:
-        if type(error) is not RuntimeError or "DataLoader worker" not in str(error):
+    except (RuntimeError, ConnectionError, EOFError) as error:
+        # the last two come from a process that torch does not know to be gone yet
+        told = type(error) is RuntimeError and "DataLoader worker" in str(error)
+        if not told and isinstance(error, RuntimeError):
             raise
         raise DataError(
             "A process that reads the data was ended from outside, most likely for "
