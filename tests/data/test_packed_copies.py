@@ -1,7 +1,10 @@
 """A packed copy is the folder's images, is never stale, and a bad one does no harm."""
 
 import errno
+import multiprocessing
 import os
+import signal
+import time
 
 import pytest
 import torch
@@ -252,6 +255,17 @@ def test_a_reading_process_that_was_killed_ends_in_a_sentence(fill, monkeypatch,
     monkeypatch.setattr("torch.utils.data.DataLoader", fail)
     with pytest.raises(DataError, match=r"ended from outside, .* fewer --workers"):
         pixels(source)
+
+
+def test_a_killed_process_disturbs_nothing_but_the_reading(fill):
+    source = load(fill(n=12), storage="streamed", image_size=8, workers=1)
+    batches = source.batches(torch.arange(12).repeat(400).split(2))
+    assert len(next(batches)) == 2
+    (reader,) = multiprocessing.active_children()
+    os.kill(reader.pid, signal.SIGKILL)
+    time.sleep(0.5)  # whatever is being done meanwhile
+    with pytest.raises(DataError, match="was ended from outside"):
+        list(batches)
 
 
 def test_shared_memory_without_room_ends_in_a_sentence(fill, monkeypatch):
