@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+import filelock
 import pytest
 import torch
 
@@ -132,6 +133,34 @@ def test_what_a_killed_process_left_is_deleted_with_the_copies(fill):
     half.write_bytes(b"half")
     assert delete_packs(root) == [path]
     assert not half.exists()
+
+
+def test_a_copy_that_is_being_written_is_not_deleted(fill, monkeypatch):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+    half = path.with_name(f"{path.name}.part")
+    half.write_bytes(b"half")
+    monkeypatch.setattr("invariance.data._pack.FAREWELL", 0)  # or it takes seconds
+    writes = filelock.FileLock(f"{path}.lock")  # as the process that writes it has
+    with writes, pytest.raises(DataError, match="Another process is packing"):
+        delete_packs(root)
+    assert path.exists() and half.exists()
+    assert delete_packs(root) == [path]
+    assert not half.exists()
+
+
+def test_copies_that_cannot_be_deleted_are_answered_in_a_sentence(fill, monkeypatch):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+
+    def fail(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", fail)
+        with pytest.raises(DataError, match=r"Cannot delete .* \(Read-only file"):
+            delete_packs(root)
+    assert path.exists()
 
 
 @pytest.mark.parametrize("settings", [{"image_size": -1}, {"channels": 2}])

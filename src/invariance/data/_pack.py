@@ -44,6 +44,7 @@ log = logging.getLogger("invariance.data")
 VERSION = 1
 CHECK = np.dtype("<u4")
 LENGTH = 8
+FAREWELL = 10.0  # seconds until the last processes of a killed one have ended
 ADVICE = (
     "Nothing was kept, and training does without. Free some space, set INVARIANCE_DATA "
     "to a folder on another disk, or take a smaller --image-size."
@@ -217,14 +218,27 @@ def read_about(path: Path) -> dict[str, Any]:
 def delete_packs(root: Path) -> list[Path]:
     """Delete the packed copies of a folder, of any shape; returns what they were.
 
-    What a killed process left half written goes too.
+    What a killed process left half written goes too, what another is writing does not.
     """
-    place = pack_path(root, (0, 0, 0)).parent
-    for rest in place.glob(f"{pack_name(root)}-*.pack.*"):
-        rest.unlink()
-    paths = sorted(place.glob(f"{pack_name(root)}-*.pack"))
-    for path in paths:
-        path.unlink()
+    place, name = pack_path(root, (0, 0, 0)).parent, pack_name(root)
+    try:
+        for path in sorted(place.glob(f"{name}-*.pack.lock")):
+            with filelock.FileLock(path, timeout=FAREWELL):
+                path.with_suffix(".part").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+        paths = sorted(place.glob(f"{name}-*.pack"))
+        for path in paths:
+            path.unlink()
+    except filelock.Timeout:  # which is an OSError too
+        raise DataError(
+            f"Another process is packing {str(root)!r}: wait for it or stop it, then "
+            "give the command again."
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"Cannot delete packed copies in {str(place)!r} ({error.strerror}): see to "
+            "it that you may write there."
+        ) from None
     return paths
 
 
