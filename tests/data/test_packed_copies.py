@@ -119,7 +119,8 @@ def test_a_damaged_image_is_decoded_from_its_file(fill, caplog):
     content[3 * 16 * 16 + 5] ^= 1  # of the second image
     path.write_bytes(content)
     assert pixels(load(root, image_size=16)).equal(before)
-    assert "is damaged" in caplog.text and "'invariance pack' makes it" in caplog.text
+    assert "is damaged" in caplog.text
+    assert f"'invariance pack {root} --image-size 16' makes it" in caplog.text
     assert pack(root, image_size=16).new  # it is mended, not called up to date
     assert not pack(root, image_size=16).new
     caplog.clear()

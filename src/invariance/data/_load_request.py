@@ -180,5 +180,5 @@ def check_unreadable(
     raise DataError(
         f"{n_bad} of the {n} {word}s of {name} cannot be read, more than "
         f"max_bad_fraction={max_bad_fraction:g} allows; {first}: "
-        "mend or remove them, or allow more."
+        "mend or remove them."
     )

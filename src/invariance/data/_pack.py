@@ -21,7 +21,7 @@ import os
 import shlex
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -79,9 +79,9 @@ class Pack:
         if not self._warned:
             self._warned = True
             log.warning(
-                "%s is damaged: files are decoded where it is, and 'invariance pack' "
-                "makes it anew",
+                "%s is damaged: files are decoded where it is, and '%s' makes it anew",
                 self.path,
+                pack_command(self.about["folder"], self.about["shape"]),
             )
         return None
 
@@ -122,7 +122,7 @@ def find_pack(
     path = pack_path(root, shape)
     if not path.exists():
         return None, ()
-    anew = shlex.join(["invariance", "pack", str(root), *size_flags(shape)])
+    anew = pack_command(root, shape)
     instead = f"so the files are decoded. '{anew}' makes it anew."
     try:
         about = read_about(path)
@@ -261,8 +261,13 @@ def pack_name(root: Path) -> str:
     return f"{name[:40]}-{mark}"
 
 
-def size_flags(shape: tuple[int, ...]) -> list[str]:
-    """The flags of ``invariance pack`` that ask for images of a shape."""
+def pack_command(folder: str | Path, shape: Sequence[int]) -> str:
+    """What packs a folder with images of a shape.
+
+    >>> pack_command("my photos", (1, 32, 32))
+    "invariance pack 'my photos' --image-size 32 --channels 1"
+    """
     channels, size, _ = shape
     gray = [] if channels == 3 else ["--channels", str(channels)]
-    return ["--image-size", str(size), *gray]
+    words = ["invariance", "pack", str(folder), "--image-size", str(size), *gray]
+    return shlex.join(words)

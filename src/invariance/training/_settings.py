@@ -308,9 +308,11 @@ class Train:
     limit: int | None = None
     """Use at most so many samples."""
     storage: Literal["auto", "resident", "streamed"] = "auto"
-    """Keep all samples on the device, or read them as training goes."""
+    """Keep all samples on the device, or read them as training goes; auto keeps what
+    takes no more than a quarter of its free memory."""
     workers: int | None = None
-    """Reading processes of streamed samples."""
+    """Reading processes of streamed samples. Default: one per core, fewer where memory
+    is short."""
     labels: bool = True
     """Use the labels that the data come with, such as class folders, to score by;
     --no-labels for folders that mean something else, such as years."""
@@ -318,7 +320,7 @@ class Train:
     """What data without a test part of their own keep from training; auto is a tenth
     where there are labels to score by."""
     data_root: str | None = None
-    """Where named sets are kept."""
+    """Where named sets are kept. Default: $INVARIANCE_DATA or ~/.cache/invariance."""
     seed: int = 0
     """Of weights, order and views."""
     optim: Optim = field(default_factory=Optim)
