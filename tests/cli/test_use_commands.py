@@ -50,6 +50,8 @@ def test_pack_then_load_then_delete(tmp_path, photos, command, monkeypatch):
     assert said.startswith("up to date:")
     notes = inv.data.load(photos, image_size=16).notes
     assert any("packed copy" in str(note) for note in notes)
+    code, _, complained = command("pack", str(photos), *size, "--delete")
+    assert code == 2 and "every size: leave --image-size out" in complained
     assert command("pack", str(photos), "--delete")[1].startswith("deleted:")
     assert "There is no packed copy" in command("pack", str(photos), "--delete")[1]
     code, _, complained = command("pack", "nowhere")

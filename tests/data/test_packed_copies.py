@@ -136,6 +136,13 @@ def test_what_a_killed_process_left_is_deleted_with_the_copies(fill):
     assert not half.exists()
 
 
+def test_without_a_place_it_is_the_usual_one(fill, home, monkeypatch):
+    root = fill(n=2)
+    monkeypatch.setenv("INVARIANCE_DATA", "")
+    monkeypatch.setenv("HOME", str(home))
+    assert pack(root, image_size=16).path.parent == home / ".cache/invariance/packs"
+
+
 def test_a_copy_that_is_being_written_is_not_deleted(fill, monkeypatch):
     root = fill(n=4)
     path = pack(root, image_size=16).path

@@ -98,7 +98,7 @@ class Request:
 
 def find_data_root(asked: str | Path | None = None) -> Path:
     """Where named sets and packed copies are kept."""
-    root = asked or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance")
+    root = asked or os.environ.get("INVARIANCE_DATA") or "~/.cache/invariance"
     return Path(root).expanduser()
 
 

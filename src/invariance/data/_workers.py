@@ -157,8 +157,8 @@ def explain_lost_pieces(pieces: Iterator[Any]) -> Iterator[Any]:
             yield piece
     except (RuntimeError, ConnectionError, EOFError) as error:
         # the last two come from a process that torch does not know to be gone yet
-        told = type(error) is RuntimeError and "DataLoader worker" in str(error)
-        if not told and isinstance(error, RuntimeError):
+        of_torch = type(error) is RuntimeError and "DataLoader worker" in str(error)
+        if isinstance(error, RuntimeError) and not of_torch:
             raise
         raise DataError(
             "A process that reads the data was ended from outside, most likely for "
