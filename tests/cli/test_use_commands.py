@@ -58,6 +58,17 @@ def test_pack_then_load_then_delete(tmp_path, photos, command, monkeypatch):
     assert code == 2 and "There is no folder 'nowhere'" in complained
 
 
+def test_photos_with_a_broken_orientation_are_no_warning(
+    photos, command, monkeypatch, tmp_path, recwarn
+):
+    monkeypatch.setenv("INVARIANCE_DATA", str(tmp_path / "kept"))
+    cut_off = b"Exif\0\0MM\0*\0\0\0\x08\0\x05\x01\x12"
+    Image.new("RGB", (20, 20)).save(photos / "odd.jpg", exif=cut_off)
+    code, _, complained = command("pack", str(photos))
+    assert code == 0 and "odd.jpg" not in complained  # it is read all the same
+    assert not [warning for warning in recwarn if "PIL" in warning.filename]
+
+
 def test_embed_then_search_then_export(run, photos, command):
     code, said, complained = command("embed", run, str(photos), "-o", "all.npz")
     assert code == 0, complained
