@@ -103,13 +103,17 @@ def find_data_root(asked: str | Path | None = None) -> Path:
 
 
 def explain_unreadable(error: BaseException) -> str:
-    """One line for why an image could not be read."""
+    """A few words for why an image could not be read, to stand in brackets.
+
+    >>> explain_unreadable(ValueError("Could be an attack."))
+    'Could be an attack'
+    """
     from PIL import UnidentifiedImageError  # not by those who open no image
 
     if isinstance(error, UnidentifiedImageError):
         return "not an image"
     text = error.strerror if isinstance(error, OSError) else None
-    text = " ".join(str(text or error).split()) or type(error).__name__
+    text = " ".join(str(text or error).split()).rstrip(".") or type(error).__name__
     return text if len(text) <= 120 else text[:117] + "..."
 
 
