@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import filelock
 import pytest
@@ -143,6 +144,21 @@ def test_without_a_place_it_is_the_usual_one(fill, home, monkeypatch):
     assert pack(root, image_size=16).path.parent == home / ".cache/invariance/packs"
 
 
+def test_who_waits_for_another_process_is_told(fill, capsys):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+    lock = filelock.FileLock(f"{path}.lock")  # as the process that writes it has
+    lock.acquire()
+    with ThreadPoolExecutor(1) as pool:
+        copy = pool.submit(pack, root, image_size=16, quiet=False)
+        words = ""
+        while "waiting for it" not in words and not copy.done():
+            words += capsys.readouterr().err
+        lock.release()
+        assert "Another process is packing this folder" in words
+        assert not copy.result().new
+
+
 def test_a_copy_that_is_being_written_is_not_deleted(fill, monkeypatch):
     root = fill(n=4)
     path = pack(root, image_size=16).path
@@ -265,6 +281,12 @@ def test_little_memory_means_fewer_workers(fill, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: room)
     source = load(root, **how | {"workers": 8})
     assert "3 processes instead of 8 will read the data" in storage_notes(source)
+
+
+def test_workers_that_would_read_nothing_are_told(fill):
+    source = load(fill(n=4), image_size=8, workers=1)
+    assert "workers=1 changes nothing" in storage_notes(source)
+    assert "workers" not in storage_notes(load(fill(n=4), image_size=8))
 
 
 def test_more_workers_than_cores_are_no_warning(fill, recwarn):

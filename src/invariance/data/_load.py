@@ -209,6 +209,9 @@ def load(
         "max_bad_fraction": max_bad_fraction,
         "notes": (*parts.notes, note),
     }
+    if resident and workers is not None:
+        text = f"workers={workers} changes nothing, since no {items.kind.word}s are"
+        about["notes"] += (Note("storage", f"{text} streamed."),)
     source: Source
     if resident:
         source = read_all(items, device=device, parallel=parts.parallel, **about)

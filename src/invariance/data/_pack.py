@@ -21,7 +21,7 @@ import os
 import shlex
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -141,13 +141,19 @@ def find_pack(
 
 
 @contextlib.contextmanager
-def hold_pack(root: Path, shape: tuple[int, int, int]) -> Iterator[None]:
-    """Be the one who writes this copy; another waits until it is there."""
+def hold_pack(
+    root: Path, shape: tuple[int, int, int], say: Callable[[str], object]
+) -> Iterator[None]:
+    """Be the one who writes this copy; another says so, and waits until it is there."""
     path = pack_path(root, shape)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(f"{path}.lock")
-        lock.acquire()
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:  # which is an OSError too
+            say("Another process is packing this folder: waiting for it ...")
+            lock.acquire()
     except OSError as error:
         raise DataError(
             f"Cannot keep a packed copy in {str(path.parent)!r} ({error.strerror}). "
