@@ -8,6 +8,7 @@ import torch
 from tests.snippets import ROOT, python_blocks, run_page
 
 import invariance as inv
+from invariance.cli import COMMANDS, list_flags
 from invariance.methods import METHODS
 
 PAGES = {
@@ -54,6 +55,17 @@ def exists(name):
 )
 def test_the_file_exists(page, name):
     assert exists(name) or is_code(name)
+
+
+def test_flags_with_a_point_are_flags_of_a_command():
+    kinds = [kind for name, kind in COMMANDS.items() if name != "sweep"]  # has train's
+    flags = [flag for kind in kinds for flag in list_flags(kind)]
+    known = {name for flag in flags for name in flag.names}
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"--[a-z-]+\.[a-z][a-z-]*", text))
+    assert "--machine.no-deterministic" in named
+    assert not named - known
 
 
 def is_code(name):

@@ -56,6 +56,16 @@ def test_a_file_gets_a_line_now_and_then(monkeypatch):
     assert 2 <= len(lines) < 10 and lines[-1] == "a [bold] sentence"
 
 
+def test_hours_that_are_left_are_said_in_hours(monkeypatch):
+    seconds = itertools.count(0.0, 3.0)
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))
+    monkeypatch.setattr(progress, "time", clock)
+    file = io.StringIO()
+    with progress.Progress(100_000, file=file, every=0) as shown:
+        shown.advance(100)
+    assert file.getvalue().rstrip().endswith(" min left") and " h " in file.getvalue()
+
+
 def test_no_plain_lines_where_the_caller_writes_its_own():
     assert count(io.StringIO(), every=None) == "a [bold] sentence\n"
 

@@ -97,7 +97,7 @@ class Progress:
         elif self._is_due():
             self._last_line = time.monotonic()
             seconds = self.seconds_left
-            left = "" if seconds is None else f", {seconds:.0f} s left"
+            left = "" if seconds is None else f", {show_duration(seconds)} left"
             about = f", {beside}" if beside else ""
             print(f"  {self.count}{about}{left}", file=self.file, flush=True)
 

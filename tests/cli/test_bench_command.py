@@ -92,6 +92,15 @@ def test_quick_figures_are_not_written(command, tmp_path):
     assert not (tmp_path / "here.json").exists()
 
 
+@pytest.mark.parametrize("name", ["list.json", "folder"])
+def test_a_file_that_cannot_take_it_is_refused_first(command, tmp_path, name):
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "folder").mkdir()
+    code, _, complained = command("bench", "--write", str(tmp_path / name))
+    assert code == 2 and str(tmp_path / name) in complained
+    assert "timing" not in complained
+
+
 def test_the_tightest_limit_is_named():
     work = Work("views", 1.0, {"memory": 0.1, "starts": 0.4})
     assert work.limit == "starts" and work.share == 0.4

@@ -50,10 +50,23 @@ def test_pack_then_load_then_delete(tmp_path, photos, command, monkeypatch):
     assert said.startswith("up to date:")
     notes = inv.data.load(photos, image_size=16).notes
     assert any("packed copy" in str(note) for note in notes)
+    code, _, complained = command("pack", str(photos), *size, "--delete")
+    assert code == 2 and "every size: leave --image-size out" in complained
     assert command("pack", str(photos), "--delete")[1].startswith("deleted:")
     assert "There is no packed copy" in command("pack", str(photos), "--delete")[1]
     code, _, complained = command("pack", "nowhere")
     assert code == 2 and "There is no folder 'nowhere'" in complained
+
+
+def test_photos_with_a_broken_orientation_are_no_warning(
+    photos, command, monkeypatch, tmp_path, recwarn
+):
+    monkeypatch.setenv("INVARIANCE_DATA", str(tmp_path / "kept"))
+    cut_off = b"Exif\0\0MM\0*\0\0\0\x08\0\x05\x01\x12"
+    Image.new("RGB", (20, 20)).save(photos / "odd.jpg", exif=cut_off)
+    code, _, complained = command("pack", str(photos))
+    assert code == 0 and "odd.jpg" not in complained  # it is read all the same
+    assert not [warning for warning in recwarn if "PIL" in warning.filename]
 
 
 def test_embed_then_search_then_export(run, photos, command):

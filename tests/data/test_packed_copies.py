@@ -1,12 +1,18 @@
 """A packed copy is the folder's images, is never stale, and a bad one does no harm."""
 
 import errno
+import multiprocessing
 import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import filelock
 import pytest
 import torch
 
 from invariance.data import delete_packs, load, pack
+from invariance.devices import usable_cores
 from invariance.errors import DataError, SettingError
 
 
@@ -114,7 +120,8 @@ def test_a_damaged_image_is_decoded_from_its_file(fill, caplog):
     content[3 * 16 * 16 + 5] ^= 1  # of the second image
     path.write_bytes(content)
     assert pixels(load(root, image_size=16)).equal(before)
-    assert "is damaged" in caplog.text and "'invariance pack' makes it" in caplog.text
+    assert "is damaged" in caplog.text
+    assert f"'invariance pack {root} --image-size 16' makes it" in caplog.text
     assert pack(root, image_size=16).new  # it is mended, not called up to date
     assert not pack(root, image_size=16).new
     caplog.clear()
@@ -128,6 +135,56 @@ def test_what_a_killed_process_left_is_deleted_with_the_copies(fill):
     half.write_bytes(b"half")
     assert delete_packs(root) == [path]
     assert not half.exists()
+
+
+def test_without_a_place_it_is_the_usual_one(fill, home, monkeypatch):
+    root = fill(n=2)
+    monkeypatch.setenv("INVARIANCE_DATA", "")
+    monkeypatch.setenv("HOME", str(home))
+    assert pack(root, image_size=16).path.parent == home / ".cache/invariance/packs"
+
+
+def test_who_waits_for_another_process_is_told(fill, capsys):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+    lock = filelock.FileLock(f"{path}.lock")  # as the process that writes it has
+    lock.acquire()
+    with ThreadPoolExecutor(1) as pool:
+        copy = pool.submit(pack, root, image_size=16, quiet=False)
+        words = ""
+        while "waiting for it" not in words and not copy.done():
+            words += capsys.readouterr().err
+        lock.release()
+        assert "Another process is packing this folder" in words
+        assert not copy.result().new
+
+
+def test_a_copy_that_is_being_written_is_not_deleted(fill, monkeypatch):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+    half = path.with_name(f"{path.name}.part")
+    half.write_bytes(b"half")
+    monkeypatch.setattr("invariance.data._pack.FAREWELL", 0)  # or it takes seconds
+    writes = filelock.FileLock(f"{path}.lock")  # as the process that writes it has
+    with writes, pytest.raises(DataError, match="Another process is packing"):
+        delete_packs(root)
+    assert path.exists() and half.exists()
+    assert delete_packs(root) == [path]
+    assert not half.exists()
+
+
+def test_copies_that_cannot_be_deleted_are_answered_in_a_sentence(fill, monkeypatch):
+    root = fill(n=4)
+    path = pack(root, image_size=16).path
+
+    def fail(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.unlink", fail)
+        with pytest.raises(DataError, match=r"Cannot delete .* \(Read-only file"):
+            delete_packs(root)
+    assert path.exists()
 
 
 @pytest.mark.parametrize("settings", [{"image_size": -1}, {"channels": 2}])
@@ -220,6 +277,66 @@ def test_little_memory_means_fewer_workers(fill, monkeypatch):
     source = load(root, **how)
     assert source.workers == 1
     assert "1 process instead of 2 will read the data" in storage_notes(source)
+    room = type("Usage", (), {"free": 600_000})
+    monkeypatch.setattr("shutil.disk_usage", lambda _: room)
+    source = load(root, **how | {"workers": 8})
+    assert "3 processes instead of 8 will read the data" in storage_notes(source)
+
+
+def test_workers_that_would_read_nothing_are_told(fill):
+    source = load(fill(n=4), image_size=8, workers=1)
+    assert "workers=1 changes nothing" in storage_notes(source)
+    assert "workers" not in storage_notes(load(fill(n=4), image_size=8))
+
+
+def test_more_workers_than_cores_are_no_warning(fill, recwarn):
+    most = 8 * usable_cores()
+    source = load(fill(n=4), storage="streamed", image_size=8, workers=most)
+    assert len(pixels(source)) == 4
+    assert not [w for w in recwarn if "DataLoader" in str(w.message)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("DataLoader worker (pid 9) is killed by signal: Killed."),
+        ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
+        EOFError(),
+    ],
+    ids=["noticed", "while it sends", "before it sends"],
+)
+def test_a_reading_process_that_was_killed_ends_in_a_sentence(fill, monkeypatch, error):
+    def fail(*_, **__):
+        raise error
+        yield
+
+    source = load(fill(n=4), storage="streamed", image_size=8, workers=1)
+    monkeypatch.setattr("torch.utils.data.DataLoader", fail)
+    with pytest.raises(DataError, match=r"ended from outside, .* fewer --workers"):
+        pixels(source)
+
+
+def test_a_killed_process_disturbs_nothing_but_the_reading(fill):
+    source = load(fill(n=12), storage="streamed", image_size=8, workers=1)
+    batches = source.batches(torch.arange(12).repeat(400).split(2))
+    assert len(next(batches)) == 2
+    (reader,) = multiprocessing.active_children()
+    os.kill(reader.pid, signal.SIGKILL)
+    time.sleep(0.5)  # whatever is being done meanwhile
+    with pytest.raises(DataError, match="was ended from outside"):
+        list(batches)
+
+
+def test_shared_memory_without_room_ends_in_a_sentence(fill, monkeypatch):
+    def fail(_):
+        raise RuntimeError("unable to allocate shared memory(shm)")
+
+    source = load(fill(n=4), storage="streamed", image_size=8, workers=1)
+    monkeypatch.setattr("torch.Tensor.share_memory_", fail)  # forked workers have it
+    with pytest.raises(DataError, match=r"no room in /dev/shm, .* --workers 0"):
+        pixels(source)
+    alone = load(fill(n=4), storage="streamed", image_size=8, workers=0)
+    assert len(pixels(alone)) == 4
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -38,6 +38,12 @@ def test_it_is_proposed_to_images_on_a_cpu_that_has_it(small, pictures, hardware
     assert not proposals(train(settings, data=pictures))
 
 
+def test_a_cpu_that_may_only_emulate_it_says_so(small, pictures, hardware):
+    hardware(False)
+    (fact,) = proposals(train(small(dry_run=True, machine=BF16), data=pictures))
+    assert "not known to have it" in fact and "--machine.precision 32" in fact
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -239,6 +239,15 @@ def test_without_a_gpu_it_says_that_nothing_would_be_captured(small, pictures, c
         assert (words in capsys.readouterr().out) == (not capture)
 
 
+def test_a_compiled_encoder_is_told_without_a_gpu_too(small, pictures):
+    for compiled in (False, True):
+        machine = Machine(device="cpu", compile=compiled)
+        found = train(small(machine=machine, dry_run=True), data=pictures)
+        lines = [fact for fact in found.facts if fact.startswith("pace")]
+        assert len(lines) == compiled
+        assert all("encoder compiled" in line for line in lines)
+
+
 def test_the_old_switch_of_the_compiler_is_read(tmp_path):
     for written, value in (("true", True), ("false", False), ("auto", "auto")):
         path = tmp_path / "config.yaml"

@@ -122,6 +122,11 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         ({"temperature": -1.0}, SettingError, "temperature must be a positive"),
         ({"optim": Optim(lr=-1.0)}, SettingError, "optim.lr must be a positive"),
         ({"optim": Optim(lr=math.inf)}, SettingError, "optim.lr must be finite"),
+        (
+            {"optim": Optim(weight_decay=math.inf)},
+            SettingError,
+            "optim.weight_decay must be finite",
+        ),
         ({"optim": Optim(clip_norm=0.0)}, SettingError, "optim.clip_norm must be"),
         ({"optim": Optim(momentum=1.0)}, SettingError, "optim.momentum lies between"),
         ({"optim": Optim(weight_decay=-1.0)}, SettingError, "weight_decay must be at"),

@@ -42,6 +42,8 @@ class Bench:
         tell_loading(quiet=self.json)
         from ..bench import measure_machine, read_reference, write_reference
 
+        if self.write is not None:  # what cannot take it is said before, not after
+            read_reference("cpu", Path(self.write))
         report = measure_machine(
             self.device,
             quick=self.quick,

@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 import textwrap
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     open_streams()
     end_with_starter()
+    if not sys.warnoptions:  # Pillow names no file, and what it cannot read we name
+        warnings.filterwarnings("ignore", module=r"PIL\.")
     try:
         if given in (["--version"], ["-V"], ["version"]):
             print(f"invariance {__version__}")

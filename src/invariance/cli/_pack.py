@@ -30,8 +30,13 @@ class Pack:
 
     def run(self) -> int:
         """Pack or delete, then say where the copy is and what it takes."""
+        from ..errors import SettingError
         from ..progress import tell_loading
 
+        if self.delete and self.image_size is not None:
+            raise SettingError(
+                "--delete deletes the copies of every size: leave --image-size out."
+            )
         tell_loading(quiet=self.quiet)
         from ..data import delete_packs, describe_unreadable, pack
         from ..devices import format_bytes

@@ -197,7 +197,7 @@ def judge_captions(
             raise DataError(
                 f"{name} has {count(len(things), one, many)}, of {of:,}, more than "
                 f"max_bad_fraction={max_bad_fraction:g} allows: {listed}. "
-                f"{advice}, or allow more."
+                f"{advice}."
             )
         notes.append(
             Note("unreadable", f"{count(len(things), one, many)} left out: {listed}.")

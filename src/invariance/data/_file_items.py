@@ -1,6 +1,7 @@
 """The files of a folder as items to train on, and ``pack``, which copies them."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from ..errors import DataError, SettingError
 from ..plain_numbers import check_least
-from ..progress import Progress
+from ..progress import Progress, tell
 from ._folder import ImageFiles, Walk, choose_shape, find_images, mark_copy, walk_folder
 from ._head_start import take_images
 from ._kind import Image
@@ -90,7 +91,7 @@ def pack(
         max_bad_fraction=float(max_bad_fraction),
     )
     shape, _ = choose_shape(root, walk, request)
-    with hold_pack(root, shape):
+    with hold_pack(root, shape, partial(tell, quiet=quiet)):
         return write_or_find(root, walk, shape, request.max_bad_fraction, quiet)
 
 

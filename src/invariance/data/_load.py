@@ -1,7 +1,6 @@
 """``load``: one function for every kind of data."""
 
 import dataclasses
-import shlex
 import time
 from collections import abc
 from pathlib import Path
@@ -38,7 +37,7 @@ from ._names import (
     find_shards,
     is_folder_of_files,
 )
-from ._pack import size_flags
+from ._pack import pack_command
 from ._resident import choose_storage, read_all
 from ._row import Row
 from ._sentences import are_sentences, read_paraphrases, read_sentences
@@ -210,6 +209,9 @@ def load(
         "max_bad_fraction": max_bad_fraction,
         "notes": (*parts.notes, note),
     }
+    if resident and workers is not None:
+        text = f"workers={workers} changes nothing, since no {items.kind.word}s are"
+        about["notes"] += (Note("storage", f"{text} streamed."),)
     source: Source
     if resident:
         source = read_all(items, device=device, parallel=parts.parallel, **about)
@@ -244,7 +246,7 @@ def check_found(parts: Read, request: Request) -> None:
 
 def suggest_pack(data: Any, shape: tuple[int, ...], seconds: float) -> Note:
     """A word about a packed copy, where decoding took long."""
-    command = shlex.join(["invariance", "pack", str(data), *size_flags(shape)])
+    command = pack_command(data, shape)
     return Note(
         "storage",
         f"Decoding took {show_duration(seconds)}: '{command}' keeps a decoded copy, "

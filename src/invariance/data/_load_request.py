@@ -98,18 +98,22 @@ class Request:
 
 def find_data_root(asked: str | Path | None = None) -> Path:
     """Where named sets and packed copies are kept."""
-    root = asked or os.environ.get("INVARIANCE_DATA", "~/.cache/invariance")
+    root = asked or os.environ.get("INVARIANCE_DATA") or "~/.cache/invariance"
     return Path(root).expanduser()
 
 
 def explain_unreadable(error: BaseException) -> str:
-    """One line for why an image could not be read."""
+    """A few words for why an image could not be read, to stand in brackets.
+
+    >>> explain_unreadable(ValueError("Could be an attack."))
+    'Could be an attack'
+    """
     from PIL import UnidentifiedImageError  # not by those who open no image
 
     if isinstance(error, UnidentifiedImageError):
         return "not an image"
     text = error.strerror if isinstance(error, OSError) else None
-    text = " ".join(str(text or error).split()) or type(error).__name__
+    text = " ".join(str(text or error).split()).rstrip(".") or type(error).__name__
     return text if len(text) <= 120 else text[:117] + "..."
 
 
@@ -180,5 +184,5 @@ def check_unreadable(
     raise DataError(
         f"{n_bad} of the {n} {word}s of {name} cannot be read, more than "
         f"max_bad_fraction={max_bad_fraction:g} allows; {first}: "
-        "mend or remove them, or allow more."
+        "mend or remove them."
     )

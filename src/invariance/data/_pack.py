@@ -21,7 +21,7 @@ import os
 import shlex
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -44,6 +44,7 @@ log = logging.getLogger("invariance.data")
 VERSION = 1
 CHECK = np.dtype("<u4")
 LENGTH = 8
+FAREWELL = 10.0  # seconds until the last processes of a killed one have ended
 ADVICE = (
     "Nothing was kept, and training does without. Free some space, set INVARIANCE_DATA "
     "to a folder on another disk, or take a smaller --image-size."
@@ -78,9 +79,9 @@ class Pack:
         if not self._warned:
             self._warned = True
             log.warning(
-                "%s is damaged: files are decoded where it is, and 'invariance pack' "
-                "makes it anew",
+                "%s is damaged: files are decoded where it is, and '%s' makes it anew",
                 self.path,
+                pack_command(self.about["folder"], self.about["shape"]),
             )
         return None
 
@@ -121,7 +122,7 @@ def find_pack(
     path = pack_path(root, shape)
     if not path.exists():
         return None, ()
-    anew = shlex.join(["invariance", "pack", str(root), *size_flags(shape)])
+    anew = pack_command(root, shape)
     instead = f"so the files are decoded. '{anew}' makes it anew."
     try:
         about = read_about(path)
@@ -140,13 +141,19 @@ def find_pack(
 
 
 @contextlib.contextmanager
-def hold_pack(root: Path, shape: tuple[int, int, int]) -> Iterator[None]:
-    """Be the one who writes this copy; another waits until it is there."""
+def hold_pack(
+    root: Path, shape: tuple[int, int, int], say: Callable[[str], object]
+) -> Iterator[None]:
+    """Be the one who writes this copy; another says so, and waits until it is there."""
     path = pack_path(root, shape)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(f"{path}.lock")
-        lock.acquire()
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:  # which is an OSError too
+            say("Another process is packing this folder: waiting for it ...")
+            lock.acquire()
     except OSError as error:
         raise DataError(
             f"Cannot keep a packed copy in {str(path.parent)!r} ({error.strerror}). "
@@ -217,14 +224,27 @@ def read_about(path: Path) -> dict[str, Any]:
 def delete_packs(root: Path) -> list[Path]:
     """Delete the packed copies of a folder, of any shape; returns what they were.
 
-    What a killed process left half written goes too.
+    What a killed process left half written goes too, what another is writing does not.
     """
-    place = pack_path(root, (0, 0, 0)).parent
-    for rest in place.glob(f"{pack_name(root)}-*.pack.*"):
-        rest.unlink()
-    paths = sorted(place.glob(f"{pack_name(root)}-*.pack"))
-    for path in paths:
-        path.unlink()
+    place, name = pack_path(root, (0, 0, 0)).parent, pack_name(root)
+    try:
+        for path in sorted(place.glob(f"{name}-*.pack.lock")):
+            with filelock.FileLock(path, timeout=FAREWELL):
+                path.with_suffix(".part").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+        paths = sorted(place.glob(f"{name}-*.pack"))
+        for path in paths:
+            path.unlink()
+    except filelock.Timeout:  # which is an OSError too
+        raise DataError(
+            f"Another process is packing {str(root)!r}: wait for it or stop it, then "
+            "give the command again."
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"Cannot delete packed copies in {str(place)!r} ({error.strerror}): see to "
+            "it that you may write there."
+        ) from None
     return paths
 
 
@@ -247,8 +267,13 @@ def pack_name(root: Path) -> str:
     return f"{name[:40]}-{mark}"
 
 
-def size_flags(shape: tuple[int, ...]) -> list[str]:
-    """The flags of ``invariance pack`` that ask for images of a shape."""
+def pack_command(folder: str | Path, shape: Sequence[int]) -> str:
+    """What packs a folder with images of a shape.
+
+    >>> pack_command("my photos", (1, 32, 32))
+    "invariance pack 'my photos' --image-size 32 --channels 1"
+    """
     channels, size, _ = shape
     gray = [] if channels == 3 else ["--channels", str(channels)]
-    return ["--image-size", str(size), *gray]
+    words = ["invariance", "pack", str(folder), "--image-size", str(size), *gray]
+    return shlex.join(words)

@@ -7,9 +7,13 @@ shared memory, of which a container may have only 64 MiB. A piece is a few sampl
 that all processes work on the same batch and the first is not waited for long.
 """
 
+import contextlib
 import multiprocessing
 import shutil
+import signal
 import sys
+import threading
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +47,9 @@ def choose_workers(asked: int | None, n_bytes: int) -> tuple[int, str]:
     if wanted <= most:
         return wanted, ""
     return most, (
-        f"{count(most, 'process')} instead of {wanted} will read the data: there are "
-        f"{format_bytes(host)} of free memory, {format_bytes(2 * shared)} of it shared."
+        f"{count(most, 'process', 'processes')} instead of {wanted} will read the "
+        f"data: there are {format_bytes(host)} of free memory, "
+        f"{format_bytes(2 * shared)} of it shared."
     )
 
 
@@ -88,20 +93,40 @@ def read_pieces(
     """
     import torch  # late: processes are also counted where torch is not loaded
 
-    pieces = iter(
-        torch.utils.data.DataLoader(
-            dataset,
-            sampler=sampler,
-            batch_size=None,  # the data set answers with whole pieces
-            collate_fn=keep,
-            num_workers=workers,
-            pin_memory=pin_memory,
-            prefetch_factor=ahead if workers else None,
-            multiprocessing_context="fork" if workers and may_fork() else None,
-            generator=torch.Generator(),  # not torch's: training draws from that
+    # torch warns of more workers than cores, which somebody wants
+    with warnings.catch_warnings(), keep_child_handler():
+        warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)
+        pieces = iter(
+            torch.utils.data.DataLoader(
+                dataset,
+                sampler=sampler,
+                batch_size=None,  # the data set answers with whole pieces
+                collate_fn=share if workers else keep,
+                num_workers=workers,
+                pin_memory=pin_memory,
+                prefetch_factor=ahead if workers else None,
+                multiprocessing_context="fork" if workers and may_fork() else None,
+                generator=torch.Generator(),  # not torch's: training draws from that
+            )
         )
-    )
-    return explain_lost_workers(pieces) if workers else pieces
+    return explain_lost_pieces(pieces) if workers else pieces
+
+
+@contextlib.contextmanager
+def keep_child_handler() -> Iterator[None]:
+    """Take back what torch would do as soon as a process that reads is killed.
+
+    It raises then, wherever this process is. Without, the loss is met where a piece is
+    waited for, five seconds later at most, and can be said in a sentence.
+    """
+    number = getattr(signal, "SIGCHLD", None)  # Windows has none
+    before = None if number is None else signal.getsignal(number)
+    try:
+        yield
+    finally:
+        is_main = threading.current_thread() is threading.main_thread()
+        if number is not None and before is not None and is_main:
+            signal.signal(number, before)
 
 
 def place(piece: "Tensor", whole: "Tensor", rows: Any) -> None:
@@ -118,19 +143,46 @@ def place(piece: "Tensor", whole: "Tensor", rows: Any) -> None:
     whole.view(bits).numpy()[rows] = piece.view(bits).numpy()
 
 
-def explain_lost_workers(pieces: Iterator[Any]) -> Iterator[Any]:
-    """The same pieces, and a sentence where a process that reads them is gone."""
+def explain_lost_pieces(pieces: Iterator[Any]) -> Iterator[Any]:
+    """The same pieces, and a sentence where one, or who reads them, is gone."""
     try:
-        yield from pieces
-    except RuntimeError as error:
-        if type(error) is not RuntimeError or "DataLoader worker" not in str(error):
+        for piece in pieces:
+            if piece is None:
+                raise DataError(
+                    f"There is no room in {SHARED_MEMORY}, through which the processes "
+                    "that read the data hand samples on: free some, give a container "
+                    "more (docker run --shm-size), or read streamed samples with "
+                    "--workers 0."
+                )
+            yield piece
+    except (RuntimeError, ConnectionError, EOFError) as error:
+        # the last two come from a process that torch does not know to be gone yet
+        of_torch = type(error) is RuntimeError and "DataLoader worker" in str(error)
+        if isinstance(error, RuntimeError) and not of_torch:
             raise
         raise DataError(
             "A process that reads the data was ended from outside, most likely for "
-            "want of memory: use fewer --workers, or a smaller --image-size."
+            "want of memory: free some, use a smaller --image-size or, of streamed "
+            "samples, fewer --workers."
         ) from None
 
 
 def keep(piece: Any) -> Any:
     """The piece as it is; a function, because workers may have to be told by name."""
+    return piece
+
+
+def share(piece: Any) -> Any:
+    """The piece with its tensors in shared memory; None where there is no room.
+
+    torch would put them there later, in a thread whose failure nobody hears of, and
+    wait for the piece forever.
+    """
+    try:
+        for part in piece:
+            for tensor in part if isinstance(part, list) else [part]:
+                if hasattr(tensor, "share_memory_"):
+                    tensor.share_memory_()
+    except RuntimeError:
+        return None
     return piece

@@ -21,15 +21,20 @@ from ._run_plan import Plan
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
-def propose_bf16(fabric: Fabric, plan: Plan) -> Iterator[str]:
-    """A sentence, where bf16 would make a new run on this CPU faster.
+def advise_on_bf16(fabric: Fabric, plan: Plan) -> Iterator[str]:
+    """A sentence, where bf16 would make a new run on this CPU faster, or makes it slow.
 
     Samples of measured numbers, unlike pixels and words, would be rounded to three
     digits, and their networks are too small to gain by it.
     """
-    machine = plan.settings.machine
+    machine, hardware = plan.settings.machine, computes_bf16("cpu")
+    if fabric.device.type == "cpu" and machine.precision == "bf16" and not hardware:
+        yield (
+            "precision: bf16, as asked; this CPU is not known to have it in hardware, "
+            "and without, --machine.precision 32 is faster"
+        )
     left_open = machine.precision == "auto" and machine.strategy != "fsdp"
-    if fabric.device.type != "cpu" or not left_open or not computes_bf16("cpu"):
+    if fabric.device.type != "cpu" or not left_open or not hardware:
         return
     measured = any(side.kind.dtype.is_floating_point for side in plan.sides)
     layers = [p for p in plan.learner.modules() if isinstance(p, CONVOLUTIONS)]

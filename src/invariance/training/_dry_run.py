@@ -27,7 +27,7 @@ from ..markup import html_sentences, html_table
 from ..words import count, show_duration
 from ._activations import count_activations
 from ._adversary import arrange
-from ._bf16_on_cpu import propose_bf16, refuse_wrong_gradients
+from ._bf16_on_cpu import advise_on_bf16, refuse_wrong_gradients
 from ._captured import WARM_UP, own_stream
 from ._checkpoint import find_state
 from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
@@ -272,7 +272,7 @@ def dry_run(
                 done = state["step"]
                 prepared.load(state, plan, Health())
         facts = [*plan.facts(), *prepared.facts()]  # before memories fill up
-        facts += () if folder else propose_bf16(fabric, plan)
+        facts += () if folder else advise_on_bf16(fabric, plan)
         with (
             explain_overflow(fabric, plan, prepared.wrapped),
             refuse_wrong_gradients(fabric, plan),

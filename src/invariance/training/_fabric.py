@@ -192,15 +192,16 @@ class Prepared:
     """The server and its clients, where there are any."""
 
     def facts(self) -> Iterator[str]:
-        """By which processes steps are run, and how on a GPU or instead of on one."""
+        """By which processes steps are run, and how, on a GPU or where it was asked."""
         n = self.fabric.world_size
         if n > 1:
             how = "fsdp" if self.sharded else "ddp"
             micro = self.feed.plan.settings.micro_batch
             rows = "the whole batch" if micro is None else f"a piece of {micro} samples"
             yield f"processes: {n} ({how}); batch norms take the statistics of {rows}"
-        if self.fabric.device.type == "cuda" or self.pace.idle:
-            yield str(self.pace)
+        on_gpu, pace = self.fabric.device.type == "cuda", self.pace
+        if on_gpu or pace.compiles or pace.idle:
+            yield str(pace)
         if isinstance(self.feed, DeviceFeed):
             yield from (views.explain() for views in self.feed.views)
 

@@ -4,6 +4,7 @@ The text under a field is its help. Nothing here imports torch, so that help is 
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -307,9 +308,11 @@ class Train:
     limit: int | None = None
     """Use at most so many samples."""
     storage: Literal["auto", "resident", "streamed"] = "auto"
-    """Keep all samples on the device, or read them as training goes."""
+    """Keep all samples on the device, or read them as training goes; auto keeps what
+    takes no more than a quarter of its free memory."""
     workers: int | None = None
-    """Reading processes of streamed samples."""
+    """Reading processes of streamed samples. Default: one per core, fewer where memory
+    is short."""
     labels: bool = True
     """Use the labels that the data come with, such as class folders, to score by;
     --no-labels for folders that mean something else, such as years."""
@@ -317,7 +320,7 @@ class Train:
     """What data without a test part of their own keep from training; auto is a tenth
     where there are labels to score by."""
     data_root: str | None = None
-    """Where named sets are kept."""
+    """Where named sets are kept. Default: $INVARIANCE_DATA or ~/.cache/invariance."""
     seed: int = 0
     """Of weights, order and views."""
     optim: Optim = field(default_factory=Optim)
@@ -429,6 +432,8 @@ def check_numbers(settings: Train) -> None:
     ):
         if number is not None and number != "learned":
             check_positive_number(name, number)
+    if math.isinf(settings.optim.weight_decay):
+        raise SettingError("optim.weight_decay must be finite: got inf.")
     if not 0 <= settings.optim.warmup < 1:
         raise SettingError(
             f"optim.warmup is a share of training, 0 to 1: got {settings.optim.warmup}."

@@ -30,7 +30,7 @@ from ..methods import Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
 from . import _checkpoint
-from ._bf16_on_cpu import propose_bf16, refuse_wrong_gradients
+from ._bf16_on_cpu import advise_on_bf16, refuse_wrong_gradients
 from ._captured import own_stream
 from ._dry_run import DryRun, dry_run
 from ._fabric import arithmetic, choose_precision, keep_form, make_fabric, prepare
@@ -186,7 +186,7 @@ def execute(
     if first:
         for fact in module.facts():
             watch.say(fact)
-        for fact in () if resumes else propose_bf16(fabric, plan):
+        for fact in () if resumes else advise_on_bf16(fabric, plan):
             watch.say(fact)
     writer = RunWriter(plan, module, folder, functions, state)
     done = writer.done
