@@ -1,12 +1,14 @@
-"""What bf16 gains a training on a CPU, and what it costs.
+"""What bf16 gains a training on a CPU, and what it costs; what compiling gains there.
 
     python benchmarks/precision.py                       # precision_cpu.md
     python benchmarks/precision.py --parts speed --turns 1 --out speed.md
+    python benchmarks/precision.py --parts compile --turns 2 --out compile_cpu.md
 
 Speed: images (texts, windows) per second of `invariance train` in float32 and in bf16,
-several networks, in turns; shown is the best median of each. Accuracy: the demo
-(SimCLR on 6,000 generated shapes, 20 epochs), some seeds in each precision, kNN and
-linear probe on the test part, and the seconds that training took.
+several networks, in turns; shown is the best median of each. Compile: the same with the
+encoder compiled and without, a few of the networks. Accuracy: the demo (SimCLR on 6,000
+generated shapes, 20 epochs), some seeds in each precision, kNN and linear probe on the
+test part, and the seconds that training took.
 """
 
 import argparse
@@ -45,15 +47,23 @@ RUNS: dict[str, dict[str, Any]] = {
     "mobilenetv3_small_100, 96 pixels": SHAPES | {"encoder": "mobilenetv3_small_100"},
     "convnext_atto, 96 pixels": SHAPES | {"encoder": "convnext_atto"},
 }
+COMPILED = (
+    "tiny, 32 pixels (the demo's)",
+    "resnet18, 96 pixels (photos')",
+    "vit_tiny_patch16_224, 96 pixels",
+)
 
 
-def train(settings: Mapping[str, Any], precision: str, out: str) -> inv.Run:
+def train(
+    settings: Mapping[str, Any], precision: str, out: str, *, compiled: bool = False
+) -> inv.Run:
     """One run, of which nothing is said."""
+    machine = inv.Machine(device="cpu", precision=precision, compile=compiled)
     with contextlib.redirect_stdout(io.StringIO()):
         run = inv.train(
             inv.Train(
                 **settings,
-                machine=inv.Machine(device="cpu", precision=precision),
+                machine=machine,
                 knn_every=0,
                 evaluate=False,
                 quiet=True,
@@ -64,10 +74,13 @@ def train(settings: Mapping[str, Any], precision: str, out: str) -> inv.Run:
     return run
 
 
-def measure_rate(settings: Mapping[str, Any], precision: str) -> float:
+def measure_rate(
+    settings: Mapping[str, Any], precision: str, *, compiled: bool = False
+) -> float:
     """Samples per second, the median of the readings of two epochs after the first."""
+    settings = {"epochs": 3, "log_every": 2} | settings
     with tempfile.TemporaryDirectory() as out:
-        run = train({"epochs": 3, "log_every": 2} | settings, precision, out)
+        run = train(settings, precision, out, compiled=compiled)
         readings = [m for m in run.metrics if m["epoch"] > 1]
     return median(reading["time/images_per_second"] for reading in readings)
 
@@ -89,6 +102,26 @@ def compare_speed(turns: int) -> str:
         exact, rounded = (best[name, precision] for precision in PRECISIONS)
         cells = [name, f"{exact:,.0f}", f"{rounded:,.0f}", f"{rounded / exact:.2f} x"]
         lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def compare_compiled(turns: int) -> str:
+    """A row per network and precision."""
+    lines = [
+        "| run | precision | samples/s | compiled | compiled / not |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for name in COMPILED:
+        for precision in PRECISIONS:
+            best = [0.0, 0.0]
+            for turn in range(turns):
+                for compiled in (False, True):
+                    how = {"compiled": compiled}
+                    rate = measure_rate(RUNS[name], precision, **how)
+                    best[compiled] = max(rate, best[compiled])
+                    print(turn, name, precision, how, f"{rate:,.1f}", flush=True)
+            cells = [name, precision, *(f"{rate:,.0f}" for rate in best)]
+            lines.append(f"| {' | '.join(cells)} | {best[1] / best[0]:.2f} x |")
     return "\n".join(lines)
 
 
@@ -123,7 +156,8 @@ def compare_accuracy(seeds: Sequence[int]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--parts", nargs="+", default=["speed", "accuracy"])
+    known, usual = ["speed", "accuracy", "compile"], ["speed", "accuracy"]
+    parser.add_argument("--parts", nargs="+", choices=known, default=usual)
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--out", type=Path, default=RESULTS / "precision_cpu.md")
@@ -139,9 +173,13 @@ def main() -> None:
         "Up to 64 pixels a ResNet keeps all pixels in its first layers, so it is "
         "slower at 32 than at 96."
     )
-    parts = ["# bf16 on a CPU", about]
+    only_compiled = given.parts == ["compile"]
+    title = "# A compiled encoder on a CPU" if only_compiled else "# bf16 on a CPU"
+    parts = [title, about]
     if "speed" in given.parts:
         parts.append(compare_speed(given.turns))
+    if "compile" in given.parts:
+        parts.append(compare_compiled(given.turns))
     if "accuracy" in given.parts:
         parts += [
             "The demo, 20 epochs of 6,000 shapes:",
