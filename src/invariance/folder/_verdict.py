@@ -150,7 +150,7 @@ def judge(record: Record) -> list[Finding]:
         _find_early_end(record),
         _find_better_epoch(record),
         _find_better_pixels(record),
-        find_saturation(record.readings[-1]) if record.readings else None,
+        _find_last_saturation(record),
     ]
     return [finding for finding in findings if finding is not None]
 
@@ -246,6 +246,14 @@ def _find_last_collapse(record: Record) -> Finding | None:
     last = record.readings[-1]
     early = not record.finished and last["epoch"] <= 1
     return None if early else find_collapse(last)
+
+
+def _find_last_saturation(record: Record) -> Finding | None:
+    """By the mean over the last epoch, the number that is shown everywhere else."""
+    if not record.readings:
+        return None
+    nats = record.mean_of_last_epoch("mi_nats")
+    return find_saturation({**record.readings[-1], "mi_nats": nats})
 
 
 def _find_unfinished(record: Record) -> Finding | None:
