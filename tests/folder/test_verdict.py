@@ -43,7 +43,9 @@ def test_it_learned(words):
     ("trained", "word", "text"),
     [
         (0.34, "Perhaps it learned", "within the margin"),
-        (0.30, "It did not learn what the labels ask for", "stayed as it was"),
+        (0.30, "It did not learn what the labels ask for", "probe stayed at 30.0 %."),
+        (0.3001, "It did not learn what the labels ask for", "stayed at 30.0 %."),
+        (0.2999, "It did not learn what the labels ask for", "stayed at 30.0 %."),
         (0.25, "It did not learn what the labels ask for", "fell by 5.0 points"),
     ],
 )

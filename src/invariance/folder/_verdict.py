@@ -303,14 +303,15 @@ def _find_learning(record: Record) -> Finding | None:
             "show it: take one that is harder or larger."
         )
         return Finding("learned", "unsure", "Not known", text)
-    if now > was:
+    level = measure.show(now) == measure.show(was)  # "fell by 0.00" says nothing
+    if now > was and not level:
         text = (
             f"{name} rose by {gain}, {change}, which is within the margin of this test "
             f"part. Train longer or test on more {record.word}s."
         )
         return Finding("learned", "unsure", f"Perhaps it learned{goal}", text)
-    fell = f"fell by {gain}" if now < was else "stayed as it was"
-    text = f"{name} {fell}, {change}. {measure.advice}"
+    fell = f"stayed at {measure.show(now)}" if level else f"fell by {gain}, {change}"
+    text = f"{name} {fell}. {measure.advice}"
     goal = goal or f" {measure.asked}"
     return Finding("learned", "bad", f"It did not learn{goal}", text)
 
