@@ -132,3 +132,13 @@ def test_scores_are_those_of_the_trained_encoder_on_its_own_data(tmp_path):
     assert run.values["linear"] == pytest.approx(0.7)
     assert run.values["knn"] == pytest.approx(0.4)
     assert (run.values["state"], run.values["epoch"]) == ("stopped", None)
+
+
+@pytest.mark.parametrize(("last", "loss"), [(1.0, 2.0), (float("nan"), None)])
+def test_the_loss_is_the_mean_over_the_last_epoch(last, loss, tmp_path):
+    readings = [(0.5, 9.0), (1.0, 8.0), (1.5, 3.0), (2.0, last)]
+    text = [json.dumps({"epoch": epoch, "loss": x}) for epoch, x in readings]
+    run = make(tmp_path, "a")
+    (run / "metrics.jsonl").write_text("\n".join(text))
+    (found,) = overviews(tmp_path)
+    assert found.values["loss"] == loss

@@ -154,3 +154,23 @@ def test_a_pretrained_model_reads_with_its_own_tokenizer(little, tmp_path):
     tokens = encoder.kind.read("a cow")
     assert torch.equal(tokens[:12], known.read("a cow"))
     assert encoder(tokens[None]).shape == (1, 16)
+
+
+def test_views_that_dropout_alone_tells_apart_are_not_compared_without_it(little):
+    run = train(little(epochs=1, evaluate=True), data=SENTENCES)
+    kept = json.loads((run.folder / "diagnostics.json").read_text())
+    result = inv.diagnose(run.folder, data=SENTENCES, keep=False)
+    for names in (
+        {(r["name"], r["of"]) for r in kept["readings"]},
+        {(r.name, r.of) for r in result.readings},
+    ):
+        assert {("uniformity", "h"), ("effective rank", "z")} <= names
+        compared = {"alignment", "contrastive accuracy", "mutual information"}
+        assert not compared & {name for name, _ in names}
+    assert "the same here, where dropout is off" in " ".join(result.notes)
+    words = inv.diagnose(
+        train(little(epochs=1, views="drop_words"), data=SENTENCES).folder,
+        data=SENTENCES,
+        keep=False,
+    )
+    assert words["alignment", "z"].value > 0

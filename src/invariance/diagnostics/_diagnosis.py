@@ -39,7 +39,7 @@ KINDS = {"h": "features", "z": "projections"}
 
 def diagnosis(
     h: Float[Tensor, "_ n e"],
-    z: Float[Tensor, "2 n d"] | None = None,
+    z: Float[Tensor, "_ n d"] | None = None,
     *,
     labels: Integer[Tensor, " n"] | None = None,
     temperature: float | int = 0.1,
@@ -50,8 +50,9 @@ def diagnosis(
 
     Args:
         h: Features of both views, or of one where the other's come from an encoder of
-            its own.
-        z: Projections of both views; None if there is no head to make them.
+            its own or are the same.
+        z: Projections of both views, or of one where they are the same; None if there
+            is no head to make them.
         labels: Classes, if there are any.
         temperature: Of the softmax that ESS and information are read with.
         negatives: Those of the ESS, as in ``effective_sample_size``.

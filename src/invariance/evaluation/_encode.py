@@ -121,7 +121,9 @@ def encode_views(
 ) -> tuple[Float[Tensor, "_ n e"], Float[Tensor, "_ n d"] | None]:
     """Features h, and projections z where there is a head, of the first two views.
 
-    Where there is one view, no two projections are to be compared: z is None.
+    Where there is one view, no two projections are to be compared: z is None. Two views
+    that are the same, as those that dropout alone tells apart, come back as one: it is
+    off here, and a row beside itself would look like perfect learning.
 
     Of pairs it is the first view of each side. Where those have encoders of their own,
     h is the first side's alone: features of two encoders have nothing to do with each
@@ -145,6 +147,7 @@ def encode_views(
         if side.head is not None:
             side.head.eval()
     shown = 2 if other is None else 1
+    same = other is None
     h: list[Tensor] = []
     z: list[Tensor] = []
     parts = rows.split(BATCH)
@@ -159,7 +162,9 @@ def encode_views(
         for side, batch in zip(sides, batches, strict=True):
             pipelines = list(side.views.pipelines[:shown])
             see = ViewSet(pipelines, prepare=side.views.prepare)
-            for view in see(batch, samples=part, seed=side.seed, epoch=epoch):
+            views_seen = list(see(batch, samples=part, seed=side.seed, epoch=epoch))
+            same = same and torch.equal(views_seen[0], views_seen[-1])
+            for view in views_seen:
                 rows_of_view = side.encoder(view)
                 if side.encoder is encoder:
                     features.append(rows_of_view.float().cpu())
@@ -168,4 +173,5 @@ def encode_views(
         h.append(torch.stack(features))
         if len(projections) > 1:
             z.append(torch.stack(projections))
-    return torch.cat(h, 1), torch.cat(z, 1) if z else None
+    n_views = 1 if same else None
+    return torch.cat(h, 1)[:n_views], torch.cat(z, 1)[:n_views] if z else None

@@ -47,8 +47,9 @@ class Overview:
     Attributes:
         folder: of the run.
         values: settings by their dotted names, those left open as the run chose them;
-            state, finished, epoch, loss, ended (why it ended early); knn and linear are
-            scores on the test part, training_knn was read among training images.
+            state, finished, epoch, loss (the mean over the last epoch), ended (why it
+            ended early); knn and linear are scores on the test part, training_knn was
+            read among training images.
         broken: why its settings cannot be read; empty when they can.
     """
 
@@ -118,13 +119,14 @@ def _overview(
     if record.settings_broken:
         return Overview(folder, {}, broken=f"{CONFIG} cannot be read")
     readings = record.points("knn")
+    diverged = record.last("loss") is None  # a mean of earlier epochs would hide it
     state = {
         "folder": str(folder),
         "finished": record.finished,
         "state": find_state(record),
         "ended": record.ended or None,
         "epoch": record.last("epoch"),
-        "loss": record.last("loss"),
+        "loss": None if diverged else record.mean_of_last_epoch("loss"),
         "knn": _score(record, "knn"),
         "linear": _score(record, "linear"),
         "training_knn": readings[-1][1] if readings else None,

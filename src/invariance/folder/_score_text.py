@@ -97,7 +97,10 @@ def _legend(scores: Scores, rows: Sequence[Row]) -> str:
     what = "Accuracies in per cent"
     if any(line.metric == "r2" for line in scores.lines):
         what = "R² is 1 for all and 0 for guessing the mean"
-    return (
-        f"{what}; in brackets the 95 % interval over the test {scores.word}s, ± the "
-        f"standard deviation over {of}."
-    )
+    cells = [cell for line in scores.lines for cell in line.cells.values()]
+    signs = []
+    if any(cell.spread is None and cell.interval is not None for cell in cells):
+        signs.append(f"in brackets the 95 % interval over the test {scores.word}s")
+    if any(cell.spread is not None for cell in cells):
+        signs.append(f"± the standard deviation over {of}")
+    return "; ".join(filter(None, [what, ", ".join(signs)])) + "."

@@ -150,7 +150,7 @@ def judge(record: Record) -> list[Finding]:
         _find_early_end(record),
         _find_better_epoch(record),
         _find_better_pixels(record),
-        find_saturation(record.readings[-1]) if record.readings else None,
+        _find_last_saturation(record),
     ]
     return [finding for finding in findings if finding is not None]
 
@@ -248,6 +248,14 @@ def _find_last_collapse(record: Record) -> Finding | None:
     return None if early else find_collapse(last)
 
 
+def _find_last_saturation(record: Record) -> Finding | None:
+    """By the mean over the last epoch, the number that is shown everywhere else."""
+    if not record.readings:
+        return None
+    nats = record.mean_of_last_epoch("mi_nats")
+    return find_saturation({**record.readings[-1], "mi_nats": nats})
+
+
 def _find_unfinished(record: Record) -> Finding | None:
     if record.finished:
         return None
@@ -295,14 +303,15 @@ def _find_learning(record: Record) -> Finding | None:
             "show it: take one that is harder or larger."
         )
         return Finding("learned", "unsure", "Not known", text)
-    if now > was:
+    level = measure.show(now) == measure.show(was)  # "fell by 0.00" says nothing
+    if now > was and not level:
         text = (
             f"{name} rose by {gain}, {change}, which is within the margin of this test "
             f"part. Train longer or test on more {record.word}s."
         )
         return Finding("learned", "unsure", f"Perhaps it learned{goal}", text)
-    fell = f"fell by {gain}" if now < was else "stayed as it was"
-    text = f"{name} {fell}, {change}. {measure.advice}"
+    fell = f"stayed at {measure.show(now)}" if level else f"fell by {gain}, {change}"
+    text = f"{name} {fell}. {measure.advice}"
     goal = goal or f" {measure.asked}"
     return Finding("learned", "bad", f"It did not learn{goal}", text)
 

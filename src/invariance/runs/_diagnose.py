@@ -33,6 +33,10 @@ ONE_VIEW = (
     "This run shows each sample in one view: alignment, information and gradients, "
     "which compare two, are not read."
 )
+SAME_VIEWS = (
+    "The two views of a sample are the same here, where dropout is off: alignment, "
+    "information and gradients, which compare two, are not read."
+)
 ATTACKED = (
     "This run was trained on views that an attack had changed (--views.adversarial): "
     "what is read here is read from views as they are."
@@ -99,7 +103,7 @@ def diagnose(
         held_out=len(few.samples) <= held,
     )
     more: list[Reading] = []
-    unread = [ONE_VIEW]
+    unread = [ONE_VIEW if len(parts.views.pipelines) == 1 else SAME_VIEWS]
     (u, *others), of = (rows.h, "h") if rows.z is None else (rows.z, "z")
     for v in others:
         n = f"{size} and {len(u):,} candidates"
@@ -154,7 +158,7 @@ class Rows:
     """Embeddings of one or two views of samples, and which samples they are."""
 
     h: Float[Tensor, "_ n e"]
-    z: Float[Tensor, "2 n d"] | None
+    z: Float[Tensor, "_ n d"] | None
     samples: Int[Tensor, " n"]
     labels: Int[Tensor, " n"] | None
 

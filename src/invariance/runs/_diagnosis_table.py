@@ -87,11 +87,11 @@ def wrap(text: str, width: int) -> list[str]:
 def number(value: float | None) -> str:
     """Few digits, no exponent for what people meet.
 
-    >>> number(0.12345), number(12800.0), number(-3.9), number(None)
-    ('0.123', '12,800', '-3.90', '')
+    >>> number(0.12345), number(12800.0), number(4.0), number(-3.9), number(None)
+    ('0.123', '12,800', '4', '-3.90', '')
     """
     if value is None:
         return ""
-    if value == int(value) and abs(value) >= 10:
+    if value == int(value):
         return f"{int(value):,}"
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"

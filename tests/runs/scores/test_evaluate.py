@@ -350,6 +350,20 @@ def test_a_table_fits_the_terminal(run, monkeypatch):
     assert narrow == wide  # no number is lost
 
 
+def test_only_signs_that_are_in_the_table_are_explained():
+    row = {
+        **{"data": "d", "features": "trained encoder", "protocol": "knn"},
+        **{"metric": "accuracy", "value": 0.5, "interval": [0.4, 0.6], "n_test": 90},
+        **{"settings": {}, "notes": []},
+    }
+    alone = str(Evaluation((row,)))
+    assert "in brackets the 95 % interval" in alone and "±" not in alone
+    several = [{**row, "run": name} for name in ("a", "b")]
+    together = str(Evaluation(tuple(several)))
+    assert "± the standard deviation over 2 runs" in together
+    assert "in brackets" not in together
+
+
 @pytest.mark.parametrize(("n", "said"), [(1, "by 100 points"), (4, "by 25 points")])
 def test_a_handful_of_test_images_is_said_to_tell_little(n, said):
     row = {
