@@ -92,6 +92,6 @@ def number(value: float | None) -> str:
     """
     if value is None:
         return ""
-    if value == int(value):
+    if float(value).is_integer():
         return f"{int(value):,}"
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
