@@ -18,6 +18,14 @@ def test_identical_embeddings_cost_chance():
     assert inv.sup_con(SAME, labels).item() == pytest.approx(math.log(3))
 
 
+def test_sup_con_keeps_float64():
+    """Identical rows at temperature 1 / 7, in classes of 4: log 7 to the last digit."""
+    labels = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
+    z = torch.eye(8, dtype=torch.float64)[[0] * 8]
+    loss = inv.sup_con(z, labels, temperature=1 / 7).item()
+    assert loss == pytest.approx(math.log(7), abs=1e-12)
+
+
 def test_orthogonal_embeddings():
     assert inv.info_nce(BASIS, BASIS, temperature=0.5).item() == pytest.approx(
         math.log(1 + 3 * math.exp(-2))
