@@ -113,7 +113,11 @@ def test_printing_an_objective_shows_its_settings():
         (lambda: inv.debiased(SAME, SAME, prior=1.0), "below 1"),
         (lambda: inv.debiased(SAME, SAME, hardness=-1.0), "0 or more"),
         (lambda: inv.multi_view(SAME), "views, n, d"),
-        (lambda: inv.multi_view(SAME[None]), "at least two views"),
+        (lambda: inv.multi_view(SAME[None]), "at least 2 views"),
+        (
+            lambda: inv.multi_view(torch.ones(2, 1, 8)),
+            r"at least 2 samples: got \(2, 1, 8\).*drop_last=True",
+        ),
         (
             lambda: inv.multi_view(torch.stack([SAME, SAME]), aggregate="polly"),
             "Did you mean 'poly'",
@@ -121,6 +125,10 @@ def test_printing_an_objective_shows_its_settings():
         (lambda: inv.sup_con(SAME, torch.arange(3)), r"expected \(4,\), got \(3,\)"),
         (lambda: inv.sig_lip(SAME, SAME, scale=-1.0), "scale must be"),
         (lambda: inv.swav(SAME, SAME, torch.ones(3, 5)), "width 8"),
+        (
+            lambda: inv.swav(SAME, SAME, torch.ones(1, 8)),
+            r"prototypes need at least 2 rows.*got \(1, 8\)",
+        ),
         (lambda: inv.SwAV(8, 1), "at least 2 prototypes"),
         (lambda: inv.InfoNCE("0.1"), "must be a number"),
     ],
