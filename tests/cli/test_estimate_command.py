@@ -167,6 +167,22 @@ def test_what_goes_wrong_is_one_sentence(words, answer, command, arrays, tmp_pat
     assert len(complained.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "lines",
+    ["a;b\n0.5;1\n2;\n", "0.5\t1\n2\t3\n", "0.5 1\n2 3\n", "a,b\n1,5;2\n2,5;3\n"],
+)
+def test_numbers_that_no_comma_parts_are_not_taken_for_words(lines, tmp_path):
+    (tmp_path / "t.csv").write_text(lines)
+    with pytest.raises(DataError, match=r"several numbers in one cell.*commas between"):
+        read_variable(str(tmp_path / "t.csv"))
+
+
+def test_words_may_hold_marks_and_spaces(tmp_path):
+    (tmp_path / "t.csv").write_text("kind\nsmall 3\nlarge; 4\nsmall 3\n")
+    kind = read_variable(str(tmp_path / "t.csv")).values[:, 0]
+    assert kind[0] == kind[2] != kind[1]
+
+
 def test_missing_cells_are_missing_and_no_words(tmp_path):
     (tmp_path / "t.csv").write_text("a,kind\n1.5,cat\nNA,dog\n2.5,\n,cat\n")
     a, kind = (read_variable(f"{tmp_path / 't.csv'}:{k}").values for k in ("a", "kind"))
@@ -196,7 +212,7 @@ GAUSSIAN = ("x.npy", "y.npy", "--estimators", "gaussian")
         (("--max-rows", "3"), "--max-rows must be at least 4"),
         (("--estimators", "info_nec"), "Did you mean 'info_nce'?"),
         (("--alpha", "0.3"), "--alpha would do nothing here"),
-        (("--batch-size", "2"), "batch_size >= 4"),
+        (("--batch-size", "2"), "batch_size is a whole number, 4 or more: got 2"),
         (("--device", "abacus"), "abacus"),
     ],
 )

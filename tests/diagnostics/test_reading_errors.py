@@ -129,3 +129,5 @@ def test_a_row_of_zeros_has_cosine_zero():
     z = torch.cat([torch.zeros(1, 2), torch.eye(2)])
     assert uniformity(z) == pytest.approx(-4)
     assert tolerance(z, torch.zeros(3, dtype=torch.long)) == pytest.approx(0)
+    assert uniformity(torch.zeros(3, 2)) == pytest.approx(-4)
+    assert effective_rank(torch.zeros(3, 2)) == collapse(torch.zeros(3, 2)).ratio == 0

@@ -52,6 +52,13 @@ def bank():
         (lambda: inv.Bank(10, 8, momentum=-0.1), "from 0 to below 1"),
         (lambda: inv.Bank(10, 8, n_draws=10), "9 negatives to draw from"),
         (lambda: inv.Bank(10, 8, n_draws=0), "9 negatives to draw from"),
+        (
+            lambda: inv.Ball(bank()),
+            "k = 4096 is more than the 9 other rows of the bank: give fewer.* share",
+        ),
+        (lambda: inv.Ball(queue(), k=3), r"memory bank.*got Queue\. Pass an inv\.Bank"),
+        (lambda: inv.Annulus("bank", inner=1, outer=3), "memory bank.*got str"),
+        (lambda: inv.Ball(inv.Ball(bank(), k=3), k=2), "memory bank.*got Ball"),
         (lambda: inv.Ball(bank(), k=10), "k = 10 is more than the 9 other rows"),
         (lambda: inv.Ball(bank(), k=0), "at least one row"),
         (lambda: inv.Ball(bank(), share=0.01), "at least one row"),

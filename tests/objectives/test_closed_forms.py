@@ -18,6 +18,14 @@ def test_identical_embeddings_cost_chance():
     assert inv.sup_con(SAME, labels).item() == pytest.approx(math.log(3))
 
 
+def test_sup_con_keeps_float64():
+    """Identical rows at temperature 1 / 7, in classes of 4: log 7 to the last digit."""
+    labels = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
+    z = torch.eye(8, dtype=torch.float64)[[0] * 8]
+    loss = inv.sup_con(z, labels, temperature=1 / 7).item()
+    assert loss == pytest.approx(math.log(7), abs=1e-12)
+
+
 def test_orthogonal_embeddings():
     assert inv.info_nce(BASIS, BASIS, temperature=0.5).item() == pytest.approx(
         math.log(1 + 3 * math.exp(-2))
@@ -105,7 +113,11 @@ def test_printing_an_objective_shows_its_settings():
         (lambda: inv.debiased(SAME, SAME, prior=1.0), "below 1"),
         (lambda: inv.debiased(SAME, SAME, hardness=-1.0), "0 or more"),
         (lambda: inv.multi_view(SAME), "views, n, d"),
-        (lambda: inv.multi_view(SAME[None]), "at least two views"),
+        (lambda: inv.multi_view(SAME[None]), "at least 2 views"),
+        (
+            lambda: inv.multi_view(torch.ones(2, 1, 8)),
+            r"at least 2 samples: got \(2, 1, 8\).*drop_last=True",
+        ),
         (
             lambda: inv.multi_view(torch.stack([SAME, SAME]), aggregate="polly"),
             "Did you mean 'poly'",
@@ -113,6 +125,10 @@ def test_printing_an_objective_shows_its_settings():
         (lambda: inv.sup_con(SAME, torch.arange(3)), r"expected \(4,\), got \(3,\)"),
         (lambda: inv.sig_lip(SAME, SAME, scale=-1.0), "scale must be"),
         (lambda: inv.swav(SAME, SAME, torch.ones(3, 5)), "width 8"),
+        (
+            lambda: inv.swav(SAME, SAME, torch.ones(1, 8)),
+            r"prototypes need at least 2 rows.*got \(1, 8\)",
+        ),
         (lambda: inv.SwAV(8, 1), "at least 2 prototypes"),
         (lambda: inv.InfoNCE("0.1"), "must be a number"),
     ],

@@ -276,5 +276,31 @@ def test_what_it_refuses():
         )
     with pytest.raises(inv.InvarianceError, match="Did you mean 'blockwise'"):
         log_partition(x, x, scale=1.0, backend="blockwize")
+    with pytest.raises(inv.InvarianceError, match="Did you mean 'exact'"):
+        log_partition(x, x, scale=1.0, precision="exakt")
     with pytest.raises(inv.InvarianceError, match="Unknown function"):
         row_sums(x, x, "tanh")
+
+
+@pytest.mark.usefixtures("our_errors")
+@pytest.mark.parametrize("backend", ["blockwise", "dense"])
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"scale": torch.ones(4)}, r"scale is one number.*shape \(4,\).*multiply x"),
+        ({"scale": "1"}, "scale must be a number or a tensor: got '1'"),
+        ({"scale": None}, "scale must be a number or a tensor: got None"),
+        ({"low": math.nan}, "low must be a number: got nan.*None is no end"),
+        ({"high": [1.0]}, r"high must be a number or a tensor: got \[1.0\]"),
+        ({"y": [[1.0] * 3]}, "y must be a torch tensor, not list: convert with"),
+        (
+            {"row_ids": [0, 1, 2, 3], "column_ids": torch.arange(4)},
+            "row_ids must be a torch tensor, not list: convert with",
+        ),
+    ],
+)
+def test_what_is_no_number_or_no_tensor_is_refused_in_words(wrong, message, backend):
+    x = torch.randn(4, 3)
+    settings = {"y": x, "scale": 1.0, "backend": backend} | wrong
+    with pytest.raises(inv.InvarianceError, match=message):
+        log_partition(x, **settings)

@@ -50,6 +50,8 @@ def uniformity(z: Float[Tensor, "n d"], t: float | int = 2) -> float:
 
     with P the log-partition at scale 2t over the other rows, so memory is linear in n.
     Between -4t and 0; 0 is collapse, ``uniform_sphere_uniformity(d)`` an even cover.
+    A row of zeros has no direction and counts as at right angles to all others: a
+    collapse to zeros reads -2t, and only ``effective_rank`` and ``collapse`` show it.
 
     >>> import torch
     >>> round(uniformity(torch.tensor([[1.0, 0.0], [0.0, 1.0]])), 4)

@@ -143,7 +143,9 @@ def estimate_mi(
     training = {name: plain_number(value) for name, value in training.items()}
     given = {**training, **({} if critic is None else {"critic": critic})}
     options = read_training(estimator, given)
-    place = choose_device(device)
+    place, seed = choose_device(device), plain_number(seed)
+    if not isinstance(seed, int):
+        raise SettingError(f"seed must be a whole number: got {seed!r}.")
     samples = read_samples(x, y, drop_missing=drop_missing)
     if estimate := find_exact(samples, estimator):
         return estimate
@@ -151,7 +153,7 @@ def estimate_mi(
         samples,
         critic=critic or "separable",
         training=options,
-        seed=plain_number(seed),
+        seed=seed,
         device=place,
         progress=progress,
     )

@@ -7,6 +7,12 @@ import torch
 
 from ..critics import PENALTIES
 from ..errors import SettingError, choose
+from ..plain_numbers import (
+    check_least,
+    check_number,
+    check_positive_number,
+    check_whole,
+)
 from ._estimate import Checkpoint
 from ._samples import Samples
 
@@ -66,16 +72,14 @@ class Training:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        counts = (self.max_steps, self.check_every, self.patience)
-        if self.batch_size < 4 or min(counts) < 1:
-            raise SettingError(
-                "Training needs batch_size >= 4, and max_steps, check_every and "
-                f"patience >= 1, got {self.batch_size}, {', '.join(map(str, counts))}."
-            )
-        if not self.lr > 0 or self.weight_decay < 0 or self.penalty_weight < 0:
-            raise SettingError("lr must be above 0, and weights not below.")
-        if self.max_candidates < 16:
-            raise SettingError("max_candidates must be at least 16.")
+        check_whole("batch_size", self.batch_size, 4)
+        for name in ("max_steps", "check_every", "patience"):
+            check_whole(name, getattr(self, name), 1)
+        check_positive_number("lr", self.lr)
+        for name in ("weight_decay", "penalty_weight"):
+            check_number(name, getattr(self, name))
+            check_least(name, getattr(self, name), 0)
+        check_whole("max_candidates", self.max_candidates, 16)
         if self.base not in ("gaussian", "none"):
             raise SettingError(f"base is 'gaussian' or 'none', got {self.base!r}.")
         if self.margins not in ("normal", "standard", "raw"):

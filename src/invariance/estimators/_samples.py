@@ -127,6 +127,11 @@ def read_samples(x: Rows, y: Rows, *, drop_missing: bool = False) -> Samples:
 
 
 def _as_matrix(z: Rows, name: str) -> Tensor:
+    if isinstance(z, np.ndarray) and z.dtype.kind not in "biufc":
+        raise DataError(
+            f"{name} must hold numbers, got an array of {z.dtype}: number its words, "
+            f"as numpy.unique({name}, return_inverse=True)[1] does."
+        )
     try:
         # torch warns of an array that cannot be written, as files are mapped
         z = np.require(z, requirements="W") if isinstance(z, np.ndarray) else z

@@ -126,12 +126,33 @@ def _csv(path: Path) -> dict[str, Any]:
         raise DataError(
             f"{str(path)!r} has lines of {len(header)} and of {len(ragged)} columns."
         )
+    _check_commas(rows[headed:], path)
     columns = zip(*rows[headed:], strict=True)
     table = {n: _parse_column(c) for n, c in zip(header, columns, strict=False)}
     width = [name for name in table if name[:1] == "f" and name[1:].isdecimal()]
     if "name" in table and width:  # as 'invariance embed' writes it
         table[EMBEDDED] = np.stack([table.pop(k) for k in width], 1)
     return table
+
+
+def _check_commas(rows: list[list[str]], path: Path) -> None:
+    """Raise where cells hold several numbers each, which would be taken for words."""
+    if not rows:
+        return
+    marks = (";", "\t", None) if len(rows[0]) == 1 else (";", "\t")
+    for column in zip(*rows, strict=True):
+        for mark in marks:
+            if all(_holds_several(cell.split(mark)) for cell in column):
+                raise DataError(
+                    f"{str(path)!r} holds several numbers in one cell, such as "
+                    f"{column[0]!r}: expected commas between columns, and points in "
+                    "numbers. Write it again like that, or as .npy."
+                )
+
+
+def _holds_several(cells: list[str]) -> bool:
+    numbers = (_is_missing(c) or _parse_number(c) is not None for c in cells)
+    return len(cells) > 1 and all(numbers)
 
 
 def _parquet(path: Path) -> dict[str, Any]:

@@ -262,7 +262,8 @@ def count_rows(
             )
     if rows > n_others:
         raise SettingError(
-            f"{name} = {value} is more than the {n_others:,} other rows of the bank."
+            f"{name} = {value} is more than the {n_others:,} other rows of the bank: "
+            f"give fewer, or a part of the bank as {fraction}."
         )
     if rows < least:
         raise SettingError(

@@ -105,6 +105,12 @@ class NegativeSource(nn.Module):
 
     def __init__(self, bank: Any = None) -> None:
         super().__init__()
+        numbered = getattr(bank, "numbered", False)
+        if bank is not None and (not numbered or bank.bank is not None):
+            raise SettingError(
+                f"{type(self).__name__} chooses among the rows of a memory bank, one "
+                f"per sample of the data: got {type(bank).__name__}. Pass an inv.Bank."
+            )
         self.bank = bank
         if bank is None:  # rows of its own: how many could not be remembered
             self.register_buffer("n_refused", torch.tensor(0), persistent=False)

@@ -431,12 +431,13 @@ def share_views(z: Tensor, gather: Any) -> tuple[Tensor, Share | None]:
 def check_views(z: Tensor, share: Share | None = None) -> None:
     """Raise unless z is several views of the same samples."""
     check_tensor(z, "z", "stack the views with torch.stack([u, v, ...])")
-    if z.ndim != 3 or z.shape[0] < 2:
+    if z.ndim != 3 or z.shape[0] < 2 or (share is None and z.shape[1] < 2):
         raise ShapeError(
-            "z needs the shape (views, n, d) with at least two views: got "
-            f"{tuple(z.shape)}. Stack them with torch.stack([u, v, ...])."
+            "z needs the shape (views, n, d), at least 2 views of at least 2 samples: "
+            f"got {tuple(z.shape)}. Stack them with torch.stack([u, v, ...]); if the "
+            "last batch is short, load with drop_last=True."
         )
-    check_rows(z.detach().flatten(0, 1), "z", least=2 * z.shape[0], share=share)
+    check_rows(z.detach().flatten(0, 1), "z", share=share)
 
 
 def check_tensor(

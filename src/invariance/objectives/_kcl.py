@@ -15,6 +15,7 @@ small batch is only a noisier one. D = |x - y|:
 | gaussian_riesz | energy riesz(s), alignment gaussian(t): the safe way to use s > 0 |
 
 A row on top of another gets no gradient from a kernel with a cusp there (riesz).
+Where rows are normalized, one of zeros counts as at right angles to those of its view.
 """
 
 from collections.abc import Sequence

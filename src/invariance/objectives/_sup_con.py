@@ -143,8 +143,7 @@ def _own_class(z: Tensor, labels: Tensor, share: Share | None) -> tuple[Tensor, 
     sums = torch.zeros_like(z).index_add_(0, begin, z).index_select(0, begin)
     if may_look(labels):
         _warn_if_alone(n_others)
-    weight = (n_others > 0) / n_others.clamp_min(1)
-    return (z * (sums - z)).sum(1), weight.to(z.dtype)
+    return (z * (sums - z)).sum(1), _share_of_each(n_others, z)
 
 
 def _own_class_of_all(z: Tensor, labels: Tensor, share: Share) -> tuple[Tensor, Tensor]:
@@ -158,9 +157,14 @@ def _own_class_of_all(z: Tensor, labels: Tensor, share: Share) -> tuple[Tensor, 
     n_others = sizes[number] - 1
     if may_look(labels):
         _warn_if_alone(n_others)
-    weight = (n_others > 0) / n_others.clamp_min(1)
     nearness = (z * (sums[class_of_row] - z)).sum(1)
-    return gather_last(nearness, share), weight.to(z.dtype)
+    return gather_last(nearness, share), _share_of_each(n_others, z)
+
+
+def _share_of_each(n_others: Int[Tensor, " n"], z: Tensor) -> Float[Tensor, " n"]:
+    """1 / how many others there are, 0 where there is none."""
+    # integers divided by each other have torch's default precision, not that of z
+    return (n_others > 0).to(z.dtype) / n_others.clamp_min(1)
 
 
 def _warn_if_alone(n_others: Int[Tensor, " n"]) -> None:

@@ -26,6 +26,7 @@ from ._arguments import (
     Temperature,
     check_rows,
     check_settings,
+    check_tensor,
     full_precision,
     paired_rows,
     reduce,
@@ -66,6 +67,12 @@ def swav(
     tensor(1.0986)
     """
     u, v = paired_rows(u, v, gather=gather)
+    check_tensor(prototypes, "prototypes")
+    if prototypes.ndim == 2 and len(prototypes) < 2:
+        raise ShapeError(
+            "prototypes need at least 2 rows, or all samples are assigned alike: got "
+            f"{tuple(prototypes.shape)}."
+        )
     check_rows(prototypes, "prototypes")
     if prototypes.shape[1] != u.shape[1]:
         raise ShapeError(

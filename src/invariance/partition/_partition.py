@@ -12,6 +12,7 @@ from raw rows to its gradient.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -204,7 +205,7 @@ def _stream(
     x, y, fused = pairs.x, pairs.y, plan.backend == "triton"
     scale, factors = None if fused else _known_scale(scales, pairs), None
     if scale is None:
-        scale, factors = _find_largest(scales), _stack_scales(scales, x)
+        factors, scale = _stack_scales(scales, x), _find_largest(scales)
     share, compute = plan.share, _operations.log_partitions
     if share is not None:
         compute = _operations.shared_log_partitions
@@ -260,14 +261,28 @@ def _stack_scales(scales: Sequence[Number] | Tensor, like: Tensor) -> Tensor:
     """One tensor of the computation's dtype and device, differentiable if asked."""
     if isinstance(scales, Tensor):
         return scales.to(like)
-    # full, not tensor: no copy from the host, so a CUDA graph can hold it
-    parts = [
-        s.to(like).reshape(1)
-        if isinstance(s, Tensor)
-        else like.new_full((1,), plain_number(s))
-        for s in scales
-    ]
+    parts = [_make_scale(scale, like) for scale in scales]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _make_scale(scale: Number, like: Tensor) -> Float[Tensor, "1"]:
+    if isinstance(scale, Tensor):
+        if scale.numel() != 1:
+            raise ShapeError(
+                "scale is one number for all pairs: got a tensor of shape "
+                f"{tuple(scale.shape)}. To scale row by row, multiply x."
+            )
+        return scale.to(like).reshape(1)
+    # full, not tensor: no copy from the host, so a CUDA graph can hold it
+    return like.new_full((1,), _check_number("scale", scale))
+
+
+def _check_number(name: str, number: Any) -> float | int:
+    """The number, or an error in words."""
+    value = plain_number(number)
+    if not isinstance(value, int | float):
+        raise SettingError(f"{name} must be a number or a tensor: got {number!r}.")
+    return value
 
 
 def _make_pairs(
@@ -281,6 +296,7 @@ def _make_pairs(
     longest: float | int = math.inf,
 ) -> Pairs:
     """Rows in at least float32 and contiguous, with everything checked."""
+    _check_tensors(x=x, y=y, row_ids=row_ids, column_ids=column_ids)
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ShapeError(
             "A log-partition takes rows x (n, d) and columns y (m, d) of one width: "
@@ -318,12 +334,24 @@ def _make_pairs(
 
 def _make_band(name: str, bound: Number, rows: Tensor) -> Tensor:
     if not isinstance(bound, Tensor):
-        return rows.new_full((len(rows),), float(bound))
+        value = _check_number(name, bound)
+        if value != value:  # NaN is above and below nothing: it would leave nothing out
+            raise SettingError(f"{name} must be a number: got nan. None is no end.")
+        return rows.new_full((len(rows),), value)
     bound = bound.detach().to(rows)
     if bound.ndim == 0:
         bound = bound.expand(len(rows))
     _check_length(name, bound, "row", rows)
     return bound.contiguous()
+
+
+def _check_tensors(**inputs: Any) -> None:
+    for name, x in inputs.items():
+        if x is not None and not isinstance(x, Tensor):
+            raise ShapeError(
+                f"{name} must be a torch tensor, not {type(x).__name__}: convert with "
+                "torch.as_tensor(...)."
+            )
 
 
 def _check_length(name: str, vector: Tensor | None, side: str, matrix: Tensor) -> None:

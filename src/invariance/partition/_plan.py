@@ -180,6 +180,7 @@ def _plan_pairs(
     precision: str,
     steep: bool,
 ) -> Plan:
+    choose(PRECISIONS, precision, "precision")  # also where no kernel will use it
     (n, d), dtype, device = x.shape, x.dtype, x.device
     shape = (n, m, d)
     if dtype != y_dtype:
