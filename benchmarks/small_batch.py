@@ -175,7 +175,7 @@ class Study:
     n_phases: int | None = None
     """Only so many phases, the first ones; all where None."""
     seeds: Sequence[int] = SEEDS
-    """Of final runs; more of them make intervals narrower."""
+    """Of final runs and ESS targets; more of them make intervals narrower."""
 
     def phases(self) -> Iterator[tuple[str, list[Job]]]:
         """What is asked for, in order, with what each phase is for."""
@@ -259,7 +259,7 @@ class Study:
         how = (best.lr, self.sweep_epochs)
         return [
             Job("sweep", "FlatNCE", "ess", 256, target, *how, seed, ready)
-            for seed in SEEDS
+            for seed in self.seeds
             for target in SWEEP
         ]
 
@@ -542,7 +542,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, help="use at most so many images")
     parser.add_argument("--phases", type=int, help="only so many, the first ones")
     parser.add_argument(
-        "--seeds", type=int, nargs="+", default=SEEDS, help="of final runs"
+        "--seeds", type=int, nargs="+", default=SEEDS, help="of all but short runs"
     )
     parser.add_argument(
         "--lanes", type=int, nargs="+", metavar="BATCH", help="a process for each"
