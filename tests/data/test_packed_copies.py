@@ -302,8 +302,9 @@ def test_more_workers_than_cores_are_no_warning(fill, recwarn):
         RuntimeError("DataLoader worker (pid 9) is killed by signal: Killed."),
         ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"),
         EOFError(),
+        RuntimeError("Pin memory thread exited unexpectedly"),
     ],
-    ids=["noticed", "while it sends", "before it sends"],
+    ids=["noticed", "while it sends", "before it sends", "on its way to a GPU"],
 )
 def test_a_reading_process_that_was_killed_ends_in_a_sentence(fill, monkeypatch, error):
     def fail(*_, **__):

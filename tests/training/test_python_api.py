@@ -159,6 +159,17 @@ def test_a_module_of_ones_own_keeps_its_memory_format(dry_run, small, pictures):
         assert torch.equal(layer.weight, weight) == dry_run
 
 
+def test_weights_of_1x1_are_stored_channels_last_as_torch_does(small, pictures):
+    """Like their gradients: ddp would copy each of these, and warn of that."""
+    layer = nn.Conv2d(6, 8, 1)
+    strides = set()
+    layer.weight.register_hook(lambda _: strides.add(layer.weight.stride()))
+    wanted = copy.deepcopy(layer).to(memory_format=torch.channels_last).weight.stride()
+    encoder = nn.Sequential(nn.Conv2d(3, 6, 3), layer)
+    inv.train(small(epochs=1), data=pictures, encoder=encoder)
+    assert strides == {wanted}
+
+
 def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(DataError, match=r"no run or encoder file at .*list runs"):
         inv.load(tmp_path / "nowhere")

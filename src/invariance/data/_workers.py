@@ -28,6 +28,7 @@ WORKER_BYTES = 256 << 20
 PIECE_BYTES = 1 << 20
 MOST_IN_A_PIECE = 256
 SHARED_MEMORY = "/dev/shm"
+LOSSES = ("DataLoader worker", "Pin memory thread")  # in torch's words
 
 
 def piece_size(n_bytes: int) -> int:
@@ -156,8 +157,9 @@ def explain_lost_pieces(pieces: Iterator[Any]) -> Iterator[Any]:
                 )
             yield piece
     except (RuntimeError, ConnectionError, EOFError) as error:
-        # the last two come from a process that torch does not know to be gone yet
-        of_torch = type(error) is RuntimeError and "DataLoader worker" in str(error)
+        # the last two come from a process that torch does not know to be gone yet; with
+        # a GPU they end a thread of torch's instead, which pins what processes send
+        of_torch = type(error) is RuntimeError and str(error).startswith(LOSSES)
         if isinstance(error, RuntimeError) and not of_torch:
             raise
         raise DataError(

@@ -391,7 +391,9 @@ def store_channels_last(module: nn.Module) -> None:
     """
     for weight in [*module.parameters(), *module.buffers()]:
         if not is_lazy(weight) and weight.ndim == 4:
-            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+            # contiguous() would leave a 1x1 kernel's strides as they are: its gradients
+            # come with others, and ddp would copy them one by one and warn of that
+            weight.data = weight.data.to(memory_format=torch.channels_last)
 
 
 def prepare(fabric: Fabric, plan: Plan) -> Prepared:
