@@ -6,8 +6,9 @@
 #   PARTS=long SEED=1 DATA=cifar10 sh benchmarks/gpu.sh              # one row per call
 #   PARTS=study DATA=cifar10 sh benchmarks/gpu.sh       # batch 256, again and again
 #   PARTS=study LANES="32 32" DATA=cifar10 sh benchmarks/gpu.sh    # two runs per call
-#   PARTS=study LIMIT=1560 MINUTES=25 LANES="32 32 32 32 32 32" DATA=cifar10 \
-#     sh benchmarks/gpu.sh    # the six long runs at batch 32 side by side
+#   PARTS=study LIMIT=1700 MINUTES=27 LANES="32 32 32" DATA=cifar10 \
+#     sh benchmarks/gpu.sh    # the six long runs at batch 32, three after three, so
+#                             # that half of them are safe at half time
 #
 # Each part has a limit in seconds, so that it fits a short lease of a machine. Trainings
 # (peers, recipe, study) add a row per run and go on with the next one when called again;
