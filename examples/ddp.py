@@ -1,4 +1,4 @@
-"""A loss on several devices: each process has a share of the batch, contrasts all.
+"""A loss on several devices: every process contrasts its share with the whole batch.
 
     torchrun --nproc-per-node 2 examples/ddp.py
     python examples/ddp.py        # one process: the same numbers
