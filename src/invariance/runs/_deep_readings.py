@@ -159,7 +159,7 @@ def prepare_objectives(
         elif kind is type(trained):
             ready[name] = copy.deepcopy(trained).to(like.device)
         elif any(parameter.default is parameter.empty for parameter in given):
-            why = "it needs what the objective learns itself, which this run does not have"
+            why = "it needs what the objective itself learns, which is not here"
             notes.append(f"The gradient of {name} is not read: {why}.")
         else:
             has_one = "temperature" in kind.defaults
