@@ -5,9 +5,9 @@
     python examples/clip.py --data photos --sentences "a dog in the snow" "two cats"
 
 A tower for images and one for text learn which sentence belongs to which image. Then a
-sentence finds images, and an image is named by the nearest of some names, though nobody
-trained a classifier. The generated test images show colors and shapes that were never
-trained on together: who finds "a red circle" has understood both words.
+sentence finds images, and an image gets the nearest of several names, without any
+classifier. The generated test images show colors and shapes that were never trained on
+together: finding "a red circle" takes understanding both words.
 """
 
 from pathlib import Path

@@ -1,12 +1,12 @@
-"""A loss on several devices: each process has a share of the batch, none loses any.
+"""A loss on several devices: every process contrasts its share with the whole batch.
 
     torchrun --nproc-per-node 2 examples/ddp.py
     python examples/ddp.py        # one process: the same numbers
 
-A contrast needs the rows of everybody. ``gather=True`` fetches them, and value and
+A contrast needs the rows of all processes. ``gather=True`` fetches them, and value and
 gradients are those of the whole batch: two processes with 128 samples each train as one
-with 256 does. Without it each would see half as many negatives. Works on CPUs (gloo)
-and on GPUs (nccl).
+process with 256. Without it, each would see half as many negatives. It works on CPUs
+(gloo) and on GPUs (nccl).
 """
 
 import os

@@ -2,13 +2,13 @@
 
     python examples/fine_tune_timm.py --data photos                    # your folder
     python examples/fine_tune_timm.py --encoder convnext_tiny
-    python examples/fine_tune_timm.py --no-pretrained                  # without network
+    python examples/fine_tune_timm.py --no-pretrained                  # works offline
 
-timm fetches the weights on first use, so that has to be online once. A pretrained
+timm downloads the weights on first use, which needs a connection once. A pretrained
 network knows photographs; contrast makes it tell *your* photographs apart. The learning
-rate is a tenth of the usual one, so that it learns on and does not start over. The
-score at the end compares the network as it came with the network as it is now, by the
-labels of class folders if there are any. Those never train it.
+rate is a tenth of the usual one, so that it refines the weights instead of starting
+over. The score at the end compares the network before and after, by the labels of class
+folders if there are any. Labels are never trained on.
 """
 
 import tyro

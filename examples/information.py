@@ -1,4 +1,4 @@
-"""Mutual information of two files: how much one knows of the other, how surely.
+"""Mutual information of two files: how much one says about the other, how surely.
 
     python examples/information.py                                  # generated files
     python examples/information.py left.csv right.parquet
@@ -6,7 +6,7 @@
 
 Row i of one file belongs to row i of the other. A *certified lower bound* holds for any
 critic, on rows it was not fitted to; an *estimate* may be closer, and may be too high.
-Which of them a number is, it says itself.
+Each number says which of the two it is.
 """
 
 import tempfile

@@ -3,9 +3,9 @@
     invariance train paraphrases --method masked_token --name masked
     python examples/masked_tokens.py runs/masked masked_tokens.png
 
-Nobody said which words are nouns, verbs, places or times. A hidden word must be found
-from the words around it, so words that can stand in one another's place come to lie
-together; words of other kinds do not.
+Nothing says which words are nouns, verbs, places or times. A hidden word must be found
+from the words around it, so words that can replace one another come to lie together;
+words of other kinds do not.
 """
 
 import sys

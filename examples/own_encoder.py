@@ -3,9 +3,9 @@
     python examples/own_encoder.py                    # generated images
     python examples/own_encoder.py --data photos      # any folder of images
 
-You write the network; the rest is that of every run: views, schedule, checkpoints that
-go on to the bit, scores beside raw pixels, a report. A file cannot rebuild a class of
-yours, so ``inv.load`` is handed a network to fill.
+You write the network; the rest is as in every run: views, schedule, exact resume,
+scores beside raw pixels, a report. A file cannot rebuild a class of yours, so give
+``inv.load`` a network to fill.
 """
 
 import torch

@@ -4,8 +4,8 @@
     python examples/own_method.py --data photos       # any folder of images
 
 A method is a set of views, an encoder, a source of negatives and an objective. Whatever
-fits together can be combined without writing a class; what does not is refused in
-words. This one is nobody's: DCL, an objective for small batches, against MoCo's queue.
+fits together can be combined without writing a class; what does not is refused with a
+message. This one is new: DCL, an objective for small batches, against MoCo's queue.
 ``invariance list methods NAME`` shows the choices of the others.
 """
 

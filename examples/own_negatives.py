@@ -2,11 +2,11 @@
 
     python examples/own_negatives.py
 
-Frames of a film, images of a patient, photos of a burst are alike, and pushing them
-apart costs what they have in common. A row that has the anchor's own id is never its
-negative, so it is enough to remember films in place of frames. Here a frame is its film
-and its moment, mixed with noise that each view draws anew; the score is how often the
-nearest other frame is of the same film.
+Frames of a film, images of a patient or photos of a burst are alike, and pushing them
+apart loses what they have in common. A row with the anchor's own id is never its
+negative, so it is enough to remember the films' ids in place of the frames'. Here a
+frame is its film and its moment, mixed with new noise in each view; the score is how
+often the nearest other frame is of the same film.
 """
 
 import torch

@@ -3,10 +3,10 @@
     python examples/photo_search.py --folder photos --query photos/cat.jpg
     python examples/photo_search.py                   # a generated folder
 
-Nothing needs a label or a name. Training sees every photo in random crops and colors;
-what stays the same is what a photo shows. The features go into a file, so that a search
-of a large folder takes no second pass, and the result is a sheet of pictures. In class
-folders, the share of hits of the query's class is shown, before and after training.
+No photo needs a label or a name. Training sees every photo in random crops and colors;
+what stays the same is what a photo shows. The features go into a file, so searching a
+large folder takes no second pass, and the result is a sheet of pictures. With class
+folders, it prints the share of hits of the query's class, before and after training.
 """
 
 import tempfile

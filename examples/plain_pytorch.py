@@ -3,9 +3,9 @@
     python examples/plain_pytorch.py                  # a minute or so on two CPU cores
     python examples/plain_pytorch.py --epochs 20
 
-No part of this needs the others: take the objective into a loop of yours, or the views,
-or the encoder. Labels are used for the score alone, before and after: the class of a
-test image by the vote of its nearest training images.
+No part of this needs the others: use the objective in your own loop, or the views, or
+the encoder. Labels are used only for the score, before and after: the class of a test
+image by the vote of its nearest training images.
 """
 
 import math

@@ -42,7 +42,7 @@ def first_lines(settings, **objects):
 def test_few_steps_are_named_with_the_epochs_that_make_enough(photos):
     settings = Train(data=photos(60), image_size=16, batch_size=16)  # 3 per epoch
     *_, hint = make_plan(settings).facts()
-    assert hint.endswith("--epochs 167 makes 501")
+    assert hint.endswith("--epochs 167 gives 501")
     enough = dataclasses.replace(settings, epochs=67)
     assert not any("few steps" in fact for fact in make_plan(enough).facts())
 

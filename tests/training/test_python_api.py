@@ -380,7 +380,7 @@ def test_a_test_part_that_is_too_easy_is_said_to_be(small, pictures, capsys):
     easy = np.broadcast_to(easy, images.shape).astype(np.uint8)
     inv.train(small(evaluate=True, epochs=1), data=(easy, labels % 2))
     said = capsys.readouterr().out
-    assert "at 100 % already before training" in said
+    assert "already at 100 % before training" in said
     assert "did not learn" not in said
 
 

@@ -85,7 +85,7 @@ class MachineReport:
         if reference is not None:
             yield "ratio: how many times as fast as the reference machine this one is."
         yield "limited by: what sets the least time this machine could take."
-        yield "of the limit: how near it is to that, 100 % being as fast as can be."
+        yield "of the limit: how close it comes to that; 100 % is as fast as possible."
         for limit in dict.fromkeys(work.limit for work in self.work):
             yield f"  {limit}: {LIMITS[limit]}"
 

@@ -16,13 +16,13 @@ class Bench:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """"auto" takes a GPU if there is one."""
     quick: bool = False
-    """A few seconds of smaller work, to see that everything runs; its figures are
-    rough, and are not set beside the reference."""
+    """Do less work, in a few seconds, to see that everything runs; its figures are
+    rough and are not compared with the reference."""
     json: bool = False
     """Print everything as one JSON object."""
     write: Annotated[str | None, conf.arg(metavar="FILE")] = None
-    """Also put the result into this file, in place of the one of its kind of device;
-    the package's own is bench/reference.json."""
+    """Also write the result into this file, replacing the entry for this kind of
+    device; the package's own file is bench/reference.json."""
 
     def run(self) -> int:
         """Measure, print, and write where asked."""

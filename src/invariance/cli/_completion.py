@@ -71,12 +71,12 @@ bashcompinit
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """Print a script that lets a shell complete commands, flags and names."""
+    """Print a script with which a shell completes commands, flags and names."""
 
     shell: Annotated[Literal["bash", "zsh", "fish"], conf.Positional]
-    """Which shell. One line in its start file is enough: 'eval "$(invariance completion
-    bash)"' in ~/.bashrc, the same with zsh in ~/.zshrc, and 'invariance completion fish
-    | source' in ~/.config/fish/config.fish."""
+    """Which shell. One line in its startup file is enough: 'eval "$(invariance
+    completion bash)"' in ~/.bashrc, the same with zsh in ~/.zshrc, and 'invariance
+    completion fish | source' in ~/.config/fish/config.fish."""
 
     def run(self) -> int:
         """Print the script."""

@@ -18,20 +18,20 @@ class Diagnose:
     folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
     """A run folder."""
     data: str | None = None
-    """Look at this set, folder or .npy instead of the run's own; no labels needed."""
+    """Use this set, folder or .npy instead of the run's own data; no labels needed."""
     batch_size: int | None = None
-    """Of the mini-batch estimates. Default: the run's."""
+    """Batch of the mini-batch estimates. Default: the run's."""
     pool: int | None = None
-    """Images of the large pool. Default: a hundred batches, or all there are."""
+    """Images in the large pool. Default: a hundred batches, or all there are."""
     kept: bool = False
-    """Read every epoch that the run has kept (--keep-every): information, accuracy and
-    spread against training."""
+    """Read every epoch that the run has kept (--keep-every): how information, accuracy
+    and spread changed during training."""
     data_root: str | None = None
     """Where named sets are kept. Default: where the run found them."""
     device: str = "auto"
     """auto, cpu or cuda."""
     json: bool = False
-    """Print the readings as JSON, as they are in diagnostics.json."""
+    """Print the readings as JSON, as in diagnostics.json."""
 
     def run(self) -> int:
         """Read, print, and say where the readings are."""

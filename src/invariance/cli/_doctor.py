@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Doctor:
-    """Look at Python, packages, devices and disk, and try everything once."""
+    """Check Python, packages, devices and disk, and try everything once."""
 
     json: bool = False
     """Print everything as one JSON object."""

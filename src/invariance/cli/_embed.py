@@ -15,7 +15,7 @@ from ._processes import speaks
 
 @dataclass(frozen=True, kw_only=True)
 class Embed:
-    """Write the features of every sample to a file; killed, it goes on where it was."""
+    """Write the features of all samples to a file; if killed, run again to continue."""
 
     again: ClassVar[str] = "the same command goes on where it stopped"
 
@@ -30,23 +30,24 @@ class Embed:
         conf.Positional,
         conf.arg(metavar="DATA", help_behavior_hint="(required, except with --merge)"),
     ] = ""
-    """Samples as the run was trained on: a folder of images, an .npy or .npz file, a
-    table, sentences, graphs, audio or series, or a set (shapes, cifar10, ...)."""
+    """Samples of the kind the run was trained on: a folder of images, an .npy or .npz
+    file, a table, sentences, graphs, audio or series, or a set (shapes, cifar10,
+    ...)."""
     out: Annotated[str, conf.arg(aliases=["-o"])]
     """File to write: .parquet, .npz or .csv."""
     shard: Annotated[str | None, conf.arg(metavar="I/N")] = None
-    """Encode the I-th of N shares of the samples, counted from 1, on this machine; the
-    file is a part, .parquet or .npz."""
+    """Encode only the I-th of N shares of the samples, counted from 1, on this machine;
+    the file is then a part, .parquet or .npz."""
     merge: Annotated[
         tuple[str, ...], conf.arg(metavar="PART ...", help_behavior_hint="")
     ] = ()
-    """Instead of encoding, make one file of the parts of all shards."""
+    """Instead of encoding, merge the parts of all shards into one file."""
     devices: int = 1
-    """Share the work out to so many processes of this machine: GPUs, or cores."""
+    """Share the work among this many processes on this machine: GPUs, or cores."""
     split: Literal["all", "train", "test"] = "all"
     """Part of the data."""
     limit: int | None = None
-    """Use at most so many samples, evenly spread."""
+    """Use at most this many samples, evenly spread."""
     batch_size: int = 256
     """Samples encoded at once."""
     device: str = "auto"
@@ -56,11 +57,11 @@ class Embed:
     data_root: str | None = None
     """Where named sets are kept."""
     max_bad_fraction: float | None = None
-    """More unreadable samples than this share of all are an error. Default: 0.2."""
+    """It is an error if a larger share of the samples is unreadable. Default: 0.2."""
     overwrite: bool = False
     """Replace the file, or drop unfinished work of another job."""
     quiet: bool = False
-    """Print the result only."""
+    """Print only the result."""
 
     def check(self) -> None:
         """Refuse what cannot work before torch is loaded."""

@@ -27,43 +27,48 @@ class EstimateCommand:
     """Estimate the mutual information of two variables in files."""
 
     x: Annotated[str, conf.Positional, conf.arg(metavar="FILE")]
-    """An .npy, .npz, .csv or .parquet file, or a part of one: FILE:COLUMN,COLUMN."""
+    """An .npy, .npz, .csv or .parquet file, or some columns of one:
+    FILE:COLUMN,COLUMN."""
     y: Annotated[str, conf.Positional, conf.arg(metavar="FILE")]
-    """The other variable, row by row. A file of 'invariance embed' has FILE:label."""
+    """The other variable, row by row. For labels in a file of 'invariance embed':
+    FILE:label."""
     estimators: tuple[str, ...] = USUAL
-    """Which to run, or 'all'; 'invariance list estimators' says what each claims."""
+    """Which to run, or 'all'; 'invariance list estimators' says what each can claim."""
     critic: str | None = None
     """bilinear, separable (the default), concatenated, additive or cosine."""
     seed: int = 0
-    """Of the split, the weights and the batches."""
+    """Seed of the split, the weights and the batches."""
     batch_size: int | None = None
     """Rows per training step; 256 unless set."""
     max_steps: int | None = None
-    """Training steps at most, 3,000 unless set; validation rows stop it earlier."""
+    """Most training steps, 3,000 unless set; validation rows can stop it earlier."""
     weight_decay: float | None = None
-    """Pull of the weights to zero, per step and learning rate."""
+    """Pull of the weights to zero, times the learning rate, at each step."""
     spectral_norm: bool = False
     """Keep the gain of every layer of the critic at one."""
     gradient_penalty: str | None = None
     """Pull the critic's slopes to one ('wgan') or to zero ('zero')."""
     penalty_weight: float | None = None
-    """How much the penalty counts; 0.1 unless set."""
+    """Weight of the penalty; 0.1 unless set."""
     alpha: float | None = None
-    """Of interpolated: 1 is InfoNCE, 0 is TUBA; 0.5 unless set."""
+    """For interpolated: 1 is InfoNCE, 0 is TUBA; 0.5 unless set."""
     clip: float | None = None
-    """Of smile: the scores of strangers stay within this; 5 unless set."""
+    """For smile: limit for the scores of pairs that do not belong together; 5 unless
+    set."""
     fraction: float | None = None
-    """Of vince: the share of the strangers, hardest first; 0.5 unless set."""
+    """For vince: the share of other rows that is used, hardest first; 0.5 unless
+    set."""
     max_rows: int | None = None
     """Use at most this many rows, drawn at random."""
     drop_missing: bool = False
-    """Leave rows with NaN or infinite numbers out."""
+    """Leave out rows with NaN or infinite numbers."""
     device: str = "cpu"
     """Where networks are trained: cpu, cuda or auto."""
     figure: Annotated[str, conf.arg(metavar="FILE", help_behavior_hint="")] = ""
-    """Draw the training curves with their ceilings here, such as curves.png."""
+    """Draw the training curves with their ceilings into this file, such as
+    curves.png."""
     json: bool = False
-    """Print JSON only."""
+    """Print only JSON."""
     quiet: bool = False
     """Show no progress."""
 

@@ -65,9 +65,9 @@ class LinearSgd:
     lr: float | None = None
     """Peak learning rate for 256 images, scaled with the batch. Default: 0.3."""
     momentum: float | None = None
-    """Nesterov's. Default: 0.9."""
+    """Nesterov momentum. Default: 0.9."""
     weight_decay: float | None = None
-    """Of the layer. Default: 0.0."""
+    """Weight decay of the layer. Default: 0.0."""
     schedule: Schedule | None = None
     """How the rate falls; step: to a tenth at 60 and 80 %. Default: cosine."""
     standardize: bool | None = None
@@ -83,17 +83,18 @@ class FineTune:
     epochs: int | None = None
     """Passes over the training images. Default: 20."""
     min_steps: int | None = None
-    """Steps at least, so that a handful of labels is learned too. Default: 200."""
+    """Least number of steps, so that a handful of labels is learned too. Default:
+    200."""
     batch_size: int | None = None
     """Images per step. Default: 128."""
     lr: float | None = None
-    """Peak learning rate, as it is. Default: 0.001."""
+    """Peak learning rate, not scaled with the batch. Default: 0.001."""
     weight_decay: float | None = None
-    """Of all weights. Default: 0.0001."""
+    """Weight decay of all weights. Default: 0.0001."""
     optimizer: Literal["adamw", "adam", "nadam", "sgd"] | None = None
     """What moves the weights. Default: adamw."""
     momentum: float | None = None
-    """Of sgd, or the first beta of the others. Default: 0.9."""
+    """Momentum of sgd, or the first beta of the others. Default: 0.9."""
     schedule: Schedule | None = None
     """How the rate falls; step: to a tenth at 60 and 80 %. Default: cosine."""
     augment: bool | None = None
@@ -115,18 +116,18 @@ class Attack:
     """PGD against the linear probe on the frozen encoder (attacked)."""
 
     epsilon: float | None = None
-    """How far images may be changed, in pixels from 0 to 1. Default: 8/255, and 128/255
-    of l2."""
+    """How far images may be changed, with pixels from 0 to 1. Default: 8/255, or
+    128/255 for l2."""
     steps: int | None = None
-    """Of each start; ask for more to see whether these were enough. Default: 20."""
+    """Steps from each start; try more to see whether these are enough. Default: 20."""
     step_size: float | None = None
     """Length of a step. Default: a quarter of epsilon."""
     norm: Literal["linf", "l2"] | None = None
     """What epsilon bounds: every pixel, or the whole change's length. Default: linf."""
     restarts: int | None = None
-    """Starts, drawn at random; an image must stay right from all. Default: 1."""
+    """Random starts; an image must stay right from all of them. Default: 1."""
     images: int | None = None
-    """Test images that are attacked at most, evenly spread. Default: 1000."""
+    """Most test images to attack, evenly spread. Default: 1000."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,14 +166,15 @@ class Evaluate:
         conf.Positional,
         conf.arg(metavar="RUN ...", help_behavior_hint="(required)"),
     ]
-    """Run folders. Seeds of one setting are averaged, other settings kept apart."""
+    """Run folders. Runs that differ only in their seed are averaged, others are kept
+    apart."""
     data: str | None = None
     """Score on this set, folder or .npz instead of the run's own data (transfer)."""
     protocols: tuple[Protocol, ...] | None = None
     """What to measure; linear_sgd, fine_tune and few_labels_fine_tune train, attacked
-    changes the images so that the linear probe fails. Default:
-    knn, linear, few_labels_linear, retrieval and clustering, of pairs zero_shot and
-    pairs (recall@k) too, of sequences steps_ahead, of a target of numbers ridge and
+    changes the images so that the linear probe fails. Default: knn, linear,
+    few_labels_linear, retrieval and clustering; for pairs also zero_shot and pairs
+    (recall@k); for sequences also steps_ahead; for a target of numbers ridge and
     knn_regression; or the preset's."""
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
@@ -186,17 +188,17 @@ class Evaluate:
     steps_ahead: StepsAhead = field(default_factory=StepsAhead)
     zero_shot: ZeroShot = field(default_factory=ZeroShot)
     seeds: int = 1
-    """How often to repeat what draws at random."""
+    """How often to repeat anything that is drawn at random."""
     supervised: bool = False
-    """Also train the same network with all labels, to compare."""
+    """Also train the same network with all labels, for comparison."""
     limit: int = 10_000
-    """Fit with at most so many training images, evenly spread; 0 is all."""
+    """Fit with at most this many training images, evenly spread; 0 means all."""
     data_root: str | None = None
     """Where named sets are kept. Default: where the run found them."""
     device: str = "auto"
     """auto, cpu or cuda."""
     devices: int = 1
-    """Share the work out to so many processes of this machine: GPUs, or cores."""
+    """Share the work among this many processes on this machine: GPUs, or cores."""
     json: bool = False
     """Print every score as a line of JSON."""
 

@@ -16,14 +16,14 @@ class Export:
     """A run folder, an encoder.safetensors file, or hf://USER/NAME on the hub."""
     to: Literal["safetensors", "timm", "pt2", "onnx"]
     """safetensors is for invariance.load; timm for timm.create_model; pt2 (for
-    torch.export.load) and onnx take what the encoder takes, images as floats in
-    [0, 1], and need nothing of this package."""
+    torch.export.load) and onnx take the encoder's input, images as floats in [0, 1],
+    and do not need this package."""
     out: Annotated[str | None, conf.arg(aliases=["-o"])] = None
-    """File to write. Default: named after the run, in this folder."""
+    """File to write. Default: named after the run, in the current folder."""
     overwrite: bool = False
-    """Replace a file that is there."""
+    """Replace an existing file."""
     quiet: bool = False
-    """Print the result only."""
+    """Print only the result."""
 
     def run(self) -> int:
         """Export, then say how far the file is from the original and how to use it."""

@@ -16,7 +16,7 @@ from ..words import count
 
 @dataclass(frozen=True)
 class List:
-    """Show what there is: methods, objectives, estimators, data sets, runs, ..."""
+    """List methods, objectives, estimators, data sets, runs, ..."""
 
     what: Annotated[
         Literal[
@@ -32,11 +32,11 @@ class List:
         conf.Positional,
         conf.arg(metavar="[WHAT]"),
     ] = "methods"
-    """What to show: methods, objectives, encoders, estimators, data, views, presets or
+    """What to list: methods, objectives, encoders, estimators, data, views, presets or
     runs."""
     where: Annotated[str | None, conf.Positional, conf.arg(metavar="[WHICH]")] = None
-    """Of methods and views, one by its name, with all that it can be told; of the runs,
-    those for which this holds: "optim.lr < 0.1 and knn > 0.8"."""
+    """For methods and views, the name of one, to see its options; for runs, a
+    condition: "optim.lr < 0.1 and knn > 0.8"."""
     out: str = "runs"
     """Folder of run folders."""
     sort: str | None = None

@@ -64,12 +64,12 @@ COMMANDS: dict[str, Any] = {
 HELP = """usage: invariance COMMAND [OPTIONS]
 
 Contrastive representation learning that fits small machines.
-  invariance train            learn the generated shapes, in three minutes
-  invariance train FOLDER     learn images of your own
-  invariance report RUN       see what came of it
-  invariance watch            follow what trains, in the browser
-  invariance COMMAND --help   what a command can be told
-  invariance --version        which version this is
+  invariance train            learn from generated shapes, in three minutes
+  invariance train FOLDER     learn from your own images
+  invariance report RUN       see the results
+  invariance watch            follow running trainings in the browser
+  invariance COMMAND --help   the options of a command
+  invariance --version        the version
 
 commands:"""
 HELP_FLAGS = {"--help", "-h", ALL}

@@ -14,19 +14,19 @@ class Pack:
     """Keep a decoded copy of a folder, so that the next start takes seconds."""
 
     folder: Annotated[str, conf.Positional, conf.arg(metavar="FOLDER")]
-    """A folder of images. Whatever reads it at that image size uses the copy, until a
-    file is added, removed or changed. The copy is one byte per pixel and channel, in
-    $INVARIANCE_DATA or ~/.cache/invariance."""
+    """A folder of images. Anything that reads it at that image size uses the copy,
+    until a file is added, removed or changed. The copy takes one byte per pixel and
+    channel, in $INVARIANCE_DATA or ~/.cache/invariance."""
     image_size: int | None = None
     """Side of the images in pixels. Default: as 'invariance train' chooses it."""
     channels: Literal[1, 3] = 3
     """1 is gray, 3 is color."""
     max_bad_fraction: float = 0.2
-    """More unreadable images than this share are an error."""
+    """It is an error if a larger share of the images is unreadable."""
     delete: bool = False
     """Delete the copies of this folder, of every size."""
     quiet: bool = False
-    """Print the result only."""
+    """Print only the result."""
 
     def run(self) -> int:
         """Pack or delete, then say where the copy is and what it takes."""

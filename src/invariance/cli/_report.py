@@ -19,8 +19,8 @@ class Report:
         conf.Positional,
         conf.arg(metavar="RUN ...", help_behavior_hint="(required)"),
     ]
-    """Run folders, such as runs/*; what is no run is left out. Of two or more, one page
-    compares all of them."""
+    """Run folders, such as runs/*; anything that is not a run is skipped. For two or
+    more, one page compares all of them."""
     out: str | None = None
     """Where the comparison goes. Default: beside the first run, named after all."""
 

@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Run claims of the papers again; write figure, table and verdict of each."""
+    """Run claims of the papers again: a figure, a table and a verdict for each."""
 
     names: Annotated[
         tuple[str, ...],
         conf.Positional,
         conf.arg(metavar="[NAME ...]", help_behavior_hint="(default: none)"),
     ] = ()
-    """Claims, papers, or "all". Without a name: show what there is."""
+    """Claims, papers, or "all". Without a name: list the claims."""
     list: bool = False
-    """Show the claims, with the verdicts that are in --out."""
+    """List the claims, with the verdicts found in --out."""
     quick: bool = False
-    """At most 2 minutes of 2 cores per claim; this is the default."""
+    """At most 2 minutes on 2 cores per claim; this is the default."""
     full: bool = False
-    """More seeds and samples: minutes to hours of 2 cores per claim, and a GPU where it
-    trains on CIFAR-10."""
+    """More seeds and samples: minutes to hours on 2 cores per claim, and a GPU for
+    claims that train on CIFAR-10."""
     tiny: bool = False
-    """Seconds, to see that everything runs; verdicts mean little."""
+    """A few seconds, to see that everything runs; verdicts mean little."""
     out: str = "reproduced"
-    """Folder of results. What is finished there is not measured again, and what was
-    stopped goes on."""
+    """Folder of results. Finished results are not measured again, and interrupted ones
+    continue."""
     again: bool = False
-    """Measure anew what is in --out."""
+    """Measure again what is in --out."""
     keep_runs: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
     """Keep the runs that claims train here; otherwise they are deleted."""
     jobs: Annotated[int | None, SAID] = None
-    """Processes that measure at once. By default one per core; one if there is little
+    """Processes that measure in parallel. Default: one per core; one if there is little
     to measure (--tiny), or a GPU that they would have to share (--full)."""
     pages: Annotated[str | None, conf.arg(metavar="FOLDER")] = None
     """Make pages of all results in --out: verdicts, one page per paper, errata."""

@@ -19,27 +19,27 @@ class Search:
     """A run folder, or an encoder.safetensors file."""
     data: Annotated[str | None, conf.Positional, conf.arg(metavar="[DATA]")] = None
     """What to search: a file that 'invariance embed' wrote (nothing is computed again),
-    samples as the run was trained on, or a set (shapes, cifar10, ...). Default:
-    what the run was trained on."""
+    samples of the kind the run was trained on, or a set (shapes, cifar10, ...).
+    Default: what the run was trained on."""
     query: Annotated[
         tuple[str, ...],
         conf.arg(aliases=["-q"], metavar="QUERY ...", help_behavior_hint=NOTHING),
     ] = ()
-    """What to find others like: files of images, or of what else the run has learned
-    from; of sentences, the sentences themselves."""
+    """What to find similar samples to: image files, or files of the kind the run was
+    trained on; for sentences, the sentences themselves."""
     text: Annotated[
         tuple[str, ...],
         conf.arg(aliases=["-t"], metavar="SENTENCE ...", help_behavior_hint=NOTHING),
     ] = ()
-    """Sentences to find images by, where the run was trained on images and captions."""
+    """Sentences to find images by, if the run was trained on images and captions."""
     k: int = 10
-    """How many to find for each."""
+    """How many to find for each query."""
     sheet: str | None = None
-    """Draw what is found into this PNG file."""
+    """Draw the results into this PNG file."""
     split: Literal["all", "train", "test"] = "all"
     """Part of the data."""
     limit: int | None = None
-    """Search at most so many samples, evenly spread."""
+    """Search at most this many samples, evenly spread."""
     batch_size: int = 256
     """Samples encoded at once."""
     device: str = "auto"
@@ -49,9 +49,9 @@ class Search:
     data_root: str | None = None
     """Where named sets are kept."""
     max_bad_fraction: float = 0.2
-    """More unreadable samples than this share are an error."""
+    """It is an error if a larger share of the samples is unreadable."""
     quiet: bool = False
-    """Print the result only."""
+    """Print only the result."""
     json: bool = False
     """Print one line of JSON per query."""
 

@@ -16,17 +16,18 @@ class Share:
     run_folder: Annotated[str, conf.Positional, conf.arg(metavar="RUN")]
     """The folder of a finished run."""
     name: Annotated[str, conf.Positional, conf.arg(metavar="USER/NAME")]
-    """What it is called on the hub; made if it is not there."""
+    """Its name on the hub, USER/NAME; the repository is created if needed."""
     private: bool = False
-    """Only you can see it."""
+    """Make it visible only to you."""
     license: str | None = None
-    """As the hub spells it: mit, apache-2.0, cc-by-4.0, ... None is chosen for you."""
+    """A license, as the hub spells it: mit, apache-2.0, cc-by-4.0, ... None is chosen
+    for you."""
     dry_run: bool = False
     """Upload nothing; write the folder that would be uploaded."""
     out: Annotated[str | None, conf.arg(aliases=["-o"], metavar="FOLDER")] = None
-    """Where a dry run writes. Default: named after USER/NAME, in this folder."""
+    """Where a dry run writes. Default: named after USER/NAME, in the current folder."""
     quiet: bool = False
-    """Print the result only."""
+    """Print only the result."""
 
     def run(self) -> int:
         """Write the files, upload them, and say how to load them."""

@@ -18,7 +18,7 @@ class Views:
     out: Annotated[str, conf.arg(aliases=["-o"], metavar="FILE")] = "views.png"
     """The picture: .png or .jpg."""
     method: str = "simclr"
-    """Whose views to draw, unless --views says."""
+    """Method whose views to draw, unless --views is given."""
     views: str = "auto"
     """A recipe: 'invariance list views' names them."""
     drop: Annotated[tuple[str, ...], conf.arg(help_behavior_hint=NOTHING)] = ()
@@ -27,15 +27,15 @@ class Views:
         dict[str, float],
         conf.arg(metavar="[NAME STRENGTH ...]", help_behavior_hint=NOTHING),
     ] = field(default_factory=dict)
-    """How strong operations are, such as 'crop 0.5 color 0.2'."""
+    """Strength of operations, such as 'crop 0.5 color 0.2'."""
     samples: int = 10
     """Columns of the sheet."""
     epochs: int = 3
     """How many times the views are drawn."""
     image_size: int | None = None
-    """Pixels per side; as the data are by default."""
+    """Side of the images in pixels. Default: the data's."""
     seed: int = 0
-    """Of the draws; a run with this seed sees the same views."""
+    """Seed of the draws; a run with this seed sees the same views."""
 
     def run(self) -> int:
         """Draw and save."""

@@ -33,12 +33,12 @@ HEADERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """Follow trainings in the browser while they run; it reads and changes nothing."""
+    """Follow running trainings in the browser; it only reads."""
 
     folder: Annotated[str, conf.Positional, conf.arg(metavar="[FOLDER]")] = "runs"
     """Folder of run folders, or one run folder."""
     port: int = 8650
-    """Where the page is: http://127.0.0.1:PORT. 0 takes any that is free."""
+    """Port of the page: http://127.0.0.1:PORT. 0 takes any free one."""
     open: bool = False
     """Open the page in the browser."""
 

@@ -143,7 +143,7 @@ BOUNDS: dict[str, Bound] = {
         log_ratio="helper",
     ),
     "mine": Bound(
-        "Donsker-Varadhan with MINE's gradient; leans upwards on finite samples",
+        "Donsker-Varadhan with MINE's gradient; biased upwards on finite samples",
         lambda s, _: donsker_varadhan(s),
         lower_bound=False,
         minimize=_mine,

@@ -94,7 +94,7 @@ def _legend(scores: Scores, rows: Sequence[Row]) -> str:
     of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
     if len({line.setting for line in scores.lines}) > 1:
         of = "the runs of a line, or draws and seeds where it has one"
-    what = "Accuracies in per cent"
+    what = "Accuracies in percent"
     if any(line.metric == "r2" for line in scores.lines):
         what = "R² is 1 for all and 0 for guessing the mean"
     cells = [cell for line in scores.lines for cell in line.cells.values()]

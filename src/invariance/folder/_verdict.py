@@ -262,7 +262,7 @@ def _find_unfinished(record: Record) -> Finding | None:
     text = "There is no reading yet."
     if record.readings:
         text = f"The last reading is at {record.reached}."
-    text += " If it is not running any more, it can go on from its last checkpoint."
+    text += " If it is no longer running, it can continue from its last checkpoint."
     command = resume_command(record.folder)
     return Finding("unfinished", "unsure", "Unfinished", text, command)
 
@@ -299,8 +299,8 @@ def _find_learning(record: Record) -> Finding | None:
         return Finding("learned", "good", f"It learned{goal}", text)
     if was == 1 and measure.share:
         text = (
-            f"{name} is at 100 % already before training, so this test part cannot "
-            "show it: take one that is harder or larger."
+            f"{name} was already at 100 % before training, so this test part cannot "
+            "show whether it learned: use a harder or larger one."
         )
         return Finding("learned", "unsure", "Not known", text)
     level = measure.show(now) == measure.show(was)  # "fell by 0.00" says nothing

@@ -23,7 +23,7 @@ METHODS: dict[str, Method] = {
     "info_nce": Method(
         objective="info_nce",
         settings={"temperature": 0.1},
-        use="simclr with negatives of the other view alone",
+        use="simclr with negatives from the other view only",
         source="van den Oord et al. 2018, with the other samples of the other view as "
         "negatives, in both directions as in CLIP; temperature 0.1",
         released="none: the paper trains CPC, another architecture; the temperature is "
@@ -32,7 +32,7 @@ METHODS: dict[str, Method] = {
     "flatclr": Method(
         objective="flat_nce",
         settings={"temperature": 0.1},
-        use="small batches: learns on where InfoNCE saturates",
+        use="small batches: keeps learning where InfoNCE saturates",
         source="Chen et al. 2021, FlatNCE; temperature 0.1 of the released code",
         released="Junya-Chen/FlatCLR: LARS at 0.6 for batch 512, decay 1e-6, 10 epochs "
         "of warm-up, cosine, 100 epochs of ImageNet, ResNet-50, projections of 128 "
@@ -56,7 +56,7 @@ METHODS: dict[str, Method] = {
     "dhel": Method(
         objective="dhel",
         settings={"temperature": 0.3},
-        use="small batches: negatives of the same view alone",
+        use="small batches: negatives from the same view only",
         source="Koromilas et al. 2024; temperature 0.3, both directions averaged",
         released='pakoromilas/DHEL-KCL: temperature 0.3 and views="sum", twice '
         "the weight on spreading; its README names "
@@ -67,7 +67,7 @@ METHODS: dict[str, Method] = {
     "kcl": Method(
         objective="kcl",
         settings={"kernel": "gaussian", "gamma": 4.0, "t": 2.0},
-        use="small batches: what it aims at does not depend on them",
+        use="small batches: its goal does not depend on their size",
         source="Koromilas et al. 2024; t 2, but gamma 4: at the released code's 16 a "
         "short run only spreads its rows and never aligns them",
         released="pakoromilas/DHEL-KCL: gamma 16, t 2; optimizer as dhel",
@@ -128,7 +128,7 @@ METHODS: dict[str, Method] = {
         head="linear",
         momentum=0.99,
         rising=False,
-        use="to compare with the first MoCo; else take moco",
+        use="to compare with the first MoCo; otherwise take moco",
         source="He et al. 2020: temperature 0.07, linear head; queue and momentum as "
         "moco",
         released="facebookresearch/moco: as moco, with steps at 120 and 160 of 200 "
@@ -139,7 +139,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="bank",
         source_settings={"bank_momentum": 0.5},
-        use="up to some 100,000 samples: a memory bank of all of them",
+        use="up to about 100,000 samples: a memory bank of all",
         source="Wu et al. 2018 (Instance Discrimination), full softmax over the bank; "
         "bank momentum 0.5; temperature 0.2 instead of 0.07 and a two-layer head, "
         "which small data sets need",
@@ -189,7 +189,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="ball",
         source_settings={"bank_momentum": 0.5, "share": 0.1},
-        use="few samples: only the nearest of the bank are negatives",
+        use="few samples: only the nearest bank rows are negatives",
         source="Wu et al. 2020 (the views paper): the nearest tenth of the bank; the "
         "rest as ir",
         released="the views paper, appendix D: SGD at 0.03, decay 1e-4, batch 256, "
@@ -205,7 +205,7 @@ METHODS: dict[str, Method] = {
             "outer_share": 0.1,
             "outer_start_share": 1.0,
         },
-        use="as ball, sparing the very nearest, which may be alike",
+        use="as ball, without the very nearest, which may be alike",
         source="Wu et al. 2020: the nearest tenth without its innermost tenth, the "
         "outer end closing in from the whole bank over training",
         released="mhw32/contrastive-ring-public: 4096 draws from the nearest tenth of "
@@ -223,7 +223,7 @@ METHODS: dict[str, Method] = {
             "n_clusterings": 3,
             "warmup": 0.5,
         },
-        use="near duplicates among the samples: they are pulled in",
+        use="near duplicates among the samples: pulled together",
         source="Zhuang et al. 2019 (Local Aggregation): 3 clusterings of 20 images per "
         "cluster instead of 10 of 43; half of a short training as ir instead of 5 %, "
         "since clusters of an untrained bank lead nowhere; the rest as ir",
@@ -236,7 +236,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="accepted",
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
-        use="to study hard negatives that are drawn by chance",
+        use="to study hard negatives that are drawn at random",
         source="Wu et al. 2020 (VINCE, eq. 4): the nearest quarter of 1024 draws and "
         "one in 20 of the others, as they are",
         released="none; the views paper's appendix D has the settings of ball",
@@ -246,7 +246,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         negatives="learned",
         source_settings={"bank_momentum": 0.5, "n_proposals": 1024},
-        use="as vince; which draws are taken is learned",
+        use="as vince, but learns which draws to keep",
         source="Wu et al. 2020 (VINCE+): acceptance learned by the score function; its "
         "objective is ours, since the paper's has none to learn from",
         released="none; as vince",
@@ -382,7 +382,7 @@ METHODS: dict[str, Method] = {
         settings={"temperature": 0.2},
         samples="image",
         positives="places",
-        use="images: every place should tell what the whole is",
+        use="images: every place should recognize its whole image",
         source="Hjelm et al. 2019 (Deep InfoMax), its local form as the views paper "
         "(5.2) writes it: every place finds its image's summary among those of the "
         "batch; between two views, as in AMDIM (Bachman et al. 2019), since within one "

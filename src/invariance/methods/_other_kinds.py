@@ -86,7 +86,7 @@ OTHER_KINDS: dict[str, Method] = {
         negatives="vocabulary",
         positives="tokens",
         head="none",
-        use="sentences: hidden words are to be found",
+        use="sentences: find hidden words",
         source="Wu et al. 2020 (the views paper, 5.1), of Devlin et al. 2019 (BERT): "
         "15 % of the tokens hidden, the other tokens of the vocabulary as negatives, "
         "scores with the table of tokens as they are, without BERT's last layer and "
@@ -105,7 +105,7 @@ OTHER_KINDS: dict[str, Method] = {
     "cpc_times": replace(
         CPC,
         negatives="other_times",
-        use="as cpc; what all of a window shares is no help",
+        use="as cpc; what a whole window shares is no help",
         source="cpc with the other times of the same window as negatives: what does "
         "not change within a window, such as its speaker, is then no help",
         released="as cpc; one of the choices that the paper compares",

@@ -159,7 +159,7 @@ def prepare_objectives(
         elif kind is type(trained):
             ready[name] = copy.deepcopy(trained).to(like.device)
         elif any(parameter.default is parameter.empty for parameter in given):
-            why = "what it learns beside the encoder is part of it, and is not here"
+            why = "it needs what the objective itself learns, which is not here"
             notes.append(f"The gradient of {name} is not read: {why}.")
         else:
             has_one = "temperature" in kind.defaults
@@ -167,7 +167,7 @@ def prepare_objectives(
     if any(objective.takes == "targets" for objective in ready.values()):
         notes.append(
             "Gradients of byol and sim_siam are read without predictor and twin: each "
-            "view is to predict the other's projections."
+            "view predicts the other's projections directly."
         )
     return ready, notes
 

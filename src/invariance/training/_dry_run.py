@@ -177,7 +177,7 @@ class DryRun:
         yield f"memory{each}: {', '.join(held)}"
         what = "of the GPU" if self.on_gpu else "with Python and its libraries"
         yield (
-            f"memory{each}: {self.peak_bytes / MB:,.0f} MB {what} at most in a step "
+            f"memory{each}: {self.peak_bytes / MB:,.0f} MB {what}, at most in a step "
             "(measured)"
         )
 
@@ -199,7 +199,7 @@ class DryRun:
             )
         yield (
             f"time: about {show_short(self.seconds_per_epoch)} per epoch ({steps}), "
-            f"{show_short(self.seconds)} in all, beside the start and evaluation"
+            f"{show_short(self.seconds)} in all, plus start and evaluation"
         )
 
     def __str__(self) -> str:

@@ -219,15 +219,15 @@ def describe_few_steps(n_steps: int, per_epoch: int) -> Iterator[str]:
     """A hint where small data make the usual number of epochs a short training.
 
     >>> print(*describe_few_steps(40, 2))
-    few steps: in under 200 an encoder rarely learns much; --epochs 250 makes 500
+    few steps: with under 200 an encoder rarely learns much; --epochs 250 gives 500
     >>> list(describe_few_steps(200, 10))
     []
     """
     if n_steps < FEW_STEPS:
         epochs = math.ceil(ENOUGH_STEPS / per_epoch)
         yield (
-            f"few steps: in under {FEW_STEPS} an encoder rarely learns much; "
-            f"--epochs {epochs} makes {epochs * per_epoch}"
+            f"few steps: with under {FEW_STEPS} an encoder rarely learns much; "
+            f"--epochs {epochs} gives {epochs * per_epoch}"
         )
 
 

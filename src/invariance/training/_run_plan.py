@@ -299,7 +299,7 @@ class Plan:
         if not self.federation:
             yield from describe_few_steps(self.n_steps, self.steps_per_epoch)
         if (stop := self.settings.stop).patience is not None:
-            gain = f"{stop.reading} gains nothing for {stop.patience} epochs"
+            gain = f"{stop.reading} has gained nothing for {stop.patience} epochs"
             yield f"ends early when {gain}"
         if about := self.federation:
             yield from about["federated"]["sentences"]

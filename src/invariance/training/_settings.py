@@ -73,12 +73,14 @@ class Ess:
 
     target: float | None = None
     """Share of the negatives that should carry the weight, 0 to 1; the FlatNCE paper
-    advises 0.15 to 0.4. Unset: the temperature stays as it is."""
+    advises 0.15 to 0.4. Unset: the temperature is not adjusted."""
     end: float | None = None
-    """Where the target has moved to, linearly, by the end. Unset: constant."""
+    """The target at the end of training, approached linearly. Unset: the target stays
+    constant."""
     schedule: Annotated[tuple[float, ...], EMPTY] = ()
-    """Instead of both: targets at even distances over training, joined by straight
-    lines, as '0.5 0.2 0.3': from 0.5 down to 0.2 halfway, and up to 0.3 at the end."""
+    """Instead of both: targets at equal distances over training, joined by straight
+    lines. With '0.5 0.2 0.3' the target falls from 0.5 to 0.2 halfway and rises to 0.3
+    at the end."""
     rate: float = 0.01
     """Relative change of the inverse temperature at each step."""
 
@@ -95,45 +97,46 @@ class Attack:
     """How adversarial views are found, with --views.adversarial."""
 
     epsilon: float | None = None
-    """How far they may be from the views, in pixels from 0 to 1. Default: 8/255, and
-    128/255 of l2."""
+    """How far a view may be changed, with pixels from 0 to 1. Default: 8/255, or
+    128/255 for l2."""
     steps: int = 5
-    """Of projected gradient ascent (PGD); each costs as much as training on the batch
-    once more."""
+    """Steps of projected gradient ascent (PGD); each costs as much as training on the
+    batch once more."""
     step_size: float | None = None
     """Length of a step. Default: a quarter of epsilon."""
     norm: Literal["linf", "l2"] = "linf"
-    """What epsilon bounds: every pixel (linf), or the length of the whole change."""
+    """What epsilon bounds: the change of every pixel (linf), or the length of the whole
+    change (l2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Federated:
-    """Train at simulated clients, which send weights and keep their samples."""
+    """Train at simulated clients, which keep their samples and send weights."""
 
     clients: int | None = None
-    """Clients that the samples are shared out to. Unset: all samples are in one place,
+    """Number of clients that share the samples. Unset: all samples are in one place,
     and there are no rounds."""
     skew: float | None = None
-    """Parameter of the Dirichlet law by which the samples of each class go to the
-    clients: at 0.1 a client has few classes, at 100 about as many of each. Unset: parts
-    of one size, whatever the labels."""
+    """Parameter of the Dirichlet distribution that splits the samples of each class
+    among the clients: at 0.1 a client has few classes, at 100 about as many samples of
+    each. Unset: equal parts, whatever the labels."""
     assignment: str | None = None
     """Instead of both: a .npy file, or a text file with one line per sample, that names
-    the client of every sample to train on, in their order."""
+    the client of every training sample, in order."""
     participation: float = 1.0
     """Share of the clients that take part in a round."""
     local_steps: int | None = None
     """Steps that a client takes in a round."""
     local_epochs: int | None = None
-    """Or passes over its own samples that it makes in a round. Default: 1."""
+    """Or passes over its own samples that a client makes in a round. Default: 1."""
     optimizer: Literal["fresh", "kept"] = "fresh"
-    """Of a client: begun anew in every round (FedAvg), or kept for its next one."""
+    """Whether a client's optimizer starts fresh in every round (FedAvg) or is kept for
+    its next one."""
     clip: float | None = None
-    """Norm of the longest update that a client may send; longer ones are scaled
-    down."""
+    """Longest norm of an update that a client may send; longer ones are scaled down."""
     noise: float | None = None
-    """Gaussian noise on the sum of the updates: its standard deviation over clip. Every
-    client then counts alike, however many samples it has."""
+    """Gaussian noise on the sum of the updates: its standard deviation divided by clip.
+    Every client then counts equally, however many samples it has."""
 
     @property
     def asked(self) -> bool:
@@ -143,18 +146,19 @@ class Federated:
 
 @dataclass(frozen=True, kw_only=True)
 class Stopping:
-    """End the run before its last epoch, once it gains no more."""
+    """End the run before its last epoch, once it stops improving."""
 
     patience: int | None = None
-    """Epochs without a gain after which the run ends, scored as any other. The learning
-    rate falls over all --epochs, so it has not come down by then: a run of fewer epochs
-    may do better. Unset: all epochs."""
+    """Epochs without a gain after which the run ends; it is scored like any other. The
+    learning rate falls over all --epochs and has not come down by then, so a run of
+    fewer epochs may do better. Unset: run all epochs."""
     reading: str = "auto"
-    """What must gain: knn, read among training samples every --knn-every epochs, or
+    """What must improve: knn, read among training samples every --knn-every epochs, or
     loss, the mean over an epoch; in Python also a number that each_epoch returns, where
-    more is better. auto: knn where there are labels. Test samples are never asked."""
+    more is better. auto: knn if there are labels. Test samples are never used."""
     min_gain: float = 0.0
-    """A gain is more than this over the best so far; of knn 0.01 is a percent."""
+    """Only more than this over the best so far is a gain; for knn 0.01 is one
+    percentage point."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,20 +171,20 @@ class Machine:
     """Processes on each machine, one per device. Default: as many as torchrun or srun
     has started, else 1; --resume: as before."""
     nodes: int | None = None
-    """Machines. Default: as devices."""
+    """Number of machines. Default: as for devices."""
     strategy: str = "auto"
     """How processes share the work: "auto" (ddp when there are several), "ddp", or
-    "fsdp" (weights and the optimizer's state shared out, too)."""
+    "fsdp" (which also shares out the weights and the optimizer's state)."""
     precision: Precision = "auto"
     """"auto" is bf16 on a GPU that has it, 32 otherwise."""
     compile: bool | Literal["auto"] = "auto"
-    """Compile the encoder with torch.compile; "auto" does on a GPU where the run is
-    long enough to win back the half minute that it takes. What torch compiled before in
-    the same process is compiled anew when it is next called."""
+    """Compile the encoder with torch.compile; "auto" does so on a GPU if the run is
+    long enough to win back the half minute it takes. Anything torch compiled before in
+    the same process is compiled again when it is next called."""
     capture: bool = True
-    """Replay steps from a CUDA graph, where all they need is on one GPU."""
+    """Replay steps from a CUDA graph, if everything they need is on one GPU."""
     deterministic: bool = True
-    """Use only arithmetic that repeats: the same seed, machine and versions then give
+    """Use only reproducible arithmetic: the same seed, machine and versions then give
     the same run bit for bit, resumed or not."""
 
     @property
@@ -191,7 +195,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Train an encoder on unlabeled samples; --config FILE gives settings by file."""
+    """Train an encoder on unlabeled samples; --config FILE reads settings."""
 
     shown_first: ClassVar[tuple[str, ...]] = (
         *(
@@ -212,52 +216,53 @@ class Train:
         "invariance train --resume runs/photos-simclr    go on where it stopped",
     )
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
-    """A folder of images, with captions or without, or shards of them (.tar), a file of
+    """A folder of images, with or without captions, or shards of them (.tar); a file of
     images or vectors (.npy, .npz), of sentences (.txt, .csv, .jsonl), a table (.csv,
-    .parquet), graphs (.jsonl, or a folder of the TU collection), audio or series,
-    hf:NAME for a data set of Hugging Face, or a set (shapes, cifar10, ...: see
+    .parquet), graphs (.jsonl, or a folder of the TU collection), audio or series;
+    hf:NAME for a Hugging Face data set; or a named set (shapes, cifar10, ...: see
     'invariance list data')."""
     method: str = "simclr"
-    """How to learn: see 'invariance list methods'."""
+    """Learning method: see 'invariance list methods'."""
     encoder: str = "auto"
     """"tiny", any timm name (resnet18, vit_tiny_patch16_224), "torchvision/NAME", for
-    rows mlp or, by its layers, mlp-128-128-2, for graphs gin; auto is tiny up to 64
-    pixels and resnet18 above, mlp for rows, gin for graphs."""
+    rows mlp or mlp-128-128-2 with the widths of its layers, for graphs gin; auto is
+    tiny up to 64 pixels and resnet18 above, mlp for rows, gin for graphs."""
     other_encoder: str = "auto"
-    """The network of a pair's second side, for methods of two encoders; of captions
+    """Network for the second side of pairs, for methods with two encoders; for captions
     text_tiny, text_small, text_base or transformers/NAME."""
     captions: str | None = None
     """A .csv, .jsonl or .parquet file of captions, for methods of images and captions.
     Default: the captions.csv, .jsonl or .parquet in the folder of images."""
     image_column: str | None = None
-    """Its column of images, or that of a data set of Hugging Face. Default: image,
-    file, filename, path or so."""
+    """The column of images, in that file or in a Hugging Face data set. Default: image,
+    file, filename, path or similar."""
     text_column: str | None = None
-    """Its column of captions. Default: caption, text, title, sentence or so."""
+    """The column of captions. Default: caption, text, title, sentence or similar."""
     pretrained: bool = False
     """Start from timm's weights."""
     start_from: str | None = None
     """Start from the encoder of another run or .safetensors file (weights only)."""
     epochs: int = 20
-    """Passes over the data; of a federated run, its rounds."""
+    """Passes over the data; in a federated run, rounds."""
     batch_size: int | None = None
     """Samples in one contrast, over all processes. Default: 128, or as many as give a
     small data set two steps per epoch."""
     micro_batch: int | None = None
     """Samples that each process encodes at once. A larger batch is encoded in pieces of
-    so many, twice, and needs the memory of one piece; loss and gradient are those of
-    the whole batch, but a batch norm sees a piece at a time. Default: all."""
+    this size, twice, and needs the memory of one piece; loss and gradient are those of
+    the whole batch, but a batch norm sees one piece at a time. Default: all."""
     temperature: float | Literal["learned"] | None = None
-    """Of the objective; "learned" trains it along with the weights, from the option
-    temperature_start on and never below temperature_minimum. Default: the method's."""
+    """Temperature of the objective; "learned" trains it along with the weights,
+    starting from the option temperature_start and never below temperature_minimum.
+    Default: the method's."""
     critic: Literal["dot", "bilinear", "separable", "mlp"] | None = None
-    """What scores two projections: dot, their cosine over the temperature; or learned:
-    bilinear, separable, mlp. Default: the method's."""
+    """What scores two projections: dot, their cosine divided by the temperature; or a
+    learned critic: bilinear, separable, mlp. Default: the method's."""
     options: Annotated[
         Options, conf.arg(metavar="[NAME VALUE ...]", help_behavior_hint=NOTHING)
     ] = field(default_factory=dict)
-    """Further settings of the method, its objective, negatives and views, as 'kernel
-    log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
+    """Further settings of the method, its objective, negatives and views, such as
+    'kernel log' or 'symmetric true size 1024': see 'invariance list methods NAME'."""
     views: str = "auto"
     """Augmentations: simclr, byol, weak, multi_crop, shapes; noise and uniform_noise
     for images and rows; scarf and hide_columns for rows; graphcl for graphs; auto fits
@@ -265,7 +270,7 @@ class Train:
     views_drop: Annotated[
         tuple[str, ...], conf.arg(name="views.drop", help_behavior_hint=NOTHING)
     ] = ()
-    """Operations that the views go without, such as 'blur gray': see 'invariance list
+    """Operations to leave out of the views, such as 'blur gray': see 'invariance list
     views NAME'."""
     views_strength: Annotated[
         dict[str, float],
@@ -275,13 +280,13 @@ class Train:
             help_behavior_hint=NOTHING,
         ),
     ] = field(default_factory=dict)
-    """Operations of the views made weaker, as 'crop 0.5 color 0.2': 1 is as they are, 0
-    leaves them out."""
+    """Operations of the views to weaken, such as 'crop 0.5 color 0.2': 1 leaves one as
+    it is, 0 removes it."""
     views_adversarial: Annotated[
         Literal["first", "all", "added"] | None, conf.arg(name="views.adversarial")
     ] = None
-    """Change views a little so that the loss rises most, and train on that: the first
-    one, all of them, or a copy of the first that is added. See --attack."""
+    """Change views a little so that the loss rises most, and train on them: the first
+    view, all of them, or an added copy of the first. See --attack."""
     n_views: int | None = None
     """Views of each sample. Default: the method's."""
     head: Literal["none", "linear", "mlp2", "mlp3"] | None = None
@@ -293,36 +298,37 @@ class Train:
     image_size: int | None = None
     """Side of the images in pixels. Default: the data's, at most 128 for folders."""
     window: int | None = None
-    """Of sequences: values of time in a window. Default: sequences of one length as
-    they are, 1.28 s of audio, 128 values of others."""
+    """For sequences: values of time in a window. Default: whole sequences if all have
+    one length, 1.28 s for audio, 128 values otherwise."""
     stride: int | None = None
-    """Of sequences: values from one window to the next. Default: a window."""
+    """For sequences: values from one window to the next. Default: one window."""
     time_column: str | None = None
-    """Of a table of values in time: the column with the times, if not called so."""
+    """For a table of values over time: the column with the times, if it has no usual
+    name."""
     target: str | None = None
-    """Of a table or a data set of Hugging Face: the column of classes, or of numbers to
-    predict, to score by and never to learn from. Default: one called target, label,
+    """For a table or a Hugging Face data set: the column of classes, or of numbers to
+    predict, used for scores and never as an input. Default: one called target, label,
     class or y."""
     columns: Annotated[tuple[str, ...], EMPTY] = ()
-    """Of a table: the columns to learn from. Default: all but the target."""
+    """For a table: the columns to learn from. Default: all but the target."""
     limit: int | None = None
-    """Use at most so many samples."""
+    """Use at most this many samples."""
     storage: Literal["auto", "resident", "streamed"] = "auto"
-    """Keep all samples on the device, or read them as training goes; auto keeps what
-    takes no more than a quarter of its free memory."""
+    """Keep all samples on the device, or read them during training; auto keeps them if
+    they take no more than a quarter of its free memory."""
     workers: int | None = None
-    """Reading processes of streamed samples. Default: one per core, fewer where memory
-    is short."""
+    """Processes that read streamed samples. Default: one per core, fewer if memory is
+    short."""
     labels: bool = True
-    """Use the labels that the data come with, such as class folders, to score by;
-    --no-labels for folders that mean something else, such as years."""
+    """Use the data's labels, such as class folders, for scores; use --no-labels if
+    folders mean something else, such as years."""
     hold_out: Literal["auto", "tenth", "nothing"] = "auto"
-    """What data without a test part of their own keep from training; auto is a tenth
-    where there are labels to score by."""
+    """What to keep from training if the data have no test part; auto is a tenth if
+    there are labels to score by."""
     data_root: str | None = None
     """Where named sets are kept. Default: $INVARIANCE_DATA or ~/.cache/invariance."""
     seed: int = 0
-    """Of weights, order and views."""
+    """Seed of weights, order and views."""
     optim: Optim = field(default_factory=Optim)
     ess: Ess = field(default_factory=Ess)
     attack: Attack = field(default_factory=Attack)
@@ -330,29 +336,31 @@ class Train:
     stop: Stopping = field(default_factory=Stopping)
     machine: Machine = field(default_factory=Machine)
     out: str = "runs"
-    """Folder of run folders."""
+    """Folder for run folders."""
     name: str | None = None
-    """Of the run folder. Default: data and method. A taken name gets a number."""
+    """Name of the run folder. Default: data and method. A name that is taken gets a
+    number."""
     trackers: Annotated[tuple[Literal["tensorboard", "wandb"], ...], EMPTY] = ()
-    """Also show readings in these, if they are installed."""
+    """Also send readings to these, if they are installed."""
     log_every: int = 0
-    """Steps between lines of metrics.jsonl; 0 is about ten an epoch."""
+    """Steps between lines of metrics.jsonl; 0 means about ten lines per epoch."""
     knn_every: int = 5
-    """Epochs between kNN readings where there are labels; 0 is never."""
+    """Epochs between kNN readings, if there are labels; 0 means never."""
     checkpoint_seconds: float = 60.0
-    """At most this much work is lost; 0 saves at every step."""
+    """Seconds between checkpoints, and so the most work that can be lost; 0 saves at
+    every step."""
     keep_every: int = 0
-    """Epochs between states of the learner that are kept for good, the first and the
-    last among them, to see what training did: 'invariance diagnose RUN --kept'. 0 keeps
+    """Epochs between states of the learner that are kept for good, including the first
+    and the last, to see what training did: 'invariance diagnose RUN --kept'. 0 keeps
     none; each is about as large as the encoder, the head and the memory."""
     evaluate: bool = True
     """Evaluate at the end, beside raw samples and the untrained encoder."""
     resume: str | None = None
-    """Go on with this run exactly where it stopped; its own settings hold."""
+    """Continue this run exactly where it stopped, with its own settings."""
     dry_run: bool = False
-    """Say what would happen, try one batch, write nothing."""
+    """Say what would happen and try one batch, but write nothing."""
     quiet: bool = False
-    """Print warnings and the result only."""
+    """Print only warnings and the result."""
     json: bool = False
     """Print every reading as a line of JSON."""
 
