@@ -1,8 +1,12 @@
 """The Python code of a page, run from top to bottom as a reader would."""
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import invariance as inv
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,9 +22,15 @@ def python_blocks(text: str) -> list[str]:
 
 
 def run_page(page: str) -> dict[str, Any]:
-    """What the code of a page leaves behind; run in the current folder."""
+    """What the code of a page leaves behind; run in the current folder.
+
+    What it adds to a catalogue is taken out again: other tests go through them.
+    """
     names: dict[str, Any] = {"__name__": "page"}
     text = (ROOT / page).read_text(encoding="utf-8")
-    for number, block in enumerate(python_blocks(text), 1):
-        exec(compile(block, f"{page}, block {number}", "exec"), names)
+    with contextlib.ExitStack() as catalogues:
+        for catalogue in (inv.OBJECTIVES, inv.METHODS, inv.ESTIMATORS):
+            catalogues.enter_context(mock.patch.dict(catalogue))
+        for number, block in enumerate(python_blocks(text), 1):
+            exec(compile(block, f"{page}, block {number}", "exec"), names)
     return names
