@@ -95,6 +95,20 @@ def test_the_same_row_is_never_in_both_parts():
     assert not {*all_rows(train)[:, 0].tolist()} & {*all_rows(test)[:, 0].tolist()}
 
 
+@pytest.mark.parametrize(("columns", "n"), [((), 300), (("age", "note", "town"), 270)])
+def test_a_part_read_with_the_kind_of_another_holds_out_the_same_rows(columns, n):
+    # 'note', 'town' and 'fax' are left out, and rows are told apart by them as well
+    table = make_columns(300)
+    train = load(table, target="sold", columns=columns)
+    kind = kind_of(json.loads(json.dumps(train.kind.describe())))
+    again = {part: load(table, split=part, kind=kind) for part in PARTS}
+    assert all_rows(again["train"]).nan_to_num().equal(all_rows(train).nan_to_num())
+    assert len(again["test"]) == train.origin.n_held_out == 300 - len(train)
+    # without what was left out a table is read all the same, where a row has anything
+    less = {name: table[name] for name in ("age", "color", "sold")}
+    assert len(load(less, split="all", kind=kind)) == n
+
+
 def test_a_file_that_is_no_parquet_is_one_sentence(tmp_path):
     path = tmp_path / "shop.parquet"
     path.write_bytes(b"PAR1 not really")

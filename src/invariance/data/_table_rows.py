@@ -145,12 +145,14 @@ def read_cells(cells: Cells, request: Request) -> Read:
     target = find_target(cells, request, known)
     names = choose_inputs(cells, request, known, target)
     given = None if target is None else target.given
-    rows = leave_out_broken(cells, names, request)
+    # as in training, whatever was left out there: else the parts would differ
+    told_by = [n for n in known.told_by if n in cells.columns] if known else names
+    rows = leave_out_broken(cells, told_by, request)
     n_whole = len(rows)
     if given is not None and request.split != "all" and request.labels:
         rows = [k for k in rows if given[k]]
     notes = describe_target(target, n_whole - len(rows))
-    keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(names)) for k in rows]
+    keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(told_by)) for k in rows]
     labeled = given is not None
     n_train = None
     if cells.n_train is not None:
@@ -395,7 +397,7 @@ def fit_row(
     notes = [Note("size", f"Columns: {', '.join(parts)}.")]
     if left_out:
         notes.append(Note("left out", f"Columns left out: {what}."))
-    return Row(columns, target), tuple(notes)
+    return Row(columns, target, names), tuple(notes)
 
 
 def read_values(
