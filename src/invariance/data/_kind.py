@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool1d
 
 from ..errors import DataError, SettingError
+from ..words import count
 from ._decode import crop_square, open_image, to_image
 from ._load_request import explain_unreadable
 from ._recordings import open_recordings
@@ -333,14 +334,23 @@ class Sequence(Kind):
         channels, length = self.shape
         if values.ndim != 2 or values.shape[1] != channels or len(values) < length:
             raise DataError(
-                f"{tuple(values.shape)} values instead of {length} or more of "
-                f"{channels} channels, (time, channels)"
+                f"{tuple(values.shape)} values, (time, channels), instead of {length} "
+                f"or more of {count(channels, 'channel')}"
             )
         values = values[-length:].T.contiguous()
         if not values.isfinite().all():
             bad = int((~values.isfinite()).sum())
-            raise DataError(f"{bad} of its values are NaN or infinite")
+            are = "is" if bad == 1 else "are"
+            raise DataError(f"{bad} of its values {are} NaN or infinite")
         return values
+
+    def check_rate(self, rate: int | None) -> None:
+        """Refuse a recording of another sampling rate."""
+        if rate and self.rate and rate != self.rate:
+            raise DataError(
+                f"{rate:,} values per second, and {self.rate:,} are needed: resample "
+                "it first"
+            )
 
     def open(self, query: Any) -> tuple[str, Any]:
         """Values in time, or a file with one recording, of which the end is taken."""
@@ -351,6 +361,7 @@ class Sequence(Kind):
             recording, *others = open_recordings(path, path.name, self.time_column)
             if others:
                 raise DataError(f"{1 + len(others)} recordings, and a query is one")
+            self.check_rate(recording.rate)
             first = max(recording.length - self.shape[1], 0)
             return str(query), recording.read(first, recording.length)
         except (DataError, OSError, ValueError) as cause:
