@@ -134,6 +134,15 @@ def test_csv_parquet_json_lines_and_python_are_one_table(tmp_path, table):
         torch.testing.assert_close(all_rows(source), first, equal_nan=True)
 
 
+def test_names_that_only_later_lines_have_are_left_out_with_a_word(tmp_path):
+    rows = [{"a": k, "b": k % 3} | ({"late": 1} if k == 9 else {}) for k in range(20)]
+    (tmp_path / "shop.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source = load(tmp_path / "shop.jsonl")
+    assert [column.name for column in source.kind.columns] == ["a", "b"]
+    said = " ".join(map(str, source.notes))
+    assert "Not in the first line, which names the columns" in said and "'late'" in said
+
+
 def test_another_table_is_read_in_the_same_way(tmp_path, table):
     kind = load(table, target="sold").kind
     again = kind_of(json.loads(json.dumps(kind.describe())))

@@ -48,6 +48,8 @@ class Cells:
     """Where each row is, for people."""
     broken: dict[str, str] = field(default_factory=dict)
     parent: str = ""
+    aside: tuple[str, ...] = ()
+    """Names that some lines of a .jsonl file have, but not the first."""
     n_train: int | None = None
     """How many rows are to be learned from, those after them being the test part; None
     where the table has no parts of its own."""
@@ -164,6 +166,12 @@ def read_cells(cells: Cells, request: Request) -> Read:
         apart = None if target is None else target.name
         known, more = fit_row(cells, names, [rows[k] for k in learned], apart)
         notes += more
+        if cells.aside:
+            what = join_most([*map(repr, cells.aside)])
+            text = (
+                f"Not in the first line, which names the columns, and left out: {what}."
+            )
+            notes += (Note("left out", text),)
     numbers = [rows[k] for k in chosen]
     values, strange = read_values(cells, known, numbers)
     items = TableRows(known, values, numbers)
@@ -187,7 +195,8 @@ def open_cells(data: Any) -> Cells:
         columns = {name: [row[k] for _, row in lines] for k, name in enumerate(names)}
         places = [place for place, _ in lines]
         parent = path.resolve().parent.name
-        cells = Cells(path.name, columns, places, table.broken, parent)
+        aside = tuple(table.aside)
+        cells = Cells(path.name, columns, places, table.broken, parent, aside)
     else:
         if hasattr(data, "to_pydict"):
             data = data.to_pydict()
