@@ -8,6 +8,7 @@ sample. A kind of your own is one class, handed over with the samples::
     inv.train(inv.Train(...), data=inv.data.Samples(recordings, Recording(length=400)))
 """
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections import abc
@@ -213,6 +214,11 @@ class Vector(Kind):
         super().__init__(shape)
         self.spread = tuple(spread) or (1.0,) * self.shape[0]
 
+    @property
+    def shape_words(self) -> str:
+        """How many numbers there are."""
+        return count(self.shape[0], "number")
+
     def read(self, raw: Any) -> Float[Tensor, " d"]:
         """Any row of finite numbers."""
         row = torch.tensor(np.asarray(raw, dtype=np.float32))
@@ -223,15 +229,18 @@ class Vector(Kind):
         return row
 
     def open(self, query: Any) -> tuple[str, Any]:
-        """A row of numbers, or an .npy file with one."""
+        """A row of numbers, a text of one in JSON, or an .npy file with one."""
         if not isinstance(query, str | Path):
             return "query", query
         try:
+            if str(query).lstrip().startswith("["):
+                return str(query), json.loads(str(query))
             return str(query), np.load(Path(query).expanduser(), allow_pickle=False)
         except (OSError, ValueError) as cause:
             raise DataError(
                 f"The query {str(query)!r} cannot be read as a row of numbers "
-                f"({explain_unreadable(cause)}): save one with numpy.save."
+                f"({explain_unreadable(cause)}): save one with numpy.save, or write it "
+                "as [0.5, 2, ...]."
             ) from None
 
     def show(self, sample: Float[Tensor, " d"]) -> PIL.Image.Image:
