@@ -60,6 +60,14 @@ def numbers(source):
     return colors, texts
 
 
+@pytest.mark.parametrize(("forms", "more"), [(1, ""), (2, ", 2 of each image at most")])
+def test_captions_say_how_long_and_how_many_they_are(folder, forms, more):
+    rows = [(name(k), caption(k, form)) for k in range(N) for form in range(forms)]
+    write_csv(folder / "captions.csv", rows)
+    kind = load(folder, captions=True).other.kind
+    assert kind.shape_words == f"up to {kind.shape[1]} tokens{more}"
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "list"])
 @pytest.mark.parametrize("storage", ["resident", "streamed"])
 def test_captions_go_with_their_images(folder, kind, storage):

@@ -270,3 +270,13 @@ def test_samples_take_graphs_of_any_form():
     kind = Graph(n_nodes=4, n_edges=4, width=2)
     source = load(Samples([SQUARE, SQUARE], kind), split="all")
     assert len(source) == 2 and source.kind == kind
+
+
+def test_labels_of_some_graphs_only_are_not_used_and_it_is_said():
+    graphs = [{"nodes": 3, "edges": [[0, 1]], "label": k % 2} for k in range(20)]
+    graphs[7] |= {"label": None}
+    source = load(graphs)
+    assert source.labels is None and len(source) == 20
+    said = " ".join(map(str, source.notes))
+    assert "labels for 19 of 20 graphs, and they count only where every graph" in said
+    assert "labels for" not in " ".join(map(str, load(graphs[:7]).notes))

@@ -194,3 +194,15 @@ def test_a_row_of_numbers_is_shown_as_bars():
     kind = inv.data.Vector((3,), spread=(1.0, 1.0, 1.0))
     up, down = kind.show(torch.ones(3)), kind.show(-torch.ones(3))
     assert up.size == down.size and up.tobytes() != down.tobytes()
+
+
+def test_a_query_of_numbers_is_written_out_or_in_a_file(tmp_path):
+    kind = Vector((3,))
+    assert kind.shape_words == "3 numbers"
+    np.save(tmp_path / "row.npy", np.array([1.0, 2.5, 3.0]))
+    for query in ("[1, 2.5, 3]", str(tmp_path / "row.npy")):
+        called, raw = kind.open(query)
+        assert called == query and kind.read(raw).tolist() == [1.0, 2.5, 3.0]
+    for query in ("[1, 2", "none.npy"):
+        with pytest.raises(DataError, match=r"cannot be read as .* or write it as \[0"):
+            kind.open(query)

@@ -201,6 +201,50 @@ def test_a_mapped_file_travels_as_its_name(tmp_path, noise):
     torch.testing.assert_close(pickle.loads(packed).read(7), source.items.read(7))
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        [f"2024-01-{k + 1:02d}" for k in range(20)],
+        [f"00:00:{k:02d}" for k in range(20)],
+        [f"2024-01-01 00:00:{k:02d}" for k in range(20)],
+        [f"2024-01-01T00:00:{k:02d}+01:00" for k in range(20)],
+    ],
+)
+def test_times_may_be_days_times_of_day_or_both(tmp_path, times):
+    rows = "\n".join(f"{time},{k * k}" for k, time in enumerate(times))
+    (tmp_path / "x.csv").write_text(f"date,a\n{rows}\n")
+    source = read(tmp_path / "x.csv", window=10)
+    assert source.shape == (1, 10) and "left out" not in notes_of(source)
+
+
+def test_semicolons_may_part_the_cells_of_a_series(tmp_path):
+    rows = "\n".join(f"{k};{k * k},5" for k in range(20))
+    (tmp_path / "x.csv").write_text(f"time;größe\n{rows}\n", encoding="utf-8")
+    source = read(tmp_path / "x.csv", window=20)
+    assert source.kind.channel_names == ("größe",)
+    assert first_batch(source)[0, 0].tolist() == [k * k + 0.5 for k in range(20)]
+
+
+@pytest.mark.parametrize("names", [("1", "2"), ("walk", "run")])
+def test_a_window_without_a_label_is_left_out_where_labels_count(tmp_path, names):
+    labels = ["" if 20 <= k < 30 else names[k >= 50] for k in range(100)]
+    rows = "\n".join(f"{k * k},{label}" for k, label in enumerate(labels))
+    (tmp_path / "x.csv").write_text(f"a,state\n{rows}\n")
+    source = read(tmp_path / "x.csv", window=10, split="train", hold_out="nothing")
+    assert source.class_names == tuple(sorted(names)) and len(source) == 9
+    assert "1 window was left out without a label" in notes_of(source)
+    whole = read(tmp_path / "x.csv", window=10)
+    assert len(whole) == 10 and whole.labels.tolist().count(inv.data.NO_LABEL) == 1
+    assert len(read(tmp_path / "x.csv", window=10, split="train", labels=False)) == 8
+
+
+def test_labels_of_words_and_of_numbers_beside_each_other(tmp_path):
+    for name, label in (("a", "7"), ("b", "x")):
+        rows = "\n".join(f"{k * k},{label}" for k in range(20))
+        (tmp_path / f"{name}.csv").write_text(f"a,label\n{rows}\n")
+    assert read(tmp_path, window=10).class_names == ("7", "x")
+
+
 # ---- what is wrong is said -----------------------------------------------------------
 
 
@@ -208,6 +252,16 @@ def test_a_word_in_a_column_of_numbers_is_named(tmp_path):
     rows = "\n".join(f"{i},{'oops' if i == 7 else i * i}" for i in range(40))
     (tmp_path / "x.csv").write_text(f"a,b\n{rows}\n")
     with pytest.raises(DataError, match=r"'oops' .* in row 8 of the column 'b'"):
+        read(tmp_path / "x.csv", window=10)
+
+
+def test_a_table_that_is_no_utf_8_or_has_one_name_twice(tmp_path):
+    rows = "\n".join(f"{k},{k * k}" for k in range(20))
+    (tmp_path / "x.csv").write_text(f"größe,b\n{rows}\n", encoding="latin-1")
+    with pytest.raises(DataError, match=r"not written in UTF-8: save it as UTF-8\.$"):
+        read(tmp_path / "x.csv", window=10)
+    (tmp_path / "x.csv").write_text(f"a,a\n{rows}\n")
+    with pytest.raises(DataError, match=r"several columns are called 'a'"):
         read(tmp_path / "x.csv", window=10)
 
 
@@ -226,7 +280,7 @@ def test_windows_with_nan_are_left_out_and_named(noise):
     values[250, 1] = np.nan
     source = read(values, window=20)
     assert len(source) == 49
-    assert "array@240 (1 of its values are NaN or infinite)" in notes_of(source)
+    assert "array@240 (1 of its values is NaN or infinite)" in notes_of(source)
     with pytest.raises(DataError, match="NaN"):
         read(np.full((200, 2), np.nan), window=20)
 
@@ -369,3 +423,14 @@ def test_a_query_is_the_end_of_a_recording(tmp_path, noise):
     np.save(tmp_path / "two.npy", noise.normal(size=(2, 80, 2)))
     with pytest.raises(DataError, match="2 recordings, and a query is one"):
         kind.open(str(tmp_path / "two.npy"))
+
+
+def test_a_query_of_another_sampling_rate_is_refused(tmp_path, noise):
+    write_audio(tmp_path / "slow.wav", 0.1 * noise.normal(size=900))
+    write_audio(tmp_path / "fast.wav", 0.1 * noise.normal(size=900), rate=2 * RATE)
+    kind = read(tmp_path / "slow.wav", window=50).kind
+    assert len(kind.open(tmp_path / "slow.wav")[1]) == 50
+    with pytest.raises(DataError, match=r"16,000 values per second, and 8,000 are nee"):
+        kind.open(tmp_path / "fast.wav")
+    with pytest.raises(DataError, match=r"50 or more of 1 channel\)?\.?$"):
+        kind.read(noise.normal(size=(80, 2)))

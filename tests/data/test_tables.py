@@ -95,6 +95,20 @@ def test_the_same_row_is_never_in_both_parts():
     assert not {*all_rows(train)[:, 0].tolist()} & {*all_rows(test)[:, 0].tolist()}
 
 
+@pytest.mark.parametrize(("columns", "n"), [((), 300), (("age", "note", "town"), 270)])
+def test_a_part_read_with_the_kind_of_another_holds_out_the_same_rows(columns, n):
+    # 'note', 'town' and 'fax' are left out, and rows are told apart by them as well
+    table = make_columns(300)
+    train = load(table, target="sold", columns=columns)
+    kind = kind_of(json.loads(json.dumps(train.kind.describe())))
+    again = {part: load(table, split=part, kind=kind) for part in PARTS}
+    assert all_rows(again["train"]).nan_to_num().equal(all_rows(train).nan_to_num())
+    assert len(again["test"]) == train.origin.n_held_out == 300 - len(train)
+    # without what was left out a table is read all the same, where a row has anything
+    less = {name: table[name] for name in ("age", "color", "sold")}
+    assert len(load(less, split="all", kind=kind)) == n
+
+
 def test_a_file_that_is_no_parquet_is_one_sentence(tmp_path):
     path = tmp_path / "shop.parquet"
     path.write_bytes(b"PAR1 not really")
@@ -118,6 +132,15 @@ def test_csv_parquet_json_lines_and_python_are_one_table(tmp_path, table):
     for source in sources[1:]:
         assert source.kind == sources[0].kind
         torch.testing.assert_close(all_rows(source), first, equal_nan=True)
+
+
+def test_names_that_only_later_lines_have_are_left_out_with_a_word(tmp_path):
+    rows = [{"a": k, "b": k % 3} | ({"late": 1} if k == 9 else {}) for k in range(20)]
+    (tmp_path / "shop.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source = load(tmp_path / "shop.jsonl")
+    assert [column.name for column in source.kind.columns] == ["a", "b"]
+    said = " ".join(map(str, source.notes))
+    assert "Not in the first line, which names the columns" in said and "'late'" in said
 
 
 def test_another_table_is_read_in_the_same_way(tmp_path, table):

@@ -138,7 +138,7 @@ def test_one_row_a_class_and_one_class():
     h, y = torch.eye(3), torch.tensor([4, 5, 6])
     score = linear_probe(h, y, h, y)
     assert score.accuracy == 1
-    assert score.notes[0].startswith("No class has two labeled samples")
+    assert score.notes[0].startswith("No class has two of 3 labeled samples")
     same = torch.tensor([1, 1, 1])
     assert linear_probe(h, same, h, same).accuracy == 1
 

@@ -103,3 +103,13 @@ def test_several_runs_are_averaged_run_by_run():
     (line,) = tabulate(rows).lines
     cell = line.cells["trained encoder"]
     assert cell.values == pytest.approx((0.5, 0.8)) and cell.repeated == "run"
+
+
+def test_images_are_counted_where_their_captions_are_more():
+    ways = [("image to caption recall@1", 5), ("caption to image recall@1", 15)]
+    rows = [
+        score("trained encoder", 0.5, "pairs", metric=way, n_test=n)
+        | {"settings": {"n_first": 5, "n_other": 15}}
+        for way, n in ways
+    ]
+    assert tabulate(rows).n_test == 5

@@ -237,7 +237,7 @@ def test_two_encoders_train_resume_and_are_both_kept(
         assert all(weights[k].equal(v) for k, v in two.state_dict().items())
     assert any(weights[k].ne(v).any() for k, v in halfway.state_dict().items())
     said = [str(line) for line in make_plan(settings, data=data, method=TWO).facts()]
-    assert "data: sensors, rows of 6 with rows of 3" in said[0]
+    assert "data: sensors, rows of 6 numbers with rows of 3 numbers" in said[0]
     assert any("encoder: mlp, 256 features and mlp, 256 features" in s for s in said)
     result = train(small(encoder="auto", dry_run=True), data=data, method=TWO)
     assert result.sample_shapes == ((16, 6), (16, 3))

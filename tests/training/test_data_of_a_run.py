@@ -13,7 +13,7 @@ from torch import nn
 import invariance as inv
 from invariance.devices import usable_cores
 from invariance.errors import DataError, SettingError, TrainingError
-from invariance.folder import read_images, read_settings
+from invariance.folder import read_environment, read_images, read_settings
 from invariance.training import Machine, Train, make_plan
 from invariance.words import count
 
@@ -90,6 +90,17 @@ def test_a_chosen_batch_is_resumed_and_not_written_as_if_asked_for(
     assert read_settings(folder, Train).batch_size == 32
     inv.train(inv.Train(resume=str(folder), quiet=True), data=pictures)
     assert readings(folder)[-1]["step"] == 4
+
+
+def test_a_run_killed_before_it_said_what_it_is_says_so_when_resumed(
+    small, pictures, stopped_after
+):
+    folder = stopped_after(1, small(), data=pictures)
+    about = read_environment(folder)
+    (folder / "env.json").unlink()
+    inv.train(inv.Train(resume=str(folder), quiet=True), data=pictures)
+    again = read_environment(folder)
+    assert {**again, "started": ""} == {**about, "started": ""}
 
 
 def test_a_run_finds_its_data_from_anywhere(

@@ -67,6 +67,12 @@ class Captions(Kind):
         """One sentence."""
         return self.text
 
+    @property
+    def shape_words(self) -> str:
+        """The length of one in sentences to people, and how many there are."""
+        each = f", {self.most} of each image at most" if self.most > 1 else ""
+        return f"{self.text.shape_words}{each}"
+
     def read(self, raw: Any) -> Int64[Tensor, "most length"]:
         """A sentence, or the first few of several."""
         several = [raw] if isinstance(raw, str) else list(raw)[: self.most]

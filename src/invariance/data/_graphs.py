@@ -141,6 +141,7 @@ def choose_part(
     """Graphs or nodes of one part, as asked for."""
     known = request.known_kind
     labels, names, notes = find_labels(nets, name), None, describe_small(nets)
+    gaps = describe_gaps(nets)
     of_nodes = len(nets) == 1 or (labels is not None and len(labels) != len(nets))
     mark = mark_nets(nets, labels)
     if known.rooted if isinstance(known, Graph) else of_nodes:
@@ -159,7 +160,7 @@ def choose_part(
     items = Graphs(nets, kind, name, labels, names)
     part, n_held_out = split_items(items, request, name)
     origin = Origin(mark, parent, n_held_out, own_test=False)
-    return Read(name, part, broken, notes, parallel=False, origin=origin)
+    return Read(name, part, broken, notes + gaps, parallel=False, origin=origin)
 
 
 def fit_kind(
@@ -330,6 +331,15 @@ def describe_small(nets: Sequence[Net]) -> tuple[Note, ...]:
         has = "graph has" if single == 1 else "graphs have"
         notes.append(f"{single:,} {has} one node, of which views drop nothing.")
     return tuple(Note("size", text) for text in notes)
+
+
+def describe_gaps(nets: Sequence[Net]) -> tuple[Note, ...]:
+    """A word where some graphs have a label and others have none."""
+    n = sum(net.label is not None for net in nets)
+    if n in (0, len(nets)):
+        return ()
+    text = f"There are labels for {n:,} of {count(len(nets), 'graph')}, and they count"
+    return (Note("size", f"{text} only where every graph has one."),)
 
 
 def describe_nodes(nets: Sequence[Net]) -> str:

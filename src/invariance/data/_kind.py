@@ -8,6 +8,7 @@ sample. A kind of your own is one class, handed over with the samples::
     inv.train(inv.Train(...), data=inv.data.Samples(recordings, Recording(length=400)))
 """
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections import abc
@@ -24,6 +25,7 @@ from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool1d
 
 from ..errors import DataError, SettingError
+from ..words import count
 from ._decode import crop_square, open_image, to_image
 from ._load_request import explain_unreadable
 from ._recordings import open_recordings
@@ -212,6 +214,11 @@ class Vector(Kind):
         super().__init__(shape)
         self.spread = tuple(spread) or (1.0,) * self.shape[0]
 
+    @property
+    def shape_words(self) -> str:
+        """How many numbers there are."""
+        return count(self.shape[0], "number")
+
     def read(self, raw: Any) -> Float[Tensor, " d"]:
         """Any row of finite numbers."""
         row = torch.tensor(np.asarray(raw, dtype=np.float32))
@@ -222,15 +229,18 @@ class Vector(Kind):
         return row
 
     def open(self, query: Any) -> tuple[str, Any]:
-        """A row of numbers, or an .npy file with one."""
+        """A row of numbers, a text of one in JSON, or an .npy file with one."""
         if not isinstance(query, str | Path):
             return "query", query
         try:
+            if str(query).lstrip().startswith("["):
+                return str(query), json.loads(str(query))
             return str(query), np.load(Path(query).expanduser(), allow_pickle=False)
         except (OSError, ValueError) as cause:
             raise DataError(
                 f"The query {str(query)!r} cannot be read as a row of numbers "
-                f"({explain_unreadable(cause)}): save one with numpy.save."
+                f"({explain_unreadable(cause)}): save one with numpy.save, or write it "
+                "as [0.5, 2, ...]."
             ) from None
 
     def show(self, sample: Float[Tensor, " d"]) -> PIL.Image.Image:
@@ -333,14 +343,23 @@ class Sequence(Kind):
         channels, length = self.shape
         if values.ndim != 2 or values.shape[1] != channels or len(values) < length:
             raise DataError(
-                f"{tuple(values.shape)} values instead of {length} or more of "
-                f"{channels} channels, (time, channels)"
+                f"{tuple(values.shape)} values, (time, channels), instead of {length} "
+                f"or more of {count(channels, 'channel')}"
             )
         values = values[-length:].T.contiguous()
         if not values.isfinite().all():
             bad = int((~values.isfinite()).sum())
-            raise DataError(f"{bad} of its values are NaN or infinite")
+            are = "is" if bad == 1 else "are"
+            raise DataError(f"{bad} of its values {are} NaN or infinite")
         return values
+
+    def check_rate(self, rate: int | None) -> None:
+        """Refuse a recording of another sampling rate."""
+        if rate and self.rate and rate != self.rate:
+            raise DataError(
+                f"{rate:,} values per second, and {self.rate:,} are needed: resample "
+                "it first"
+            )
 
     def open(self, query: Any) -> tuple[str, Any]:
         """Values in time, or a file with one recording, of which the end is taken."""
@@ -351,6 +370,7 @@ class Sequence(Kind):
             recording, *others = open_recordings(path, path.name, self.time_column)
             if others:
                 raise DataError(f"{1 + len(others)} recordings, and a query is one")
+            self.check_rate(recording.rate)
             first = max(recording.length - self.shape[1], 0)
             return str(query), recording.read(first, recording.length)
         except (DataError, OSError, ValueError) as cause:

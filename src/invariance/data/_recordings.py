@@ -10,6 +10,7 @@ datetime, one that holds dates, or the one that is named. A column called label,
 or state says what each row is. Other columns without numbers are left out, and so said.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,9 @@ import numpy as np
 from jaxtyping import Float
 
 from ..errors import DataError
+from ..words import join_most
 from ._load_request import Note
+from ._tables import read_header
 
 AUDIO = (".wav", ".flac", ".ogg", ".oga", ".aif", ".aiff")
 SERIES = (".npy", ".npz", ".csv", ".parquet")
@@ -199,15 +202,29 @@ def open_table(path: Path, name: str, time_column: str | None) -> Recording:
     types = pyarrow.types
     try:
         if path.suffix.lower() == ".csv":
-            table = pyarrow.csv.read_csv(path)
+            mark, _ = read_header(path)
+            point = "," if mark == ";" else "."
+            table = pyarrow.csv.read_csv(
+                path,
+                parse_options=pyarrow.csv.ParseOptions(delimiter=mark),
+                convert_options=pyarrow.csv.ConvertOptions(decimal_point=point),
+            )
         else:
             table = pyarrow.parquet.read_table(path)
+        names = table.column_names
+    except UnicodeDecodeError:  # the names; cells that are none are bytes
+        raise DataError("it is not written in UTF-8: save it as UTF-8") from None
     except pyarrow.ArrowException as error:
         raise DataError(" ".join(str(error).split())) from None
-    if time_column is not None and time_column not in table.column_names:
+    twice = [repr(key) for key, n in Counter(names).items() if n > 1]
+    if twice:
         raise DataError(
-            f"no column {time_column!r} of times: it has "
-            f"{', '.join(table.column_names)}"
+            f"several columns are called {join_most(twice)}: give each a name of its "
+            "own"
+        )
+    if time_column is not None and time_column not in names:
+        raise DataError(
+            f"no column {time_column!r} of times: it has {', '.join(names)}"
         )
     channels: dict[str, np.ndarray] = {}
     times, labels, words = None, None, []
@@ -217,7 +234,10 @@ def open_table(path: Path, name: str, time_column: str | None) -> Recording:
         if field.name == (time_column or field.name) and (
             time_column is not None or key in TIMES or dated
         ):
-            times = column.cast(pyarrow.int64()) if dated else column
+            times = column
+            if dated:  # a day, or a time of day in seconds, has 32 bits
+                narrow = field.type.bit_width == 32
+                times = column.cast(pyarrow.int32() if narrow else pyarrow.int64())
         elif key in LABELS:
             labels = column.to_numpy(zero_copy_only=False)
         elif types.is_integer(field.type) or types.is_floating(field.type):
@@ -284,16 +304,3 @@ def check_times(times: Any, name: str) -> list[Note]:
         text = f"{name}: times are unevenly spaced; windows take rows as they follow."
         return [Note("size", text)]
     return []
-
-
-def number_labels(recordings: Sequence[Recording]) -> tuple[str, ...]:
-    """Turn the labels of recordings into class numbers in place; gives their names."""
-    given = [r.labels for r in recordings if r.labels is not None]
-    if not given or len(given) < len(recordings):
-        for recording in recordings:
-            recording.labels = None
-        return ()
-    names = np.unique(np.concatenate([np.atleast_1d(labels) for labels in given]))
-    for recording, labels in zip(recordings, given, strict=True):
-        recording.labels = np.asarray(np.searchsorted(names, labels))
-    return tuple(map(str, names.tolist()))

@@ -104,6 +104,8 @@ class Row(Kind):
     Args:
         columns: what is read, in this order, each a ``Column`` or its description.
         target: the column of classes, which is never read as a part of a row.
+        told_by: the columns that tell rows apart when some are held out, those that
+            were left out among them; none are ``columns``.
 
     >>> from invariance.data import Column, Row
     >>> kind = Row([Column("age", 50, 10), Column("color", categories=("blue", "red"))])
@@ -121,9 +123,11 @@ class Row(Kind):
         self,
         columns: abc.Sequence[Column | Mapping[str, Any]],
         target: str | None = None,
+        told_by: abc.Sequence[str] = (),
     ) -> None:
         self.columns = tuple(map(as_column, columns))
         self.target = target
+        self.told_by = tuple(told_by) or tuple(each.name for each in self.columns)
         super().__init__((len(self.columns),))
 
     @property
@@ -210,7 +214,8 @@ class Row(Kind):
     def describe(self) -> dict[str, Any]:
         """All that is needed to read rows in the same way."""
         columns = [column.describe() for column in self.columns]
-        return {"name": self.name, "columns": columns, "target": self.target}
+        about = {"name": self.name, "columns": columns, "target": self.target}
+        return about | {"told_by": list(self.told_by)}
 
 
 def expand(

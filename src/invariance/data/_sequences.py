@@ -37,11 +37,10 @@ from ._recordings import (
     AUDIO,
     SERIES,
     Recording,
-    number_labels,
     open_recordings,
     split_array,
 )
-from ._sources import Items, Read
+from ._sources import NO_LABEL, Items, Read
 from ._split import HELD_OUT, split_names, spread
 
 WINDOW = 128  # values, where nobody says and sequences do not come in one length
@@ -68,7 +67,7 @@ class Windows(Items):
         self.paths = tuple(name_window(recordings[k], start) for k, start in starts)
         if class_names:
             last = [recordings[k].label_at(start + length - 1) for k, start in starts]
-            self.labels = torch.tensor(last)
+            self.labels = torch.tensor(last, dtype=torch.long)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -147,13 +146,17 @@ def read_sequences(data: Any, request: Request) -> Read:
     if known is not None:
         check_known(opened, known)
     kind = known or choose_kind(opened.whole, request)
-    starts, n_held_out = choose_windows(opened, kind, request)
+    starts, n_held_out, n_unlabeled = choose_windows(opened, kind, request)
     notes = [*opened.notes, *(n for r in opened.whole for n in r.notes)]
     if known is None:
         length, stride = kind.shape[1], kind.stride
         text = f"{count(len(opened.whole), 'recording')} in windows of {length} values"
         each = f", a window every {stride}" if stride != length else ""
         notes.append(Note("size", f"{text}{each}."))
+    if n_unlabeled:
+        were = "1 window was" if n_unlabeled == 1 else f"{n_unlabeled:,} windows were"
+        text = f"{were} left out without a label: --no-labels learns from all."
+        notes.append(Note("left out", text))
     items = Windows(opened.whole, starts, kind, opened.class_names)
     if known is None:
         notes += survey(items)
@@ -253,6 +256,43 @@ def take_arrays(data: Any) -> Recordings:
     return Recordings("the array", whole, {}, mark.hexdigest(), "", names)
 
 
+def number_labels(recordings: list[Recording]) -> tuple[str, ...]:
+    """Turn the labels of recordings into class numbers in place; gives their names.
+
+    A label that is empty or NaN becomes NO_LABEL.
+
+    >>> walk = Recording("walk", np.zeros((4, 1)), np.array([7.0, np.nan, 9.0, 7.0]))
+    >>> number_labels([walk]), walk.labels
+    (('7', '9'), array([ 0, -1,  1,  0]))
+    """
+    given = [np.asarray(r.labels) for r in recordings if r.labels is not None]
+    if not given or len(given) < len(recordings):
+        for recording in recordings:
+            recording.labels = None
+        return ()
+    known = [find_known(labels) for labels in given]
+    flat = [labels[where] for labels, where in zip(given, known, strict=True)]
+    if len({labels.dtype.kind in "biuf" for labels in flat}) > 1:  # words and numbers
+        flat = [labels.astype(str) for labels in flat]
+    names = np.unique(np.concatenate(flat))
+    if names.dtype.kind == "f" and (names == names.round()).all():
+        names = names.astype(np.int64)  # whole numbers, made so by a gap
+    for recording, labels, where in zip(recordings, flat, known, strict=True):
+        recording.labels = np.full(where.shape, NO_LABEL)
+        recording.labels[where] = np.searchsorted(names, labels)
+    return tuple(map(str, names.tolist()))
+
+
+def find_known(labels: np.ndarray) -> np.ndarray:
+    """Where labels are neither empty nor NaN."""
+    if labels.dtype.kind == "f":
+        return np.isfinite(labels)
+    if labels.dtype.kind in "biu":
+        return np.ones(labels.shape, bool)
+    cells = [x is not None and x == x and bool(str(x).strip()) for x in labels.flat]
+    return np.array(cells, bool).reshape(labels.shape)
+
+
 def to_array(values: Any) -> np.ndarray:
     """A tensor, an array or nested numbers as an array."""
     return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
@@ -296,11 +336,10 @@ def check_known(opened: Recordings, kind: Sequence) -> None:
             f"{opened.name} has {count(first.channels, 'channel')}, and windows of "
             f"{count(kind.shape[0], 'channel')} are needed: name other data."
         )
-    if first.rate and kind.rate and first.rate != kind.rate:
-        raise DataError(
-            f"{opened.name} has {first.rate:,} values per second, and "
-            f"{kind.rate:,} are needed: resample it first."
-        )
+    try:
+        kind.check_rate(first.rate)
+    except DataError as cause:
+        raise DataError(f"{opened.name} has {cause}.") from None
 
 
 # ---------------------------------------------------------------- how it is cut
@@ -345,8 +384,10 @@ def cut(begin: int, end: int, window: int, stride: int) -> list[int]:
 
 def choose_windows(
     opened: Recordings, kind: Sequence, request: Request
-) -> tuple[list[tuple[int, int]], int]:
-    """Recording and start of each window of a part, and how many are held out."""
+) -> tuple[list[tuple[int, int]], int, int]:
+    """Recording and start of each window of a part, how many are held out, and how many
+    of the part are left out because they have no label.
+    """
     window, stride = kind.shape[1], kind.stride
     spans = {k: (0, r.length) for k, r in enumerate(opened.whole) if r.length >= window}
     short = [r for r in opened.whole if r.length < window]
@@ -376,12 +417,18 @@ def choose_windows(
         names, numbers = [opened.whole[k].name for k in spans], list(spans)
         asked = Request("test", hold_out="tenth")
         rows, _ = split_names(names, asked, opened.name, labeled=True)
-        held_out = {numbers[i] for i in rows}
-        train = {k: span for k, span in spans.items() if k not in held_out}
-        test = {k: span for k, span in spans.items() if k in held_out}
+        apart = {numbers[i] for i in rows}
+        train = {k: span for k, span in spans.items() if k not in apart}
+        test = {k: span for k, span in spans.items() if k in apart}
     else:
         train, test = split_one(spans, window)
-    chosen = windows_of(test if request.split == "test" else train)
+    whole = windows_of(test if request.split == "test" else train)
+    chosen, held_out = whole, windows_of(test)
+    if opened.class_names and request.labels and request.split != "all":
+        chosen, held_out = (
+            [(k, i) for k, i in each if opened.whole[k].label_at(i + window - 1) >= 0]
+            for each in (whole, held_out)
+        )
     if not chosen:
         if request.split == "test":
             raise DataError(
@@ -390,7 +437,7 @@ def choose_windows(
                 "--window or more recordings."
             )
         raise DataError(f"{opened.name} has no window in its {request.split} part.")
-    return chosen, len(windows_of(test))
+    return chosen, len(held_out), len(whole) - len(chosen)
 
 
 def split_one(

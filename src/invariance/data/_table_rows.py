@@ -48,6 +48,8 @@ class Cells:
     """Where each row is, for people."""
     broken: dict[str, str] = field(default_factory=dict)
     parent: str = ""
+    aside: tuple[str, ...] = ()
+    """Names that some lines of a .jsonl file have, but not the first."""
     n_train: int | None = None
     """How many rows are to be learned from, those after them being the test part; None
     where the table has no parts of its own."""
@@ -145,12 +147,14 @@ def read_cells(cells: Cells, request: Request) -> Read:
     target = find_target(cells, request, known)
     names = choose_inputs(cells, request, known, target)
     given = None if target is None else target.given
-    rows = leave_out_broken(cells, names, request)
+    # as in training, whatever was left out there: else the parts would differ
+    told_by = [n for n in known.told_by if n in cells.columns] if known else names
+    rows = leave_out_broken(cells, told_by, request)
     n_whole = len(rows)
     if given is not None and request.split != "all" and request.labels:
         rows = [k for k in rows if given[k]]
     notes = describe_target(target, n_whole - len(rows))
-    keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(names)) for k in rows]
+    keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(told_by)) for k in rows]
     labeled = given is not None
     n_train = None
     if cells.n_train is not None:
@@ -162,6 +166,12 @@ def read_cells(cells: Cells, request: Request) -> Read:
         apart = None if target is None else target.name
         known, more = fit_row(cells, names, [rows[k] for k in learned], apart)
         notes += more
+        if cells.aside:
+            what = join_most([*map(repr, cells.aside)])
+            text = (
+                f"Not in the first line, which names the columns, and left out: {what}."
+            )
+            notes += (Note("left out", text),)
     numbers = [rows[k] for k in chosen]
     values, strange = read_values(cells, known, numbers)
     items = TableRows(known, values, numbers)
@@ -185,7 +195,8 @@ def open_cells(data: Any) -> Cells:
         columns = {name: [row[k] for _, row in lines] for k, name in enumerate(names)}
         places = [place for place, _ in lines]
         parent = path.resolve().parent.name
-        cells = Cells(path.name, columns, places, table.broken, parent)
+        aside = tuple(table.aside)
+        cells = Cells(path.name, columns, places, table.broken, parent, aside)
     else:
         if hasattr(data, "to_pydict"):
             data = data.to_pydict()
@@ -395,7 +406,7 @@ def fit_row(
     notes = [Note("size", f"Columns: {', '.join(parts)}.")]
     if left_out:
         notes.append(Note("left out", f"Columns left out: {what}."))
-    return Row(columns, target), tuple(notes)
+    return Row(columns, target, names), tuple(notes)
 
 
 def read_values(

@@ -43,6 +43,9 @@ class Table:
     """Why lines were left out; complete after the last row."""
     n_blank: int = 0
     """Empty lines of a .txt file; complete after the last row."""
+    aside: dict[str, None] = field(default_factory=dict)
+    """Names that later lines of a .jsonl file have and the first has not, in order;
+    complete after the last row."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -249,9 +252,15 @@ def open_jsonl(path: Path) -> Table:
         table.names = tuple(first)
         break
     table.broken.clear()
-    table.rows = (
-        (line, tuple(item.get(name) for name in table.names)) for line, item in read()
-    )
+
+    def read_cells() -> Iterator[Row]:
+        for line, item in read():
+            if not item.keys() <= {*table.names}:
+                others = (name for name in item if name not in table.names)
+                table.aside |= dict.fromkeys(others)
+            yield line, tuple(item.get(name) for name in table.names)
+
+    table.rows = read_cells()
     return table
 
 

@@ -216,10 +216,13 @@ def _data_of(row: Mapping[str, Any]) -> str:
     return f"mark:{mark}" if mark and mark != name else f"name:{name}"
 
 
-def _read_question(row: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(row: Mapping[str, Any]) -> dict[str, Any]:
     settings = row.get("settings")
-    given = settings if isinstance(settings, dict) else {}
-    return {key: value for key, value in given.items() if key not in RESULTS}
+    return settings if isinstance(settings, dict) else {}
+
+
+def _read_question(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in _settings(row).items() if key not in RESULTS}
 
 
 @dataclass(frozen=True)
@@ -355,17 +358,17 @@ def tabulate(
     before = FEATURES.index(UNTRAINED)
     ordered = (*FEATURES[:before], *sorted(plain), *FEATURES[before:], *seen)
     features = list(dict.fromkeys(name for name in ordered if name in seen))
-    counts = [row.get("n_test") for row in by_data.get(own_data, [])]
-    known = [int(count) for count in map(finite_number, counts) if count]
+    own_rows = by_data.get(own_data, [])
+    # an image may have several captions, which are looked for in turn
+    counts = [_settings(row).get("n_first", row.get("n_test")) for row in own_rows]
     notes = [
         str(note)
         for row in kept
         if isinstance(row.get("notes"), list)
         for note in row["notes"]
     ]
-    n_test = max(known, default=None)
-    words = [row.get("word") for row in by_data.get(own_data, [])]
-    word = next((str(word) for word in words if word), "image")
+    n_test = max((int(n) for n in map(finite_number, counts) if n), default=None)
+    word = next((str(row["word"]) for row in own_rows if row.get("word")), "image")
     return Scores(features, lines, own_data, n_test, list(dict.fromkeys(notes)), word)
 
 
@@ -412,9 +415,7 @@ def _detail(row: Row) -> str:
     ...          "settings": {"k": 20, "temperature": 0.1, "limit": 500}})
     'k = 20, T = 0.1, fitted on at most 500 images'
     """
-    settings = row.get("settings")
-    settings = settings if isinstance(settings, dict) else {}
-    metric = _word(row, "metric")
+    settings, metric = _settings(row), _word(row, "metric")
     parts = [METRIC_NAMES.get(metric, metric)]
     if row.get("protocol") in ("knn", "knn_regression"):
         parts += [

@@ -171,6 +171,8 @@ def execute(
         watch.log = folder / LOG
         if not resumes:
             write_whole(folder / CONFIG, to_yaml(settings).encode())
+        # a run that was killed between the two files has none yet
+        if not resumes or not (folder / ENVIRONMENT).exists():
             given = {} if isinstance(plan.data, str) else {"data": "from Python"}
             environment = describe_environment(str(device), gpu=name_gpu(device))
             environment |= plan.outcome() | given
