@@ -14,7 +14,7 @@ from ._results import ADVICE, Result, read_result, require_whole
 
 TOY = (
     "Marked *toy size*: {} from trainings far smaller than the papers' (generated "
-    "data, small networks, minutes of a processor). Such a verdict says what happens "
+    "data, small networks, minutes on a processor). Such a verdict says what happens "
     "at that size, and neither confirms nor refutes what was seen on ImageNet or CIFAR."
 )
 FINGERPRINT = "Drawn-From"  # the text in a figure that names its rows and its code
@@ -74,10 +74,10 @@ def make_index(results: Sequence[Result]) -> str:
     lines = [
         "# The papers, checked",
         "",
-        f"{count(len(results), 'claim')} of {count(len(PAPERS), 'text')}, each run "
-        "again, with a verdict that is computed from the numbers: "
-        f"{outcomes}. Sizes: {sizes}. `invariance reproduce NAME` runs one. Numbers "
-        "are means ± standard deviations over seeds.",
+        f"{count(len(results), 'claim')} of {count(len(PAPERS), 'text')}. Each was run "
+        "again, and its verdict is computed from the numbers: "
+        f"{outcomes}. Sizes: {sizes}. `invariance reproduce NAME` runs one of them. "
+        "Numbers are means ± standard deviations over seeds.",
         "",
         *([TOY.format(count(toys, "verdict"))] if toys else []),
     ]
@@ -112,7 +112,7 @@ def make_errata(results: Iterable[Result]) -> str:
     lines = [
         "# Errata",
         "",
-        "Where the texts are wrong, what is right, and how to see it.",
+        "Where the texts are wrong or incomplete: what is right, and why.",
     ]
     for name, paper in PAPERS.items():
         wrong = [

@@ -39,9 +39,10 @@ SAMPLES: dict[Size, int] = {"tiny": 64, "quick": 2048, "full": 8192}
 EPOCHS: dict[Size, int] = {"tiny": 1, "quick": 10, "full": 30}
 TESTED = 1000  # codes that vote, and as many to test
 SMALLER = (
-    "Generated codes and a small network stand for the papers' images and ResNets: "
-    "numbers of content and numbers that do not matter, seen through a random layer; a "
-    "view draws the latter anew. Accuracy is that of nearest neighbors."
+    "Generated codes and a small network stand for the papers' images and ResNets. A "
+    "code has numbers of content and numbers that do not matter, seen through a random "
+    "layer that mixes them; each view draws anew those that do not matter. Accuracy is "
+    "that of nearest neighbors."
 )
 SHAPES_SAMPLES: dict[Size, int] = {"tiny": 64, "quick": 640, "full": 6000}
 SHAPES_EPOCHS: dict[Size, int] = {"tiny": 1, "quick": 6, "full": 20}

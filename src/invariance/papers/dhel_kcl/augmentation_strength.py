@@ -50,7 +50,7 @@ def judge(rows: Rows) -> Verdict:
     if gain.is_above_zero:
         return Verdict(
             "holds within limits",
-            f"{numbers} The limit: no strength that was tried is too much.",
+            f"{numbers} The limit: no strength tried is too much.",
         )
     return Verdict("not decided", numbers)
 
@@ -68,10 +68,10 @@ CLAIM = Claim(
     paper="dhel_kcl",
     where="design trade-offs",
     says="Stronger augmentations improve what is learned, until they are mere noise.",
-    run="InfoNCE and DHEL with views of several strengths: below 1 a part of what does "
-    "not matter stays the same in both views, above 1 the content itself drowns in "
+    run="InfoNCE and DHEL with views of several strengths: below 1, part of what does "
+    "not matter is the same in both views; above 1, the content itself drowns in "
     f"noise. {SMALLER}",
-    refuted_if="An accuracy that falls from the weakest augmentations on.",
+    refuted_if="Accuracy that falls from the weakest augmentations on.",
     sizes=list_sizes(
         objective=METHODS, strength=STRENGTHS, tiny={"objective": ("DHEL",)}
     ),

@@ -101,17 +101,17 @@ def judge(rows: Rows) -> Verdict:
     many = [name for name in kinds[FLAT] if where[name] == "not only there"]
     numbers = (
         f"All {len(kinds[GOOD])} choices with convex, increasing phi and psi end at "
-        f"the simplex, and the optimum moves for {len(moved)} of the {len(kinds[BAD])} "
-        "that are not convex or not increasing."
+        f"the simplex; {len(moved)} of the {len(kinds[BAD])} that are not convex or "
+        "not increasing have their optimum elsewhere."
     )
     if not (whole or many):
         return Verdict("holds", numbers)
     limits = []
     if many:
-        limits.append(f"convexity must be strict ({_list(many)} has other optima, too)")
+        limits.append(f"convexity must be strict ({_list(many)} also has other optima)")
     if whole:
         limits.append(
-            f"phi need not be convex by itself ({_list(whole)} keep the simplex, as "
+            f"phi itself need not be convex ({_list(whole)} keep the simplex, because "
             "the loss as a whole is convex in the scores)"
         )
     return Verdict("holds within limits", f"{numbers} The limits: {'; '.join(limits)}.")
@@ -150,8 +150,9 @@ CLAIM = Claim(
     says="If the functions phi and psi of the loss are convex and increasing, the "
     "simplex is the only optimum; otherwise the optimum may move.",
     run=f"Gradient descent on {N} samples in {WIDTH} dimensions for nine choices of "
-    "the two functions; the lowest loss of several starts, beside that of the simplex.",
-    refuted_if="A convex and increasing choice with another optimum.",
+    "the two functions; the lowest loss of several starts is compared with that of the "
+    "simplex.",
+    refuted_if="A convex and increasing choice whose optimum is elsewhere.",
     sizes={
         "tiny": cells(1, 1, 10),
         "quick": cells(5, 5, 300),

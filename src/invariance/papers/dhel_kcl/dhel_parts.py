@@ -1,4 +1,4 @@
-"""DHEL with its parts taken away or the parts of NT-Xent put back."""
+"""DHEL with parts taken away, or with parts of NT-Xent put back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,15 +37,13 @@ def judge(rows: Rows) -> Verdict:
     whole = by_parts.pop("DHEL")
     gains = {parts: compare(whole, each) for parts, each in by_parts.items()}
     coupled = [gains["across views, too"], gains["and the positive (NT-Xent)"]]
-    numbers = f"DHEL reaches {Spread.of(whole)} % and is ahead of the others by "
+    numbers = f"DHEL reaches {Spread.of(whole)} %. Its lead in points over the others: "
     numbers += ", ".join(f"{gain} ('{parts}')" for parts, gain in gains.items())
     if any(gain.is_below_zero for gain in coupled):
-        return Verdict("does not hold", f"{numbers} points.")
+        return Verdict("does not hold", f"{numbers}.")
     if all(gain.is_above_zero for gain in coupled):
-        return Verdict("holds", f"{numbers} points.")
-    return Verdict(
-        "not decided", f"{numbers} points; what coupling costs is within chance."
-    )
+        return Verdict("holds", f"{numbers}.")
+    return Verdict("not decided", f"{numbers}. The cost of coupling is within chance.")
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -64,13 +62,13 @@ CLAIM = Claim(
     name="dhel_parts",
     paper="dhel_kcl",
     where="section 5 (mechanism 2; next check 3)",
-    says="What makes DHEL better is that its spreading does not depend on the other "
-    "view and on the positive.",
+    says="DHEL is better because its spreading depends neither on the other view nor "
+    "on the positive.",
     run="DHEL as it is, with twice the spreading (the released code), with one view "
-    "spreading, with negatives from the other view instead or too, and with the "
+    "spreading, with negatives from the other view instead or as well, and with the "
     f"positive back in the denominator; temperature 0.3. {SMALLER}",
     refuted_if="A higher accuracy, beyond chance, once cross-view negatives or the "
-    "positive are back.",
+    "positive are put back.",
     sizes=list_sizes(parts=PARTS, tiny={"parts": ("DHEL", *list(PARTS)[-2:])}),
     toy=EVERY_SIZE,
     measure=measure,

@@ -58,7 +58,7 @@ def judge(rows: Rows) -> Verdict:
     if not change.half_width < 0.1 * moved:
         return Verdict(
             "not decided",
-            f"The mean of KCL's loss is known to {change.half_width:.2g} only.",
+            f"KCL's mean loss is known only to within {change.half_width:.2g}.",
         )
     return Verdict(
         "holds",
@@ -93,7 +93,8 @@ CLAIM = Claim(
     "samples; that of InfoNCE is not.",
     run=f"The mean loss over batches of 2 to 256 of the same samples, whose "
     f"{WIDTH}-dimensional embeddings are drawn unevenly.",
-    refuted_if="A mean loss of KCL that changes with the batch size beyond chance.",
+    refuted_if="KCL's mean loss changes with the batch size beyond chance, by more "
+    "than 2 % of what InfoNCE's changes by.",
     sizes={
         "tiny": cells(2, (4, 16), 32),
         "quick": cells(5, (2, 4, 16, 64, 256), 2048),

@@ -74,10 +74,11 @@ def judge(rows: Rows) -> Verdict:
         f"The bias of KCL's gradient is below {max(most, 0) ** 0.5:.1g} of its length "
         f"at every batch size (95 %; InfoNCE at {small}: "
         f"{max(other.mean, 0) ** 0.5:.2f}). The signal is "
-        f"{signal[small].mean:.2f} of the noise with {small} samples and "
-        f"{signal[large].mean:.1f} with {large}, and outweighs it {threshold}; "
-        f"averaging batches of {small} needs {need[small].mean / need[large].mean:.1f} "
-        f"times the samples of batches of {large} for the same certainty.",
+        f"{signal[small].mean:.2f} times the noise with {small} samples and "
+        f"{signal[large].mean:.1f} times with {large}, and outweighs it {threshold}. "
+        f"For the same certainty, averaging batches of {small} needs "
+        f"{need[small].mean / need[large].mean:.1f} times as many samples as averaging "
+        f"batches of {large}.",
     )
 
 
@@ -105,11 +106,11 @@ CLAIM = Claim(
     name="kcl_gradient_variance",
     paper="dhel_kcl",
     where="open question 1",
-    says="KCL's gradient has no bias at any batch size; a small batch only makes it "
+    says="KCL's gradient is unbiased at every batch size; a small batch only makes it "
     "noisier.",
     run="The gradient of a linear layer on top of drawn embeddings, for batches of 2 "
-    f"to 128, against that of batches of {LARGE}: its bias, and the length of the "
-    "mean gradient over the noise of one batch.",
+    f"to 128, compared with that of batches of {LARGE}: its bias, and the length of "
+    "the mean gradient over the noise of one batch.",
     refuted_if="A bias of KCL's gradient above "
     f"{100 * SMALL_BIAS:.0f} % of its length, beyond chance.",
     sizes={

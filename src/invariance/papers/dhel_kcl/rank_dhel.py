@@ -36,8 +36,8 @@ def judge(rows: Rows) -> Verdict:
     z = compare(dhel["rank_z"], usual["rank_z"])
     h = compare(dhel["rank_h"], usual["rank_h"])
     numbers = (
-        f"The effective rank of DHEL's projections is {z} above that of InfoNCE's "
-        f"(95 % interval {z.low:.1f} to {z.high:.1f}), of its features {h} "
+        f"The effective rank with DHEL less that with InfoNCE is {z} for projections "
+        f"(95 % interval {z.low:.1f} to {z.high:.1f}) and {h} for features "
         f"({h.low:.1f} to {h.high:.1f})."
     )
     if z.is_below_zero or (h.is_below_zero and not z.is_above_zero):
@@ -47,7 +47,7 @@ def judge(rows: Rows) -> Verdict:
     if z.is_above_zero:
         return Verdict(
             "holds within limits",
-            f"{numbers} The limit: this is seen in the projections only.",
+            f"{numbers} The limit: only the projections have the larger rank.",
         )
     return Verdict("not decided", numbers)
 
@@ -67,9 +67,10 @@ CLAIM = Claim(
     where="key results",
     says="DHEL uses more dimensions of the embedding space than InfoNCE, which "
     "mitigates dimensional collapse.",
-    run="InfoNCE and DHEL at temperature 0.3 trained alike; the effective rank of "
-    f"projections and of features. {SMALLER}",
-    refuted_if="A rank of DHEL's embeddings below that of InfoNCE's, beyond chance.",
+    run="InfoNCE and DHEL at temperature 0.3, trained in the same way; the effective "
+    f"rank of projections and of features. {SMALLER}",
+    refuted_if="The rank of DHEL's embeddings is below that of InfoNCE's, beyond "
+    "chance.",
     sizes=list_sizes(objective=METHODS, seeds=4),
     toy=EVERY_SIZE,
     measure=measure,

@@ -44,11 +44,11 @@ def judge(rows: Rows) -> Verdict:
     off = max(abs(row["released"] - row["formula"]) for row in rows)
     gradient = max(rows["gradient_error"])
     why = (
-        "It is twice the symmetric loss plus the mean positive logit, within "
+        "It is twice the symmetric loss plus the mean positive logit, to within "
         f"{off:.0e} in value and {gradient:.0e} in gradient: spreading has weight "
-        f"{sum(rows['weight']) / len(rows):.3g}."
+        f"{sum(rows['weight']) / len(rows):.3g} where the pull has 1."
         if max(off, gradient) < SAME
-        else f"It is not twice the symmetric one, either (off by {off:.2g})."
+        else f"Nor is it twice the symmetric one plus that logit (off by {off:.2g})."
     )
     return Verdict(
         "does not hold",
@@ -80,12 +80,12 @@ CLAIM = Claim(
     name="released_dhel",
     paper="dhel_kcl",
     where="section 5 (mechanism 2)",
-    says="The released code trains the objective itself: alignment less the energy "
-    "within the views, each with weight 1.",
+    says="Implied, not stated: the released code trains DHEL as described, with the "
+    "pull of partners and the energy within the views at equal weight.",
     run="The default of the released code, which adds the energies of both views, "
-    "against the loss that averages the two directions, in value and gradient, on "
-    "drawn embeddings.",
-    refuted_if="A released loss that is not the symmetric one.",
+    "compared with the loss that averages the two directions, in value and gradient, "
+    "on drawn embeddings.",
+    refuted_if="The released loss is not the symmetric one.",
     sizes={
         "tiny": cells(1, (8,)),
         "quick": cells(5, (8, 64, 512)),
@@ -110,7 +110,7 @@ CLAIM = Claim(
     multiplies the two denominators but counts the positive once:
     $L = \mathrm{mean}(-s_{ii} + A_i + B_i) = 2 L_{sym} + \mathrm{mean}(s_{ii})$. Up to
     the factor of 2, that is the symmetric loss with half the weight on alignment. Both
-    are minimized by the same simplex; away from it they pull differently, so numbers
-    that the released code gave are to be compared with `views="sum"`.
+    are minimized by the same simplex; away from it their gradients differ, so results
+    of the released code should be compared with `views="sum"`.
     """,
 )

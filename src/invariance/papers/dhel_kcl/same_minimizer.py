@@ -77,9 +77,9 @@ def judge(rows: Rows) -> Verdict:
     return Verdict(
         "holds within limits",
         f"Averaged over every batch of {BATCH}, all {len(NAMES)} objectives end within "
-        f"{reached:.1g} of the simplex of all {N} samples, as without batches. The "
-        "limit: if the samples are always in the same batches, nothing parts the "
-        f"batches, and the farthest cosine is off by {missed:.2g} or more.",
+        f"{reached:.1g} of the simplex of all {N} samples, as they do without batches. "
+        "The limit: if the batches are always the same, nothing pushes one away from "
+        f"the other, and the farthest cosine is off by {missed:.2g} or more.",
     )
 
 
@@ -106,13 +106,13 @@ CLAIM = Claim(
     name="same_minimizer",
     paper="dhel_kcl",
     where="section 4 (mechanism 1)",
-    says="What minimizes the loss of mini-batches minimizes its expectation over the "
-    "data as well: aligned views, spread evenly.",
+    says="The minimizer of the mini-batch loss also minimizes its expectation over the "
+    "data: views are aligned and samples spread evenly.",
     run=f"Gradient descent on the embeddings of {N} samples in {WIDTH} dimensions: all "
     f"at once, on the mean over all {len(BATCHES[EVERY])} batches of {BATCH}, which is "
-    "the expectation, and on two batches that stay the same.",
-    refuted_if="A descent on the mean over every batch that does not end at the "
-    "simplex of all samples.",
+    "the expectation, and on two batches that always stay the same.",
+    refuted_if="Descent on the mean over every batch does not end at the simplex of "
+    "all samples.",
     sizes={"tiny": cells(1, 1), "quick": cells(5, 100), "full": cells(10, 500)},
     measure=measure,
     judge=judge,

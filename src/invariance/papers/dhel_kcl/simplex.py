@@ -61,11 +61,11 @@ def judge(rows: Rows) -> Verdict:
         for other in crowd.values()
         for a, b in zip(one["cosines"], other["cosines"], strict=True)
     )
-    same = "agree on one arrangement" if differ < NEAR else "do not agree on one"
+    same = "agree on one arrangement" if differ < NEAR else "do not agree on any"
     apart = [f"'{name}'" for name, row in crowd.items() if row["alignment"] > NEAR]
-    views = f"views of {', '.join(apart)} stay apart" if apart else "views still meet"
+    views = f"views of {', '.join(apart)} stay apart" if apart else "views coincide"
     beyond = (
-        f"With more points than d + 1 there is no simplex: objectives then {same} "
+        f"With more than d + 1 points there is no simplex: the objectives then {same} "
         f"(cosines differ by up to {differ:.2f}), and {views}."
     )
     if astray:
@@ -73,9 +73,9 @@ def judge(rows: Rows) -> Verdict:
         begun = " or ".join(dict.fromkeys(row["start"] for row in astray))
         return Verdict(
             "holds within limits",
-            f"The lowest loss of each of {len(crowd)} objectives is at aligned views "
-            f"and a regular simplex. The limit: {len(astray)} of {len(starts)} starts, "
-            f"of {names} from {begun}, end in a worse arrangement. {beyond}",
+            f"Each of the {len(crowd)} objectives has its lowest loss at aligned views "
+            f"and a regular simplex. The limit: {len(astray)} of {len(starts)} starts "
+            f"({names}, from {begun}) end in a worse arrangement. {beyond}",
         )
     farthest = max(row["distance"] for row in starts)
     return Verdict(
@@ -126,13 +126,14 @@ CLAIM = Claim(
     name="simplex",
     paper="dhel_kcl",
     where="section 4 (mechanism 1)",
-    says="The variants of InfoNCE, DHEL and KCL share one best batch: both views of a "
-    "sample coincide, and the samples form a regular simplex, if there are at most "
-    "d + 1 of them.",
+    says="The variants of InfoNCE, DHEL and KCL share one best batch: the two views of "
+    "a sample coincide, and the samples form a regular simplex, if there are at most d "
+    "+ 1 of them.",
     run="Gradient descent on the embeddings of 8 samples from random starts, with "
-    "views that are related or not, in 12, 7 and 3 dimensions; a simplex of 8 points "
+    "related or unrelated views, in 12, 7 and 3 dimensions; a simplex of 8 points "
     "needs 7.",
-    refuted_if="An objective whose lowest loss in 7 or 12 dimensions is elsewhere.",
+    refuted_if="An objective whose lowest loss in 7 or 12 dimensions is not at the "
+    "simplex.",
     sizes={"tiny": cells(1, 2), "quick": cells(5, 200), "full": cells(50, 1000)},
     measure=measure,
     judge=judge,

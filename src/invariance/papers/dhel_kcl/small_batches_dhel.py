@@ -44,7 +44,9 @@ def judge(rows: Rows) -> Verdict:
         if gain.is_below_zero
     ]
     if worse:
-        return Verdict("does not hold", f"{numbers} Worse: {', '.join(worse)}.")
+        return Verdict(
+            "does not hold", f"{numbers} Worse than InfoNCE: {', '.join(worse)}."
+        )
     if len(better) == len(every):
         return Verdict("holds", numbers)
     if better:
@@ -68,11 +70,11 @@ CLAIM = Claim(
     name="small_batches_dhel",
     paper="dhel_kcl",
     where="key results",
-    says="DHEL and KCL give better representations than InfoNCE, above all with small "
+    says="DHEL and KCL give better representations than InfoNCE, especially with small "
     "batches of 32 to 256.",
-    run="InfoNCE and DHEL at temperature 0.3 and KCL at gamma 4, trained for equally "
-    f"many epochs with batches of 32 and of 256. {SMALLER}",
-    refuted_if="An accuracy of DHEL or KCL below that of InfoNCE, beyond chance.",
+    run="InfoNCE and DHEL at temperature 0.3 and KCL at gamma 4, trained for the same "
+    f"number of epochs with batches of 32 and of 256. {SMALLER}",
+    refuted_if="Accuracy of DHEL or KCL below that of InfoNCE, beyond chance.",
     sizes=list_sizes(objective=METHODS, batch=BATCHES, tiny={"batch": (32,)}),
     toy=EVERY_SIZE,
     measure=measure,

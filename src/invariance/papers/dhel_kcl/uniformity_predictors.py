@@ -1,4 +1,4 @@
-"""Which measure of evenness tells accuracy best: Wasserstein, uniformity and others.
+"""Which measure of evenness tells accuracy best: Wasserstein, uniformity or another.
 
 The maximum mean discrepancy with a Gaussian kernel is an increasing function of the
 uniformity (see ``mmd_to_uniform``): both put encoders of one width in the same order.
@@ -126,9 +126,9 @@ CLAIM = Claim(
     where="open question 2",
     says="The Wasserstein distance of the cosines from those of an even cover of the "
     "sphere says more about the quality of a representation than uniformity does.",
-    run="Six encoders of different quality; four measures of how evenly the test "
-    "codes' projections cover the sphere, and how well each orders the encoders by "
-    f"accuracy. {SMALLER}",
+    run="Six encoders of different quality; four measures of how evenly the "
+    "projections of the test codes cover the sphere, and how well each measure orders "
+    f"the encoders by accuracy. {SMALLER}",
     refuted_if="A rank correlation with accuracy that is not above that of uniformity.",
     sizes=list_sizes(encoder=ENCODERS, tiny={"encoder": list(ENCODERS)[:2]}),
     toy=EVERY_SIZE,

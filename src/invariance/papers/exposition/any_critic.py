@@ -1,7 +1,7 @@
 """log K - L is at most the mutual information, whatever the critic.
 
 The exposition proves the bound for the optimal critic, by steps that are not valid (see
-printed_proof). It holds for any critic, by another proof: the correction has it.
+printed_proof). It holds for any critic; the correction has a proof.
 """
 
 from collections.abc import Mapping
@@ -51,8 +51,8 @@ def judge(rows: Rows) -> Verdict:
     if worst.low > NATS:
         return Verdict(
             "does not hold",
-            f"The critic '{critic}' reads {worst} nats at K = {n}, of the {NATS:g} "
-            "that there are.",
+            f"The critic '{critic}' reads {worst} nats at K = {n}; there are only "
+            f"{NATS:g}.",
         )
     (critic, n), highest = max(spreads.items(), key=lambda entry: entry[1].mean)
     if highest.mean > NATS:
@@ -65,8 +65,8 @@ def judge(rows: Rows) -> Verdict:
     count = len(set(rows["critic"]))
     return Verdict(
         "holds",
-        f"Of {NATS:g} nats the exact critic reads {best} at K = {largest}, and none of "
-        f"the {count} critics reads more than there is at any K.",
+        f"Of {NATS:g} nats the exact critic reads {best} at K = {largest}, and at no K "
+        f"does any of the {count} critics read more than there is.",
     )
 
 
@@ -90,8 +90,8 @@ CLAIM = Claim(
     where="theorems 2 and 4",
     says="The mutual information of the views is at least log K minus the loss.",
     run=f"{WIDTH}-dimensional Gaussians that share {NATS:g} nats, five critics from "
-    "the exact one to pure noise, batches of 4 to 256.",
-    refuted_if="A critic whose average is above the true information beyond chance.",
+    "the exact one to pure noise, batches of 4 to 256 (1,024 at full size).",
+    refuted_if="A critic whose average exceeds the true information beyond chance.",
     sizes={
         "tiny": cells(2, (4, 16), 20),
         "quick": cells(5, (4, 16, 64, 256), 100),
@@ -102,8 +102,8 @@ CLAIM = Claim(
     draw=draw,
     columns={"critic": "critic", "K": "n", "log K - L, nats": "bound"},
     correction=r"""
-    The theorem is right, and asks for less than it says: the critic need not be the
-    optimal one. The printed proof is not valid (see printed_proof). One that is: for
+    The theorem is right, and needs less than it says: the critic need not be the
+    optimal one. The printed proof is not valid (see printed_proof). This one is: for
     any function $f(c, x_1, \dots, x_K)$,
     $I \ge 1 + \mathbb E_p[f] - \mathbb E_q[e^f]$, where $x_1$ is the partner of c under
     p and a stranger under q, and the others are strangers under both. Take

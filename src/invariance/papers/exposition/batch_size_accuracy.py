@@ -32,17 +32,18 @@ def judge(rows: Rows) -> Verdict:
     accuracy = rows.by("batch_size", "accuracy")
     few, many = min(accuracy), max(accuracy)
     gain = compare(accuracy[many], accuracy[few])
-    shown = ", ".join(f"{Spread.of(a)} % with {n}" for n, a in accuracy.items())
+    shown = ", ".join(f"{Spread.of(a)} % at {n}" for n, a in accuracy.items())
     because = (
-        f"After as many epochs: {shown}, and {Spread.of(rows['untrained'])} % before "
-        f"training. From {few} to {many} that is {gain} points."
+        f"After the same number of epochs accuracy is {shown}, and "
+        f"{Spread.of(rows['untrained'])} % before training. From {few} to {many} that "
+        f"is {gain} points (95 % interval {gain.low:.1f} to {gain.high:.1f})."
     )
     if gain.is_above_zero:
         return Verdict("holds", because)
     if gain.is_below_zero:
         return Verdict(
             "does not hold",
-            f"{because} Of as many epochs, a larger batch makes fewer steps.",
+            f"{because} In the same number of epochs a larger batch takes fewer steps.",
         )
     return Verdict("not decided", because)
 
@@ -65,10 +66,10 @@ CLAIM = Claim(
     paper="exposition",
     where="sections 6.7 and 14",
     says="SimCLR's accuracy rises with the batch size.",
-    run="SimCLR with batches of several sizes, as many epochs each. "
-    f"{SMALLER} The printed numbers are of ImageNet, batches of 256 to 8,192 "
-    "and hundreds of epochs.",
-    refuted_if="An accuracy that falls from the smallest batch to the largest, beyond "
+    run="SimCLR with batches of several sizes, for the same number of epochs. "
+    f"{SMALLER} The printed numbers are for ImageNet, batches of 256 to 8,192 and "
+    "hundreds of epochs.",
+    refuted_if="Accuracy that falls from the smallest batch to the largest, beyond "
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     toy=EVERY_SIZE,

@@ -47,7 +47,7 @@ def judge(rows: Rows) -> Verdict:
     shares = large.spreads("nats", "share")
     fits = {nats: _is_near(share) for nats, share in shares.items()}
     shown = "; ".join(f"{share} where I = {nats:g}" for nats, share in shares.items())
-    because = f"At K = {max(rows['n'])}, measured over printed bias: {shown}."
+    because = f"At K = {max(rows['n'])}, measured bias over printed bias: {shown}."
     least, most = min(shares), max(shares)
     if all(fits.values()):
         return Verdict("holds", because)
@@ -121,9 +121,9 @@ CLAIM = Claim(
     positive and S sums K - 1 strangers. To first order its logarithm has the
     expectation
     $\frac{\mathbb E_p[r]-1}{K} - \frac{\mathrm{Var}_q(r)}{2K}$, and
-    $\mathbb E_p[r] - 1 = \mathbb E_q[r^2] - 1 = \mathrm{Var}_q(r)$. So the bias is
-    $-\mathrm{Var}(r)/2K$, if K is far above Var(r). For Gaussians
-    $\mathbb E_q[r^2] = \prod_k (1-\rho_k^2)^{-1} = e^{2I}$, so K must be far above
-    $e^{2I}$: at 4 nats that is about 3,000, at 10 nats half a billion.
+    $\mathbb E_p[r] - 1 = \mathbb E_q[r^2] - 1 = \mathrm{Var}_q(r)$. So the bias,
+    minus that expectation, is $-\mathrm{Var}(r)/2K$ if K is far above Var(r). For
+    Gaussians $\mathbb E_q[r^2] = \prod_k (1-\rho_k^2)^{-1} = e^{2I}$, so K must be far
+    above $e^{2I}$: at 4 nats that is about 3,000, at 10 nats half a billion.
     """,
 )

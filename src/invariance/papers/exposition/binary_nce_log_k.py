@@ -64,9 +64,10 @@ def judge(rows: Rows) -> Verdict:
     large = rows.where(k=k)
     printed, right = (Spread.of(large[f"offset_{n}"]) for n in ("printed", "right"))
     because = (
-        f"At k = {k} the printed optimum is the log ratio {printed.mean:+.2f} "
-        f"(deviation {printed.deviation:.2f}), where log k = {math.log(k):.2f}; with "
-        f"log k in the sigmoid it is the log ratio {right.mean:+.2f}."
+        f"At k = {k} the printed optimum differs from the log ratio by "
+        f"{printed.mean:+.2f} (deviation {printed.deviation:.2f}), and log k is "
+        f"{math.log(k):.2f}; with log k in the sigmoid it differs by "
+        f"{right.mean:+.2f}."
     )
     if printed.high < -0.5 * math.log(k):
         return Verdict("formula is wrong", because)
@@ -95,9 +96,9 @@ def cells(seeds: int, ks: tuple[int, ...], n: int) -> list[dict[str, Any]]:
 CLAIM = Claim(
     name="binary_nce_log_k",
     paper="exposition",
-    where="section 4.7",
+    where="sections 3.5 and 4.7",
     says=r"Binary NCE minimizes $-\mathbb E_p\log\sigma(g) - "
-    r"k\,\mathbb E_q\log(1-\sigma(g))$, and so estimates the density ratio.",
+    r"k\,\mathbb E_q\log(1-\sigma(g))$, and so recovers the density ratio.",
     run=f"Two variables of {VALUES} values each with a known table of probabilities; "
     "both losses are minimized over all tables of scores.",
     refuted_if="An optimum that differs from the log ratio by more than chance.",
@@ -113,8 +114,9 @@ CLAIM = Claim(
     correction=r"""
     Where p has density $p$ and the noise density $q$, the loss is smallest where
     $p(1-\sigma(g)) = k\,q\,\sigma(g)$, that is $\sigma(g) = \frac{p}{p + kq}$, which is
-    the classifier of section 3.5, or $g = \log\frac{p}{q} - \log k$. So the printed
-    g is the log ratio less log k. With $\sigma(g - \log k)$ in both terms the optimum
-    is the log ratio itself, whatever k.
+    the classifier of section 3.5, or $g = \log\frac{p}{q} - \log k$. Section 4.7 does
+    not say what g is; taken for the log ratio, as the critic is in the rest of the
+    text, the printed g is too small by log k. With $\sigma(g - \log k)$ in both terms
+    the optimum is the log ratio itself, whatever k.
     """,
 )

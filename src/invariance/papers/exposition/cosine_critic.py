@@ -55,8 +55,8 @@ def judge(rows: Rows) -> Verdict:
     )
     because = (
         f"Of what the optimal critic reads, the cosine at its best temperature reads "
-        f"{shares}. In the latter it explains {logs} of the variance of the log ratio, "
-        f"and {ratios} of that of the ratio."
+        f"{shares}. In the latter case it explains {logs} of the variance of the log "
+        f"ratio, but {ratios} of the variance of the ratio."
     )
     best = kept[high[0]["width"]]
     if best.high < ENOUGH:
@@ -94,10 +94,11 @@ CLAIM = Claim(
     paper="exposition",
     where="theorem 9",
     says="In high dimension the cosine is a good approximation of the optimal critic, "
-    "because the density ratio is about proportional to it.",
-    run=f"Gaussians that share {NATS:g} nats in 2 to 256 dimensions: the bound of the "
-    "cosine at the best of 11 temperatures beside that of the exact critic, in batches "
-    "of 128.",
+    "because the density ratio is roughly proportional to it.",
+    run=f"Gaussians that share {NATS:g} nats in 2 to 256 dimensions (1,024 at full "
+    f"size): the bound that the cosine reads at the best of {len(SCALES)} "
+    "temperatures, beside that of the exact critic, in batches of 128 (512 at full "
+    "size).",
     refuted_if=f"A cosine that reads less than {100 * ENOUGH:.0f} % of what the "
     "optimal critic reads, even in the highest dimension.",
     sizes={
@@ -117,7 +118,7 @@ CLAIM = Claim(
         "R², ratio": "r2_ratio",
     },
     correction=r"""
-    It is the **log** ratio that is about linear in the cosine. (A ratio proportional to
+    The **log** ratio is roughly linear in the cosine. (A ratio proportional to
     $c^\top x$ would be negative for half of all strangers.) For Gaussians with
     correlation $\rho$ in each of d columns,
     $\log r = \frac{\rho\,c^\top x}{1-\rho^2} -

@@ -38,9 +38,9 @@ def judge(rows: Rows) -> Verdict:
     large = rows.where(amount=max(rows["amount"]))
     scaled, shifted = Spread.of(large["scaled"]), Spread.of(large["shifted"])
     because = (
-        f"Rows scaled by up to {1 + max(rows['amount']):g} keep their cosines up to "
-        f"{scaled.mean:.0e}. All shifted by {max(rows['amount']):g} times their "
-        f"length, their cosines change by {shifted}."
+        f"When rows are scaled by up to {1 + max(rows['amount']):g}, their cosines "
+        f"stay the same to within {scaled.mean:.0e}. When all are shifted by "
+        f"{max(rows['amount']):g} times their length, the cosines change by {shifted}."
     )
     if scaled.mean > NOTHING:
         return Verdict("does not hold", because)
@@ -67,8 +67,8 @@ CLAIM = Claim(
     paper="exposition",
     where="section 7.10",
     says="The cosine is invariant to scale and, after normalization, to translation.",
-    run=f"Random unit rows of {WIDTH} columns, each scaled by a number of its own, or "
-    "all shifted alike, then normalized.",
+    run=f"Random unit rows of {WIDTH} columns, which are either each scaled by a "
+    "number of its own or all shifted alike, then normalized.",
     refuted_if="Cosines that change by more than rounding.",
     sizes={"tiny": cells(2, 32), "quick": cells(5, 256), "full": cells(20, 1024)},
     measure=measure,

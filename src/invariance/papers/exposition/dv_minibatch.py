@@ -30,9 +30,9 @@ def judge(rows: Rows) -> Verdict:
     excess = rows.spreads("n", "excess")
     few, many = min(excess), max(excess)
     because = (
-        f"At the optimal critic and {NATS:g} nats the value less the information is "
-        f"{excess[few]} nats on average with {few} pairs, and {excess[many]} with "
-        f"{many}."
+        f"With the optimal critic and {NATS:g} nats, the value exceeds the information "
+        f"by {excess[few]} nats on average with {few} pairs, and by {excess[many]} "
+        f"with {many}."
     )
     if not any(spread.is_above_zero for spread in excess.values()):
         known = all(spread.high < LITTLE for spread in excess.values())
@@ -40,7 +40,7 @@ def judge(rows: Rows) -> Verdict:
     if excess[many].high < LITTLE:
         return Verdict(
             "holds within limits",
-            f"{because} It is an estimate that leans upward, and no bound.",
+            f"{because} It is an estimate that is biased upward, not a bound.",
         )
     return Verdict("does not hold", because)
 
@@ -63,12 +63,12 @@ CLAIM = Claim(
     name="dv_minibatch",
     paper="exposition",
     where="sections 3.2 and 3.3",
-    says="Donsker and Varadhan's bound may be read with means over samples in place of "
-    "its expectations, as MINE does.",
+    says="Donsker and Varadhan's bound can be estimated with means over samples in "
+    "place of its expectations, as MINE does.",
     run=f"The exact critic of {WIDTH}-dimensional Gaussians that share {NATS:g} nats; "
     "the second mean is over all pairs of strangers in the sample.",
-    refuted_if="Averages above the information, beyond chance, in samples of every "
-    "size.",
+    refuted_if="Averages above the information, beyond chance, even in the largest "
+    "samples.",
     sizes={
         "tiny": cells(2, (4, 64), 40),
         "quick": cells(5, (4, 8, 16, 64, 256), 300),

@@ -38,8 +38,8 @@ def judge(rows: Rows) -> Verdict:
     kept = {angle: rows.where(angle=angle)[0]["kept"] for angle in (worst, best)}
     because = (
         f"The value is smallest, {round(values[worst].mean, 2) + 0:.2f} nats, for the "
-        f"encoder that keeps {kept[worst]:.2f} of {NATS:g} nat, and largest, "
-        f"{values[best].mean:.2f}, for the one that keeps {kept[best]:.2f}."
+        f"encoder that keeps {kept[worst]:.2f} of the {NATS:g} nat, and largest, "
+        f"{values[best].mean:.2f} nats, for the one that keeps {kept[best]:.2f}."
     )
     if values[worst].high >= values[best].low:
         return Verdict("not decided", because)
@@ -68,9 +68,10 @@ CLAIM = Claim(
     where="section 7.8",
     says="Encoder and critic play a game: the critic maximizes, and the encoder "
     r"minimizes, $\mathbb E_p[s] - \log\mathbb E_q[e^s]$.",
-    run="An encoder that keeps one direction of a plane, of which one holds all the "
-    f"{NATS:g} nat that is shared and the other is noise, with its best critic.",
-    refuted_if="A smallest value for an encoder that keeps less than others.",
+    run="An encoder that keeps one direction of a plane, with its best critic. One "
+    f"direction of the plane holds all the {NATS:g} nat that is shared, the other is "
+    "noise.",
+    refuted_if="The value is smallest for an encoder that keeps less than others.",
     sizes={"tiny": cells(2, 64), "quick": cells(5, 1024), "full": cells(20, 4096)},
     measure=measure,
     judge=judge,
@@ -79,7 +80,7 @@ CLAIM = Claim(
     correction=r"""
     The largest value over critics is the information that the encoded view keeps. To
     minimize that over encoders is to throw everything away: it is 0 for an encoder that
-    is constant. Both must maximize, $\max_f\max_s$. A game would be one of views
-    against the encoder: views that are chosen to make the task hard.
+    is constant. Both must maximize, $\max_f\max_s$. It would be a game if views were
+    chosen against the encoder, to make the task hard.
     """,
 )

@@ -1,4 +1,4 @@
-"""The gradient of the loss to a similarity: its sign and its size."""
+"""The gradient of the loss with respect to a similarity: its sign and its size."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,15 +52,16 @@ def judge(rows: Rows) -> Verdict:
     pull = Spread.of(rows.where(temperature=min(rows["temperature"]))["to_positive"])
     if printed < EQUAL:
         return Verdict(
-            "holds", f"The printed formula is the gradient, up to {printed:.0e} of it."
+            "holds",
+            f"The printed formula is the gradient to within {printed:.0e} of it.",
         )
     if opposite < EQUAL:
         return Verdict(
             "formula is wrong",
             "The printed direction is opposite to the gradient (their cosine is "
-            f"{direction.mean:g}); with the other sign the formula is the gradient up "
-            f"to {opposite:.0e} of it. The loss falls as the positive's similarity "
-            f"rises: its slope is {pull} at the lowest temperature.",
+            f"{direction.mean:g}); with the other sign the formula equals the gradient "
+            f"to within {opposite:.0e} of it. The loss falls as the similarity of the "
+            f"positive rises: its slope is {pull} at the lowest temperature.",
         )
     return Verdict(
         "does not hold",
@@ -94,8 +95,9 @@ CLAIM = Claim(
     name="gradient_sign",
     paper="exposition",
     where="sections 6.6 and 9",
-    says=r"The gradient of the loss to a similarity is $(1_{x = x^+} - p)/\tau$.",
-    run=f"Gradients by automatic differentiation, of random unit rows with {WIDTH} "
+    says="The gradient of the loss with respect to a similarity is "
+    r"$(1_{x = x^+} - p)/\tau$.",
+    run=f"Gradients by automatic differentiation, for random unit rows with {WIDTH} "
     "columns and their noisy views, at six temperatures.",
     refuted_if="A gradient that is not the printed formula, up to rounding.",
     sizes={"tiny": cells(2, 32), "quick": cells(5, 256), "full": cells(20, 1024)},

@@ -50,8 +50,8 @@ def judge(rows: Rows) -> Verdict:
     more = [n for n, (h, z) in parts.items() if compare(h, z).is_below_zero]
     because = (
         f"On average a linear map reads {means[0]} of the variance of a parameter off "
-        f"h and {means[1]} off z. Of {len(parts)} parameters that h shows, z has less "
-        f"of {', '.join(less) or 'none'}."
+        f"h and {means[1]} off z. Of the {len(parts)} parameters that can be read off "
+        f"h, z has less, beyond chance, of {' and '.join(less) or 'none'}."
     )
     if lost.is_below_zero:
         return Verdict("does not hold", because)
@@ -86,12 +86,11 @@ CLAIM = Claim(
     name="head_discards",
     paper="exposition",
     where="section 6.5",
-    says="The projection head discards what is specific to the augmentations, which "
-    "the features below it keep.",
-    run="SimCLR with a head of two layers. A linear map reads the drawn parameters of "
-    "each augmentation off h and off z, on images that it was not fitted on. "
-    f"{SHAPES}",
-    refuted_if="Parameters that can be read off z as well as off h, or better.",
+    says="The projection head discards what is specific to the augmentations, while "
+    "the features below it keep that.",
+    run="SimCLR with a head of two layers. A linear map reads the parameters that each "
+    f"augmentation drew off h and off z, on images that it was not fitted on. {SHAPES}",
+    refuted_if="The parameters can be read off z as well as off h, or better.",
     sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
     toy=EVERY_SIZE,
     measure=measure,

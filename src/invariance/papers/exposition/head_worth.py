@@ -33,10 +33,11 @@ def judge(rows: Rows) -> Verdict:
     gain = compare(by_head["mlp2"], by_head["none"])
     two = rows.where(head="mlp2")
     below = compare(two["accuracy"], two["above"])
-    shown = ", ".join(f"{Spread.of(a)} % with {head}" for head, a in by_head.items())
+    shown = ", ".join(f"{Spread.of(a)} % ({head})" for head, a in by_head.items())
     because = (
-        f"The head and the accuracy of h: {shown}. That of two layers is worth {gain} "
-        f"points; h below it tells the class {below} points better than z above."
+        f"The accuracy of h, by head: {shown}. A head of two layers is worth {gain} "
+        f"points (95 % interval {gain.low:.1f} to {gain.high:.1f}) over none. The "
+        f"accuracy of h below it less that of z above it is {below} points."
     )
     if gain.is_above_zero and not gain.low <= PRINTED <= gain.high:
         return Verdict(
@@ -73,7 +74,7 @@ CLAIM = Claim(
     f"{PRINTED} points over no head.",
     run="SimCLR with no head, a linear one and one of two layers; features below "
     f"the head, and projections above it. {SMALLER}",
-    refuted_if="Features that are worse with a head of two layers than without.",
+    refuted_if="Features that are worse with a head of two layers than without one.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     toy=EVERY_SIZE,
     measure=measure,

@@ -41,9 +41,9 @@ def judge(rows: Rows) -> Verdict:
         without = Spread.of(rows.where(nats=most)["nwj_without_one"])
         return Verdict(
             "holds within limits",
-            f"{shown}. It is below 0 at every number of nats, so it never says more "
-            f"than I >= 0. The same critic read by NWJ with T + 1 gives "
-            f"{right[most]}, and {without} without the + 1.",
+            f"{shown}. It is below 0 for every amount of information, so it never says "
+            f"more than I >= 0. With the same critic, NWJ reads {right[most]} from "
+            f"T + 1, and {without} from T.",
         )
     tight = all(spread.high > 0 for spread in printed.values())
     return Verdict("holds" if tight else "not decided", f"{shown}.")

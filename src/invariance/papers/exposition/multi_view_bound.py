@@ -87,10 +87,11 @@ def judge(rows: Rows) -> Verdict:
     if all(idle):
         return Verdict(
             "holds within limits",
-            f"{because} That is the mean over pairs: a view and all others share "
-            f"{most[0]['nats_of_all']:.2f} nats with {most[0]['views']} views. And "
-            "negatives must be views of other samples: with x_k read as views of the "
-            f"same one, as printed, it reads {Spread.of(most['own'])}.",
+            f"{because} That is the mean over pairs; with {most[0]['views']} views, "
+            f"one view and all the others together share {most[0]['nats_of_all']:.2f} "
+            "nats. And negatives must be views of other samples: if x_k is a view of "
+            "the same sample, as the printed index suggests, the bound reads "
+            f"{Spread.of(most['own'])}.",
         )
     return Verdict("holds", because)
 
@@ -119,8 +120,8 @@ CLAIM = Claim(
     paper="exposition",
     where="theorem 6",
     says="InfoNCE averaged over all ordered pairs of M views is still a lower bound.",
-    run=f"M views of Gaussian samples in {WIDTH} dimensions with more and more noise, "
-    "exact critics, batches of 256.",
+    run=f"M views of Gaussian samples in {WIDTH} dimensions, each view noisier than "
+    "the one before, exact critics, batches of 256.",
     refuted_if="A value above the mean information of the pairs, beyond chance.",
     sizes={
         "tiny": cells(2, (2, 3), 32, 10),
@@ -139,9 +140,9 @@ CLAIM = Claim(
     },
     correction=r"""
     Each ordered pair has a bound of its own, $I(x_i; x_j) \ge \log K - L_{ij}$, and
-    their mean is one of the mean information of pairs. It says nothing of what a view
-    shares with all others together, which is more. The printed sum over $x_k$ has no
-    sample index: the proof needs candidates that are independent of $x_i$, so they are
-    views of **other** samples.
+    their mean is a bound on the mean information of pairs. It says nothing about what a
+    view shares with all the others together, which is more. The printed sum over $x_k$
+    has no sample index: the proof needs candidates that are independent of $x_i$, so
+    they are views of **other** samples.
     """,
 )

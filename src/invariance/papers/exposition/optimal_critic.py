@@ -60,8 +60,8 @@ def judge(rows: Rows) -> Verdict:
     fit, level = Spread.of(ours["r2"]), Spread.of(ours["level_deviation"])
     because = (
         f"After {steps} steps the critic explains {fit} of the differences between log "
-        f"ratios. Its level c(x) has a deviation of {level} nats over x, and that of a "
-        f"Jensen-Shannon critic {Spread.of(other['level_deviation'])}."
+        f"ratios. Its level c(x) has a deviation of {level} nats over x; with a "
+        f"Jensen-Shannon critic that is {Spread.of(other['level_deviation'])}."
     )
     if fit.low > ENOUGH:
         return Verdict("holds", because)
@@ -95,8 +95,8 @@ CLAIM = Claim(
     says="The critic that maximizes InfoNCE is the log density ratio plus any function "
     "of the context.",
     run=f"Neural critics trained on {WIDTH}-dimensional Gaussians that share {NATS:g} "
-    "nat, compared with the exact log ratio on fresh pairs, beside critics trained by "
-    "the Jensen-Shannon objective, which leaves no term free.",
+    "nat, compared with the exact log ratio on fresh pairs. Critics trained by the "
+    "Jensen-Shannon objective, which leaves no term free, are shown for comparison.",
     refuted_if=f"Trained critics that explain less than {100 * ENOUGH:.0f} % of the "
     "differences between two candidates' log ratios.",
     sizes={
@@ -116,9 +116,9 @@ CLAIM = Claim(
     correction=r"""
     The result is right; steps 2 and 3 of the printed proof are not. Step 3 sets the
     ratio $p(x|c)/p(x)$ equal to the expectation of a softmax, which is at most 1, while
-    ratios above 1 are what the critic is to find. A proof: given c and the set of
-    candidates, in any order, the loss is a cross-entropy over which one is the
-    positive. It is smallest where the softmax is the true posterior, which by Bayes'
+    ratios above 1 are what the critic is to find. A valid proof: given c and the set of
+    candidates, in any order, the loss is a cross-entropy of naming the positive among
+    them. It is smallest where the softmax is the true posterior, which by Bayes'
     rule is $\frac{p(x_i|c)/p(x_i)}{\sum_j p(x_j|c)/p(x_j)}$. So
     $e^{s(c,x)}\propto p(x|c)/p(x)$ with a factor that may depend on c, and only on c.
     """,

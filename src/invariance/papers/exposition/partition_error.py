@@ -71,18 +71,18 @@ def judge(rows: Rows) -> Verdict:
     slopes = find_slopes(rows)
     fits = {t: STEEP[0] < s.low and s.high < STEEP[1] for t, s in slopes.items()}
     shown = ", ".join(f"{s.mean:.2f} at {t:g}" for t, s in slopes.items())
-    because = f"By temperature, the error of log Z falls as K to the power of {shown}."
+    because = f"By temperature, the error of log Z falls as K to the power {shown}."
     if not any(fits.values()):
         other = all(s.high < STEEP[0] or s.low > STEEP[1] for s in slopes.values())
         return Verdict("does not hold" if other else "not decided", because)
     most, least = max(slopes), min(slopes)
     slower = ", ".join(f"{t:g}" for t, fit in fits.items() if not fit)
     if slower:
-        because += f" It is not yet one half at {slower}: K must be far above C^2."
+        because += f" The power is not yet -0.5 at {slower}: K must be far above C^2."
     return Verdict(
         "holds within limits",
-        f"{because} All this is after log K, by which the loss grows, is taken off; "
-        f"and C is {find_constant(most):.2g} at {most:g}, but "
+        f"{because} This holds after subtracting log K, by which the loss grows. And C "
+        f"is {find_constant(most):.2g} at temperature {most:g}, but "
         f"{find_constant(least):.2g} at {least:g}.",
     )
 
@@ -118,10 +118,9 @@ CLAIM = Claim(
     where="theorems 10 and 11, section 8.6",
     says=r"With high probability the loss with K negatives is within $C/\sqrt K$ of "
     "its limit, where C depends on the variance of the exponentiated scores.",
-    run=f"Anchors and draws that cover the sphere of {WIDTH} dimensions, where the "
-    "partition is known exactly, at five temperatures.",
-    refuted_if="Errors that do not fall as one over the square root of K at any "
-    "temperature.",
+    run=f"Anchors and draws spread evenly over the sphere in {WIDTH} dimensions, where "
+    "the partition is known exactly, at five temperatures.",
+    refuted_if="Errors that fall as one over the square root of K at no temperature.",
     sizes={
         "tiny": cells(2, (16, 64, 256), 4),
         "quick": cells(4, (16, 64, 256, 1024, 4096), 40),
@@ -138,7 +137,7 @@ CLAIM = Claim(
         "bias": "bias",
     },
     correction=r"""
-    As printed there is no limit to be near: the loss with a sum over K negatives grows
+    As printed there is no limit to approach: the loss with a sum over K negatives grows
     as log K for any fixed critic. What converges is $L_K - \log K$. Its error is that
     of $\log\hat Z$, and $\log\hat Z - \log Z \approx (\hat Z - Z)/Z$, whose standard
     deviation is $C/\sqrt K$ with $C = \sqrt{\mathrm{Var}(e^s)}/Z$. That is the relative

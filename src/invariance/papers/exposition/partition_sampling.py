@@ -97,7 +97,7 @@ def judge(rows: Rows) -> Verdict:
             parts.append(f"{math.exp(advantage.mean):,.1f} at {t:g}")
         sentences.append(f"{name} {', '.join(parts)}")
     because = (
-        "What one draw is worth in plain draws, by temperature: "
+        "One draw is worth this many plain draws, by temperature: "
         f"{'; '.join(sentences)}."
     )
     if not gains:
@@ -134,9 +134,9 @@ CLAIM = Claim(
     "variance of the estimated partition.",
     run=f"64 draws from a bank of {BANK:,} rows in {CLUSTERS} clusters. Importance "
     "sampling knows the rows as they were before they moved a little, the strata are "
-    "k-means clusters, and the control variate is the quadratic of the scores. What "
-    "it costs to score the older rows or to cluster is not counted.",
-    refuted_if="Samplings of which none has a smaller error than plain draws.",
+    "k-means clusters, and the control variate is a quadratic in the scores. The cost "
+    "of scoring the older rows and of clustering is not counted.",
+    refuted_if="None of the samplings has a smaller error than plain draws.",
     sizes={"tiny": cells(2, 3), "quick": cells(4, 60), "full": cells(10, 300)},
     measure=measure,
     judge=judge,

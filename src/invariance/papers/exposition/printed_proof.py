@@ -62,10 +62,10 @@ def judge(rows: Rows) -> Verdict:
         f"L exceeds -log E p by {loss} nats at K = {k}": loss.is_above_zero,
         f"step 9 concludes I <= log K - L, where log K - L = {bound} at K = {k} and I "
         f"= {NATS:g}": bound.high < NATS,
-        f"with -log E p for L the bound would be {printed} nats at K = {most}, more "
+        f"if L were -log E p, the bound would be {printed} nats at K = {most}, more "
         "than there are": printed.low > NATS,
-        f"the three terms of part VII exceed the line that they are to equal by "
-        f"{excess} nats": excess.is_above_zero,
+        f"the three terms of part VII add up to {excess} nats more than the line that "
+        f"they should equal": excess.is_above_zero,
         f"the last of them is {third} at K = {most} and does not approach 0": (
             third.low > 0.1
         ),
@@ -103,11 +103,11 @@ CLAIM = Claim(
     paper="exposition",
     where="the proofs of theorems 2 and 4",
     says="The loss is minus the log of the expected probability of a correct choice, "
-    "and Jensen's inequality turns that into the bound.",
+    "and Jensen's inequality turns this into the bound.",
     run=f"Both sides of each step at the optimal critic, for {WIDTH}-dimensional "
     f"Gaussians that share {NATS:g} nats.",
-    refuted_if="A printed equality whose sides differ, or an inequality that is "
-    "violated, beyond chance.",
+    refuted_if="A printed equality whose sides differ beyond chance, or an inequality "
+    "that is violated beyond chance.",
     sizes={
         "tiny": cells(2, (4, 64), 20),
         "quick": cells(5, (4, 16, 64, 256, 1024), 60),
@@ -130,8 +130,8 @@ CLAIM = Claim(
        **at least** $-\log\mathbb E\,p$; the two are equal only if p is constant.
     2. Step 6 replaces $r/(r + K - 1)$ by $r/K$, which is larger wherever $r > 1$, and
        calls the result a lower bound.
-    3. Step 9 ends with $I \le \log K - L$ and calls that a lower bound on I. Measured,
-       $\log K - L$ is below I, as the theorem says.
+    3. Step 9 ends with $I \le \log K - L$ and calls that a lower bound on I. The
+       measured $\log K - L$ is below I, as the theorem says.
     4. Part VII: since $\frac{r}{r+K-1} = \frac1K\cdot r\cdot\frac{K}{r+K-1}$, the third
        factor is $\frac{K}{r+K-1}$, which does approach 1 as K grows. The printed
        $\frac{K}{1+(K-1)/r}$ approaches r, so the sum is too large by

@@ -43,18 +43,18 @@ def judge(rows: Rows) -> Verdict:
     )
     shown = ", ".join(f"{Spread.of(a)} % with {n}" for n, a in accuracy.items())
     because = (
-        f"Accuracy: {shown}. From {few} to {many} negatives that is {gain} points, "
-        f"for {cost} seconds more of {Spread.of(seconds[few])}."
+        f"Accuracy is {shown} negatives. From {few} to {many} it gains {gain} points, "
+        f"for {cost} more seconds on top of {Spread.of(seconds[few])}."
     )
     if gain.is_above_zero and not cost.is_above_zero:
         return Verdict(
-            "holds within limits", f"{because} That they cost more is within chance."
+            "holds within limits", f"{because} The extra cost is within chance."
         )
     if gain.is_above_zero and enough < many:
         return Verdict(
             "holds within limits",
             f"{because} With {enough} it is already as good as with {many}, as far as "
-            "these seeds can tell.",
+            "these seeds can show.",
         )
     if gain.is_above_zero:
         return Verdict("holds", because)
@@ -87,9 +87,9 @@ CLAIM = Claim(
     where="sections 8.6, 11 and 12",
     says="More negatives approximate the partition better and so help, at a cost that "
     "grows with their number.",
-    run="Instance discrimination with negatives drawn from a memory bank, as many as "
-    f"wanted whatever the batch. {SMALLER}",
-    refuted_if="An accuracy that falls from the fewest negatives to the most, beyond "
+    run="Instance discrimination with negatives drawn from a memory bank, so that "
+    f"their number does not depend on the batch. {SMALLER}",
+    refuted_if="Accuracy that falls from the fewest negatives to the most, beyond "
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     toy=EVERY_SIZE,

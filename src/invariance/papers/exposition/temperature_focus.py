@@ -50,8 +50,8 @@ def judge(rows: Rows) -> Verdict:
         l0, l1 = (Spread.of(part["length"]).mean for part in (warm, cold))
         sentences.append(
             f"where views are {views}, the hardest tenth of the negatives get "
-            f"{s0:.0f} % of the push at {high:g} and {s1:.0f} % at {low:g}, and the "
-            f"gradient's length goes from {l0:.2g} to {l1:.2g}"
+            f"{s0:.0f} % of the push at temperature {high:g} and {s1:.0f} % at "
+            f"{low:g}, and the length of the gradient goes from {l0:.2g} to {l1:.2g}"
         )
     because = "; ".join(sentences)
     because = f"{because[0].upper()}{because[1:]}."
@@ -90,8 +90,8 @@ CLAIM = Claim(
     where="sections 6.6 and 9",
     says="A lower temperature amplifies gradients and focuses them on hard negatives; "
     "a high one treats all negatives alike.",
-    run=f"Gradients of random unit rows with {WIDTH} columns and two kinds of views, "
-    "those that are nearly alike and those that are far apart.",
+    run=f"Gradients for random unit rows with {WIDTH} columns and two kinds of views: "
+    "some nearly alike, others far apart.",
     refuted_if="A share of the hardest negatives that does not grow as the temperature "
     "falls.",
     sizes={"tiny": cells(2, 32), "quick": cells(5, 256), "full": cells(20, 1024)},

@@ -73,7 +73,7 @@ CLAIM = Claim(
     says="With the optimal critic the bound becomes tight as K grows.",
     run=f"The exact critic of {WIDTH}-dimensional Gaussians that share 1, 2 or 4 nats, "
     "with up to 1,024 candidates.",
-    refuted_if="A gap that stops shrinking before it is gone.",
+    refuted_if="A gap that stops shrinking before it has closed.",
     sizes={
         "tiny": cells(2, (1.0,), (4, 64), 30),
         "quick": cells(5, (1.0, 2.0, 4.0), (4, 16, 64, 256, 1024), 60),

@@ -57,10 +57,11 @@ def judge(rows: Rows) -> Verdict:
         cost[line] / large for line in (("V100", 32), ("T4", 32), ("T4", 256))
     )
     because = (
-        f"{table}. Where 32 images use a device as much worse than 256 as they use an "
-        f"H200, batch 32 costs {same:.2f} times batch 256 on the same device, and "
-        f"{dear:.2f} times on a T4 instead of a V100; where they use a T4 as well as "
-        f"256 images do, {cheap:.2f} times."
+        f"{table}. If 32 images leave as much of any device idle as of an H200, batch "
+        f"32 costs {same:.2f} times as much as batch 256 on the same device, and "
+        f"{dear:.2f} times as much on a T4 as batch 256 on a V100. If 32 images fill a "
+        f"T4 as well as 256 do, batch 32 on a T4 costs {cheap:.2f} times as much as "
+        "batch 256 on a V100."
     )
     if cheap >= 1:
         return Verdict("does not hold", because)
@@ -108,16 +109,17 @@ def cells() -> list[dict[str, Any]]:
 CLAIM = Claim(
     name="cost_table",
     paper="flatnce",
-    where="table S1, section C",
+    where="table S1 of section A, section C",
     says="Large-batch contrastive learners cost $1,720 to $634,000 to train; learning "
-    "with small batches needs only cheap devices and costs less.",
+    "with small batches makes them affordable.",
     run="Devices times hours times price for the three learners of the table, and for "
     "100 epochs of CIFAR-10 with a ResNet-18 at batch 32 and 256. Prices are inputs "
     f"({', '.join(f'{k} ${v:g}' for k, v in PRICES.items())} per hour); speeds were "
-    "measured on an H200 and scaled by the bandwidth of the devices' memory. Whether "
-    "batch 32 learns as much is the claim small_batch.",
-    refuted_if="A training at batch 32 on the cheap device that costs as much as one "
-    "at batch 256 on the dear one, even if 32 images fill the cheap device.",
+    "measured on an H200 and scaled by the bandwidth of the devices' memory. To be "
+    "affordable is taken to mean that batch 32 on a cheap device costs less than batch "
+    "256 on a dear one. Whether batch 32 learns as much is the claim small_batch.",
+    refuted_if="A training at batch 32 on the cheap device costs as much as one at "
+    "batch 256 on the dear one, even if 32 images fill the cheap device.",
     sizes={"tiny": cells(), "quick": cells(), "full": cells()},
     measure=measure,
     judge=judge,

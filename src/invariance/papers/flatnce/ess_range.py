@@ -32,8 +32,8 @@ def judge(rows: Rows) -> Verdict:
     if max(short) > 1e-6:
         return Verdict(
             "formula is wrong",
-            f"With {smallest} rows that are all alike, equation 4 gives {most:.3f}, "
-            "the most it can give; divided by the number of negatives the ESS is 1 to "
+            f"With {smallest} identical rows, equation 4 gives {most:.3f}, the most it "
+            "can give; with the number of negatives in place of K the ESS is 1 to "
             f"within {right:.0e}.",
         )
     return Verdict(
@@ -63,10 +63,10 @@ CLAIM = Claim(
     name="ess_range",
     paper="flatnce",
     where="equation 4",
-    says="The effective sample size 1 / (K sum of squared weights) lies between 1/K "
-    "and 1.",
-    run="The weights of K rows that are all alike, which is as even as weights can be, "
-    "and of random rows, by equation 4 and with the number of negatives instead of K.",
+    says="The effective sample size 1 / (K sum of squared weights) ranges from 1/K to "
+    "1.",
+    run="The weights of K identical rows, which are as even as weights can be, and of "
+    "random rows, by equation 4 and with the number of negatives in place of K.",
     refuted_if="Equal weights whose effective sample size is not 1.",
     sizes={
         "tiny": cells(1, (2, 8)),

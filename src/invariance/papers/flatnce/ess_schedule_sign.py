@@ -39,9 +39,9 @@ def judge(rows: Rows) -> Verdict:
     nearest = min(abs(r["end"] - r["target"]) for r in rows.where(rule="printed"))
     farthest = max(abs(r["end"] - r["target"]) for r in rows.where(rule="corrected"))
     because = (
-        f"As printed it ends {off['printed'].mean:.2f} away from the target on average "
-        f"and never nearer than {nearest:.2f}; with the comparison turned around, "
-        f"{farthest:.3f} away at most."
+        f"As printed, the ESS ends {off['printed'].mean:.2f} away from its target on "
+        f"average and never nearer than {nearest:.2f}; with the comparison turned "
+        f"around, it ends at most {farthest:.3f} away."
     )
     if nearest > CLOSE > farthest:
         return Verdict("formula is wrong", because)
@@ -83,8 +83,9 @@ CLAIM = Claim(
     says="To hold the effective sample size at a target, make the inverse temperature "
     "1 % smaller when it is above the target, and 1 % larger otherwise.",
     run=f"{N} random pairs in {WIDTH} dimensions that stay as they are, started from "
-    "an inverse temperature of 1 and of 50; the rule as printed, and this library's.",
-    refuted_if="An ESS that moves away from its target.",
+    "an inverse temperature of 1 and of 50, with the rule as printed and with this "
+    "library's.",
+    refuted_if="The ESS moves away from its target.",
     sizes={
         "tiny": cells(1, (0.3,), 200),
         "quick": cells(3, (0.15, 0.4, 0.7), 500),
@@ -97,8 +98,8 @@ CLAIM = Claim(
         "rule": "rule",
         "inverse temperature at the start": "start",
         "target": "target",
-        "ESS in the end": "end",
-        "inverse temperature in the end": "inverse_temperature",
+        "ESS at the end": "end",
+        "inverse temperature at the end": "inverse_temperature",
     },
     correction=r"""
     With weights $w_j \propto e^{\beta s_j}$ the effective sample size falls as $\beta$
@@ -108,7 +109,7 @@ CLAIM = Claim(
         if ESS > target: beta = (1 + gamma) * beta
         else:            beta = (1 - gamma) * beta
 
-    Algorithm S2 has the two the other way round, so every step leads further away. Its
+    Algorithm S2 has them the other way round, so every step leads further away. Its
     body also never multiplies the scores by $\beta$.
     """,
 )

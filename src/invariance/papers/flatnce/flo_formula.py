@@ -59,8 +59,8 @@ def judge(rows: Rows) -> Verdict:
     at_mean, at_log = min(rows["gap_at_mean"]), max(map(abs, rows["gap_at_log"]))
     both = (
         f"Equation 25 is off by {off:+.2f} nats on average, the corrected form by "
-        f"{max(right):.2f} at most. In lemma S3 the two sides are {at_mean:.2g} or "
-        f"more apart at the mean, and {at_log:.0e} or less at its logarithm."
+        f"{max(right):.2f} at most. The two sides of lemma S3 are at least "
+        f"{at_mean:.2g} apart at the mean, and at most {at_log:.0e} at its logarithm."
     )
     misplaced = at_mean > 1e-3 > at_log
     if misplaced and all(abs(spread.mean) > 1 for spread in wrong):
@@ -96,8 +96,8 @@ CLAIM = Claim(
     name="flo_formula",
     paper="flatnce",
     where="equations 22, 24 and 25",
-    says="The mutual information is minus the least value of E[u + exp(-u + g' - g)] "
-    "+ 1, and equation 22 is an equality where u is the mean of exp(g' - g).",
+    says="The mutual information is minus the least value of E[u + exp(-u + g' - g)] + "
+    "1, and equation 22 is an equality when u is the mean of exp(g' - g).",
     run=f"{WIDTH}-dimensional Gaussians with 0.5 to 4 nats, the exact critic and its "
     f"best dual u, batches of {N}: the value of equation 25 as printed and corrected, "
     "and both sides of equation 22 at the mean and at its logarithm.",

@@ -71,7 +71,7 @@ CLAIM = Claim(
     says="With the positive kept in both sums, FlatNCE has the gradient of the InfoNCE "
     "bound.",
     run=f"Random pairs in {WIDTH} dimensions, batches of 4 to 256, double precision: "
-    "the gradient of FlatNCE with the positive kept against that of log K - L.",
+    "the gradient of FlatNCE with the positive kept, compared with that of log K - L.",
     refuted_if="Gradients that are not equal.",
     sizes={
         "tiny": cells(1, (4, 16)),
@@ -86,7 +86,7 @@ CLAIM = Claim(
     Let $f_i = \sum_j e^{g_{ij} - g_{ii}}$, with $j = i$ in the sum. FlatNCE with the
     positive is $f_i / \mathrm{sg}\,f_i$, with sg for a stopped gradient, so its
     gradient is $\nabla f_i / f_i = \nabla \log f_i$. The bound is
-    $I = \log K - \log f_i$, so $\nabla I = -\nabla \log f_i$. What is equal are the
-    gradients of FlatNCE and of the *loss* $\log f_i$: both are to be made small.
+    $I = \log K - \log f_i$, so $\nabla I = -\nabla \log f_i$. It is the gradients of
+    FlatNCE and of the *loss* $\log f_i$ that are equal: both are to be made small.
     """,
 )

@@ -2,7 +2,8 @@
 
 A softmax that has the positive in it gives the positive the gradient p - 1, a
 difference of two numbers that are nearly equal. Keeping the positive out of the sum
-avoids it. FlatNCE does so; InfoNCE as softplus(log-sum of the others - positive) too.
+avoids it. FlatNCE does so, and so does InfoNCE when it is written as softplus(log-sum
+of the others - positive).
 """
 
 from collections.abc import Mapping
@@ -59,25 +60,27 @@ def find_limits(rows: Rows, way: str) -> dict[str, float]:
 
 
 def judge(rows: Rows) -> Verdict:
-    """Plain goes bad where FlatNCE does not; the question is whether that needs it."""
+    """Plain goes bad where FlatNCE does not; the question is whether FlatNCE helps."""
     plain, apart, flat = (find_limits(rows, way) for way in WAYS)
     last = max(rows["gap"])
     if any(flat[p] <= plain[p] for p in plain) or min(plain.values()) > last:
         return Verdict(
             "does not hold",
-            f"Plain cross-entropy loses its gradient {_show(plain)}, and FlatNCE "
+            f"A plain cross-entropy loses its gradient {_show(plain)}, and FlatNCE "
             f"{_show(flat)}.",
         )
     because = (
         f"A plain cross-entropy gets more than {BAD:.0%} of its gradient wrong "
-        f"{_show(plain)}; FlatNCE {_show(flat)}."
+        f"{_show(plain)}; FlatNCE does so {_show(flat)}."
     )
     later = [apart[p] > plain[p] for p in plain]
     if any(later) and all(apart[p] >= plain[p] for p in plain):
+        part = "much of " if min(apart.values()) < float("inf") else ""
         return Verdict(
             "holds within limits",
-            f"{because} InfoNCE itself, with the positive kept out of the sum, does so "
-            f"{_show(apart)}: the cure is how it is written, not another objective.",
+            f"{because} InfoNCE with the positive kept out of the sum does so "
+            f"{_show(apart)}: {part}the cure is how the loss is computed, not which "
+            "loss it is.",
         )
     return Verdict("holds", because)
 
@@ -88,7 +91,7 @@ def _show(limits: Mapping[str, float]) -> str:
         for precision, gap in limits.items()
         if gap < float("inf")
     ]
-    return ", ".join(parts) or "at no gap that was tried"
+    return ", ".join(parts) or "at no gap tried"
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -114,14 +117,14 @@ CLAIM = Claim(
     name="saturation_precision",
     paper="flatnce",
     where="section 2, equation 2, figure 2",
-    says="As the estimate nears log K, rounding destroys InfoNCE's gradient in float16 "
-    "and float32, and FlatNCE's stays intact.",
-    run=f"Scores of {N} pairs in which partners stand further and further above "
-    "strangers. The gradient in float16, bfloat16 and float32 against that in double "
-    "precision at the same scores: a plain softmax cross-entropy, InfoNCE with the "
-    "positive kept out of the sum, as this library computes it, and FlatNCE. At a "
-    "temperature of 0.1 views that agree and strangers at right angles make a gap of "
-    "10.",
+    says="As the estimate nears log K, rounding destroys the gradient of InfoNCE in "
+    "float16 and float32, while that of FlatNCE stays intact.",
+    run=f"Scores of {N} pairs whose partners score further and further above "
+    "strangers. Gradients in float16, bfloat16 and float32 are compared with double "
+    "precision at the same scores, for a plain softmax cross-entropy, for InfoNCE with "
+    "the positive kept out of the sum, as this library computes it, and for FlatNCE. "
+    "At a temperature of 0.1, identical views and strangers at right angles make a gap "
+    "of 10.",
     refuted_if="A plain cross-entropy whose gradient is as good as FlatNCE's.",
     sizes={
         "tiny": cells(2, (0.0, 10.0, 20.0)),
@@ -142,7 +145,7 @@ CLAIM = Claim(
     The text speaks of overflow. Nothing overflows: the positive's gradient is
     $p_{ii} - 1$, and near 1 the numbers of a format are $\epsilon$ apart, so the
     difference is lost once $1 - p_{ii}$ is near $\epsilon$ (about $10^{-3}$ for
-    float16, $10^{-7}$ for float32). The same gradient without a difference: with
+    float16, $10^{-7}$ for float32). The same gradient, without the difference: with
     $h_i = \log\sum_{j\ne i} e^{g_{ij}} - g_{ii}$ InfoNCE is
     $\log(1 + e^{h_i}) = \mathrm{softplus}(h_i)$, whose derivative is
     $\sigma(h_i) = 1 - p_{ii}$, a small number that is computed as such. What is left is

@@ -63,16 +63,16 @@ def judge(rows: Rows) -> Verdict:
     }
     n = len(rows.where(way="flat_lse"))
     stable = (
-        f"As a log-sum-exp, the gradient without the positive is wrong by "
-        f"{worst['drop_lse']:.2g} of its length at most, FlatNCE's by "
+        f"Written with a log-sum-exp, the gradient without the positive is off by at "
+        f"most {worst['drop_lse']:.2g} of its length, and FlatNCE's by at most "
         f"{worst['flat_lse']:.2g}"
     )
     if worst["drop_lse"] > BAD >= worst["flat_lse"]:
         return Verdict("holds", f"{stable}.")
     naive = (
-        f"with exponentials summed as they are, {broken['drop_exp']} of {n} gradients "
-        f"without the positive are useless, and {broken['flat_exp']} of FlatNCE's as "
-        "equation 3 prints it"
+        f"with a plain sum of exponentials, {broken['drop_exp']} of {n} gradients "
+        f"without the positive are off by more than {BAD:.0%}, and so are "
+        f"{broken['flat_exp']} of FlatNCE's as equation 3 prints it"
     )
     return Verdict("does not hold", f"{stable}; {naive}.")
 
@@ -105,10 +105,11 @@ CLAIM = Claim(
     where="section 3, table S2",
     says="InfoNCE without the positive in its sum is numerically unstable, which "
     "FlatNCE overcomes although it has the same gradient.",
-    run=f"Gradients at scores of {N} pairs whose partners stand 100 below to 100 above "
-    "strangers, in float16, bfloat16 and float32. Each objective is written twice: "
-    "with a sum of exponentials, and with a log-sum-exp.",
-    refuted_if="Written the same way, both are right or wrong at the same scores.",
+    run=f"Gradients at scores of {N} pairs, from partners that score 100 below "
+    "strangers (120 at full size) to partners as far above them, in float16, bfloat16 "
+    "and float32. Each objective is written twice: with a plain sum of exponentials, "
+    "and with a log-sum-exp.",
+    refuted_if="Written the same way, both are right or both wrong at the same scores.",
     sizes={
         "tiny": cells(1, (-20.0, 0.0, 20.0)),
         "quick": cells(3, (-100.0, -50.0, -20.0, -10.0, 0.0, 10.0, 20.0, 50.0, 100.0)),
@@ -127,7 +128,7 @@ CLAIM = Claim(
     Let $h_i = \log\sum_{j\ne i} e^{g_{ij} - g_{ii}}$. Term-dropping InfoNCE is $h_i$,
     FlatNCE is $e^{h_i - \mathrm{sg}\,h_i}$ with sg for a stopped gradient. The exponent
     is exactly 0, so the derivative is $1 \cdot \nabla h_i$: the same number, from the
-    same log-sum-exp. What is unstable is a sum of exponentials that were not scaled by
-    the largest, and equation 3, taken literally, is one.
+    same log-sum-exp. A sum of exponentials that are not scaled by the largest is
+    unstable, and equation 3, taken literally, is such a sum.
     """,
 )

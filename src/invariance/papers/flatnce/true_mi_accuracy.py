@@ -107,7 +107,7 @@ def judge(rows: Rows) -> Verdict:
     gap = compare(correlations["pool_nats"], correlations["batch_nats"])
     because = (
         f"Over {len(join(rows, 'accuracy'))} readings, accuracy has a rank correlation "
-        f"of {pool} with the information of a large pool and of {batch} with that of "
+        f"of {pool} with the information in a large pool and of {batch} with that in "
         "mini-batches."
     )
     if pool.high < 0.3 or gap.is_below_zero:
@@ -118,8 +118,12 @@ def judge(rows: Rows) -> Verdict:
         return Verdict("holds", because)
     return Verdict(
         "holds within limits",
-        f"{because} The large pool tells it, but mini-batches of several sizes "
-        + ("tell it, too." if batch.low > 0 else "are not shown to tell it less."),
+        f"{because} Accuracy follows the large pool, but "
+        + (
+            "it also follows the mini-batches."
+            if batch.low > 0
+            else "the mini-batches are not shown to do worse."
+        ),
     )
 
 
@@ -151,15 +155,15 @@ CLAIM = Claim(
     name="true_mi_accuracy",
     paper="flatnce",
     where="figures 5 and S1",
-    says="Over training, accuracy goes up with the true information that the views "
-    "share, read with a large pool; with the estimate of mini-batches it does not.",
-    run="InfoNCE and FlatNCE at two batch sizes; the information of mini-batches and "
-    "of a pool of 2,048 held-out samples, and accuracy, after every epoch. "
-    f"{SMALLER} The full size is for a GPU: CIFAR-10 and ResNet-18, or the curves of "
-    "the study by batch size. The paper has Pearson's correlation, 0.65; here it is "
-    "that of ranks.",
-    refuted_if="A pool's information that does not go with accuracy, or goes with it "
-    "less than that of mini-batches.",
+    says="Over training, accuracy rises with the true information that the views "
+    "share, read with a large pool; with the mini-batch estimate it does not.",
+    run="InfoNCE and FlatNCE at two batch sizes; after every epoch, the information in "
+    f"mini-batches and in a pool of 2,048 held-out samples, and accuracy. {SMALLER} "
+    "The full size is for a GPU: CIFAR-10 and ResNet-18, or the curves of the study by "
+    "batch size. The paper has Pearson's correlation, 0.65; here it is a correlation "
+    "of ranks.",
+    refuted_if="The information in the pool does not go with accuracy, or goes with it "
+    "less than that in mini-batches.",
     sizes={
         "tiny": cells(1, {"data": "codes", "samples": 64, "pool": 64}, (16,), 1),
         "quick": cells(

@@ -45,8 +45,8 @@ def judge(rows: Rows) -> Verdict:
         "holds",
         f"Over batches the value of FlatNCE deviates by at most {value:.1g}, that of "
         f"InfoNCE by at least {other:.2g}; the noise of FlatNCE's gradient is at least "
-        f"{noise:.2g} times its signal. So the value says nothing: read the InfoNCE "
-        "value of the same batch instead.",
+        f"{noise:.2g} times its signal. So the value says nothing about the training: "
+        "read the InfoNCE value of the same batch instead.",
     )
 
 
@@ -71,8 +71,9 @@ CLAIM = Claim(
     where="section 3, equation 3 and footnote 3",
     says="The value of FlatNCE is 1 for any input and has no variance, but its "
     "gradient varies from batch to batch.",
-    run=f"Random pairs of views in {WIDTH} dimensions, temperature {TEMPERATURE:g}. "
-    "The value of each batch, and the gradient of a linear layer on top of the rows.",
+    run=f"Random pairs of views in {WIDTH} dimensions at temperature {TEMPERATURE:g}. "
+    "The value of each batch is read, and the gradient of a linear layer on top of the "
+    "rows.",
     refuted_if="A value that deviates by more than rounding, or a gradient that is the "
     "same for all batches.",
     sizes={

@@ -46,16 +46,16 @@ def judge(rows: Rows) -> Verdict:
     if not off:
         return Verdict(
             "holds",
-            f"{exact}; with the printed uniformity the sum is within {CLOSE:g} of it, "
-            f"too, for {n:,} samples.",
+            f"{exact}; with the printed uniformity the sum is also within {CLOSE:g} of "
+            f"it, for {n:,} samples.",
         )
     worst = max(off, key=lambda name: abs(off[name].mean))
     even = gaps["uniform"]
     return Verdict(
         "holds within limits",
         f"{exact}. The limit: the printed uniformity takes the logarithm of the mean, "
-        f"not the mean of logarithms; for {n:,} evenly spread samples the sum is off "
-        f"by {even.mean:.3f} nats, for '{worst}' by {off[worst].mean:.2f}.",
+        f"not the mean of logarithms. For {n:,} evenly spread samples the sum is off "
+        f"by {abs(even.mean):.3f} nats, for '{worst}' by {off[worst].mean:.2f}.",
     )
 
 
@@ -78,11 +78,11 @@ CLAIM = Claim(
     where="alignment and uniformity decomposition",
     says="InfoNCE decomposes into alignment (the mean squared distance of partners) "
     "and uniformity (the logarithm of the mean Gaussian potential of all pairs).",
-    run="Drawn embeddings that lie evenly, unevenly or half in a cluster; the loss "
-    "less log n at the temperature that fits the Gaussian, against the sum of exact "
-    "parts and against that of the printed ones.",
-    refuted_if="Exact parts that do not add up; printed parts that are still off "
-    "with thousands of samples limit the claim.",
+    run="Embeddings drawn evenly, unevenly, or half of them in a cluster. The loss "
+    "less log n, at the temperature that matches the Gaussian, is compared with the "
+    "sum of the exact parts and with the sum of the printed ones.",
+    refuted_if="Exact parts that do not add up. Printed parts that are still off with "
+    "thousands of samples limit the claim.",
     sizes={
         "tiny": cells(2, (16, 64)),
         "quick": cells(5, (16, 64, 256, 1024, 4096)),
@@ -99,7 +99,7 @@ CLAIM = Claim(
         "printed parts too much by": "gap",
     },
     correction=r"""
-    Of unit rows, $u_i\cdot v_i = 1 - \tfrac12\lVert u_i - v_i\rVert^2$. Therefore
+    For unit rows, $u_i\cdot v_i = 1 - \tfrac12\lVert u_i - v_i\rVert^2$. Therefore
     $$L = \underbrace{\tfrac1\tau\big(\tfrac12\,\mathrm{mean}_i\lVert u_i-v_i\rVert^2 -
     1\big)}_{\text{alignment}} + \underbrace{\mathrm{mean}_i\log\sum_j e^{u_i\cdot
     v_j/\tau}}_{\text{spreading}}$$

@@ -43,13 +43,13 @@ def judge(rows: Rows) -> Verdict:
     if fallen:
         return Verdict(
             "holds within limits",
-            f"{numbers}. The limit: {' and '.join(fallen)} collapse as well.",
+            f"{numbers}. The limit: {' and '.join(fallen)} collapsed as well.",
         )
     accuracy = rows.spreads("method", "accuracy")
     return Verdict(
         "holds",
-        f"{numbers}. Alignment alone reads {accuracy[ALONE]} % of the classes, SimCLR "
-        f"{accuracy['SimCLR']} %.",
+        f"{numbers}. Nearest neighbors classify {accuracy[ALONE]} % right after "
+        f"alignment alone, {accuracy['SimCLR']} % after SimCLR.",
     )
 
 
@@ -69,10 +69,11 @@ CLAIM = Claim(
     name="collapse",
     paper="page",
     where="alignment and uniformity decomposition",
-    says="Alignment alone maps everything to one point; negatives prevent that without "
-    "the stopped gradients of BYOL and SimSiam.",
-    run=f"Alignment alone, SimCLR, BYOL and SimSiam trained alike. {SMALLER}",
-    refuted_if="Alignment alone that spreads its projections, or SimCLR that does not.",
+    says="Alignment alone maps everything to one point; negatives prevent that, "
+    "without the stopped gradients that BYOL and SimSiam need.",
+    run="Alignment alone, SimCLR, BYOL and SimSiam, trained in the same way. "
+    f"{SMALLER}",
+    refuted_if="Alignment alone ends with spread projections, or SimCLR without.",
     sizes=list_sizes(method=METHODS, tiny={"method": (ALONE, "SimCLR")}),
     toy=EVERY_SIZE,
     measure=measure,

@@ -44,9 +44,11 @@ def judge(rows: Rows) -> Verdict:
     h, z = (Spread.of(rows[f"colors_{of}"]) for of in ("h", "z"))
     numbers = (
         f"A linear map reads {100 * h.mean:.0f} % of the variance of the color jitter "
-        f"off h and {100 * z.mean:.0f} % off z, and the class in "
-        f"{100 * classes.mean:.1f} points more of the views off h (95 % interval "
-        f"{100 * classes.low:.1f} to {100 * classes.high:.1f})."
+        f"off h and {100 * z.mean:.0f} % off z. Off h it reads more by "
+        f"{100 * colors.mean:.1f} points of that variance (95 % interval "
+        f"{100 * colors.low:.1f} to {100 * colors.high:.1f}), and gets the class right "
+        f"more often by {100 * classes.mean:.1f} points ({100 * classes.low:.1f} to "
+        f"{100 * classes.high:.1f})."
     )
     if colors.is_below_zero or classes.is_below_zero:
         return Verdict("does not hold", numbers)
@@ -55,7 +57,7 @@ def judge(rows: Rows) -> Verdict:
     if colors.is_above_zero:
         return Verdict(
             "holds within limits",
-            f"{numbers} The limit: that this costs the class is within chance.",
+            f"{numbers} The limit: the difference in the class is within chance.",
         )
     return Verdict("not decided", numbers)
 
@@ -80,12 +82,13 @@ CLAIM = Claim(
     name="exercise_head",
     paper="page",
     where="exercise 2; SimCLR",
-    says="Trained with color jitter, the head discards what color the view has, which "
-    "its input still knows; so the features before the head serve better.",
-    run="SimCLR with the views of the shapes, color jitter among them; then "
-    "`invariance diagnose`: how much of each jitter, and of the class, a linear map "
-    f"reads off h and off z of held-out views. {SHAPES}",
-    refuted_if="Colors, or classes, that are read better off z.",
+    says="Trained with color jitter, the head learns to discard the colors of a view, "
+    "which the features below it still contain; so the features below the head serve "
+    "better.",
+    run="SimCLR with the views of the shapes, which include color jitter; then "
+    "`invariance diagnose` says how much of each jitter, and of the class, a linear "
+    f"map can read off h and off z of held-out views. {SHAPES}",
+    refuted_if="Colors or classes can be read better off z.",
     sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
     toy=EVERY_SIZE,
     measure=measure,

@@ -47,10 +47,10 @@ def judge(rows: Rows) -> Verdict:
     last = max(rows, key=lambda row: row["n"])
     return Verdict(
         "holds",
-        f"For N = {', '.join(str(n) for n in dict.fromkeys(rows['n']))} exactly 2N - 2 "
-        f"rows push an anchor, guessing costs log(2N - 1), and a perfect classifier "
-        f"shows {last['ceiling']:.2f} nats ({last['ceiling'] / math.log(2):.2f} bits) "
-        f"at N = {last['n']}.",
+        f"For N = {', '.join(str(n) for n in dict.fromkeys(rows['n']))}, exactly "
+        f"2N - 2 rows push an anchor and guessing costs log(2N - 1). At N = "
+        f"{last['n']} a perfect classifier shows {last['ceiling']:.2f} nats "
+        f"({last['ceiling'] / math.log(2):.2f} bits).",
     )
 
 
@@ -75,12 +75,13 @@ CLAIM = Claim(
     name="exercise_negatives",
     paper="page",
     where="exercise 1",
-    says="With a batch of N images and 2N views, each anchor of SimCLR has 2N - 2 "
-    "negatives, and its loss cannot show more than log(2N - 1) nats.",
-    run="The rows whose gradient in one anchor's NT-Xent loss is not zero are counted; "
-    "the loss of identical rows gives the cost of guessing, that of orthogonal ones "
-    "the most that can be shown.",
-    refuted_if="Another count, or another cost of guessing.",
+    says="The answer to the exercise: with a batch of N images and 2N views, each "
+    "anchor of SimCLR has 2N - 2 negatives, and log(2N - 1) minus its loss is at most "
+    "log(2N - 1) nats.",
+    run="The rows with a nonzero gradient in one anchor's NT-Xent loss are counted. "
+    "The loss of identical rows is the cost of guessing; that of orthogonal rows, "
+    "whose partners are identical, gives the most that can be shown.",
+    refuted_if="A different count, or a different cost of guessing.",
     sizes={
         "tiny": grid(n=(2, 16), seed=(0,)),
         "quick": grid(n=(2, 8, 32, 128, 512), seed=range(3)),

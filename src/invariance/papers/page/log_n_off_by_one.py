@@ -36,8 +36,8 @@ def judge(rows: Rows) -> Verdict:
         return Verdict(
             "does not hold",
             f"With {too_much[0]} negatives the bound reads "
-            f"{spreads[too_much[0]].mean:.2f} nats, more than log(N + 1) or than the "
-            f"{NATS:g} there are.",
+            f"{spreads[too_much[0]].mean:.2f} nats: more than log(N + 1), or more than "
+            f"the {NATS:g} there are.",
         )
     largest = max(spreads)
     if not over:
@@ -52,10 +52,10 @@ def judge(rows: Rows) -> Verdict:
     return Verdict(
         "formula is wrong",
         f"With N = {few} the loss certifies {spreads[few].mean:.2f} of {NATS:g} nats, "
-        f"above log N = {math.log(few):.2f} and below log(N + 1) = "
-        f"{math.log(few + 1):.2f}; so it does for {len(over)} of {len(spreads)} values "
-        f"of N. The {spreads[largest].mean:.2f} nats of N = {largest} are {bits:.2f} "
-        "bits.",
+        f"which is above log N = {math.log(few):.2f} and at most log(N + 1) = "
+        f"{math.log(few + 1):.2f}. The same holds for {len(over)} of the "
+        f"{len(spreads)} values of N. The {spreads[largest].mean:.2f} nats at N = "
+        f"{largest} are {bits:.2f} bits.",
     )
 
 
@@ -81,11 +81,10 @@ CLAIM = Claim(
     paper="page",
     where="InfoNCE as mutual information lower bound",
     says="With N negatives, the mutual information is at least log N minus the loss, "
-    "and no more than log N bits can be shown.",
-    run=f"{WIDTH}-dimensional Gaussians that share {NATS:g} nats, the exact critic, "
-    "and 1 to 255 negatives.",
-    refuted_if="A loss that certifies more than log N, while log(N + 1) is never "
-    "exceeded.",
+    "so at most log N bits can be recovered.",
+    run="The loss of picking the positive among 1 to 255 negatives, with the exact "
+    f"critic of {WIDTH}-dimensional Gaussians that share {NATS:g} nats.",
+    refuted_if="A loss that certifies more than log N, and never more than log(N + 1).",
     sizes={
         "tiny": cells(2, (1, 7), 50),
         "quick": cells(5, (1, 2, 3, 7, 15, 63, 255), 200),
@@ -98,7 +97,7 @@ CLAIM = Claim(
     correction=r"""
     The loss is a softmax over N + 1 candidates, the positive and N negatives. Guessing
     gives $\log(N+1)$, so the bound is $I \ge \log(N+1) - L$ and its ceiling
-    $\log(N+1)$. The printed $\log N - L$ is true, too, but smaller by
+    $\log(N+1)$. The printed $\log N - L$ is also a bound, but a lower one, by
     $\log\frac{N+1}{N}$: with one negative it never certifies anything. With natural
     logarithms the unit is the nat; a bit is $\log 2 = 0.693$ nats, so 255 negatives
     have a ceiling of 5.55 nats, which are 8 bits.

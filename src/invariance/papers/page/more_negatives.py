@@ -57,7 +57,7 @@ def judge(rows: Rows) -> Verdict:
     )
     numbers = (
         f"From {few} to {some} negatives the bound gains {gains[0].mean:.2f} nats and "
-        f"accuracy {gains[2]} points, from {some} to {many} {gains[1].mean:.2f} nats "
+        f"accuracy {gains[2]} points; from {some} to {many}, {gains[1].mean:.2f} nats "
         f"and {gains[3]} points."
     )
     if shrink.is_below_zero or (gains[2].is_below_zero and gains[3].is_above_zero):
@@ -67,13 +67,13 @@ def judge(rows: Rows) -> Verdict:
     if gains[2].is_above_zero and less.is_above_zero:
         return Verdict("holds", numbers)
     why = (
-        "that gains shrink is within chance"
+        "the difference between the gains is within chance"
         if gains[2].is_above_zero
-        else "the first gain is not beyond chance, so there is none to diminish"
+        else "not even the first gain is beyond chance, so there is none to diminish"
     )
     return Verdict(
         "holds within limits",
-        f"{numbers} The limit: it is so for the bound; in accuracy {why}.",
+        f"{numbers} The limit: this is shown for the bound only; in accuracy {why}.",
     )
 
 
@@ -94,11 +94,12 @@ CLAIM = Claim(
     name="more_negatives",
     paper="page",
     where="common confusions",
-    says="More negatives raise the ceiling, but beyond some number the gains diminish.",
-    run=f"The information that the exact critic certifies of {NATS:g} nats between "
-    f"{WIDTH}-dimensional Gaussians, and the accuracy of MoCo with batches of 32, for "
-    f"32, 128 and 512 negatives. {SMALLER}",
-    refuted_if="A later factor of 4 that brings more than an earlier one.",
+    says="More negatives raise the ceiling, but beyond some number the practical gains "
+    "diminish.",
+    run=f"For 32, 128 and 512 negatives: how much of the {NATS:g} nats between "
+    f"{WIDTH}-dimensional Gaussians the exact critic certifies, and the accuracy of "
+    f"MoCo with batches of 32. {SMALLER}",
+    refuted_if="A later factor of 4 brings more than an earlier one.",
     sizes=list_sizes(negatives=COUNTS, seeds=4),
     toy=EVERY_SIZE,
     measure=measure,

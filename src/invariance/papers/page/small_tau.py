@@ -43,10 +43,10 @@ def judge(rows: Rows) -> Verdict:
     numbers = (
         f"From temperature {large:g} to {small:g}, the hardest tenth of the negatives "
         f"goes from {100 * shares[large].mean:.0f} to {100 * shares[small].mean:.0f} % "
-        f"of the gradient's weight, and the effective sample size from "
+        f"of the weight in the gradient, and the effective sample size goes from "
         f"{ess[large].mean:.2f} to {ess[small].mean:.2f}. After "
         f"{count(rows[0]['epochs'], 'epoch')} of training, uniformity at {small:g} is "
-        f"{lost} above that at {middle:g} (higher is less even)."
+        f"{lost} higher, that is less even, than at {middle:g}."
     )
     if gained.is_below_zero:
         return Verdict("does not hold", numbers)
@@ -56,7 +56,7 @@ def judge(rows: Rows) -> Verdict:
         return Verdict("holds", numbers)
     return Verdict(
         "holds within limits",
-        f"{numbers} The limit: that it costs evenness is not seen.",
+        f"{numbers} The limit: no loss of evenness is seen beyond chance.",
     )
 
 
@@ -77,12 +77,11 @@ CLAIM = Claim(
     name="small_tau",
     paper="page",
     where="alignment and uniformity decomposition, failure mode",
-    says="A very small temperature overweights hard negatives at the expense of "
-    "uniformity.",
+    says="A very small temperature gives hard negatives too much weight, at the "
+    "expense of uniformity.",
     run=f"The weights of {N - 1} negatives in the gradient, on drawn embeddings, at "
-    "temperatures 0.05, 0.2 and 0.8; and InfoNCE trained at each. "
-    f"{SMALLER}",
-    refuted_if="Hard negatives that weigh less at the small temperature.",
+    f"temperatures 0.05, 0.2 and 0.8; and InfoNCE trained at each of them. {SMALLER}",
+    refuted_if="Hard negatives weigh less at the small temperature.",
     sizes=list_sizes(temperature=TEMPERATURES, seeds=3),
     toy=EVERY_SIZE,
     measure=measure,

@@ -90,13 +90,13 @@ def tell_of_nothing_learned(rows: Rows, *arms: str) -> Verdict | None:
     )
     return Verdict(
         "not decided",
-        "In so short a training nothing is learned to be compared. Against the encoder "
-        f"before training: {shown}.",
+        "So short a training teaches neither of them anything that could be compared. "
+        f"Against the encoder before training: {shown}.",
     )
 
 
 def judge_better(*differences: Spread) -> Outcome:
-    """All above zero, or one of them below, or some above and the others not seen."""
+    """All above zero, or one of them below, or some above and others within chance."""
     if any(d.is_below_zero for d in differences):
         return "does not hold"
     above = [d.is_above_zero for d in differences]

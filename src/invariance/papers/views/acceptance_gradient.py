@@ -63,10 +63,10 @@ def judge(rows: Rows) -> Verdict:
     zero = max(abs(value) for value in rows["exact"])
     return Verdict(
         "formula is wrong",
-        f"Printed and true derivative differ by {error:.2f} or more, and have opposite "
-        f"signs in {opposite} of {len(rows)} worlds. With the exact weights Z/r the "
-        f"derivative is 0 (at most {zero:.0e}): the bound itself does not care which "
-        "negatives are accepted.",
+        f"The printed and the true derivative differ by {error:.2f} or more, and have "
+        f"opposite signs in {opposite} of {len(rows)} worlds. With the exact weights "
+        f"Z/r the derivative is 0 (at most {zero:.0e}): the bound itself does not care "
+        "which negatives are accepted.",
     )
 
 
@@ -95,8 +95,8 @@ CLAIM = Claim(
     says="The acceptance of negatives can be learned by gradient ascent on VINCE+, "
     "with the three terms of the lemma.",
     run="Worlds of ten places in which every expectation is a finite sum, an "
-    "acceptance with one parameter, 3 candidates; the lemma's sum against automatic "
-    "differentiation of the objective.",
+    "acceptance with one parameter, 3 candidates; the sum in the lemma is compared "
+    "with automatic differentiation of the objective.",
     refuted_if="A printed gradient that differs from the derivative of the objective.",
     sizes={
         "tiny": grid(seed=range(2)),
@@ -114,8 +114,8 @@ CLAIM = Claim(
     Write $h = \prod_j r_j^{-1}\log\frac1K\sum_k e^{g_k}$. The lemma's second term is
     $\mathbb E_q[h\sum_j \nabla\log r_j]$, its third is
     $-\mathbb E_q[h\sum_i \nabla r_i/r_i]$: the same with the other sign, so they
-    cancel. What is left, the first term, lost its $\nabla r_i$ and so is no gradient
-    in any parameter (it should read
+    cancel. The first term, which is left, lost its $\nabla r_i$ and so is not a
+    gradient in any parameter (it should read
     $-f\sum_i \frac{\nabla r_i}{r_i}\prod_j\frac1{r_j}$). All three miss
     $-\nabla\log Z$ of the normalized law $q = rp/Z$.
 

@@ -45,8 +45,8 @@ def judge(rows: Rows) -> Verdict:
     return Verdict(
         judge_better(losses[NOTHING], crop),
         f"All augmentations against none: {show_difference(losses[NOTHING])}. Without "
-        f"flips against without crops: {show_difference(crop)}. The one that is missed "
-        f"most is {worst.removeprefix('no ')}: {show_difference(losses[worst])}.",
+        f"flips against without crops: {show_difference(crop)}. The one missed most is "
+        f"{worst.removeprefix('no ')}: {show_difference(losses[worst])}.",
     )
 
 
@@ -60,12 +60,12 @@ CLAIM = Claim(
     paper="views",
     where="section 5.3, figure 2b",
     says="The choice of augmentations decides how good a representation is: without "
-    "any nothing is learned, crops matter a lot, and flips do not.",
+    "any, almost nothing is learned; crops matter a lot, and flips do not.",
     run=f"{ON_SHAPES} SimCLR, which learns faster than the paper's instance "
     "discrimination, with the usual views of shapes, with each of their operations "
-    "left out, and with every view the image itself.",
-    refuted_if="No loss when all augmentations are left out, or crops that are missed "
-    "less than flips.",
+    "left out in turn, and with the image itself as every view.",
+    refuted_if="Leaving out all augmentations costs nothing, or crops are missed less "
+    "than flips.",
     sizes=plan_on_shapes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

@@ -37,7 +37,7 @@ def judge(rows: Rows) -> Verdict:
     parts = [f"{arm}: {show_difference(gain)}" for arm, gain in gains.items()]
     return Verdict(
         judge_better(*gains.values()),
-        f"Against negatives from all of the bank: {', '.join(parts)}.",
+        f"Against negatives from the whole bank: {', '.join(parts)}.",
     )
 
 
@@ -53,11 +53,11 @@ CLAIM = Claim(
     paper="views",
     where="section 5.3, figure 2a",
     says="Negatives from a ball or a ring around the image give better representations "
-    "than negatives from all of the memory bank.",
+    "than negatives from the whole memory bank.",
     run=f"{SMALLER} Instance discrimination with all rows of the bank as negatives, "
-    "with the nearest tenth, and with that tenth without the nearest hundredth, "
-    "reached from all rows over training.",
-    refuted_if="Ball or ring worse than all rows beyond chance.",
+    "with the nearest tenth, and with that tenth without the nearest hundredth; "
+    "training starts from all rows and narrows to these.",
+    refuted_if="Ball or ring is worse than all rows, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

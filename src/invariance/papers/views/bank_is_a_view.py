@@ -49,11 +49,11 @@ def judge(rows: Rows) -> Verdict:
     return Verdict(
         "formula is wrong",
         f"The sum is up to {worst['scale']:.1f} times as long as the row that the "
-        f"update makes (at momentum {worst['momentum']:g}; 1/(1 - momentum) is "
-        f"{worst['predicted_scale']:.1f}). Its direction is right: its "
-        f"cosine with that row is at least {direction:.3f}, and with a bank whose rows "
-        f"are kept at length 1 at least {of_bank:.3f}. So a row is a mean of past "
-        "views, as the paper says; the missing factor acts like a lower temperature.",
+        f"update makes (at momentum {worst['momentum']:g}, where 1/(1 - momentum) is "
+        f"{worst['predicted_scale']:.1f}). Its direction is right: its cosine with "
+        f"that row is at least {direction:.3f}, and at least {of_bank:.3f} with the "
+        "row of a bank that is kept at length 1. So a row is a mean of past views, as "
+        "the paper says; the missing factor acts like a lower temperature.",
     )
 
 
@@ -77,10 +77,10 @@ CLAIM = Claim(
     paper="views",
     where="equations 7 and 9",
     says="A row of the memory bank is the sum of past views of its image, the latest "
-    "with weight 1, those before with powers of the momentum.",
-    run=f"{ROWS} rows that are updated with {VIEWS} random views each by equation 7, "
-    "the sum of equation 9 of the same views, and a bank of this library, which keeps "
-    "rows at length 1.",
+    "with weight 1, those before it with powers of the momentum.",
+    run=f"{ROWS} rows, updated with {VIEWS} random views each by equation 7; the sum "
+    "of equation 9 over the same views; and a bank of this library, which keeps rows "
+    "at length 1.",
     refuted_if="A sum that differs from the updated row in length or direction.",
     sizes={
         "tiny": grid(momentum=(0.0, 0.5), seed=range(2)),
@@ -101,8 +101,8 @@ CLAIM = Claim(
     Unroll $M \leftarrow \alpha M + (1-\alpha) f_t$ from the latest view backwards:
     $$M = (1-\alpha)\sum_{j\ge1}\alpha^{j-1} f_{t-j+1} + \alpha^t M_0.$$
     Equation 9 lacks the factor $1-\alpha$, without which the weights add up to
-    $1/(1-\alpha)$ instead of 1. The mean of unlike views is also shorter than they are,
-    so released code divides by the length after every update; then the weights are no
-    exact powers any more, and the direction is nearly the same.
+    $1/(1-\alpha)$ instead of 1. The mean of different views is also shorter than they
+    are, so released code divides by the length after every update; then the weights are
+    no longer exact powers, but the direction is nearly the same.
     """,
 )

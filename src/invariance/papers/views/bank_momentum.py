@@ -44,7 +44,7 @@ def judge(rows: Rows) -> Verdict:
         return Verdict(alike, text)
     if "holds" in (alike, better):
         half = "first" if alike == "holds" else "second"
-        return Verdict("holds within limits", f"{text} Only the {half} part is seen.")
+        return Verdict("holds within limits", f"{text} Only the {half} part shows.")
     return Verdict("not decided", text)
 
 
@@ -63,8 +63,8 @@ CLAIM = Claim(
     "as well as the usual one (0.5), and one that averages over many (near 1) does "
     "worse.",
     run=f"{SMALLER} Instance discrimination (ir) with three momenta of the bank.",
-    refuted_if=f"Momentum 0 worse than 0.5 by more than {ALIKE:g} points, or 0.98 "
-    "better than 0, beyond chance.",
+    refuted_if=f"Momentum 0 is worse than 0.5 by more than {ALIKE:g} points, or 0.98 "
+    "is better than 0, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

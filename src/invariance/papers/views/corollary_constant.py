@@ -72,11 +72,12 @@ CLAIM = Claim(
     name="corollary_constant",
     paper="views",
     where="corollary 3.1.2, example 3",
-    says="The weights may be replaced by c, the product of the smallest values of p/q, "
+    says="The weights can be replaced by c, the product of the smallest values of p/q, "
     "and the result is a lower bound of VINCE.",
     run="Worlds of ten places in which every expectation is a finite sum; negatives "
-    "drawn evenly from all places (example 3); the best critic, a random one and the "
-    "best one with the wrong sign. The same - K + 1 is left out on both sides.",
+    "drawn evenly from all places (example 3); the best critic, a random one, and the "
+    "best one with its sign reversed. The - K + 1, which is the same on both sides, is "
+    "left out.",
     refuted_if="A value with c above the weighted one.",
     sizes={
         "tiny": grid(critic=CRITICS, candidates=(2,), seed=range(2)),
@@ -105,7 +106,7 @@ CLAIM = Claim(
     $\log\frac{2e^2}{e^2+1} = 0.57$ where the positive is a and the negative b, and
     $-1.43$ the other way round. Hence
     $c\,\mathbb E_q[T] = 0.2\,(0.9\cdot0.5\cdot0.57 - 0.1\cdot0.5\cdot1.43) = 0.04$
-    nats, of 0 that there are. Only the - K + 1 that the paper also subtracts keeps it
+    nats, where there are 0. Only the - K + 1 that the paper also subtracts keeps it
     below.
     """,
 )

@@ -69,11 +69,12 @@ CLAIM = Claim(
     name="hard_safe_easy_overshoots",
     paper="views",
     where="corollary 3.1.1, example 1, equation 4",
-    says="Any acceptance of negatives keeps the unweighted value a lower bound of the "
-    "mutual information, also one that accepts what is unlike the positive.",
+    says="Whatever acceptance negatives are chosen by, the unweighted value stays a "
+    "lower bound of the mutual information, even if what is accepted is unlike the "
+    "positive.",
     run="Worlds of ten places on a circle in which every expectation is a finite sum; "
-    "negatives at least three places from the positive, or nearer than that; the best "
-    "critic, no weights.",
+    "negatives at least three places away from the positive, or nearer than that; the "
+    "best critic, no weights.",
     refuted_if="A value above the mutual information.",
     sizes=SIZES,
     measure=measure,

@@ -1,4 +1,4 @@
-"""Local Aggregation is above Ball Discrimination, not below, and no bound."""
+"""Local Aggregation is above Ball Discrimination, not below it, and not a bound."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -75,11 +75,13 @@ CLAIM = Claim(
     name="la_not_a_bound",
     paper="views",
     where="corollary 5.4.1",
-    says="Whatever its close neighbors, Local Aggregation is a looser lower bound of "
-    "the mutual information than Ball Discrimination.",
-    run="Worlds of ten places on a circle in which every expectation is a finite sum; "
-    f"the background is all places up to {BALL} steps from an image, close neighbors "
-    "are those up to 0 (the image alone), 1 or 2 steps; the best critic.",
+    says="Whatever its close neighbors, Local Aggregation is a lower bound of the "
+    "mutual information, and a looser one than Ball Discrimination.",
+    run="Worlds of ten places on a circle in which every expectation is a finite sum. "
+    f"The background is all places up to {BALL} steps away from an image; its close "
+    "neighbors are those up to 0 (the image alone), 1 or 2 steps away. The best "
+    "critic; log |B| is added to both, as in the proof of corollary 5.3.1, since "
+    "without it neither can be above 0.",
     refuted_if="A value above that of Ball Discrimination, or above the truth.",
     sizes={
         "tiny": grid(close=(0, 1), seed=range(2)),
@@ -102,8 +104,9 @@ CLAIM = Claim(
     \log\frac{e^{s_i}}{\sum_{k\in B} e^{s_k}}:$$
     Local Aggregation is at least Ball Discrimination, for every image and critic. The
     printed proof divides by $|C\cap B|$ and calls the two proportional; the step that
-    follows (noise lowers a correlation) is then about a mean instead of a sum. What the
-    close set adds need not be information about x at all: take C = B, and the value is
-    log |B| for any critic. Local Aggregation is an objective, and no bound.
+    follows (noise lowers a correlation) is then about a mean, not a sum. What the
+    close set adds need not be information about x at all: take C = B, and the value
+    (with log |B|, on the scale of nats) is log |B| for any critic. Local Aggregation is
+    an objective, not a bound.
     """,
 )

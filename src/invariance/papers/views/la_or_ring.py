@@ -46,8 +46,9 @@ CLAIM = Claim(
     where="section 5.3, figure 2a",
     says="Local Aggregation, which also takes close neighbors as positives, gives a "
     "better representation than a ring of negatives alone.",
-    run=f"{SMALLER} The methods la (clusters from half of training on) and annulus.",
-    refuted_if="Local Aggregation worse than the ring beyond chance.",
+    run=f"{SMALLER} The methods la (with clusters from halfway through training) and "
+    "annulus.",
+    refuted_if="Local Aggregation is worse than the ring, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

@@ -52,11 +52,12 @@ CLAIM = Claim(
     name="local_dim",
     paper="views",
     where="section 5.2",
-    says="Comparing every place of an image with its summary (local) avoids what the "
-    "whole image invites (global): memorizing details that do not matter.",
-    run=f"{ON_SHAPES} The method dim in both forms, between two views of an image, for "
-    "that does better here than within one.",
-    refuted_if="The local form worse than the global one beyond chance.",
+    says="Comparing every place of an image with its summary (local) avoids what "
+    "comparing the whole image might encourage (global): memorizing details that do "
+    "not matter.",
+    run=f"{ON_SHAPES} The method dim in both forms, between two views of an image, "
+    "because that does better here than within one view.",
+    refuted_if="The local form is worse than the global one, beyond chance.",
     sizes=plan_on_shapes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

@@ -68,7 +68,7 @@ def judge(rows: Rows) -> Verdict:
     printed, right = Spread.of(part["printed"]), Spread.of(part["right"])
     text = (
         f"In a corpus without any information between words, log |V| minus the loss "
-        f"reads {printed} nats where words are of unequal frequency; the entropy of "
+        f"reads {printed} nats when words are unequally frequent; the entropy of the "
         f"words minus the loss reads {right}"
     )
     if printed.is_above_zero and printed.mean > 2 * abs(right.mean):
@@ -107,10 +107,11 @@ CLAIM = Claim(
     says="A masked language model maximizes a lower bound on the information between a "
     "sentence and its hidden word: the log of the size of the vocabulary minus its "
     "loss.",
-    run=f"Sentences of {LENGTH} words that are drawn one by one from {N_WORDS}, so "
-    "that they share no information, equally often or with a frequency of 1 / rank; a "
-    "small tower trained by masked_token. The vocabulary is the words that occur.",
-    refuted_if="A value above 0.",
+    run=f"Sentences of {LENGTH} words drawn one by one from {N_WORDS}, so that they "
+    "share no information, either equally often or with a frequency proportional to 1 "
+    "/ rank; a small tower trained by masked_token. The vocabulary is the words that "
+    "occur.",
+    refuted_if="A value above 0, beyond chance.",
     sizes={
         "tiny": grid(law=("by rank",), sentences=(128,), epochs=(1,), seed=[0]),
         "quick": grid(law=tuple(LAWS), sentences=(1500,), epochs=(6,), seed=range(3)),

@@ -42,8 +42,8 @@ def judge(rows: Rows) -> Verdict:
     kept = all(row["right"] <= row["nats"] for row in rows)
     return Verdict(
         "formula is wrong",
-        f"Weights 1/r are {least:.1f} or more on average instead of 1, and with the "
-        f"paper's - K + 1 and all the value passes the truth by up to {over:.1f} nats"
+        f"Weights 1/r are {least:.1f} or more on average instead of 1, and the value, "
+        f"even with the paper's - K + 1, exceeds the truth by up to {over:.1f} nats"
         + ("; with weights Z/r it never does." if kept else "."),
     )
 
@@ -67,8 +67,8 @@ CLAIM = Claim(
     where="corollary 3.1.1",
     says="Negatives that are accepted with probability r have the density r p, so "
     "their weight is 1/r, and the weighted value minus K plus 1 is a lower bound.",
-    run="Worlds of ten places in which every expectation is a finite sum; acceptance "
-    "falls from 1 at the positive to 0.2 far away; the best critic.",
+    run="Worlds of ten places in which every expectation is a finite sum; the "
+    "acceptance falls from 1 at the positive to 0.2 far away; the best critic.",
     refuted_if="A value above the mutual information.",
     sizes=SIZES,
     measure=measure,
@@ -86,7 +86,7 @@ CLAIM = Claim(
     $q(y\mid y_1) = r(y\mid y_1)\,p(y)/Z(y_1)$ with
     $Z(y_1) = \mathbb E_p[r(y\mid y_1)]$, the share of proposals that is accepted,
     so $p/q = Z/r$. With 1/r instead, every anchor is multiplied by
-    $Z(y_1)^{-(K-1)}$, which is above 1 and grows without end with K. Z is easy to
-    have: count how many proposals were accepted.
+    $Z(y_1)^{-(K-1)}$, which is above 1 and grows without limit with K. Z is easy to
+    get: count how many proposals were accepted.
     """,
 )

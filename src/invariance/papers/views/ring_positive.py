@@ -52,11 +52,11 @@ CLAIM = Claim(
     paper="views",
     where="definition 5.3, corollary 5.3.1",
     says="Annulus Discrimination, which divides by the background without the close "
-    "neighbors (and so without the image itself), bounds the mutual information from "
-    "below.",
+    "neighbors (and so without the image itself), is a lower bound of the mutual "
+    "information.",
     run="Worlds of ten places on a circle in which every expectation is a finite sum; "
-    "negatives one or two places from the positive, so they are hard ones; the best "
-    "critic.",
+    "negatives one or two places away from the positive, so that they are hard; the "
+    "best critic.",
     refuted_if="A value above the mutual information.",
     sizes=SIZES,
     measure=measure,

@@ -110,8 +110,8 @@ def judge(rows: Rows) -> Verdict:
         f"The probe reads {accuracy[0.0]} % without noise, {accuracy[best]} % at the "
         f"best noise between the ends ({best:g}) and {accuracy[max(accuracy)]} % at "
         f"{max(accuracy):g}; a probe of the points themselves reads "
-        f"{Spread.of(main['raw']).mean:.1f} %. Over the better of the two ends the "
-        f"best noise gains, in points: {', '.join(seen)}; in the paper 20"
+        f"{Spread.of(main['raw']).mean:.1f} %. The gain of the best noise over the "
+        f"better of the two ends, in points: {', '.join(seen)}; in the paper 20"
     )
     peaks = [setup for setup, (_, height) in heights.items() if height.is_above_zero]
     if peaks:
@@ -213,18 +213,18 @@ CLAIM = Claim(
     paper="views",
     where="section 4.3, figure 1",
     says="Noise in the views first helps and then harms: a linear classifier tells two "
-    "spirals apart by chance without noise, 70 % right at noise 0.4, and by chance "
+    "spirals apart near chance without noise, at 70 % with noise 0.4, and at chance "
     "again with much noise.",
     run="A map of five layers of 128 into the plane, trained by InfoNCE between two "
     "views with SGD at 0.03, momentum 0.9, decay 1e-5 and batches of 128, as in the "
-    "paper; 800 steps at the quick size (10,000 at the full one and in the paper), "
-    "and the batch as negatives instead of 4,096 stored ones. The paper gives neither "
-    "the critic nor the temperature nor the shape of the spirals: here inner products "
-    "at temperature 1 and two turns, arms 0.5 apart; beside that cosines at 0.07, and "
-    "four turns. Gradients longer than 1 are shortened, since inner products grow "
-    "beyond all bounds otherwise.",
-    refuted_if="No setup in which accuracy is better at some noise than without any "
-    "and also better than at noise 5.",
+    "paper; 800 steps at the quick size (10,000 at full size and in the paper), and "
+    "the batch as negatives instead of 4,096 from the training set. The paper does not "
+    "say whether rows are normalized, nor the temperature, nor the shape of the "
+    "spirals: here inner products at temperature 1 and two turns, arms 0.5 apart; and, "
+    "for comparison, cosines at 0.07, and four turns. Gradients longer than 1 are "
+    "shortened, since otherwise inner products grow beyond all bounds.",
+    refuted_if="No setup in which accuracy is better at some noise than both without "
+    "noise and at noise 5.",
     sizes={
         "tiny": grid(setup=("main",), noise=(0.0, 0.4, 5.0), steps=(20,), seed=[0]),
         "quick": cells(4, 800, (0.0, 0.4, 5.0)),

@@ -46,8 +46,8 @@ CLAIM = Claim(
     name="temperature_07_or_1",
     paper="views",
     where="section 5.3, on simplifying Instance Discrimination",
-    says="The temperature hardly matters: 0.07 and 1 give representations that are as "
-    "good.",
+    says="The temperature hardly matters: 0.07 and 1 give equally good "
+    "representations.",
     run=f"{SMALLER} Instance discrimination (ir), projections of length 1, at "
     "temperatures 0.07 and 1.",
     refuted_if=f"A difference of more than {ALIKE:g} points, beyond chance.",

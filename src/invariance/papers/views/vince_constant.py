@@ -1,7 +1,7 @@
 """VINCE's constant, - K + 1, makes a bound that says nothing.
 
-The proof pays for an inequality that is not needed. Without the constant the weighted
-form is exactly InfoNCE, and so a bound by itself.
+The constant pays for an inequality that the proof does not need. Without it the
+weighted form is exactly InfoNCE, and so a bound by itself.
 """
 
 import math
@@ -51,9 +51,9 @@ def judge(rows: Rows) -> Verdict:
     gap = max(abs(row["without"] - row["info_nce"]) for row in rows)
     return Verdict(
         "holds within limits",
-        f"The bound is true and vacuous: it is never above {best:.2f} nats, falls to "
-        f"{worst:.2f}, and information is never below 0. Without the constant it is "
-        f"InfoNCE to within {gap:.0e} nats and reaches {max(rows['without']):.2f}.",
+        f"The bound is true but vacuous: it is never above {best:.2f} nats and falls "
+        f"to {worst:.2f}, while information is never below 0. Without the constant it "
+        f"is InfoNCE to within {gap:.0e} nats and reaches {max(rows['without']):.2f}.",
     )
 
 
@@ -79,9 +79,9 @@ CLAIM = Claim(
     "is at least the weighted InfoNCE value minus K plus 1.",
     run="Worlds of ten places in which every expectation is a finite sum, negatives "
     "that are accepted more often near the positive, the best critic, 2 to 5 "
-    "candidates; with the constant and without.",
-    refuted_if="A value above the mutual information; a value that is never above 0 "
-    "leaves the theorem true and empty.",
+    "candidates; with the constant and without it.",
+    refuted_if="A value above the mutual information. If the value is never above 0, "
+    "the theorem is true but empty.",
     sizes=SIZES,
     measure=measure,
     judge=judge,

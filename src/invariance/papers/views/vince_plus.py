@@ -37,7 +37,7 @@ def judge(rows: Rows) -> Verdict:
     parts = [f"against {arm} {show_difference(gain)}" for arm, gain in gains.items()]
     return Verdict(
         judge_better(gains["nearest (VINCE)"]),
-        f"A learned acceptance gains, {', '.join(parts)}.",
+        f"The gain of a learned acceptance: {', '.join(parts)}.",
     )
 
 
@@ -52,13 +52,14 @@ CLAIM = Claim(
     name="vince_plus",
     paper="views",
     where="appendix C",
-    says="An acceptance of negatives that is learned along with the encoder serves "
-    "learning better than one that is fixed.",
-    run=f"{SMALLER} Of 256 rows of the bank an acceptance keeps the nearest quarter, "
+    says="An acceptance of negatives that is learned along with the encoder may serve "
+    "learning better than a fixed one.",
+    run=f"{SMALLER} Of 256 rows of the bank, an acceptance keeps the nearest quarter, "
     "or what a small network has learned to keep (hard negatives, since the paper's "
-    "own objective has nothing to learn from: see acceptance_gradient); beside them 63 "
-    "rows as they were drawn. The paper proposes it and does not try it.",
-    refuted_if="The learned acceptance worse than the fixed one beyond chance.",
+    "own objective gives it nothing to learn from: see acceptance_gradient); for "
+    "comparison, 63 rows as they were drawn. The paper proposes this and does not try "
+    "it.",
+    refuted_if="The learned acceptance is worse than the fixed one, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

@@ -55,8 +55,8 @@ def judge(rows: Rows) -> Verdict:
     weighted, unweighted = max(rows["weighted"]), min(rows["unweighted"])
     share = min(rows["effective_share"])
     numbers = (
-        f"With weights the angle of the gradient with that of InfoNCE is at most "
-        f"{weighted:.0e} degrees, without them at least {unweighted:.0f}"
+        f"With weights the gradient is at most {weighted:.0e} degrees away from that "
+        f"of InfoNCE, without them at least {unweighted:.0f}"
     )
     if weighted > SAME:
         return Verdict("does not hold", f"{numbers}: the weighting is not exact.")
@@ -65,8 +65,8 @@ def judge(rows: Rows) -> Verdict:
     return Verdict(
         "formula is wrong",
         f"{numbers}. The two forms are different objectives: the weighted one is "
-        f"InfoNCE with an effective sample as small as {share:.0%} of its size, the "
-        "unweighted one trains on hard negatives.",
+        f"InfoNCE with an effective sample as small as {share:.0%} of its size, and "
+        "the unweighted one trains on hard negatives.",
     )
 
 
@@ -97,12 +97,13 @@ CLAIM = Claim(
     name="vince_weighted",
     paper="views",
     where="corollaries 3.1.1 and 3.1.2, equation 4",
-    says="As an objective, VINCE can go without its weights and its constant: the two "
-    "forms are proportional.",
+    says="As an objective, VINCE does not need its weights and its constant: the forms "
+    "with and without them are proportional.",
     run="Worlds of ten places in which every expectation is a finite sum, negatives "
     "that are accepted more often near the positive, a critic half as steep as the "
-    "best one; the gradient in every score, with weights, without, and of InfoNCE.",
-    refuted_if="Gradients that point elsewhere without weights than with them.",
+    "best one; the gradient with respect to every score, with weights, without them, "
+    "and of InfoNCE.",
+    refuted_if="Gradients without weights that point elsewhere than those with them.",
     sizes=SIZES,
     measure=measure,
     judge=judge,
