@@ -12,7 +12,8 @@ trained on: each objective's learning rate and temperature (KCL: gamma; controll
 ESS asked for) are chosen by the linear probe on these, with the same five short runs
 for each, at batch 32 and at batch 256. Batch 64 takes the choice of 32 and batch 512
 that of 256. Then come runs of 100 epochs with other seeds, and the test set is looked
-at once, at the end of each of them.
+at once, at the end of each of them. ``--try NT-Xent 32 0.2`` adds such runs at a
+temperature that was not chosen; the report shows them apart, and no verdict uses them.
 
 The study goes on over as many calls as it takes: ``--lines`` is read first, and every
 finished run adds a line. Jobs come in a fixed order, what answers the question first.
@@ -29,6 +30,7 @@ import argparse
 import dataclasses
 import itertools
 import json
+import math
 import os
 import sys
 import time
@@ -53,7 +55,7 @@ from cifar10 import (
     read_lines,
     train_and_score,
 )
-from invariance.errors import InvarianceError, SettingError
+from invariance.errors import InvarianceError, SettingError, choose
 from invariance.folder import flatten
 from invariance.training import usual_settings
 
@@ -110,7 +112,8 @@ class Job:
     """One run of the study."""
 
     stage: str
-    """"knob" and "rate" choose; "final" and "sweep" (of ESS targets) answer."""
+    """"knob" and "rate" choose; "final" and "sweep" (of ESS targets) answer; "try" is
+    as a final run, with a knob that was not chosen."""
     objective: str
     control: str
     """"fixed" temperature, or "ess"."""
@@ -176,6 +179,8 @@ class Study:
     """Only so many phases, the first ones; all where None."""
     seeds: Sequence[int] = SEEDS
     """Of final runs and ESS targets; more of them make intervals narrower."""
+    tries: Sequence[tuple[str, int, float]] = ()
+    """Objective, batch and knob of final runs beside those with the chosen knob."""
 
     def phases(self) -> Iterator[tuple[str, list[Job]]]:
         """What is asked for, in order, with what each phase is for."""
@@ -185,6 +190,8 @@ class Study:
     def all_phases(self) -> Iterator[tuple[str, list[Job]]]:
         late = [name for name in OBJECTIVES if name not in FIRST + SECOND]
         pair, others = (32, 256), (64, 512)
+        if self.tries:
+            yield "knobs that were not chosen", self.tried()
         yield "choosing for InfoNCE and FlatNCE", self.tuning(FIRST, "fixed")
         yield "8-fold batch efficiency", self.finals(FIRST, "fixed", pair)
         both = self.tuning(SECOND, "fixed") + self.finals(SECOND, "fixed", pair)
@@ -251,6 +258,16 @@ class Study:
                     best, ready = self.choose(name, control, batch)
                     how = (best.knob, best.lr, self.epochs, seed, ready)
                     jobs.append(Job("final", name, control, batch, *how))
+        return jobs
+
+    def tried(self) -> list[Job]:
+        """Final runs with a knob that was asked for, at the rate that was chosen."""
+        jobs = []
+        for seed in self.seeds:
+            for name, batch, knob in self.tries:
+                best, ready = self.choose(name, "fixed", batch)
+                how = (knob, best.lr, self.epochs, seed, ready)
+                jobs.append(Job("try", name, "fixed", batch, *how))
         return jobs
 
     def sweep(self) -> list[Job]:
@@ -370,7 +387,7 @@ def do_job(job: Job, parts: Parts, words: Sequence[str]) -> Row:
         parts: The images, with the test set.
         words: Further flags of 'invariance train'.
     """
-    final = job.stage == "final"
+    final = job.stage in ("final", "try")
     parts = parts if final else dataclasses.replace(parts, test=None)
     every = max(job.epochs // 10, 1) if final else job.epochs
     try:
@@ -530,7 +547,26 @@ def show_plan(options: argparse.Namespace) -> None:
 
 def make_study(options: argparse.Namespace, rows: Sequence[Row]) -> Study:
     lengths = (options.tune_epochs, options.epochs, options.sweep_epochs)
-    return Study(rows, *lengths, n_phases=options.phases, seeds=options.seeds)
+    tries = [read_try(words) for words in options.tries]
+    return Study(
+        rows, *lengths, n_phases=options.phases, seeds=options.seeds, tries=tries
+    )
+
+
+def read_try(words: Sequence[str]) -> tuple[str, int, float]:
+    """What one --try asks for."""
+    name, batch, knob = words
+    choose(OBJECTIVES, name, "objective")
+    try:
+        asked = int(batch), float(knob)
+    except ValueError:
+        asked = 0, math.nan
+    if asked[0] not in TUNED or not asked[1] > 0:
+        raise SettingError(
+            "--try takes an objective, a batch of the study "
+            f"({', '.join(map(str, TUNED))}) and a knob above 0: got {' '.join(words)}."
+        )
+    return name, *asked
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -543,6 +579,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--phases", type=int, help="only so many, the first ones")
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=SEEDS, help="of all but short runs"
+    )
+    parser.add_argument(
+        "--try",
+        dest="tries",
+        nargs=3,
+        action="append",
+        default=[],
+        metavar=("OBJECTIVE", "BATCH", "KNOB"),
+        help="first of all, final runs with this temperature (KCL: gamma)",
     )
     parser.add_argument(
         "--lanes", type=int, nargs="+", metavar="BATCH", help="a process for each"

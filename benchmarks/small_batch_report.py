@@ -377,6 +377,33 @@ def make_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def make_tries(rows: Sequence[Row]) -> str:
+    """One line per knob that was tried beside the chosen one, and what it gains."""
+    finals, tries = Finals(rows), {}
+    for row in rows:
+        if row["job"]["stage"] == "try" and "test" in row:
+            job = row["job"]
+            key = job["objective"], job["batch_size"], job["knob"], job["lr"]
+            tries.setdefault(key, {})[job["seed"]] = row["test"]
+    lines = [
+        "| objective | batch | tried | seeds | linear, % | to the chosen | kNN, % | "
+        "to the chosen |",
+        "| :--- | ---: | :--- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for (name, batch, knob, lr), tests in sorted(tries.items()):
+        symbol = "gamma" if name == "KCL" else "tau"
+        line = [name, str(batch), f"{symbol} {knob:g}, rate {lr:g}", str(len(tests))]
+        for of in MEASURES:
+            chosen = finals.scores(name, batch, of=of)
+            seeds = sorted(tests.keys() & chosen.keys())
+            pair = [tests[s][of] for s in seeds], [chosen[s] for s in seeds]
+            line.append(show_mean([test[of] for test in tests.values()]))
+            line.append(str(paired(*pair)) if len(seeds) > 1 else "-")
+        lines.append("| " + " | ".join(line) + " |")
+    about = "Final runs with a knob that was not chosen; no verdict uses them."
+    return "\n\n".join(("## Other knobs", about, "\n".join(lines))) if tries else ""
+
+
 def make_choices(rows: Sequence[Row]) -> str:
     """One line per objective and batch: every short run, and the best of them."""
     lines = [
@@ -571,7 +598,8 @@ def main(words: Sequence[str] | None = None) -> int:
     answers = (make_table(rows), HOW.rstrip()) if finals else ()
     short = make_choices(rows) if tried(rows) else ""
     twins = "\n".join(compare_twins(trained))
-    parts = describe_runs(rows), given.note, verdicts, twins, *answers, short
+    parts = describe_runs(rows), given.note, verdicts, twins, *answers
+    parts += make_tries(rows), short
     text = "\n\n".join(filter(None, ("# The small-batch study", *parts))).rstrip()
     text += f"\n\nFailed:{lost}\n" if lost else "\n"
     given.lines.with_suffix(".md").write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ def row_of(job, linear, *, knn=None, curve=(), **more):
     """A finished run with this accuracy."""
     scores = {"linear": linear, "knn": linear if knn is None else knn}
     row = {"job": job.values, "held_out": scores, "curve": list(curve), "parallel": 2}
-    if job.stage == "final":
+    if job.stage in ("final", "try"):
         row["test"] = scores
     seconds = {"training": 20.0, "curve": 0.0, "preparing": 1.0, "evaluation": 4.0}
     return row | {"seconds": seconds, "ess": 0.3, "images_per_second": 9e3} | more
@@ -91,6 +91,35 @@ def test_a_study_goes_on_from_its_lines(tmp_path):
     assert job not in Study(rows).left()
 
 
+def test_knobs_that_were_not_chosen_can_be_tried_first():
+    study, rows = Study([]), []
+    for knob, score in zip(study.knob_jobs("KCL", "fixed", 32), (5, 6, 4), strict=True):
+        rows.append(row_of(knob, score))
+    rows += [row_of(job, 7) for job in Study(rows).rate_jobs("KCL", "fixed", 32)]
+    asked = [small_batch.read_try(["KCL", "64", "4"])]
+    tried = Study(rows, tries=asked, n_phases=1, seeds=(0, 1)).left()
+    assert [(job.stage, job.knob, job.lr, job.seed) for job in tried] == [
+        ("try", 4.0, 0.1, 0),  # at the rate that was chosen
+        ("try", 4.0, 0.1, 1),
+    ]
+    for words in (["KCL", "33", "4"], ["KCL", "32", "0"], ["KCL", "32", "hot"]):
+        with pytest.raises(inv.errors.SettingError, match=f"got KCL {words[1]}"):
+            small_batch.read_try(words)
+    with pytest.raises(inv.errors.InvarianceError, match="Did you mean 'NT-Xent'"):
+        small_batch.read_try(["NTXent", "32", "0.2"])
+
+
+def test_tries_are_compared_with_the_chosen_knob_and_decide_nothing():
+    runs = make_runs(flat_32=80.0, info_256=80.2, info_32=78.0, dhel_32=81.0)
+    job = Job("try", "InfoNCE", "fixed", 32, 0.5, 0.2, 100, 0)
+    more = [row_of(dataclasses.replace(job, seed=s), 90.0 + s / 10) for s in range(4)]
+    assert words_of([*runs, *more]) == words_of(runs)
+    assert report.make_table([*runs, *more]) == report.make_table(runs)
+    line = report.make_tries([*runs, *more]).splitlines()[-1]
+    assert "| InfoNCE | 32 | tau 0.5, rate 0.2 | 4 | 90.15 ± 0.13 | +12.05 [" in line
+    assert not report.make_tries(runs)
+
+
 def test_a_job_whose_process_died_is_still_to_be_done(tmp_path):
     job, other = Study([]).left()[:2]
     lines = tmp_path / "rows.jsonl"
@@ -152,6 +181,8 @@ def test_a_job_is_trained_and_only_finals_see_the_test_set(folder):
     job = Job("final", "FlatNCE", "ess", 32, 0.3, 0.1, 1, 0)
     row = small_batch.do_job(job, parts, words)
     assert row["test"]["n"] == 20 and row["ess"] > 0 and len(row["curve"]) == 1
+    row = small_batch.do_job(dataclasses.replace(job, stage="try"), parts, words)
+    assert row["test"]["n"] == 20
     row = small_batch.do_job(dataclasses.replace(job, batch_size=500), parts, words)
     assert "fewer than one step of 500" in row["failed"]
 
