@@ -26,6 +26,25 @@ def test_sup_con_keeps_float64():
     assert loss == pytest.approx(math.log(7), abs=1e-12)
 
 
+@pytest.mark.parametrize("gap", [15.0, 20.5, 25.0, 36.0])
+def test_a_large_loss_keeps_float64(gap):
+    """Each partner is the other sample's row: log(1 + e^gap), and its slope."""
+    u = torch.eye(2, dtype=torch.float64)
+    v, even = u.flip(0), math.log(2)  # the cost of a score of 0
+    scale = torch.tensor(gap, dtype=torch.float64, requires_grad=True)
+    losses = {
+        inv.info_nce(u, v, temperature=1 / scale): 0,
+        inv.binary_nce(u, v, temperature=1 / scale, log_z=0.0): even,
+        inv.jsd(u, v, temperature=1 / scale): even,
+        inv.sig_lip(u, v, scale=scale, bias=0.0): even,
+    }
+    for loss, more in losses.items():
+        rest = loss.item() - gap - more
+        assert rest == pytest.approx(math.log1p(math.exp(-gap)), abs=1e-13)
+    (slope,) = torch.autograd.grad(next(iter(losses)), scale)
+    assert slope.item() == pytest.approx(1 / (1 + math.exp(-gap)), abs=1e-14)
+
+
 def test_orthogonal_embeddings():
     assert inv.info_nce(BASIS, BASIS, temperature=0.5).item() == pytest.approx(
         math.log(1 + 3 * math.exp(-2))

@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from ..errors import SettingError
 from ..partition import (
@@ -25,6 +24,7 @@ from ..partition import (
     log_partition,
     log_partitions,
     row_sums,
+    softplus,
     take_whole_gradient,
 )
 from ._arguments import (

@@ -15,7 +15,6 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from ..checked_rows import may_look
 from ..errors import SettingError
@@ -24,6 +23,7 @@ from ..partition import (
     fused_loss,
     gather_last,
     log_partitions,
+    softplus,
     split_views,
     two_sided_log_partition,
 )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
 from ..diagnostics import mutual_information_bound
 from ..errors import SettingError
@@ -23,6 +22,7 @@ from ..partition import (
     gather_last,
     gather_rows,
     shares_in_batch,
+    softplus,
     take_whole_gradient,
 )
 from ._arguments import (
