@@ -150,11 +150,27 @@ def test_printing_an_objective_shows_its_settings():
         ),
         (lambda: inv.SwAV(8, 1), "at least 2 prototypes"),
         (lambda: inv.InfoNCE("0.1"), "must be a number"),
+        (lambda: inv.InfoNCE("leanred"), "number, or the word \"learned\": got 'lean"),
+        (lambda: inv.InfoNCE(symmetric="false"), "symmetric must be True or False"),
+        (lambda: inv.dcl(SAME, SAME, normalize="no"), "True or False: got 'no'"),
     ],
 )
 def test_what_is_refused(call, message):
     with pytest.raises(inv.InvarianceError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: inv.DCL(temprature=0.1), "DCL: .*'temprature'. Did you mean 'temper"),
+        (lambda: inv.DCL(tau=0.1), "'tau'. It takes temperature, negatives, weight"),
+        (lambda: inv.SwAV(), "SwAV: missing .*'width'. It takes width, n_prototypes"),
+    ],
+)
+def test_arguments_that_a_class_does_not_have(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
 
 
 def test_nan_is_named_with_the_number_of_rows():

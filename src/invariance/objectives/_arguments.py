@@ -143,8 +143,18 @@ def check_temperature(name: str, value: Any) -> None:
             f'{name}="learned" is a parameter and needs somewhere to live: use the '
             "class, as in InfoNCE(temperature='learned'), or pass a tensor."
         )
+    if isinstance(value, str):
+        raise SettingError(
+            f'{name} must be a number, or the word "learned": got {value!r}.'
+        )
     if not isinstance(value, LearnedTemperature):
         check_positive(name, value)
+
+
+def check_truth(name: str, value: Any) -> None:
+    """Raise unless the setting is true or false; a word such as "no" would be true."""
+    if value not in (True, False):
+        raise SettingError(f"{name} must be True or False: got {value!r}.")
 
 
 def check_not_negative(name: str, value: float | int) -> None:
@@ -222,6 +232,8 @@ def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
         annotation = parameter.annotation
         if get_origin(annotation) is Annotated:
             annotation, checks[parameter.name] = get_args(annotation)
+        elif annotation is bool:
+            checks[parameter.name] = check_truth
         plain.append(parameter.replace(annotation=annotation))
 
     @functools.wraps(function)

@@ -96,6 +96,11 @@ class Source(Protocol):
 
 def check_source(source: object) -> None:
     """Raise unless negatives can be had from it."""
+    if isinstance(source, type):
+        raise SettingError(
+            f"Negatives come from a source that was made: got the class "
+            f"{source.__name__}. Make one first, and let it remember rows."
+        )
     if not isinstance(source, Source):
         raise SettingError(
             "Negatives come from a source such as inv.Queue or inv.Bank: got "
