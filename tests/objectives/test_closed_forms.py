@@ -150,7 +150,7 @@ def test_printing_an_objective_shows_its_settings():
         ),
         (lambda: inv.SwAV(8, 1), "at least 2 prototypes"),
         (lambda: inv.InfoNCE("0.1"), "must be a number"),
-        (lambda: inv.InfoNCE("leanred"), "number, or the word \"learned\": got 'lean"),
+        (lambda: inv.InfoNCE("leanred"), 'number, or the word "learned": got \'lean'),
         (lambda: inv.InfoNCE(symmetric="false"), "symmetric must be True or False"),
         (lambda: inv.dcl(SAME, SAME, normalize="no"), "True or False: got 'no'"),
     ],
