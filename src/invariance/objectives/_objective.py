@@ -26,7 +26,6 @@ from ..partition import (
     take_whole_gradient,
 )
 from ._arguments import (
-    LearnedTemperature,
     anchor_rows,
     check_loss,
     check_setting,
@@ -38,6 +37,7 @@ from ._arguments import (
     tile_precision,
 )
 from ._contrast import Contrast, Source, check_source, log_count, warn_if_alone
+from ._learned_temperature import LearnedTemperature
 from ._meanings import explain_settings
 from ._shares import anchors_for, take_share
 
