@@ -35,6 +35,17 @@ def check_number(name: str, value: Any) -> None:
         raise SettingError(f"{name} must be finite: got {value}.")
 
 
+def check_truth(name: str, value: Any) -> None:
+    """Raise unless the setting is true or false; a word would be true, whatever it is.
+
+    >>> check_truth("symmetric", "no")
+    Traceback (most recent call last):
+    invariance.errors.SettingError: symmetric must be True or False: got 'no'.
+    """
+    if value not in (True, False):
+        raise SettingError(f"{name} must be True or False: got {value!r}.")
+
+
 def check_whole(name: str, value: Any, least: int) -> None:
     """Raise unless the setting is a whole number and large enough.
 

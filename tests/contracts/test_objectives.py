@@ -307,6 +307,20 @@ def test_torch_func_differentiates_and_batches_it(case: Case):
     torch.testing.assert_close(together, each)
 
 
+def test_a_first_batch_within_torch_func_is_not_remembered():
+    """BinaryNCE's constant is that of its first batch, and nothing may change there."""
+    u, v = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
+    objective = inv.BinaryNCE()
+    leaf = u.clone().requires_grad_()
+    (expected,) = grad(inv.binary_nce(leaf, v), leaf)
+    torch.testing.assert_close(torch.func.grad(objective)(u, v), expected)
+    alone = torch.func.vmap(objective)(torch.stack([u, v]), torch.stack([v, u]))
+    assert alone[0].item() == pytest.approx(inv.binary_nce(u, v).item())
+    assert objective.log_z.isnan()
+    objective(u, v)
+    assert objective.log_z.isfinite()
+
+
 @pytest.mark.parametrize("name", ["info_nce", "nt_xent", "kcl", "sig_lip"])
 def test_a_second_derivative_by_torch_func(name):
     """Of a Hessian's product with a vector, against a difference of gradients."""

@@ -298,6 +298,8 @@ def test_bad_arguments_are_refused(our_errors):
     for inputs, lengths in (((), "no rows"), (unequal, "6 and 8")):
         with pytest.raises(ShapeError, match=lengths):
             encode(*inputs)
+    with pytest.raises(ShapeError, match=r"numpy's ndarray: .*as_tensor"):
+        encode(np.ones((8, 5)))
 
 
 def test_processes_share_one_gradient(tmp_path):

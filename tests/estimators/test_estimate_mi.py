@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import invariance as inv
-from invariance.errors import InvarianceError
+from invariance.critics import CRITICS, Critic
+from invariance.errors import InvarianceError, SettingError
 from invariance.estimators import (
     BOUNDS,
     ESTIMATORS,
@@ -75,6 +76,24 @@ def test_every_critic_can_be_trained(critic, pair):
     quick = {k: v for k, v in QUICK.items() if k != "width"}
     e = estimate_mi(*pair, critic=critic, **quick)
     assert e.critic == critic and 0.7 < e.nats < 1.3
+
+
+def test_a_critic_of_ones_own_has_a_name(pair, monkeypatch, our_errors):
+    class LowRank(Critic):
+        def __init__(self, x_width, y_width, *, spectral_norm=False, embed=4):
+            super().__init__()
+            self.of_x = torch.nn.Linear(x_width, embed)
+            self.of_y = torch.nn.Linear(y_width, embed)
+
+        def rows(self, x, y):
+            return self.of_x(x), self.of_y(y)
+
+    monkeypatch.setitem(CRITICS, "low_rank", LowRank)
+    quick = {k: v for k, v in QUICK.items() if k != "width"}
+    e = estimate_mi(*pair, critic="low_rank", **quick)
+    assert e.critic == "low_rank" and 0.3 < e.nats < 1.3
+    with pytest.raises(SettingError, match=r"critic is a name.*critics\.CRITICS, and"):
+        estimate_mi(*pair, critic=LowRank(2, 2))
 
 
 @pytest.mark.parametrize(

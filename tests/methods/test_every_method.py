@@ -59,6 +59,7 @@ def batch(n_views=2, n=8, size=16):
 
 
 LABELS = torch.arange(8) % 3
+IMAGES = torch.rand(4, 3, 16, 16)
 IDS = torch.tensor([3, 23, 0, 7, 11, 5, 19, 2])
 
 
@@ -463,6 +464,37 @@ def test_any_network_may_be_the_encoder():
 def test_images_that_are_no_views_are_refused_in_words():
     with pytest.raises(ShapeError, match=r"one batch per view.*learner\(\[view, view"):
         make("simclr")(torch.rand(8, 3, 16, 16))
+
+
+@pytest.mark.usefixtures("our_errors")
+@pytest.mark.parametrize(
+    ("method", "views", "more", "message"),
+    [
+        ("simclr", [], {}, "one batch per view.*got none"),
+        ("simclr", [IMAGES.numpy()] * 2, {}, "got ndarray, ndarray"),
+        ("moco", [IMAGES, IMAGES[:2]], {"ids": IDS[:4]}, "batches of 2 and 4"),
+        ("moco", [IMAGES] * 2, {"ids": [0, 1, 2, 3]}, "ids need .* got list.*as_ten"),
+        ("supcon", [IMAGES] * 2, {"labels": [0, 0, 1, 1]}, "labels need .* got list"),
+    ],
+)
+def test_what_is_no_batch_is_refused_in_words(method, views, more, message):
+    with pytest.raises(ShapeError, match=message):
+        make(method)(views, **more)
+
+
+@pytest.mark.usefixtures("our_errors")
+@pytest.mark.parametrize(
+    ("method", "encoder", "message"),
+    [
+        ("simclr", "resnet18", "torch.nn.Module .* 'resnet18'.*build_encoder makes"),
+        ("simclr", None, "torch.nn.Module that maps samples to rows: got None"),
+        (OBJECTIVES["dcl"](), nn.Flatten(), r"name of a method.*got DCL\(.*needs no"),
+        (OBJECTIVES["dcl"], nn.Flatten(), "name of a method, as build"),
+    ],
+)
+def test_what_a_learner_cannot_be_built_of_is_refused(method, encoder, message):
+    with pytest.raises(SettingError, match=message):
+        build(method, encoder)
 
 
 @pytest.mark.parametrize("changes", [{"gather": True}, {"reduction": "none"}])

@@ -1,6 +1,7 @@
 """A source that comes back from its state goes on as if nothing had happened."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -73,6 +74,19 @@ def test_a_state_is_needed(name):
     steps(source, 0, 7)
     torch.manual_seed(0)
     assert not torch.equal(steps(MAKERS[name](), 7, 10), steps(source, 7, 10))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_source_in_use_can_be_copied_and_pickled(name):
+    """A learned temperature comes with its graph, which nothing may hold on to."""
+    source = MAKERS[name]()
+    steps(source, 0, 3)
+    u, v = torch.randn(2, 5, D, requires_grad=True)
+    objective = inv.InfoNCE("learned")
+    objective.against(u, v, source, torch.arange(5)).backward()
+    source.own_loss()
+    for again in (copy.deepcopy(source), pickle.loads(pickle.dumps(source))):
+        assert torch.equal(again.shares(), source.shares())
 
 
 def test_a_half_filled_queue_stays_half_filled():

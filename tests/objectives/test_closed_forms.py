@@ -26,6 +26,25 @@ def test_sup_con_keeps_float64():
     assert loss == pytest.approx(math.log(7), abs=1e-12)
 
 
+@pytest.mark.parametrize("gap", [15.0, 20.5, 25.0, 36.0])
+def test_a_large_loss_keeps_float64(gap):
+    """Each partner is the other sample's row: log(1 + e^gap), and its slope."""
+    u = torch.eye(2, dtype=torch.float64)
+    v, even = u.flip(0), math.log(2)  # the cost of a score of 0
+    scale = torch.tensor(gap, dtype=torch.float64, requires_grad=True)
+    losses = {
+        inv.info_nce(u, v, temperature=1 / scale): 0,
+        inv.binary_nce(u, v, temperature=1 / scale, log_z=0.0): even,
+        inv.jsd(u, v, temperature=1 / scale): even,
+        inv.sig_lip(u, v, scale=scale, bias=0.0): even,
+    }
+    for loss, more in losses.items():
+        rest = loss.item() - gap - more
+        assert rest == pytest.approx(math.log1p(math.exp(-gap)), abs=1e-13)
+    (slope,) = torch.autograd.grad(next(iter(losses)), scale)
+    assert slope.item() == pytest.approx(1 / (1 + math.exp(-gap)), abs=1e-14)
+
+
 def test_orthogonal_embeddings():
     assert inv.info_nce(BASIS, BASIS, temperature=0.5).item() == pytest.approx(
         math.log(1 + 3 * math.exp(-2))
@@ -131,11 +150,27 @@ def test_printing_an_objective_shows_its_settings():
         ),
         (lambda: inv.SwAV(8, 1), "at least 2 prototypes"),
         (lambda: inv.InfoNCE("0.1"), "must be a number"),
+        (lambda: inv.InfoNCE("leanred"), 'number, or the word "learned": got \'lean'),
+        (lambda: inv.InfoNCE(symmetric="false"), "symmetric must be True or False"),
+        (lambda: inv.dcl(SAME, SAME, normalize="no"), "True or False: got 'no'"),
     ],
 )
 def test_what_is_refused(call, message):
     with pytest.raises(inv.InvarianceError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: inv.DCL(temprature=0.1), "DCL: .*'temprature'. Did you mean 'temper"),
+        (lambda: inv.DCL(tau=0.1), "'tau'. It takes temperature, negatives, weight"),
+        (lambda: inv.SwAV(), "SwAV: missing .*'width'. It takes width, n_prototypes"),
+    ],
+)
+def test_arguments_that_a_class_does_not_have(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
 
 
 def test_nan_is_named_with_the_number_of_rows():

@@ -30,6 +30,13 @@ def test_the_primitive_runs_what_is_explained(backend):
         assert_explained(row_sums, x, y, "softplus", backend=backend)
 
 
+@pytest.mark.usefixtures("our_errors")
+@pytest.mark.parametrize("what", [inv.DCL, "dcl", None])
+def test_what_cannot_be_called_on_rows_is_refused_in_words(what):
+    with pytest.raises(inv.InvarianceError, match=r"or explain\(inv.DCL\(\), u, v\)"):
+        inv.explain(what, *torch.randn(2, 4, 3))
+
+
 def test_diagnostics_are_explained_too():
     z = torch.nn.functional.normalize(torch.randn(50, 4))
     with recorded_paths() as paths:

@@ -129,6 +129,25 @@ def test_the_callers_encoder_is_left_as_it_was(run, pixels):
     assert torch.equal(found.features, inv.embed(run, pixels).features)
 
 
+def test_a_module_of_ones_own_is_told_how_to_say_what_it_takes(our_errors):
+    network, rows = torch.nn.Linear(10, 3), torch.randn(6, 10)
+    unsaid = Encoder(network, input_shape=(10,))
+    for encoder in (network, unsaid):
+        with pytest.raises(
+            InvarianceError, match=r"kind=invariance.data.Vector\(\(10,"
+        ):
+            inv.embed(encoder, rows)
+    encoder = Encoder(network, kind=inv.data.Vector((10,)))
+    features = inv.embed(encoder, rows).features
+    torch.testing.assert_close(features, network(rows).detach())
+
+
+@pytest.mark.parametrize("run", [torch.ones(4, 3), (torch.ones(4, 3), torch.arange(4))])
+def test_features_are_no_run(run, our_errors):
+    with pytest.raises(InvarianceError, match=r"evaluation\.knn\(train_h, train_lab"):
+        inv.evaluate(run)
+
+
 def test_bytes_that_are_no_text_are_spelt_out(run, tmp_path, pixels):
     from PIL import Image
 

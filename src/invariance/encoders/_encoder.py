@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..data import Image, Kind
-from ..errors import NotFiniteError, ShapeError
+from ..errors import NotFiniteError, SettingError, ShapeError
 
 LEAST, MOST = -1.0, 2.0  # pixels; resizing may overshoot 0 and 1 by a little
 
@@ -56,6 +56,12 @@ class Encoder(nn.Module):
         kind: Kind | None = None,
     ):
         super().__init__()
+        if not isinstance(network, nn.Module):
+            raise SettingError(
+                "An encoder is made from a torch.nn.Module that maps samples to rows: "
+                f"got {network!r}. By name, invariance.encoders.build_encoder makes "
+                "one; a function can be the forward of a Module."
+            )
         self.network = network
         self.name = name or type(network).__name__
         self.input_shape = tuple(input_shape) if kind is None else kind.shape

@@ -93,6 +93,14 @@ class GradCache(nn.Module):
         """
         data = (inputs, named)
         rows = list(find_rows(data))
+        for x in rows:
+            if not isinstance(getattr(x, "device", None), torch.device):
+                # an array of numpy has a word there
+                raise ShapeError(
+                    f"GradCache hands pieces of tensors to the network, and got "
+                    f"{type(x).__module__}'s {type(x).__name__}: convert with "
+                    "torch.as_tensor(...)."
+                )
         lengths = sorted({x.shape[0] for x in rows})
         if len(lengths) != 1:
             raise ShapeError(

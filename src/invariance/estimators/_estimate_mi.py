@@ -116,8 +116,8 @@ def estimate_mi(
         y: The same; row i belongs to row i of x. Integers that repeat are labels.
         estimator: A name of ``ESTIMATORS``. The default is a certified bound; "auto",
             the default of the command line, picks by the data and says why.
-        critic: A name of ``CRITICS``, for estimators that train one; None is
-            "separable".
+        critic: A name of ``invariance.critics.CRITICS``, for estimators that train one;
+            None is "separable". A class of your own goes there, too.
         seed: Of the split, the weights and the batches; the same seed repeats exactly.
         drop_missing: Leave rows with NaN or infinite numbers out instead of refusing.
         device: Where networks are trained: "cpu", "cuda" or "auto".
@@ -171,6 +171,12 @@ def read_training(estimator: str, given: Mapping[str, Any]) -> Training:
     """The training that settings of ``estimate_mi`` ask for; none may be ignored."""
     method = find_estimator(estimator)
     if "critic" in given:
+        if not isinstance(given["critic"], str):
+            raise SettingError(
+                "critic is a name, since a new one is made for each fit: got "
+                f"{type(given['critic']).__name__}. Add a class of your own to "
+                "invariance.critics.CRITICS, and say its name here."
+            )
         choose(CRITICS, given["critic"], "critic")
     known = {"critic"} | {f.name for f in fields(Training)}
     if wrong := [name for name in given if name not in known]:

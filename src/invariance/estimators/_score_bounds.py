@@ -12,7 +12,8 @@ import math
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
+
+from ..partition import softplus
 
 # One batch with a huge score would fill MINE's average for thousands of steps, in which
 # strangers weigh nothing and the critic runs away: the average forgets it at once.

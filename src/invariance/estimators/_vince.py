@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import SettingError
+from ..partition import softplus
 from ._score_bounds import joint, others
 
 
@@ -82,5 +83,5 @@ def hard_negatives(
         raise SettingError(f"fraction must be above 0 and at most 1, got {fraction}.")
     k = max(1, math.ceil(fraction * (scores.shape[-1] - 1)))
     hard = others(scores).topk(k, -1, sorted=False).values.logsumexp(-1)
-    loss = torch.nn.functional.softplus(hard - joint(scores))
+    loss = softplus(hard - joint(scores))
     return math.log(k + 1) - loss.mean(-1)

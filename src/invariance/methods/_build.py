@@ -73,6 +73,12 @@ def build(
         other = Encoder(other)
     if isinstance(method, str):
         method = choose(METHODS, method, "method")
+    if not isinstance(method, Method):
+        raise SettingError(
+            "A learner is built from the name of a method, as build('dcl', encoder), "
+            "or from an inv.Method, as build(inv.Method(objective='dcl'), encoder): "
+            f"got {method!r}. An objective by itself needs no learner: call it on rows."
+        )
     check_choices(method, other)
     accepted = options_of(method)
     given = read_options(accepted, options)

@@ -175,8 +175,14 @@ class Learner(nn.Module):
                 "A learner takes one batch per view, as in learner([view, view]): got "
                 f"one tensor of shape {tuple(views.shape)}."
             )
+        check_views(views)
         n = len(views[0])
         for name, numbers in (("labels", labels), ("ids", ids)):
+            if not isinstance(numbers, Tensor | None):
+                raise ShapeError(
+                    f"{name} need one number per sample, in a tensor: got "
+                    f"{type(numbers).__name__}. Convert with torch.as_tensor(...)."
+                )
             if numbers is not None and len(numbers) != n:
                 raise ShapeError(
                     f"{name} need one number per sample: got {len(numbers)} for the "
@@ -310,6 +316,21 @@ class Learner(nn.Module):
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """The loss of n samples that nothing tells apart; None if it says nothing."""
         return None
+
+
+def check_views(views: Sequence[View] | Tensor) -> None:
+    """Raise unless there are views, each a batch of the same samples."""
+    kinds = [type(view).__name__ for view in views]
+    if not kinds or any(not isinstance(view, Tensor | LazyView) for view in views):
+        raise ShapeError(
+            "A learner takes one batch per view, each a tensor, as in learner([view, "
+            f"view]): got {', '.join(kinds) or 'none'}."
+        )
+    if len(sizes := {len(view) for view in views}) > 1:
+        raise ShapeError(
+            "Views show the same samples: got batches of "
+            f"{' and '.join(map(str, sorted(sizes)))} samples."
+        )
 
 
 class JointEmbedding(Learner):

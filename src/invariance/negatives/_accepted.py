@@ -53,6 +53,7 @@ from ._source import (
     PerAnchor,
     PerScale,
     Scales,
+    without_graph,
 )
 
 HIGHEST = 1 - 1e-4  # of a probability, so that both its logarithms are finite
@@ -211,7 +212,9 @@ class Accepted(NegativeSource):
             "acceptance": probability.detach().mean(),
             "weight_ess": read_weighted_shares(scores, weights, 0.0).nanmean(),
         }
-        self.shares = partial(read_weighted_shares, scores.detach(), weights, scales[0])
+        self.shares = partial(
+            read_weighted_shares, scores.detach(), weights, without_graph(scales[0])
+        )
         learn: Any = getattr(self.acceptance, "lesson", None)
         if learn is not None:
             logits = (scales[0] * scores).detach()

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..checked_rows import exact_product
 from ..errors import SettingError
-from ..plain_numbers import plain_number
+from ..plain_numbers import check_number, plain_number
 from ._bank import Bank
 from ._source import Anchors, Candidates, Ids, NegativeSource, Number
 
@@ -208,6 +208,8 @@ class Annulus(NegativeSource):
 def check_similarities(low: float | int | None, high: float | int | None) -> None:
     """Raise unless they are cosines in this order."""
     for name, value in (("min_similarity", low), ("max_similarity", high)):
+        if value is not None:
+            check_number(name, plain_number(value))
         if value is not None and not -1 <= value <= 1:
             raise SettingError(f"{name} is a cosine, from -1 to 1: got {value}.")
     if low is not None and high is not None and not low < high:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ..errors import SettingError, ShapeError
+from ..plain_numbers import check_number, plain_number
 from ..randomness import draw_words, shift
 from ._source import (
     Anchors,
@@ -62,6 +63,14 @@ class Bank(NegativeSource):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        n_samples, width, n_draws = map(plain_number, (n_samples, width, n_draws))
+        momentum, whole = plain_number(momentum), (n_samples, width, n_draws or 1)
+        if any(type(number) is not int for number in whole):
+            raise SettingError(
+                "n_samples, width and n_draws of a bank are whole numbers: got "
+                f"{n_samples!r}, {width!r} and {n_draws!r}."
+            )
+        check_number("The bank's momentum", momentum)
         if n_samples < 2 or width < 1:
             raise SettingError(
                 "A bank holds one row for each of at least two samples: got "

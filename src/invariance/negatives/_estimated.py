@@ -45,6 +45,7 @@ from ._source import (
     PerAnchor,
     PerScale,
     Scales,
+    without_graph,
 )
 
 ROWS_PER_CLUSTER = 100
@@ -123,7 +124,9 @@ class Stratified(Estimated):
         scores, others = self.score(u, ids)
         each = math.log(len(self.bank) / self.n_draws)
         weights = torch.full_like(scores, each).masked_fill_(~others, -torch.inf)
-        self.shares = partial(read_weighted_shares, scores.detach(), weights, scales[0])
+        self.shares = partial(
+            read_weighted_shares, scores.detach(), weights, without_graph(scales[0])
+        )
         return torch.stack([sum_kept(a * scores + weights) for a in scales])
 
     def extra_repr(self) -> str:
@@ -163,7 +166,9 @@ class ControlVariate(Estimated):
         """Estimated log-partitions over all other rows; scale 0 counts them."""
         scores, others = self.score(u, ids)
         weights = torch.zeros_like(scores).masked_fill_(~others, -torch.inf)
-        self.shares = partial(read_weighted_shares, scores.detach(), weights, scales[0])
+        self.shares = partial(
+            read_weighted_shares, scores.detach(), weights, without_graph(scales[0])
+        )
         mine = (u * self.bank.z[ids].to(u)).sum(1)
         n = len(self.bank) - 1
         first = (u @ self.total.to(u) - mine) / n

@@ -35,6 +35,7 @@ from ._source import (
     PerScale,
     Scales,
     sum_over,
+    without_graph,
 )
 
 ROWS_PER_CLUSTER = 20
@@ -139,9 +140,8 @@ class Neighbors(NegativeSource):
             log_difference(whole, segment_logsumexp(a * score, anchor, len(u)))
             for whole, a in zip(background, scales, strict=True)
         ]
-        self.shares = partial(
-            shares_of_rest, ball, u.detach(), ids, anchor, row, scales[0]
-        )
+        pairs = u.detach(), ids, anchor, row, without_graph(scales[0])
+        self.shares = partial(shares_of_rest, ball, *pairs)
         return torch.logaddexp(positive, close), torch.stack(rest)
 
     def close_pairs(self, ids: Ids) -> tuple[Int[Tensor, " p"], Int[Tensor, " p"]]:

@@ -45,9 +45,9 @@ class Queue(NegativeSource):
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
         size, width = plain_number(size), plain_number(width)
-        if not isinstance(size, int) or not isinstance(width, int):
+        if type(size) is not int or type(width) is not int:
             raise SettingError(
-                f"size and width are whole numbers: got {size} and {width}."
+                f"size and width are whole numbers: got {size!r} and {width!r}."
             )
         if size < 1 or width < 1:
             raise SettingError(

@@ -133,7 +133,7 @@ class NegativeSource(nn.Module):
         """Log-partitions over the negatives, one per scale; scale 0 counts them."""
         ask = partial(sum_over, self.candidates(u, ids), ids=ids)
         self.sums = partial(ask, u.detach())
-        self.shares = partial(read_shares, self.sums, scales[0])
+        self.shares = partial(read_shares, self.sums, without_graph(scales[0]))
         return ask(u, scales=scales)
 
     def positive(
@@ -156,7 +156,8 @@ class NegativeSource(nn.Module):
         positive = self.positive(u, v, ids, scale=scale)
         negative = self.negative(u, ids, scales=scales)
         if self.plain:
-            self.contrast = partial(read_contrast, positive.detach(), self.sums, scale)
+            known = positive.detach(), self.sums, without_graph(scale)
+            self.contrast = partial(read_contrast, *known)
         return positive, negative
 
     def remember(self, z: Anchors, ids: Ids) -> None:
@@ -238,6 +239,14 @@ def sum_over(
         high=candidates.high,
         precision="exact" if banded else "auto",
     )
+
+
+def without_graph(scale: Number) -> Number:
+    """A scale to be kept for readings: one that is learned comes with its graph.
+
+    What holds a graph can neither be copied nor pickled.
+    """
+    return scale.detach() if isinstance(scale, Tensor) else scale
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ A class also says what it ``takes`` (a pair of views, all views, labels, targets
 """  # noqa: E501
 
 from ._align_uniform import AlignUniform, align_uniform
-from ._arguments import LearnedTemperature, settings_of
+from ._arguments import settings_of
 from ._barlow_twins import BarlowTwins, barlow_twins
 from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
@@ -37,6 +37,7 @@ from ._flo import FLO, flo
 from ._info_nce import InfoNCE, info_nce
 from ._jsd import JSD, jsd
 from ._kcl import KCL, kcl
+from ._learned_temperature import LearnedTemperature
 from ._multi_view import MultiView, multi_view
 from ._nt_xent import NTXent, nt_xent
 from ._objective import Objective, Terms

@@ -27,68 +27,24 @@ from typing import (
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..checked_rows import SHORTEST, divide_by_length, is_transforming, may_look
+from ..checked_rows import SHORTEST, divide_by_length, may_look
 from ..errors import NotFiniteError, SettingError, ShapeError, unknown
 from ..partition import Share, fused_unit_rows, gather_rows
-from ..plain_numbers import check_number, check_positive_number, plain_number
+from ..plain_numbers import (
+    check_number,
+    check_positive_number,
+    check_truth,
+    plain_number,
+)
+from ._learned_temperature import LearnedTemperature
 from ._meanings import explain_settings
 from ._shares import check_on_all, take_share
 
 HALVES = (torch.float16, torch.bfloat16)
 P = ParamSpec("P")
 Check = Callable[[str, Any], None]
-
-
-class LearnedTemperature(nn.Module):
-    """A temperature that is trained: its inverse's logarithm is a parameter.
-
-    It never falls below ``minimum``: a batch that is solved would drive it to zero. Do
-    not decay it. With a minimum of 0.024 or above (1/42), a GPU computes a loss of two
-    views and its gradient in one fused operation. With a lower one, such as CLIP's
-    0.01, exponentials could overflow there, and the loss goes through the streamed log-
-    partition instead: same numbers, memory still linear, a few more passes.
-
-    Settings:
-        start (above 0): What a learned temperature begins at.
-        minimum (above 0): What a learned temperature never falls below; GPUs are
-            fastest with 0.024 or more.
-
-    >>> temperature = LearnedTemperature(0.07)
-    >>> temperature
-    LearnedTemperature(0.07, minimum=0.025)
-    >>> round(temperature.log_scale.item(), 3)  # log 1/0.07
-    2.659
-    """
-
-    def __init__(self, start: float | int = 0.1, *, minimum: float | int = 0.025):
-        super().__init__()
-        start, minimum = plain_number(start), plain_number(minimum)
-        check_positive("start", start)
-        check_positive("minimum", minimum)
-        if start < minimum:
-            raise SettingError(
-                f"A learned temperature starts at its minimum {minimum} or above: got "
-                f"{start}."
-            )
-        self.log_scale = nn.Parameter(torch.tensor(-math.log(start)))
-        self.minimum = minimum
-
-    def scale(self) -> Tensor:
-        """The inverse temperature, at most ``1 / minimum``."""
-        most = -math.log(self.minimum)
-        if is_transforming():  # nothing may be changed in there
-            return self.log_scale.clamp(max=most).exp()
-        with torch.no_grad():  # the parameter itself, or it could not come back
-            self.log_scale.clamp_(max=most)
-        return self.log_scale.exp()
-
-    def __float__(self) -> float:
-        return max(math.exp(-float(self.log_scale.detach())), float(self.minimum))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({float(self):.4g}, minimum={self.minimum})"
 
 
 def scale_of(temperature: Any) -> float | Tensor:
@@ -142,6 +98,10 @@ def check_temperature(name: str, value: Any) -> None:
         raise SettingError(
             f'{name}="learned" is a parameter and needs somewhere to live: use the '
             "class, as in InfoNCE(temperature='learned'), or pass a tensor."
+        )
+    if isinstance(value, str):
+        raise SettingError(
+            f'{name} must be a number, or the word "learned": got {value!r}.'
         )
     if not isinstance(value, LearnedTemperature):
         check_positive(name, value)
@@ -222,6 +182,8 @@ def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
         annotation = parameter.annotation
         if get_origin(annotation) is Annotated:
             annotation, checks[parameter.name] = get_args(annotation)
+        elif annotation is bool:
+            checks[parameter.name] = check_truth
         plain.append(parameter.replace(annotation=annotation))
 
     @functools.wraps(function)

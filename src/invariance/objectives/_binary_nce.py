@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
+from ..checked_rows import is_transforming
 from ..errors import SettingError
 from ..partition import (
     Share,
@@ -25,6 +25,7 @@ from ..partition import (
     log_partition,
     log_partitions,
     row_sums,
+    softplus,
     take_whole_gradient,
 )
 from ._arguments import (
@@ -171,6 +172,11 @@ class BinaryNCE(Objective):
         return {"loss": loss} | softmax_readings(u, v, self)
 
     def _freeze(self, log_z: Tensor) -> Tensor:
-        """The constant: this batch's if there was none before, without a branch."""
+        """The constant: this batch's if there was none before, without a branch.
+
+        Within torch.func's transforms it is not kept, since they may change nothing.
+        """
+        if is_transforming():
+            return torch.where(self.log_z.isnan(), log_z, self.log_z).to(log_z)
         self.log_z.copy_(torch.where(self.log_z.isnan(), log_z, self.log_z))
         return self.log_z.to(log_z)

@@ -15,7 +15,6 @@ from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from ..checked_rows import may_look
 from ..errors import SettingError
@@ -24,6 +23,7 @@ from ..partition import (
     fused_loss,
     gather_last,
     log_partitions,
+    softplus,
     split_views,
     two_sided_log_partition,
 )
@@ -96,6 +96,11 @@ class Source(Protocol):
 
 def check_source(source: object) -> None:
     """Raise unless negatives can be had from it."""
+    if isinstance(source, type):
+        raise SettingError(
+            f"Negatives come from a source that was made: got the class "
+            f"{source.__name__}. Make one first, and let it remember rows."
+        )
     if not isinstance(source, Source):
         raise SettingError(
             "Negatives come from a source such as inv.Queue or inv.Bank: got "

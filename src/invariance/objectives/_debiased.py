@@ -20,9 +20,9 @@ from typing import Annotated, Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from ..errors import SettingError
+from ..partition import softplus
 from ..plain_numbers import check_number
 from ._arguments import (
     NotNegative,

@@ -18,8 +18,8 @@ from functools import partial
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
+from ..partition import softplus
 from ._arguments import NotZero, Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, Negatives, paired_loss, with_negatives
 from ._objective import Objective

@@ -18,9 +18,8 @@ from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
-from ..partition import Share, gather_last, take_whole_gradient
+from ..partition import Share, gather_last, softplus, take_whole_gradient
 from ._arguments import (
     Reduction,
     Temperature,

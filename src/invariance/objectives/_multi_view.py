@@ -21,12 +21,12 @@ from typing import Annotated, Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from ..partition import (
     Share,
     gather_last,
     log_partition,
+    softplus,
     split_views,
     take_whole_gradient,
 )

@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
 from ..diagnostics import mutual_information_bound
-from ..errors import SettingError
+from ..errors import SettingError, suggest
 from ..partition import (
     Share,
     effective_share,
     gather_last,
     gather_rows,
     shares_in_batch,
+    softplus,
     take_whole_gradient,
 )
 from ._arguments import (
-    LearnedTemperature,
     anchor_rows,
     check_loss,
     check_setting,
@@ -38,6 +37,7 @@ from ._arguments import (
     tile_precision,
 )
 from ._contrast import Contrast, Source, check_source, log_count, warn_if_alone
+from ._learned_temperature import LearnedTemperature
 from ._meanings import explain_settings
 from ._shares import anchors_for, take_share
 
@@ -138,7 +138,14 @@ class Objective(nn.Module):
     def start(self, *args: Any, **settings: Any) -> None:
         """Check and store the settings: what every ``__init__`` does."""
         nn.Module.__init__(self)
-        bound = inspect.signature(type(self)).bind(*args, **settings)
+        signature = inspect.signature(type(self))
+        try:
+            bound = signature.bind(*args, **settings)
+        except TypeError as error:
+            names = list(signature.parameters)
+            odd = next((name for name in settings if name not in names), "")
+            hint = suggest(odd, names) or f"It takes {', '.join(names)}."
+            raise TypeError(f"{type(self).__name__}: {error}. {hint}") from None
         bound.apply_defaults()
         values, checks = bound.arguments, getattr(self.function, "checks", {})
         for name, default in self.defaults.items():

@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
-from ..partition import Share, gather_last, row_sums, take_whole_gradient
+from ..partition import Share, gather_last, row_sums, softplus, take_whole_gradient
 from ._arguments import (
     AnyNumber,
     Number,

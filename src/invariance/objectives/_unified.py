@@ -26,9 +26,9 @@ from typing import Annotated, Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from ..errors import SettingError, unknown
+from ..partition import softplus
 from ._arguments import (
     NotNegative,
     Reduction,

@@ -1,6 +1,6 @@
 """The log-partition, on which every softmax objective is a few lines of algebra."""
 
-from ._dense import FUNCTIONS, SAME_POINT
+from ._dense import FUNCTIONS, SAME_POINT, softplus
 from ._effective_share import effective_share, shares_in_batch
 from ._partition import (
     class_pull,
@@ -49,6 +49,7 @@ __all__ = [
     "row_sums",
     "share_rows",
     "shares_in_batch",
+    "softplus",
     "split_views",
     "suits_fused_loss",
     "take_whole_gradient",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn import functional
 
 from ._tiles import Pairs
 
@@ -21,6 +21,18 @@ from ._tiles import Pairs
 SAME_POINT = 1e-12
 
 Function = Callable[[Tensor, float], Tensor]
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + e^x), and in float64 that of large x, too.
+
+    PyTorch's own is x itself from 20 on. That is as much as float32 can tell; float64
+    would still see the difference, e^-x, up to 37.
+
+    >>> softplus(torch.tensor(21.0, dtype=torch.float64)).item() > 21
+    True
+    """
+    return functional.softplus(x, threshold=40.0 if x.dtype == torch.float64 else 20.0)
 
 
 def _squared_distance(score: Tensor) -> Tensor:

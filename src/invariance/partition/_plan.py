@@ -120,6 +120,11 @@ def explain(call: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Plan
     log_partition of 1024 x 1024 x 128: blockwise (exact, scores kept): fused kernels \
 need a CUDA device, and rows are on cpu
     """
+    if isinstance(call, type) or not callable(call):
+        raise SettingError(
+            "explain calls a function, or an objective with its settings, as in "
+            f"explain(inv.dcl, u, v) or explain(inv.DCL(), u, v): got {call!r}."
+        )
     before, _rehearsal.plans = _rehearsal.plans, []
     try:
         with torch.no_grad():

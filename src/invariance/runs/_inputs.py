@@ -48,7 +48,8 @@ def open_encoder(run_or_encoder: Any) -> tuple[Encoder, tuple[str, ...]]:
     if isinstance(run_or_encoder, nn.Module):
         raise SettingError(
             f"{type(run_or_encoder).__name__} does not say what it takes: wrap it as "
-            "invariance.encoders.Encoder(module, input_shape=(3, 32, 32))."
+            "invariance.encoders.Encoder(module, input_shape=(3, 32, 32)), or for rows "
+            "of 10 numbers as Encoder(module, kind=invariance.data.Vector((10,)))."
         )
     encoder = load_encoder(run_or_encoder)
     place = getattr(run_or_encoder, "folder", run_or_encoder)
@@ -128,7 +129,9 @@ def open_images(
         raise ShapeError(
             f"This encoder takes samples of shape {tuple(shape)}: only encoders of "
             "square images (channels, size, size), and those that say what kind of "
-            "samples they take, can be given data."
+            "samples they take, can be given data. Say it when the encoder is made, as "
+            "in Encoder(module, kind=invariance.data.Vector((10,))) for rows of 10 "
+            "numbers."
         )
     columns: dict[str, Any] = find_own_columns(run, data)
     source = load(

@@ -146,7 +146,9 @@ def folder_of(run: str | Path | Run) -> Path:
     """Where a run is."""
     if not isinstance(run, str | Path | Run):
         raise SettingError(
-            f"A run is a folder or what train returned: got {type(run).__name__}."
+            f"A run is a folder or what train returned: got {type(run).__name__}. "
+            "For features of your own there are functions, such as "
+            "invariance.evaluation.knn(train_h, train_labels, test_h, test_labels)."
         )
     return run.folder if isinstance(run, Run) else Path(run).expanduser()
 
