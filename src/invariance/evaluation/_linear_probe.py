@@ -115,8 +115,8 @@ def fit_probe(
             settings[f"validation_{chosen_by.metric}"] = chosen_by.value
         else:
             notes += (
-                "No class has two labeled samples, so nothing could choose the probe's "
-                f"penalty: l2={strength:g}, the middle of the grid, was taken.",
+                "No class has two labeled samples, so the probe's penalty could not "
+                f"be tuned: l2={strength:g}, the middle of the grid, was used.",
             )
     scaler = Scaler.of(data.train_h)
     x = scaler(data.train_h)
