@@ -249,13 +249,13 @@ def require_memory(
     ... # doctest: +ELLIPSIS
     Traceback (most recent call last):
     invariance.errors.SettingError: A bank of a million million rows takes \
-1048576.0 GiB, and ... are free on cpu: use fewer.
+1048576.0 GiB, but only ... are free on cpu: use fewer.
     """
     free = free_bytes(device)
     if n_bytes > free:
         raise SettingError(
-            f"{what} takes {format_bytes(int(n_bytes))}, and {format_bytes(free)} are "
-            f"free on {device}: {advice}."
+            f"{what} takes {format_bytes(int(n_bytes))}, but only "
+            f"{format_bytes(free)} are free on {device}: {advice}."
         )
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong, in words: what was expected, what came, and what to do."""
+"""What went wrong: what was expected, what came, and what to do."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class InvarianceError(ValueError):
-    """Any mistake the caller can mend; the message says how."""
+    """Any mistake that the caller can fix; the message says how."""
 
 
 class ShapeError(InvarianceError):
@@ -17,7 +17,7 @@ class ShapeError(InvarianceError):
 
 
 class SettingError(InvarianceError):
-    """A setting has a value that cannot work, or a name nobody knows."""
+    """A setting has a value that cannot work, or an unknown name."""
 
 
 class NotFiniteError(InvarianceError):
@@ -29,7 +29,7 @@ class DataError(InvarianceError):
 
 
 class TrainingError(InvarianceError):
-    """Training cannot start, go on or be resumed."""
+    """Training cannot start, continue or be resumed."""
 
 
 def choose(catalogue: Mapping[str, T], name: str, kind: str) -> T:

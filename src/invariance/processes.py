@@ -155,7 +155,7 @@ class Processes:
             return device
         if n_here > (most := torch.cuda.device_count()):
             raise SettingError(
-                f"devices is one process per GPU, and this machine has {most}: got "
+                f"devices is one process per GPU, but this machine has {most}: got "
                 f"{n_here}. Use --devices {most} or less, or --device cpu."
             )
         return torch.device("cuda", local)

@@ -140,7 +140,7 @@ def tell_loading(*, quiet: bool = False) -> None:
     tell("loading PyTorch ...", quiet=quiet)
     if sys.dont_write_bytecode and not has_bytecode("torch"):
         tell(
-            "(Python compiles it anew every time, as it may not keep bytecode here: "
+            "(Python compiles it again every time, as it may not keep bytecode here: "
             "without PYTHONDONTWRITEBYTECODE the next start is seconds faster.)",
             quiet=quiet,
         )

@@ -75,7 +75,7 @@ def test_the_reference_keeps_one_report_per_kind(tmp_path):
     assert read_reference("cpu", path) == made_report(0.2)
     assert read_reference("cuda", path) == made_report(0.1, kind="cuda")
     path.write_text("[]")
-    with pytest.raises(DataError, match="is no file of reports"):
+    with pytest.raises(DataError, match="is not a file of reports"):
         read_reference("cpu", path)
 
 

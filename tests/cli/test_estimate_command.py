@@ -141,7 +141,7 @@ def test_infinite_information_is_said_and_not_drawn_off_the_page(command, arrays
         (("x.npy", "short.npy"), "x.npy has 600 rows and short.npy 10"),
         (("x.npy", "single.npy"), "holds a single number"),
         (("x.npy", "head.csv"), "holds no rows"),
-        (("x.npy", "odd.npy"), "cannot be read as .npy: NumPy did not write it."),
+        (("x.npy", "odd.npy"), "cannot be read as .npy: it was not written by NumPy."),
         (("x.npy", "y.npy", "--max-rows", "-3"), "--max-rows must be at least 4"),
         (("x.npy", "odd.txt"), "expected .npy, .npz, .csv or .parquet"),
         (("x.npy", "two.npz"), "two.npz:a"),
@@ -198,7 +198,7 @@ def test_rows_without_a_common_name_are_refused(tmp_path):
             tmp_path / f"{name}.npz", features=np.zeros((2, 1)), names=[name, name * 2]
         )
     a, b = (read_variable(str(tmp_path / f"{k}.npz")) for k in "ab")
-    with pytest.raises(DataError, match="no row in common"):
+    with pytest.raises(DataError, match="no row name in common"):
         pair_rows(a, b)
 
 

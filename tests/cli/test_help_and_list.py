@@ -264,7 +264,10 @@ def test_what_the_system_refuses_is_one_sentence(command, monkeypatch):
     "words, message",
     [
         (("trian", "photos"), "Unknown command 'trian'. Did you mean 'train'?"),
-        (("here",), "'here' is no command: 'invariance train here' would train on it."),
+        (
+            ("here",),
+            "'here' is not a command: 'invariance train here' would train on it.",
+        ),
         (("help", "trian"), "Unknown command 'trian'. Did you mean 'train'?"),
         (("versoin",), "Unknown command 'versoin'. Did you mean 'version'?"),
     ],
@@ -387,7 +390,7 @@ def test_only_flags_of_the_command_are_suggested(command):
         (["train", "--image-size", "0"], "image_size must be at least 1: got 0."),
         (["train", "--workers", "5000"], "workers is at most"),
         (["train", "nope"], "There is no folder 'nope' either."),
-        (["train", "--resume", "nope"], "There is no run to go on with at 'nope'"),
+        (["train", "--resume", "nope"], "There is no run to resume at 'nope'"),
         (["embed", "nope", "shapes", "-o", "a.npz"], "There is no run or encoder file"),
         (["embed", ".", "nope", "-o", "a.npz"], "There is no folder 'nope' either."),
         (

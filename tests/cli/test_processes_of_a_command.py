@@ -44,15 +44,15 @@ def test_one_is_killed_and_the_same_command_goes_on(tmp_path, monkeypatch, capfd
         _, complained = started.communicate(timeout=60)
     assert started.returncode == 128 + signal.SIGKILL
     assert complained.splitlines()[-1] == (
-        "invariance: process 2 of 2 was killed (signal 9); the same command goes on "
-        "where it stopped."
+        "invariance: process 2 of 2 was killed (signal 9); the same command "
+        "continues where it stopped."
     )
     assert "Traceback" not in complained
     assert not Path(f"/proc/{first}").exists() and not Path(f"/proc/{second}").exists()
 
     done = subprocess.run(command, capture_output=True, **how)
     assert done.returncode == 0, done.stderr
-    assert "going on after" in done.stderr
+    assert "continuing after" in done.stderr
     assert done.stdout.count("embeddings: two.npz, 30,000 rows of 256 features") == 1
     torch.set_num_threads(1)
     alone = inv.write_embeddings(

@@ -46,7 +46,7 @@ def test_other_settings_need_another_name(swept, command):
     words = [word if word != "64" else "96" for word in SMALL]
     code, _, complained = command("sweep", *words, *VARY, "--out", str(swept.parent))
     assert code == 2
-    assert "was made with limit 64, and is asked for with 96" in complained
+    assert "was made with limit 64, but this sweep asks for 96" in complained
 
 
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path, command):

@@ -34,7 +34,7 @@ def save_image(path):
 @pytest.mark.parametrize(
     "words, message",
     [
-        ([""], "No data are named: got an empty path. '.' is this folder."),
+        ([""], "No data given: the path is empty. '.' is this folder."),
         (["empty"], "The folder 'empty' holds no images"),
         (["not/there"], "There is no folder or file 'not/there': check the path."),
         (["shpaes"], "Unknown data set 'shpaes'. Did you mean 'shapes'?"),
@@ -46,7 +46,7 @@ def save_image(path):
             "--batch-size 32 or less, or more images.",
         ),
         (["--limit", "40", "--ess.target", "2"], "ess.target lies between 0 and 1"),
-        (["--resume", "runs/none"], "There is no run to go on with at 'runs/none': "),
+        (["--resume", "runs/none"], "There is no run to resume at 'runs/none': "),
         (["./alon"], "There is no folder or file './alon': check the path. Did you"),
         (["--trackers", "wandb"], "wandb is not installed"),
         (["--config", "none.yaml"], "There is no settings file 'none.yaml'."),

@@ -138,7 +138,7 @@ def test_embed_twice_is_refused_unless_asked_for(run, command, tmp_path):
         (("embed", "-o", "a.npz"), "embed needs a run and data"),
         (
             ("embed", "runs/mine", "--merge", "a.npz", "-o", "b.npz"),
-            "--merge goes with parts and a file alone",
+            "--merge takes only parts and a file",
         ),
         (("embed", "--merge", "a.npz", "-o", "b.npz"), "no file of embeddings"),
         (("evaluate", "runs/mime"), "Did you mean 'runs/mine'?"),
@@ -194,7 +194,7 @@ def test_interrupting_says_how_to_go_on(run, command, monkeypatch):
     code, _, complained = command("embed", run, "shapes", "-o", "a.npz", "--limit", "9")
     assert code == 130
     assert complained.splitlines()[-1] == (
-        "invariance: interrupted; the same command goes on where it stopped."
+        "invariance: interrupted; the same command continues where it stopped."
     )
 
 

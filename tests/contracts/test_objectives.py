@@ -109,7 +109,7 @@ def test_half_precision_is_rounded_once_and_computed_in_float32(case: Case, dtyp
 def test_a_value_per_sample_averages_to_the_mean(case: Case):
     inputs = case.inputs(6, 4)
     if not case.per_sample:
-        with pytest.raises(inv.InvarianceError, match="one number of the whole batch"):
+        with pytest.raises(inv.InvarianceError, match="one number for the whole batch"):
             case.function()(*inputs, reduction="none")
         return
 

@@ -60,7 +60,10 @@ def test_resized_and_squared():
         (np.full((5, 8, 8), -1.0), "values from -1 to -1: expected uint8"),
         (np.full((5, 8, 8), 300), "values from 300 to 300"),
         (np.full((5, 8, 8), np.nan), "holds NaN or infinite values"),
-        (np.full((5, 8, 8), 1.7), "floats up to 1.7, which are neither of 0 to 1 nor"),
+        (
+            np.full((5, 8, 8), 1.7),
+            "floats up to 1.7, a range that is neither 0 to 1 nor",
+        ),
         (np.zeros((5, 8, 8), complex), "holds complex128 values"),
         (np.zeros((1, 8, 8), np.uint8), "at least 2"),
         (7, "data is a int: expected a data set's name"),
@@ -269,6 +272,6 @@ def test_resident_images_check_their_labels():
 
 def test_text_is_no_numpy_file_and_no_advice_to_unpickle(tmp_path):
     (tmp_path / "words.npy").write_text("hello")
-    with pytest.raises(DataError, match="numpy did not write it") as told:
+    with pytest.raises(DataError, match="was not written by NumPy") as told:
         load(tmp_path / "words.npy")
     assert "pickle" not in str(told.value)

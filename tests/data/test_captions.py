@@ -136,7 +136,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_used(folder):
     assert len(source) == N - 2
     text = "\n".join(map(str, source.notes))
     assert "2 images without a caption left out: a/0.png, b/1.png." in text
-    assert "1 captioned image that is not there left out: lost.png." in text
+    assert "1 captioned image that does not exist left out: lost.png." in text
     assert (
         "3 captions that cannot be used left out: line 31 (an empty sentence), "
         "line 33 (not UTF-8 text), line 32 (1 column instead of 2)." in text
@@ -154,7 +154,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_used(folder):
         ),
         (
             "image,caption\nx.png,one\ny.png,two\n",
-            "has 2 captioned images that are not",
+            "has 2 captioned images that do not",
         ),
         (
             "image,caption\na/0.png,one\n",
@@ -227,10 +227,10 @@ def test_broken_shards_give_what_they_have(shards):
     text = "\n".join(map(str, source.notes))
     assert 20 < len(source) < 27
     assert "part-02.tar" in text
-    assert "1 captioned image that is not there left out: part-03.tar/1" in text
+    assert "1 captioned image that does not exist left out: part-03.tar/1" in text
     assert "part-03.tar/2.txt (not UTF-8 text)" in text
     (shards / "packed.tar").write_bytes(b"\x1f\x8b" + b"0" * 2000)
-    with pytest.raises(DataError, match=r"no plain \.tar file"):
+    with pytest.raises(DataError, match=r"not a plain \.tar file"):
         load(str(shards / "packed.tar"), captions=True)
     with pytest.raises(DataError, match="no folder or file"):
         load(str(shards / "part-{07..09}.tar"), captions=True)

@@ -113,18 +113,21 @@ def test_one_graph_without_labels_is_learned_from_node_by_node():
     [
         (
             {"nodes": 2, "edges": [[0, 2]]},
-            "the edge 0-2 names a node that is not there",
+            "the edge 0-2 names a node that does not exist",
         ),
         ({"nodes": 1, "edges": [[0, 1]]}, "it has node 0 alone"),
         ({"nodes": 2, "edges": [[-1, 0]]}, "the edge -1-0 names a node"),
         ({"nodes": [[1, 2], [3]], "edges": []}, "its nodes have 1 to 2 attributes"),
-        ({"nodes": [[1], ["a"]], "edges": []}, "attributes that are no numbers"),
+        ({"nodes": [[1], ["a"]], "edges": []}, "attributes that are not numbers"),
         ({"nodes": [[1], [float("nan")]], "edges": []}, "attributes are NaN or inf"),
-        ({"nodes": [[1]], "edges": [[0]]}, "its edges are no pairs of nodes"),
-        ({"nodes": [[1]], "edges": [[0, 0.5]]}, "its edges are no pairs of nodes"),
+        ({"nodes": [[1]], "edges": [[0]]}, "its edges are not pairs of nodes"),
+        ({"nodes": [[1]], "edges": [[0, 0.5]]}, "its edges are not pairs of nodes"),
         ({"nodes": 3}, "it has no edges: an empty list says that there are none"),
         ({"nodes": 0, "edges": []}, "it has no nodes"),
-        ({"nodes": 9, "edges": []}, "9 nodes and 0 edges, and there is room for 3"),
+        (
+            {"nodes": 9, "edges": []},
+            "9 nodes and 0 edges, but there is room for only 3",
+        ),
         (7, "int instead of a graph"),
     ],
 )
@@ -141,7 +144,7 @@ def test_what_cannot_be_read_is_left_out_and_named(tmp_path):
         file.write("{no json\n")
     source = load(path, split="all")
     assert len(source) == 20
-    assert "names a node that is not there" in source.unreadable["line 21"]
+    assert "names a node that does not exist" in source.unreadable["line 21"]
     assert "1 attributes instead of 0" in source.unreadable["line 22"]
     assert "not JSON" in source.unreadable["line 23"]
     text = " ".join(str(note) for note in source.notes)
@@ -156,7 +159,7 @@ def test_an_empty_file_has_no_graph(tmp_path):
         load(tmp_path / "none.jsonl", kind="graph")
     with pytest.raises(DataError, match="has no graphs: expected the files"):
         load(tmp_path, kind="graph")
-    with pytest.raises(DataError, match=r"come from a .jsonl"):
+    with pytest.raises(DataError, match=r"are read from a .jsonl"):
         load(write(tmp_path / "g.csv", PATH), kind="graph")
     with pytest.raises(DataError, match='each line needs "edges"'):
         load(write(tmp_path / "text.jsonl", {"text": "a"}), kind="graph")
@@ -193,7 +196,7 @@ def test_a_query_is_a_graph_or_a_file_with_one(tmp_path):
         kind.open('{"edges": ')
     with pytest.raises(DataError, match=r"'3' cannot .* \(there is no such file\)"):
         kind.open("3")
-    with pytest.raises(DataError, match="2 graphs, and a query is one"):
+    with pytest.raises(DataError, match="2 graphs, but a query is one"):
         kind.open(write(tmp_path / "two.jsonl", PATH, RING))
 
 

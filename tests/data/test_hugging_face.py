@@ -118,7 +118,7 @@ def test_a_test_part_whose_labels_are_secret_is_left_out():
 
 
 def test_splits_that_nobody_knows_are_named():
-    with pytest.raises(DataError, match="the splits a and b, and none is called train"):
+    with pytest.raises(DataError, match="the splits a and b, but none called train"):
         load(DatasetDict(a=pets(3), b=pets(3)))
     assert len(load(DatasetDict(a=pets(3)), split="all")) == 3
 
@@ -128,7 +128,7 @@ def test_columns_of_images_are_told_apart(tmp_path):
     assert load(two).shape == (3, 32, 32)
     two = two.rename_column("image", "left")
     with pytest.raises(
-        DataError, match="It has left, mask: say so with --image-column"
+        DataError, match="It has left, mask: name it with --image-column"
     ):
         load(two)
     assert load(two, image_column="mask").shape == (1, 32, 32)
@@ -211,7 +211,7 @@ def test_sentences():
     assert len(load(odd)) == 20
     assert make_plan(Train(method="simcse", batch_size=4), data=odd).source
     two = odd.add_column("reply", ["yes indeed"] * 20)
-    with pytest.raises(DataError, match="It has utterance, reply: say so with"):
+    with pytest.raises(DataError, match="It has utterance, reply: name it with"):
         load(two, kind="text")
     assert len(load(two, text_column="reply,utterance", split="all")) == 20
 

@@ -225,7 +225,7 @@ def test_loops_of_links_end(fill):
     (root / "b" / "gone.png").symlink_to(root / "nowhere.png")
     source = load(root, split="all")
     assert len(source) == 10
-    assert source.unreadable == {"b/gone.png": "a link to nothing"}
+    assert source.unreadable == {"b/gone.png": "a broken link"}
 
 
 def test_names_that_are_not_unicode_can_be_told(fill):

@@ -92,7 +92,7 @@ def test_a_changed_folder_is_decoded_and_says_so(fill, picture, change):
         picture(9, side=10).save(root / "001.png")
         os.utime(root / "001.png", ns=(1, status.st_mtime_ns))
     source = load(root, image_size=16)
-    assert "other files than there are now" in storage_notes(source)
+    assert "does not match the files as they are now" in storage_notes(source)
     assert f"invariance pack {root} --image-size 16" in storage_notes(source)
     delete_packs(root)
     assert pixels(source).equal(pixels(load(root, image_size=16)))
@@ -121,7 +121,7 @@ def test_a_damaged_image_is_decoded_from_its_file(fill, caplog):
     path.write_bytes(content)
     assert pixels(load(root, image_size=16)).equal(before)
     assert "is damaged" in caplog.text
-    assert f"'invariance pack {root} --image-size 16' makes it" in caplog.text
+    assert f"'invariance pack {root} --image-size 16' rebuilds it" in caplog.text
     assert pack(root, image_size=16).new  # it is mended, not called up to date
     assert not pack(root, image_size=16).new
     caplog.clear()
@@ -204,7 +204,7 @@ def test_a_copy_that_cannot_be_written_is_answered_in_a_sentence(
     full = type("Usage", (), {"free": 100})
     with monkeypatch.context() as patch:
         patch.setattr("shutil.disk_usage", lambda _: full)
-        with pytest.raises(DataError, match=r"takes .* MiB, and 0.0 MiB are free"):
+        with pytest.raises(DataError, match=r"takes .* MiB, but only 0.0 MiB are free"):
             pack(root)
 
     def fail(_):
@@ -212,7 +212,7 @@ def test_a_copy_that_cannot_be_written_is_answered_in_a_sentence(
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", fail)
-        with pytest.raises(DataError, match=r"the disk is full. Nothing was kept"):
+        with pytest.raises(DataError, match=r"the disk is full. No copy was kept"):
             pack(root)
     assert {path.suffix for path in (home / "packs").iterdir()} <= {".lock"}
     assert "packed" not in storage_notes(load(root))
@@ -313,7 +313,7 @@ def test_a_reading_process_that_was_killed_ends_in_a_sentence(fill, monkeypatch,
 
     source = load(fill(n=4), storage="streamed", image_size=8, workers=1)
     monkeypatch.setattr("torch.utils.data.DataLoader", fail)
-    with pytest.raises(DataError, match=r"ended from outside, .* fewer --workers"):
+    with pytest.raises(DataError, match=r"killed, .* fewer --workers"):
         pixels(source)
 
 
@@ -324,7 +324,7 @@ def test_a_killed_process_disturbs_nothing_but_the_reading(fill):
     (reader,) = multiprocessing.active_children()
     os.kill(reader.pid, signal.SIGKILL)
     time.sleep(0.5)  # whatever is being done meanwhile
-    with pytest.raises(DataError, match="was ended from outside"):
+    with pytest.raises(DataError, match="was killed"):
         list(batches)
 
 

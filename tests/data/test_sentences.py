@@ -129,15 +129,18 @@ def test_lines_that_cannot_be_read_are_left_out_and_named(tmp_path):
     ("content", "message"),
     [
         (b"", r"a.csv has no sentence|has no columns"),
-        (b"id,body of\n1,x\n2,y\n", "It has id, body of: say so with --text-column"),
+        (b"id,body of\n1,x\n2,y\n", "It has id, body of: name it with --text-column"),
         (b"text\nonly one\n", "has 1 readable sentence, and contrasting sentences"),
         (b"text\n\xff\xfe\n\xff\n", "None of the 2 sentences of a.csv can be read"),
         (b"text\n" + b"a b\n" * 20 + b'""\n' * 9, "9 of the 29 sentences"),
         (b'text,x\n"a b,1\nc d,2\n', "quotation mark in line 2"),
         ("text\na b\nc d\n".encode("utf-16"), "is written in UTF-16: save it as UTF-8"),
-        ("a b\nc d\n".encode("utf-16-le"), r"not UTF-8 text|say so with --text-column"),
+        (
+            "a b\nc d\n".encode("utf-16-le"),
+            r"not UTF-8 text|name it with --text-column",
+        ),
         (b"text\n" + b"a b\n" * 5, "All 5 sentences of a.csv are the same"),
-        (b"sentence,sentence2,score\na,b,c\nd,e,f\n", "its score is no number"),
+        (b"sentence,sentence2,score\na,b,c\nd,e,f\n", "its score is not a number"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_sentence(tmp_path, content, message):
@@ -152,7 +155,7 @@ def test_broken_lines_of_json_cost_one_line_each(tmp_path):
     assert show_all(source) == SENTENCES
     reasons = list(source.unreadable.values())
     assert source.unreadable.keys() == {f"line {k}" for k in (3, 4, 5, 6)}
-    assert reasons[0] == "no object of JSON" and reasons[1].startswith("not JSON")
+    assert reasons[0] == "not a JSON object" and reasons[1].startswith("not JSON")
     assert {"NoneType instead of text", "int instead of text"} < {*reasons}
 
 

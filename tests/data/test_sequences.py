@@ -421,7 +421,7 @@ def test_a_query_is_the_end_of_a_recording(tmp_path, noise):
     with pytest.raises(DataError, match=r"none.npy' cannot be read as a recording"):
         kind.open(str(tmp_path / "none.npy"))
     np.save(tmp_path / "two.npy", noise.normal(size=(2, 80, 2)))
-    with pytest.raises(DataError, match="2 recordings, and a query is one"):
+    with pytest.raises(DataError, match="2 recordings, but a query is one"):
         kind.open(str(tmp_path / "two.npy"))
 
 

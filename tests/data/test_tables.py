@@ -188,8 +188,8 @@ def test_a_row_by_itself(tmp_path):
         "no such row": "there is no such file",
         "gone.csv": "there is no such file",
         "{60}": "Expecting property name",
-        none: "0 rows, and a query is one",
-        two: "2 rows, and a query is one",
+        none: "0 rows, but a query is one",
+        two: "2 rows, but a query is one",
     }.items():
         with pytest.raises(DataError, match=rf"cannot be read as a row \({why}"):
             kind.open(query)
@@ -212,7 +212,7 @@ def test_a_row_by_itself(tmp_path):
             "Every column .* text that differs .* --text-column",
         ),
         ({"a": [1, 2], "b": [3]}, {}, DataError, "different numbers of rows: 'a' 2"),
-        ({"a": [1, 2]}, {"target": "b"}, DataError, "no column 'b', asked for as the"),
+        ({"a": [1, 2]}, {"target": "b"}, DataError, "no column 'b', named as the"),
         (
             {"sold": [1, 2], "a": [3, 4]},
             {"target": "solt"},
@@ -223,14 +223,14 @@ def test_a_row_by_itself(tmp_path):
             {"a": [1, 2], "b": ["x", "y"]},
             {"target": "b", "columns": ("a", "b")},
             SettingError,
-            "'b' is the target and among the columns to learn from",
+            "'b' is the target, and is also among the columns to learn from",
         ),
         ({"a": [1, 2]}, {"columns": ("c",)}, DataError, "no column 'c', asked for to"),
         (
             {"a": [*range(50)], "who": [f"man {k}" for k in range(50)]},
             {"target": "who"},
             DataError,
-            "'who' has 50 different texts in 50 rows, and scores are of classes or",
+            "'who' has 50 different texts in 50 rows, but scores need classes or",
         ),
         ({"y": ["p", "q"]}, {"target": "y"}, DataError, "no column but the target"),
         ({"a": [1, 2], "y": ["p", "p"]}, {"target": "y"}, DataError, "the same in eve"),

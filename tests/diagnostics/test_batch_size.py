@@ -42,7 +42,7 @@ def test_the_error_of_a_partition_is_that_of_its_ess():
     proposal = weigh_batch_sizes(line(0.02, 1e-3), noise_batch=800.0, ess=0.2)
     error = math.sqrt((1 / 0.2 - 1) / (proposal.batch_size - 1))
     assert proposal.partition_error == pytest.approx(error)
-    assert f"known to {100 * error:.0f} %" in proposal.sentence
+    assert f"known to within {100 * error:.0f} %" in proposal.sentence
 
 
 @pytest.mark.parametrize(

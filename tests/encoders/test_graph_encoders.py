@@ -126,9 +126,9 @@ def test_networks_of_torch_geometric_by_name(name):
 
 def test_what_is_refused(monkeypatch):
     kind = Graph(n_nodes=3, n_edges=2)
-    with pytest.raises(SettingError, match=r"'mlp' is no network for graphs.*'gin'"):
+    with pytest.raises(SettingError, match=r"'mlp' is not a network for graphs.*'gin'"):
         build_encoder("mlp", kind=kind)
-    with pytest.raises(SettingError, match="'tiny' is no network for graphs"):
+    with pytest.raises(SettingError, match="'tiny' is not a network for graphs"):
         build_encoder("tiny", kind=kind)
     with pytest.raises(SettingError, match="Unknown readout 'max'"):
         GIN(kind, readout="max")

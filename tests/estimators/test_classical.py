@@ -48,7 +48,7 @@ def test_ksg_is_right_in_few_columns(pairs):
 def test_ksg_in_many_columns_warns():
     x, y = correlated_gaussian(12, nats=4.0).sample(500, generator=dice())
     e = estimate_mi(x, y, estimator="ksg")
-    assert e.nats < 2 and "far too low in this many columns" in e.notes
+    assert e.nats < 2 and "far too low with this many columns" in e.notes
 
 
 def test_the_gaussian_estimate_equals_the_determinants():

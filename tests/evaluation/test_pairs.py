@@ -146,7 +146,7 @@ def test_labels_are_not_needed_to_look_for_partners(shapes):
              for n, split in ((80, "train"), (48, "test"))]  # fmt: skip
     rows = score((*plain, towers))
     assert {row["protocol"] for row in rows} == {"pairs", "zero_shot"}
-    with pytest.raises(DataError, match="knn compares with labels, and the images of"):
+    with pytest.raises(DataError, match="knn compares with labels, but the images of"):
         score((*plain, towers), "knn")
 
 

@@ -94,14 +94,14 @@ def test_it_is_a_protocol_of_sequences_with_and_without_labels():
     assert [row["settings"]["ahead"] for row in rows] == [1, 2]
     rows = evaluate_encoders(task, encoders, plan=plan)
     assert {row["protocol"] for row in rows} == {"steps_ahead"}
-    with pytest.raises(DataError, match="knn compares with labels, and the windows of"):
+    with pytest.raises(DataError, match="knn compares with labels, but the windows of"):
         evaluate_encoders(task, encoders, plan=plan_protocols(["knn", "steps_ahead"]))
 
 
 def test_it_is_for_sequences_and_for_networks_with_codes():
     parts = [load("shapes", n=20, split=split) for split in ("train", "test")]
     task = make_task(*parts, limit=None, device="cpu")
-    with pytest.raises(DataError, match="is for sequence data, and a sample of shapes"):
+    with pytest.raises(DataError, match="is for sequence data, but a sample of shapes"):
         evaluate_encoders(
             task, {"raw pixels": None}, plan=plan_protocols("steps_ahead")
         )

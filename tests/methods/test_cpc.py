@@ -227,7 +227,7 @@ def test_options():
             lambda: build(
                 customize("cpc", objective="vicreg", settings={}), make().encoder
             ),
-            "vicreg is no softmax over negatives",
+            "vicreg is not a softmax over negatives",
         ),
         (
             lambda: build(customize("cpc", head="none"), make().encoder, steps=2),

@@ -134,10 +134,10 @@ def test_objectives_on_the_sphere_or_within_views_refuse(method):
 @pytest.mark.parametrize(
     "method, critic, message",
     [
-        ("sig_lip", "mlp", "SigLIP sums over inner products, and the mlp critic has"),
+        ("sig_lip", "mlp", "SigLIP sums over inner products, but the mlp critic has"),
         ("moco", "bilinear", "remembered rows are compared by their cosines"),
         ("nnclr", "bilinear", "remembered rows are compared by their cosines"),
-        ("cpc", "mlp", "step ahead is predicted by a bilinear critic of its own"),
+        ("cpc", "mlp", "step ahead is predicted by its own bilinear critic"),
         ("info_nce", "bilinaer", "Unknown critic 'bilinaer'. Did you mean 'bilinear'?"),
     ],
 )

@@ -132,7 +132,7 @@ def test_a_ball_by_hand_at_the_target():
 
 
 def test_targets_below_one_negative_are_refused():
-    with pytest.raises(SettingError, match="Of 3 negatives at least one carries"):
+    with pytest.raises(SettingError, match="At least one of 3 negatives carries"):
         EssController(inv.InfoNCE(), Ess(target=0.3), n_negatives=3)
 
 

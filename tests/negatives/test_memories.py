@@ -112,7 +112,7 @@ def test_draws_are_those_of_the_counter_wherever_it_is():
 @pytest.mark.parametrize("kind", [inv.Queue, inv.Bank])
 def test_a_memory_that_does_not_fit_is_refused_before_it_is_made(kind):
     sentence = (
-        r"of 1,000,000,000 rows of 1,000,000 numbers takes [\d.]+ GiB, and .* free"
+        r"of 1,000,000,000 rows of 1,000,000 numbers takes [\d.]+ GiB, but only .* free"
     )
     with pytest.raises(SettingError, match=sentence):
         kind(10**9, 10**6)

@@ -79,7 +79,7 @@ def test_a_psi_that_promises_nothing_is_refused_unless_asked_for():
     def bounded(x):
         return x / (1 + x)
 
-    with pytest.raises(SettingError, match=r"not convex.*say any_psi=True"):
+    with pytest.raises(SettingError, match=r"not convex.*set any_psi=True"):
         inv.unified(u, v, psi=bounded)
     with pytest.raises(SettingError, match="not convex"):
         inv.Unified(psi=bounded)

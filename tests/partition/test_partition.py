@@ -290,7 +290,7 @@ def test_what_it_refuses():
         ({"scale": torch.ones(4)}, r"scale is one number.*shape \(4,\).*multiply x"),
         ({"scale": "1"}, "scale must be a number or a tensor: got '1'"),
         ({"scale": None}, "scale must be a number or a tensor: got None"),
-        ({"low": math.nan}, "low must be a number: got nan.*None is no end"),
+        ({"low": math.nan}, "low must be a number: got nan.*None means no limit"),
         ({"high": [1.0]}, r"high must be a number or a tensor: got \[1.0\]"),
         ({"y": [[1.0] * 3]}, "y must be a torch tensor, not list: convert with"),
         (

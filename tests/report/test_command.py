@@ -44,7 +44,7 @@ def test_whatever_else_lies_among_the_runs_is_passed_over(made, capsys, tmp_path
         assert main(["report", *map(str, sorted(tmp_path.iterdir()))]) == 0
     said = capsys.readouterr()
     assert said.out.count("comparison: ") == 2
-    assert f"left out: {tmp_path / 'a-vs-b.html'} is no run." in said.err
+    assert f"left out: {tmp_path / 'a-vs-b.html'} is not a run." in said.err
 
 
 def test_a_mistake_is_said_before_anything_is_written(made, capsys):

@@ -244,13 +244,13 @@ def test_maps_that_would_make_the_page_too_large_are_named(made, monkeypatch):
     monkeypatch.setattr("invariance.report._maps.MOST", one // 10)
     text = write_comparison(folders).read_text(encoding="utf-8")
     assert text.count('id="gallery"') == 1
-    assert "but in their own reports: the maps of b and c." in text
+    assert "since this page would become too large: the maps of b and c." in text
 
 
 def test_a_run_without_pictures_has_no_map_and_says_so(compared):
     read = compared(a={"gallery": None}, b={}, c={"gallery": None, "finished": False})
     assert [x["value"] for x in read.all("option")] == ["1"]
-    assert "a: no map, gallery/ is not there or broken." in read.text
+    assert "a: no map, gallery/ is missing or broken." in read.text
     assert "c: no map, the run is not finished." in read.text
 
 

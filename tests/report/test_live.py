@@ -135,7 +135,7 @@ def test_states_are_told_apart(made, ask):
     made(name="done")
     _, _, text = ask("/now")
     now = json.loads(text)
-    assert now["summary"] == "5 runs, 2 at work" and now["title"].startswith("(2) ")
+    assert now["summary"] == "5 runs, 2 running" and now["title"].startswith("(2) ")
     states = {
         row.split('data-run="')[1].split('"')[0]: row.split('<b class="')[1].split('"')[
             0
@@ -210,7 +210,7 @@ def test_what_cannot_be_watched_is_one_sentence(served, tmp_path, capsys):
     port = served.split(":")[1]
     assert main(["watch", str(tmp_path), "--port", port]) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"invariance: Port {port} is taken") and "--port 0" in said
+    assert said.startswith(f"invariance: Port {port} is in use") and "--port 0" in said
     with pytest.raises(DataError, match="There is no folder"):
         make_server(tmp_path / "nowhere", 0)
     with pytest.raises(SettingError, match="from 0 to 65535: got 70000"):

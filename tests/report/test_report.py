@@ -370,8 +370,8 @@ def test_an_unfinished_run_says_how_far_it_got_everywhere(page):
     assert facts_of(text)["reached"] == (reached, "unfinished")
     assert f"batches of 64; unfinished, {reached}</p>" in text
     assert (
-        f"The last reading is at {reached}. If it is not running any more, it can go "
-        "on from its last checkpoint.</span><code>invariance train --resume"
+        f"The last reading is at {reached}. If it is no longer running, it can "
+        "continue from its last checkpoint.</span><code>invariance train --resume"
     ) in text
 
 
@@ -384,7 +384,7 @@ def test_an_environment_of_anything_is_read(page, odd):
 
 def test_defaults_that_are_kept_or_not_known(page, made):
     kept = write_report(made(name="b", config=DEFAULTS), DEFAULTS).read_text()
-    assert "Nothing was asked for but the defaults." in kept and "<mark>" not in kept
+    assert "No setting was changed from its default." in kept and "<mark>" not in kept
     assert "<mark>" not in page(config=DEFAULTS | {"seed": 7})
 
 
@@ -505,8 +505,8 @@ def test_gaps_in_the_table_are_said(page):
     rows = [score("best epoch", 0.7), *scores(), score("my own", 0.1, "knn")]
     text = page(evaluation=rows)
     assert text.count('aria-label="not measured"') == 2
-    assert "none was chosen by its score" not in text
-    assert "none was chosen by its score" in page(name="b")
+    assert "was not chosen by its score" not in text
+    assert "was not chosen by its score" in page(name="b")
 
 
 def test_scores_that_are_no_shares(page):

@@ -76,7 +76,7 @@ def test_killed_again_and_again(run, stretches, tmp_path, monkeypatch, capsys):
         assert process.exitcode == -signal.SIGKILL
     assert main(words) == 0
     said = capsys.readouterr()
-    assert "going on after" in said.err
+    assert "continuing after" in said.err
     assert "3,000 rows of 256 features" in said.out
     whole = inv.write_embeddings(run, "big.npy", tmp_path / "whole.npz", batch_size=16)
     assert same(tmp_path / "killed.npz", whole.path)

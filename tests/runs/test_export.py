@@ -91,7 +91,7 @@ def test_a_module_of_ones_own_as_safetensors(tmp_path):
     encoder = build_encoder(network, image_size=4)
     done = inv.export(encoder, "safetensors", tmp_path / "mine.safetensors")
     assert done.difference == 0 and "network=module" in done.usage
-    with pytest.raises(SettingError, match="is a module of your own, which timm"):
+    with pytest.raises(SettingError, match="is your own module, which timm"):
         inv.export(encoder, "timm", tmp_path / "mine.timm.safetensors")
 
 

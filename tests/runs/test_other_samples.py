@@ -221,5 +221,5 @@ def test_pairs_are_read_again_by_the_columns_of_the_run(tmp_path):
         assert hits.hits[0].name == hits.query
     Image.new("RGB", (9, 9)).save(tmp_path / "one.png")
     Image.new("RGB", (9, 9)).save(tmp_path / "two.png")
-    with pytest.raises(DataError, match="has images, and sentences are expected"):
+    with pytest.raises(DataError, match="has images, but sentences are expected"):
         inv.evaluate(folder, data=tmp_path)

@@ -127,7 +127,7 @@ def test_more_than_there_are_gives_all(run, photos, query):
         ({"batch_size": 0}, SettingError, "batch_size is 1 or more: got 0"),
         ({"data": "other.npz"}, DataError, "expected an array called 'images'"),
         ({"data": "other.csv"}, DataError, "is not a file of embeddings"),
-        ({"data": "a.txt"}, DataError, "or a table, and images are expected"),
+        ({"data": "a.txt"}, DataError, "or a table, but images are expected"),
     ],
 )
 def test_mistakes(change, kind, message, run, photos, query, tmp_path, monkeypatch):
@@ -175,8 +175,8 @@ def test_images_that_are_gone_are_gray_and_counted(run, photos, query, tmp_path)
     query.rename(alone)
     found = inv.search(run, path, alone, k=2, sheet=tmp_path / "s.png")
     assert found.notes == (
-        "1 of the images found cannot be shown in the sheet: they are gone, or nothing "
-        "says where they are.",
+        "1 of the images found cannot be shown in the sheet: they are gone, or "
+        "nothing says where to find them.",
     )
     with Image.open(tmp_path / "s.png") as sheet:
         assert tile(sheet, 1) == (0xE3, 0xE6, 0xEA)

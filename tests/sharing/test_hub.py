@@ -51,7 +51,9 @@ def test_the_command_uploads(make, hub, capsys):
 def test_a_public_place_is_no_private_one(make, hub):
     run = make()
     hub.create_repo("ada/cats")
-    with pytest.raises(SettingError, match="everybody can see it, so nothing was up"):
+    with pytest.raises(
+        SettingError, match="already exists and is public, so nothing was up"
+    ):
         inv.push_to_hub(run, "ada/cats", private=True)
     assert list((hub.root / "ada" / "cats").iterdir()) == []
 
@@ -81,11 +83,11 @@ def test_a_file_that_is_not_what_it_says_is_refused(hub):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (make_error(errors.GatedRepoError), "has to be let in"),
+        (make_error(errors.GatedRepoError), "has to be granted"),
         (errors.LocalTokenNotFoundError(), "who you are: log in with 'hf auth login'"),
-        (make_error(errors.HfHubHTTPError, 403), "may not write to or read ada/cats"),
+        (make_error(errors.HfHubHTTPError, 403), "may not read or write ada/cats"),
         (make_error(errors.HfHubHTTPError, 500), "The hub refused"),
-        (errors.HFValidationError("too long."), "takes no such name"),
+        (errors.HFValidationError("too long."), "does not accept the name"),
         (ConnectionError("broken"), "The connection to the hub failed: broken"),
     ],
 )

@@ -42,7 +42,7 @@ def test_the_card_says_what_the_run_says(share):
     assert "| linear probe | 20.0 (17.0-23.0) | 30.0 (27.0-33.0) | 60.0 (" in card
     assert "- Held out: 100 images\n- Fingerprint: `5e1f`" in card
     assert "| `method` | dcl | simclr |" in card and "| `epochs` | 4 | 20 |" in card
-    assert "never learned from, read to score it" in card
+    assert "never trained on, used only to score it" in card
     assert "scored on cat photos and on nothing else" in card
     assert "No license" not in card and "timm" not in card
 
@@ -67,7 +67,7 @@ def test_no_path_of_this_machine_is_shared(share, tmp_path):
             assert word.encode() not in data, (path.name, word)
     settings = yaml.safe_load((folder / "config.yaml").read_text())
     assert settings["data"] == "cat photos" and settings["captions"] == "words.csv"
-    assert "It began with the encoder of run." in (folder / "README.md").read_text()
+    assert "It started from the encoder of run." in (folder / "README.md").read_text()
 
 
 def test_a_path_inside_other_words_is_noticed(make, tmp_path):
@@ -90,16 +90,18 @@ def test_what_a_file_of_weights_says_is_looked_at_too(make, tmp_path):
 
 def test_a_method_with_labels_and_a_run_without_scores_say_so(share):
     card = (share(method="supcon", rows=[], pretrained=True) / "README.md").read_text()
-    assert "It was learned with labels, by supcon" in card
-    assert "- Labels: it learned from them" in card and "It was not scored." in card
-    assert "It began with timm's weights, which may have seen labels." in card
+    assert "It was trained with labels, by supcon" in card
+    assert "- Labels: trained on" in card and "It was not scored." in card
+    assert (
+        "It started from timm's weights, which may have been trained with labels."
+    ) in card
     assert "No license was chosen: ask before you use it." in card
-    assert "model-index" not in card and "Classes were never" not in card
+    assert "model-index" not in card and "never shown classes" not in card
 
 
 def test_a_method_of_one_s_own_goes_by_its_objective(share):
     folder = share(env={"method": "sup_con", "labeled": True})
-    assert "learned with labels, by sup_con" in (folder / "README.md").read_text()
+    assert "trained with labels, by sup_con" in (folder / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_what_makes_no_sense_is_refused(small, pictures):
     attacked = {"views_adversarial": "first"}
     vectors = torch.rand(64, 5).numpy()
     refuse("these are rows", data=vectors, encoder="auto", **attacked)
-    refuse("ir shows each sample in one", method="ir", n_views=1, **attacked)
+    refuse("ir shows each sample in only one", method="ir", n_views=1, **attacked)
     refuse("attack says how", attack=Attack(steps=3))
     refuse("attack.steps must be at least 1", attack=Attack(steps=0), **attacked)
     refuse("attack.epsilon", attack=Attack(epsilon=-1.0), **attacked)

@@ -178,9 +178,9 @@ def test_a_dry_run_says_what_the_samples_are(rows, small, capsys):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoder": "resnet18"}, "'resnet18' is no network for rows"),
+        ({"encoder": "resnet18"}, "'resnet18' is not a network for rows"),
         ({"encoder": "mlp", "pretrained": True}, "no pretrained weights"),
-        ({"views": "simclr"}, "for samples of the kind image, and these are rows"),
+        ({"views": "simclr"}, "for samples of the kind image, but these are rows"),
         ({"image_size": 32}, "image_size is for samples of the kind image"),
         ({"other_encoder": "mlp"}, "network of a pair's second side"),
         ({"batch_size": 512}, "has 66 rows to train on, fewer than"),

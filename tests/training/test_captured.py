@@ -319,10 +319,10 @@ def test_what_users_wrote_is_not_captured(small, images, capsys):
     settings = on_gpu(small, "simclr", quiet=False, dry_run=True)
     network = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.ReLU())
     train(settings, data=images, encoder=network)
-    assert "(the encoder is an object of your own)" in capsys.readouterr().out
+    assert "(the encoder is your own object)" in capsys.readouterr().out
     views = ViewSet([[lambda x: x], [RandomHorizontalFlip()]])
     train(settings, data=images, views=views)
-    assert "(a view has a function of your own)" in capsys.readouterr().out
+    assert "(a view has your own function)" in capsys.readouterr().out
 
 
 GPU_RUNS = {

@@ -58,7 +58,7 @@ def test_the_first_line_counts_and_says_why(photos):
     data, steps = first_lines(Train(data=plain, image_size=16))
     assert data.endswith("60 to train on, none held out, no labels to score by")
     data, _ = first_lines(Train(data=labeled, image_size=16, labels=False))
-    assert data.endswith("60 to train on, none held out, labels left aside")
+    assert data.endswith("60 to train on, none held out, labels ignored")
 
 
 @pytest.mark.parametrize(

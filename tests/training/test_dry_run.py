@@ -97,19 +97,27 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
             SettingError,
             "The temperature is given twice",
         ),
-        ({"optim": Optim(momentum=0.5)}, SettingError, "optim.momentum is that of sgd"),
+        ({"optim": Optim(momentum=0.5)}, SettingError, "optim.momentum is for sgd"),
         ({"ess": Ess(end=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
         (
             {"ess": Ess(target=0.5, schedule=(0.5, 0.2))},
             SettingError,
-            "ess.schedule has the targets of the whole training",
+            "ess.schedule sets the targets of the whole training",
         ),
         ({"ess": Ess(rate=0.5)}, SettingError, "add --ess.target 0.3, or leave them"),
         ({"method": "kcl", "ess": Ess(target=0.3)}, SettingError, "KCL has none"),
         ({"head": "linear", "width": None}, SettingError, "hidden is the width of lay"),
-        ({"head": "none", "hidden": None}, SettingError, "width is that of the proje"),
+        (
+            {"head": "none", "hidden": None},
+            SettingError,
+            "width is the width of the proje",
+        ),
         ({"pretrained": True, "start_from": "x"}, SettingError, "both say where the w"),
-        ({"storage": "resident", "workers": 1}, SettingError, "workers decode images"),
+        (
+            {"storage": "resident", "workers": 1},
+            SettingError,
+            "workers decode streamed images",
+        ),
         ({"data_root": "sets"}, SettingError, "data_root is where named sets"),
         ({"json": True}, SettingError, "--json prints every reading and --quiet none"),
         ({"views_drop": ("blur",)}, SettingError, "Unknown operation 'blur'"),
@@ -117,7 +125,7 @@ def test_chance_where_there_is_one(method, chance, small, pictures, capsys):
         (
             {"views_drop": ("crop",), "views_strength": {"crop": 0.5}},
             SettingError,
-            "crop is to be left out and to have a strength of 0.5",
+            "crop is both dropped and given a strength of 0.5",
         ),
         ({"temperature": -1.0}, SettingError, "temperature must be a positive"),
         ({"optim": Optim(lr=-1.0)}, SettingError, "optim.lr must be a positive"),
@@ -162,7 +170,7 @@ def test_of_a_run_to_resume(small, pictures, stopped_after, tmp_path, capsys):
         assert (found.done, found.n_steps) == (3, 8)
         assert found.seconds == pytest.approx(5 / 4 * found.seconds_per_epoch)
     assert before == sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
-    with pytest.raises(TrainingError, match="Another epochs was asked for"):
+    with pytest.raises(TrainingError, match="A different epochs was given"):
         train(Train(resume=str(folder), dry_run=True, epochs=7), data=pictures)
 
 

@@ -188,7 +188,9 @@ def test_hidden_is_the_predictor_s_too(method, refused, small, pictures):
 
 def test_what_has_a_test_part_holds_nothing_out(small):
     for asked in ("nothing", "tenth"):
-        with pytest.raises(SettingError, match="hold_out is for data without a test"):
+        with pytest.raises(
+            SettingError, match="hold_out is for data without their own test"
+        ):
             make_plan(small(data="shapes", limit=64, hold_out=asked))
 
 

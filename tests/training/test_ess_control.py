@@ -110,7 +110,7 @@ def test_a_run_reads_and_controls_what_its_memory_holds(small, pictures):
     for before, after in zip(run.metrics, run.metrics[1:], strict=False):
         cooler = after["temperature"] < before["temperature"]
         assert cooler == (after["ess"] > 0.5)
-    with pytest.raises(SettingError, match="Of 8 negatives at least one"):
+    with pytest.raises(SettingError, match="At least one of 8 negatives"):
         train(small(ess=Ess(target=0.1), **changes), data=pictures)
 
 

@@ -194,7 +194,7 @@ def test_lost_checkpoints_are_said_and_cost_no_readings(
     folder = stopped_after(3, small(), data=pictures)
     for path in (folder / "checkpoints").iterdir():
         path.unlink()
-    with pytest.raises(TrainingError, match="are gone, and it had come to step 3"):
+    with pytest.raises(TrainingError, match="are gone, and it had reached step 3"):
         train(Train(resume=str(folder), quiet=True), data=pictures)
     assert len(readings(folder)) == 3
 
@@ -206,7 +206,7 @@ def test_a_damaged_checkpoint_is_said_to_be_passed_over(
     (folder / "checkpoints" / "step-00000003.pt").write_bytes(b"damaged")
     train(Train(resume=str(folder), quiet=True), data=pictures)
     said = capsys.readouterr().out
-    assert "step-00000003.pt is damaged: going on from step-00000001.pt." in said
+    assert "step-00000003.pt is damaged: continuing from step-00000001.pt." in said
 
 
 def test_killed_while_evaluating_evaluates_again(small, pictures, monkeypatch):

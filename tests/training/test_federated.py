@@ -251,7 +251,7 @@ REFUSED = {
         Federated(clients=2, local_steps=1, local_epochs=1),
         "leave one of them out",
     ),
-    "alone": ({}, Federated(clients=1, skew=0.3), "no effect on one client"),
+    "alone": ({}, Federated(clients=1, skew=0.3), "no effect on a single client"),
     "counted": ({}, Federated(clients=2, assignment="x.npy"), "clients out"),
     "share": ({}, Federated(clients=2, participation=0.0), "share of the clients"),
     "none": ({}, Federated(clients=0), "federated.clients must be at least 1"),
@@ -395,7 +395,7 @@ def test_no_budget_is_claimed_without_the_library(small, pictures, monkeypatch):
     federated = Federated(clients=4, local_steps=1, clip=1.0, noise=5.0)
     plan = make_plan(small(federated=federated, batch_size=4), data=pictures)
     assert plan.federation["federated"]["budget"] is None
-    assert any("is not claimed, since opacus" in fact for fact in plan.facts())
+    assert any("is not stated, since opacus" in fact for fact in plan.facts())
 
 
 def test_the_budget_is_that_of_one_gaussian(small, pictures):

@@ -81,7 +81,7 @@ def test_a_run_on_graphs_from_dry_run_to_report(graphs, tmp_path):
     inv.export(run.folder, to="onnx", file=tmp_path / "graphs.onnx")
     larger = {"nodes": [[1, 0, 0, 0]] * 41, "edges": [[0, 1]]}
     with pytest.raises(
-        DataError, match="41 nodes and 1 edge, and there is room for 40"
+        DataError, match="41 nodes and 1 edge, but there is room for only 40"
     ):
         inv.embed(run.folder, [larger, larger])
 
@@ -128,7 +128,7 @@ def test_other_methods_take_graphs_too(graphs, tmp_path):
     "changes, error, message",
     [
         ({"data": "shapes"}, DataError, "learns from samples of the kind graph"),
-        ({"encoder": "tiny"}, SettingError, "'tiny' is no network for graphs"),
+        ({"encoder": "tiny"}, SettingError, "'tiny' is not a network for graphs"),
         ({"views": "simclr"}, SettingError, "leave --views out for 'graphcl'"),
         (
             {"options": {"changed_share": 1.5}},

@@ -93,7 +93,7 @@ def test_polite_requests_to_stop(start, files):
         process.send_signal(getattr(signal, name))
         said, _ = process.communicate()
         assert process.returncode == 130, said
-        assert "saved. Go on with: invariance train --resume runs/asked" in said
+        assert "saved. Continue with: invariance train --resume runs/asked" in said
         assert "Traceback" not in said and "leaked" not in said
         checkpoints = list((files / "runs" / "asked" / "checkpoints").iterdir())
         assert {path.suffix for path in checkpoints} == {".pt"}

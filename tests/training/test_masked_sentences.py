@@ -101,7 +101,7 @@ def test_what_it_cannot_learn_from_is_said(little, pictures):
         make_plan(little(), data=pictures)
     with pytest.raises(SettingError, match="masked_share is the share of a sentence"):
         make_plan(little(options={"masked_share": 1.5}), data=SENTENCES)
-    with pytest.raises(SettingError, match="compared with rows of"):
+    with pytest.raises(SettingError, match="must match the rows of"):
         make_plan(little(head="linear", width=16), data=SENTENCES)
     with pytest.raises(SettingError, match="for samples of the kind text"):
         make_plan(little(method="simclr", views="masked"), data=pictures)

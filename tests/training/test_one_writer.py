@@ -83,7 +83,7 @@ def test_without_locks_a_sentence(tmp_path, monkeypatch):
     with hold_run(tmp_path, said.append):
         keep_rows(tmp_path, [{"value": 0.5}])
     (sentence,) = said
-    assert "cannot be locked (No locks available): see to it that no" in sentence
+    assert "cannot be locked (No locks available): make sure that no" in sentence
 
 
 def test_those_who_add_scores_wait_for_each_other(tmp_path, monkeypatch):
@@ -115,7 +115,9 @@ def test_a_stop_is_no_exception_and_says_how_to_go_on(small, pictures, monkeypat
 
     monkeypatch.setattr("invariance.training._train.catch_signals", asked)
     assert not issubclass(inv.Stopped, Exception)
-    with pytest.raises(inv.Stopped, match=r"Stopped after step 1 of 8 and saved\. Go"):
+    with pytest.raises(
+        inv.Stopped, match=r"Stopped after step 1 of 8 and saved\. Continue"
+    ):
         try:
             inv.train(small(), data=pictures)
         except Exception:

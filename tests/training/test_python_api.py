@@ -121,7 +121,7 @@ def test_what_reads_an_epoch_is_a_function(small, pictures, our_errors):
     with pytest.raises(SettingError, match=r"each_epoch is a function .* got 3\."):
         inv.train(small(), data=pictures, each_epoch=3)
     machine = inv.Machine(device="cpu", devices=2, strategy="fsdp")
-    with pytest.raises(SettingError, match="each_epoch is called by the first"):
+    with pytest.raises(SettingError, match="each_epoch is called only by the first"):
         inv.train(small(machine=machine), data=pictures, each_epoch=lambda *_: {})
 
 
@@ -316,9 +316,9 @@ def test_signs_are_printed_as_they_are(small, pictures, tmp_path, capsys):
 
 def test_resume_goes_alone(small, pictures, stopped_after):
     folder = stopped_after(2, small(), data=pictures)
-    with pytest.raises(TrainingError, match="beside --resume only the place"):
+    with pytest.raises(TrainingError, match="with --resume, only the place"):
         inv.train(inv.Train(resume=str(folder), epochs=3), data=pictures)
-    with pytest.raises(TrainingError, match="There is no run to go on with"):
+    with pytest.raises(TrainingError, match="There is no run to resume"):
         inv.train(inv.Train(resume=str(folder / "not")), data=pictures)
     with pytest.raises(TrainingError, match="does not fit what is being trained"):
         inv.train(inv.Train(resume=str(folder)), data=pictures, encoder=Own())
@@ -326,7 +326,9 @@ def test_resume_goes_alone(small, pictures, stopped_after):
     with pytest.raises(TrainingError, match=r"on \d+ images, and now there are \d+"):
         inv.train(inv.Train(resume=str(folder)), data=fewer)
     others = 255 - pictures[0], pictures[1]  # as many, but others
-    with pytest.raises(TrainingError, match=r"on \d+ images, and these are others"):
+    with pytest.raises(
+        TrainingError, match=r"on \d+ images, and these are different ones"
+    ):
         inv.train(inv.Train(resume=str(folder)), data=others)
 
 
@@ -370,7 +372,7 @@ def test_a_single_class_is_not_scored_and_not_learned_from(small, pictures, caps
     said = capsys.readouterr().out
     assert "a single class in these data, so nothing to score" in said
     assert run.evaluation is None and (run.folder / "encoder.safetensors").exists()
-    with pytest.raises(DataError, match=r"supcon tells classes apart and .* only one"):
+    with pytest.raises(DataError, match=r"supcon tells classes apart, but .* only one"):
         inv.train(small(method="supcon"), data=alone)
 
 

@@ -126,7 +126,7 @@ def test_a_run_on_audio_from_dry_run_to_report(audio, tmp_path, capsys):
     diagnosed = inv.diagnose(run.folder, keep=False)
     names = {reading.name for reading in diagnosed.readings}
     assert {"uniformity", "effective rank"} <= names and "information" not in names
-    assert "shows each sample in one view" in " ".join(diagnosed.notes)
+    assert "shows each sample in only one view" in " ".join(diagnosed.notes)
     with pytest.raises(DataError, match="3 channels, and windows of 1 channel"):
         inv.embed(run.folder, np.zeros((4, 800, 3)))
 
@@ -147,7 +147,7 @@ def test_without_labels_it_is_scored_by_how_far_it_predicts(series, tmp_path):
     rows = [json.loads(x) for x in (run.folder / "evaluation.jsonl").open()]
     assert {row["protocol"] for row in rows} == {"steps_ahead"}
     assert not rows[0]["settings"]["certified"]  # too few recordings
-    assert "an estimate, and no bound" in (run.folder / "report.html").read_text()
+    assert "an estimate, not a bound" in (run.folder / "report.html").read_text()
 
 
 def test_streamed_and_resident_runs_are_the_same(series, tmp_path, readings):
@@ -177,7 +177,7 @@ def test_other_methods_take_sequences_too(series, tmp_path):
     [
         ({"options": {"steps": 12}}, ShapeError, "needs windows of 13 patches or more"),
         ({"window": 200}, DataError, "shorter than the window of 200"),
-        ({"encoder": "tiny"}, SettingError, "no network for windows"),
+        ({"encoder": "tiny"}, SettingError, "not a network for windows"),
         ({"views": "simclr"}, SettingError, "views 'simclr' are for"),
         (
             {"image_size": 32},

@@ -122,7 +122,7 @@ def test_a_dry_run_speaks_of_sentences(little, capsys):
 
 def test_what_does_not_suit_sentences_is_answered(little, tmp_path, pictures):
     for changes, message in (
-        ({"encoder": "resnet18"}, "'resnet18' is no network for sentences"),
+        ({"encoder": "resnet18"}, "'resnet18' is not a network for sentences"),
         ({"encoder": "text_tiny", "pretrained": True}, "no pretrained weights"),
         ({"views": "simclr"}, "for samples of the kind image"),
         ({"image_size": 32}, "image_size is for samples of the kind image"),
@@ -167,7 +167,7 @@ def test_views_that_dropout_alone_tells_apart_are_not_compared_without_it(little
         assert {("uniformity", "h"), ("effective rank", "z")} <= names
         compared = {"alignment", "contrastive accuracy", "mutual information"}
         assert not compared & {name for name, _ in names}
-    assert "the same here, where dropout is off" in " ".join(result.notes)
+    assert "the same here, since dropout is off" in " ".join(result.notes)
     words = inv.diagnose(
         train(little(epochs=1, views="drop_words"), data=SENTENCES).folder,
         data=SENTENCES,

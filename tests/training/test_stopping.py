@@ -151,7 +151,7 @@ def test_patience_follows_knn_where_there_are_labels(tmp_path):
         (
             {"stop": Stopping(patience=2, reading="knn"), "labels": False}
             | {"knn_every": 1},
-            "asks for labels",
+            "needs labels",
         ),
         ({"stop": Stopping(patience=2, reading="los")}, "Did you mean 'loss'?"),
         ({"stop": Stopping(patience=0)}, "stop.patience must be at least 1"),

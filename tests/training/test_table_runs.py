@@ -114,7 +114,7 @@ def test_a_target_of_numbers_from_training_to_report(table, tmp_path):
             scores.values("ridge", name)
             == [row["value"] for row in rows if row["features"] == name][:1]
         )
-    assert "R² is 1 for all and 0 for guessing the mean" in str(scores)
+    assert "R² is 1 for perfect predictions and 0 for guessing the mean" in str(scores)
     page = (run.folder / "report.html").read_text()
     assert "Ridge regression" in page and "mean absolute error" in page
     assert "hour" not in [column.name for column in inv.load(run).kind.columns]
@@ -189,7 +189,7 @@ def test_points_are_seen_in_two_dimensions(tmp_path):
     [
         ({"data": "shapes", "target": None}, DataError, "scarf learns from samples of"),
         ({"views": "simclr"}, SettingError, "views 'simclr' are for"),
-        ({"encoder": "tiny"}, SettingError, "no network for rows"),
+        ({"encoder": "tiny"}, SettingError, "not a network for rows"),
         ({"encoder": "mlp-0-2"}, SettingError, "layers of an mlp are 1 to"),
         ({"columns": ("color",)}, SettingError, "scarf redraws some columns"),
         ({"options": {"redrawn_share": 1.0}}, SettingError, "share is the part of a"),

@@ -236,12 +236,12 @@ def test_curves_resumes_and_ends(place, start, stopped_after, readings):
     said, _ = killed.communicate(timeout=60)
     assert killed.returncode
     assert "has ended, so the run has ended." in said
-    assert "go on with: invariance train --resume runs/killed" in said
+    assert "continue with: invariance train --resume runs/killed" in said
     said, _ = hanging.communicate(timeout=60)
     assert hanging.returncode == 2
     assert took() < 45  # 20 on a machine that does nothing else
     assert f"Process 1 (pid {stopped} on " in said and "has not been heard of" in said
-    assert "go on with: invariance train --resume runs/hanging" in said
+    assert "continue with: invariance train --resume runs/hanging" in said
     with pytest.raises(ProcessLookupError):
         os.kill(stopped, 0)
     on_processes(2, partial(go_on, place), place, torchrun=True)

@@ -277,7 +277,7 @@ def test_what_cannot_be_weakened(strengths, message):
         ("multi_crop", {"n_global": 0}, "at least one large crop"),
         ("multi_crop", {"split": 0.01}, "from 0.05 to 1: got 0.01"),
         ("multi_crop", {"channels": 4, "strength": 1.0}, "images with 4 channels"),
-        ("simclr", {"strength": 3.0}, "strength is that of the colors, from 0 to 2.5"),
+        ("simclr", {"strength": 3.0}, "strength is for the colors, from 0 to 2.5"),
         ("simclr", {"blur": 2.0}, "blur is a probability"),
         ("simclr", {"channels": 4, "strength": 1.0}, "images with 4 channels"),
     ],

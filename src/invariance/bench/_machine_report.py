@@ -83,7 +83,7 @@ class MachineReport:
             yield "  ".join([f"{name:<{widths[0]}}", *padded]).rstrip()
         yield ""
         if reference is not None:
-            yield "ratio: how many times as fast as the reference machine this one is."
+            yield "ratio: how many times as fast as the reference this machine is."
         yield "limited by: what sets the least time this machine could take."
         yield "of the limit: how close it comes to that; 100 % is as fast as possible."
         for limit in dict.fromkeys(work.limit for work in self.work):
@@ -162,7 +162,7 @@ def read_reports(path: Path) -> dict[str, Any]:
     except ValueError:
         values = None
     if not isinstance(values, dict):
-        raise DataError(f"{str(path)!r} is no file of reports: name another.")
+        raise DataError(f"{str(path)!r} is not a file of reports: name another.")
     return values
 
 

@@ -61,7 +61,7 @@ class Doctor:
         if self.json:
             print(json.dumps({"findings": [asdict(f) for f in findings]}))
         else:
-            print("Everything works." if not bad else f"Not well: {len(bad)} of these.")
+            print("Everything works." if not bad else f"{len(bad)} of these failed.")
         return 2 if bad else 0
 
 
@@ -87,7 +87,7 @@ def look_at_packages() -> list[Finding]:
         findings.append(Finding(name, "ok" if version else "bad", words))
     for name, (extra, use) in EXTRAS.items():
         version = find_version(name)
-        words = version or f"not here: pip install 'invariance[{extra}]' for {use}"
+        words = version or f"not installed: pip install 'invariance[{extra}]' for {use}"
         findings.append(Finding(name, "ok" if version else "optional", words))
     return findings
 
@@ -113,7 +113,7 @@ def look_at_machine() -> list[Finding]:
             words = f"{about.name}, {about.total_memory / 2**30:.0f} GiB"
             findings.append(Finding(f"GPU {k}", "ok", words))
     else:
-        words = "none: everything runs on the CPU, smaller and slower"
+        words = "none: everything runs on the CPU, slower and at smaller sizes"
         findings.append(Finding("GPU", "optional", words))
     free = free_bytes("cpu") / 2**30
     words = f"{os.cpu_count()} cores, {free:.1f} GiB of memory free"

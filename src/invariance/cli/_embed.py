@@ -17,7 +17,7 @@ from ._processes import speaks
 class Embed:
     """Write the features of all samples to a file; if killed, run again to continue."""
 
-    again: ClassVar[str] = "the same command goes on where it stopped"
+    again: ClassVar[str] = "the same command continues where it stopped"
 
     run_folder: Annotated[
         str,
@@ -69,8 +69,8 @@ class Embed:
 
         if self.merge and (self.run_folder or self.shard or self.devices != 1):
             raise SettingError(
-                "--merge goes with parts and a file alone: 'invariance embed --merge "
-                "PART ... -o FILE'."
+                "--merge takes only parts and a file: 'invariance embed --merge PART "
+                "... -o FILE'."
             )
         if self.merge:
             check_share("max_bad_fraction", self.bad_fraction)

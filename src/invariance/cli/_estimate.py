@@ -134,7 +134,9 @@ class EstimateCommand:
             raise SettingError(f"--max-rows must be at least 4, got {self.max_rows}.")
         names = tuple(ESTIMATORS) if self.estimators == ("all",) else self.estimators
         if not names:
-            raise SettingError("Name an estimator, or leave the usual ones.")
+            raise SettingError(
+                "Name an estimator, or leave --estimators out for the usual ones."
+            )
         takes = {name: find_estimator(name).settings for name in names}
         given = self._get_settings()
         known = {setting for settings in takes.values() for setting in settings}
@@ -170,7 +172,7 @@ class EstimateCommand:
         if len(x) != len(y):
             raise DataError(
                 f"{self.x} has {len(x):,} rows and {self.y} {len(y):,}: row i of one "
-                "must belong to row i of the other. Leave out what has no partner."
+                "must belong to row i of the other. Leave out rows without a partner."
             )
         most = len(x) if self.max_rows is None else self.max_rows
         if most < len(x):

@@ -151,7 +151,9 @@ class ZeroShot:
 class Evaluate:
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
 
-    again: ClassVar[str] = "scores of whole runs are kept, so give the rest again"
+    again: ClassVar[str] = (
+        "the scores of complete runs are kept, so give only the rest again"
+    )
     shown_first: ClassVar[tuple[str, ...]] = (
         *("runs", "data", "protocols", "preset", "seeds", "json"),
     )

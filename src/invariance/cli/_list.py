@@ -247,12 +247,12 @@ def describe_method(name: str) -> Iterator[str]:
         f"{method.negatives} x objective: {method.objective}"
     )
     options = options_of(method)
-    yield from ["", "--options (name, default, what it may be, meaning):"]
+    yield from ["", "--options (name, default, allowed values, meaning):"]
     yield from list_options(options) or ["none"]
     if "temperature" in options:
         yield "The temperature may also be given by itself: --temperature 0.2"
     views = "simclr" if method.views == "auto" else method.views
-    yield f"The views have options of their own: invariance list views {views}"
+    yield f"The views have their own options: invariance list views {views}"
 
 
 def describe_views(name: str) -> Iterator[str]:
@@ -275,7 +275,7 @@ def describe_views(name: str) -> Iterator[str]:
     yield "Leave operations out with --views.drop, weaken them with --views.strength."
     if "image" in KINDS_OF.get(name, ("image",)):
         yield "Attack them with --views.adversarial first, all or added."
-    yield from ["", "--options (name, default, what it may be, meaning):"]
+    yield from ["", "--options (name, default, allowed values, meaning):"]
     yield from list_options(recipe_options(name)) or ["none"]
 
 

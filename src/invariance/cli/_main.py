@@ -1,6 +1,6 @@
 """``invariance COMMAND``: reads the flags, runs the command, turns errors to words.
 
-Exit codes: 0 done, 2 something the caller can mend, 130 stopped by a signal and saved.
+Exit codes: 0 done, 2 something the caller can fix, 130 stopped by a signal and saved.
 """
 
 import inspect
@@ -140,7 +140,7 @@ def check_command(given: list[str]) -> list[str]:
         return given
     if Path(first).exists():
         raise SettingError(
-            f"{first!r} is no command: 'invariance train {first}' would train on it."
+            f"{first!r} is not a command: 'invariance train {first}' would train on it."
         )
     raise SettingError(unknown("command", first, [*COMMANDS, "help", "version"]))
 

@@ -34,13 +34,13 @@ def starts_processes(devices: int) -> bool:
     started = int(os.environ.get("WORLD_SIZE", "1"))
     if started > 1 and devices not in (1, started):
         raise SettingError(
-            f"{started} processes were started already, and --devices asks for "
+            f"{started} processes were started already, but --devices asks for "
             f"{devices}: leave it out."
         )
     if devices > usable_cores():  # there are no fewer of them than of GPUs
         raise SettingError(
-            "devices is one process per GPU, or per core where there is none, and this "
-            f"machine has {count(usable_cores(), 'core')}: got {devices}."
+            "devices is one process per GPU, or per core where there is none, but "
+            f"this machine has {count(usable_cores(), 'core')}: got {devices}."
         )
     return devices > 1 and started == 1
 

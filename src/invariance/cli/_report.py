@@ -45,7 +45,7 @@ class Report:
         for folder in folders:
             read_record(folder)  # or a mistake would come after some were written
         for path in others:
-            print(f"left out: {path} is no run.", file=sys.stderr)
+            print(f"left out: {path} is not a run.", file=sys.stderr)
         for folder in folders:
             print(f"report: {write_report(folder, defaults)}", flush=True)
         if len(folders) > 1:

@@ -25,11 +25,11 @@ HELP = """usage: invariance sweep [FLAGS OF TRAIN] --vary NAME VALUE VALUE ...
 Train with every combination of values, and compare the runs on one page.
   invariance sweep photos --epochs 9 --vary optim.lr 0.002 0.004 --vary seed 0 1
   --vary NAME VALUE VALUE ...   a setting of 'invariance train' and its values
-  --sweep NAME                  of the sweep. Default: after the data
+  --sweep NAME                  name of the sweep. Default: after the data
 
 All other flags are those of 'invariance train'. Runs are folders of
-runs/<sweep>, named by what varies. The same command again goes on: finished
-runs stay, and one that was stopped is resumed."""
+runs/<sweep>, named by what varies. Give the same command again to
+continue: finished runs stay, and one that was stopped is resumed."""
 PAGE = "comparison.html"
 VARY = (
     "--vary needs a setting and two values or more, as in --vary optim.lr 0.002 0.004"
@@ -61,7 +61,7 @@ class Sweep:
                 settings = Train(resume=str(folder), quiet=settings.quiet)
             try:
                 if train(settings) != 0:  # somebody wants it to stop
-                    print(f"The sweep goes on with: {self.command}")
+                    print(f"Continue the sweep with: {self.command}")
                     return 130
             except InvarianceError as error:
                 failed[name] = str(error)
@@ -83,8 +83,8 @@ class Sweep:
         if other:
             key, (value, theirs) = next(iter(other.items()))
             raise SettingError(
-                f"{folder} was made with {key} {show_value(theirs)}, and is asked for "
-                f"with {show_value(value)}: choose another --sweep NAME."
+                f"{folder} was made with {key} {show_value(theirs)}, but this sweep "
+                f"asks for {show_value(value)}: choose another --sweep NAME."
             )
 
     def summarize(self, failed: dict[str, str]) -> int:

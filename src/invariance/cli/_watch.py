@@ -47,7 +47,7 @@ class Watch:
         with make_server(self.folder, self.port) as server:
             address = f"http://{HOST}:{server.server_address[1]}/"
             print(f"watching {self.folder}: {address}", flush=True)
-            print("Ctrl-C ends this page; trainings go on.", flush=True)
+            print("Ctrl-C closes this page; training continues.", flush=True)
             if self.open:
                 import webbrowser
 
@@ -76,8 +76,8 @@ def make_server(folder: str | Path, port: int) -> http.server.ThreadingHTTPServe
         if cause.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
         raise SettingError(
-            f"Port {port} is taken, maybe by another 'invariance watch': choose one "
-            "with --port, or --port 0 for any that is free."
+            f"Port {port} is in use, maybe by another 'invariance watch': choose "
+            "another with --port, or --port 0 for any free one."
         ) from None
 
 
@@ -92,7 +92,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         """The page, what it shows now, or the report of a run."""
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
         if host not in OURS:
-            self.refuse(HTTPStatus.FORBIDDEN, f"This page is at http://{HOST} only.")
+            self.refuse(HTTPStatus.FORBIDDEN, f"This page is only at http://{HOST}.")
             return
         asked = urlsplit(self.path)
         names = parse_qs(asked.query).get("run", [])

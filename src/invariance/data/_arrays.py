@@ -183,7 +183,7 @@ def read_array_file(path: Path, request: Request) -> Read:
     except Exception as error:
         why = str(error)
         if "allow_pickle" in why:  # what numpy takes text and anything else for
-            why = "numpy did not write it, or it holds objects"
+            why = "it was not written by NumPy, or it holds objects"
         raise DataError(
             f"{str(path)!r} cannot be read as a numpy file ({why}): "
             "save plain numbers with numpy.save or numpy.savez."

@@ -75,8 +75,8 @@ def find_caption_file(folder: Path) -> Path | None:
     rivals = [path.name for path in present if path.stem == stem]
     if len(rivals) > 1:
         raise DataError(
-            f"{str(folder)!r} holds {' and '.join(rivals)}: say with --captions which "
-            "of them has the captions."
+            f"{str(folder)!r} holds {' and '.join(rivals)}: name the one that has "
+            "the captions with --captions."
         )
     return present[0] if present else None
 
@@ -175,8 +175,8 @@ def judge_captions(
         (
             dict.fromkeys(strangers, ""),
             len(captions.of),
-            "captioned image that is not there",
-            "captioned images that are not there",
+            "captioned image that does not exist",
+            "captioned images that do not exist",
             "Name images by their paths from the folder",
         ),
         (

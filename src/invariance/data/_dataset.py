@@ -131,8 +131,8 @@ def read_dataset(dataset: Any, request: Request) -> Read:
     name = type(dataset).__name__
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise DataError(
-            f"{name} can only be iterated over, and images are asked for by number: "
-            "give a Dataset with __len__ and __getitem__."
+            f"{name} can only be iterated over, but images are read by number: give "
+            "a Dataset with __len__ and __getitem__."
         )
     if not len(dataset):
         raise DataError(f"{name} is empty: give a data set with at least two images.")

@@ -195,8 +195,8 @@ def find_factor(array: np.ndarray, name: str) -> float:
         )
     if kind.kind == "f" and 1 < high <= UNCLEAR:
         raise DataError(
-            f"{name} holds floats up to {high:g}, which are neither of 0 to 1 nor of 0 "
-            "to 255: clip them to 1, or multiply them by 255."
+            f"{name} holds floats up to {high:g}, a range that is neither 0 to 1 nor "
+            "0 to 255: clip them to 1, or multiply them by 255."
         )
     return 255.0 if kind.kind == "f" and high <= 1 else 1.0
 

@@ -204,10 +204,10 @@ def leave_out_unlabeled(
     example = f"such as {encoded.files.name(first)}"
     if n > request.max_bad_fraction * len(rows):
         raise DataError(
-            f"{text}, of {len(rows):,}, {example}: give all of them one, or use "
-            "--no-labels, which learns from all."
+            f"{text}, of {len(rows):,}, {example}: give each of them one, or use "
+            "--no-labels, which trains on all."
         )
-    note = f"{text} left out, {example}: --no-labels learns from all."
+    note = f"{text} left out, {example}: --no-labels trains on all."
     return labeled, (Note("left out", note),)
 
 

@@ -230,7 +230,7 @@ def walk_folder(
         if suffix not in suffixes or (suffix in HEIC and not can_read_heic()):
             walk.others[suffix] += 1
         elif not entry.is_file():
-            walk.unreadable[path] = "a link to nothing"
+            walk.unreadable[path] = "a broken link"
         elif not (status := entry.stat()).st_size:
             walk.unreadable[path] = "an empty file"
         else:

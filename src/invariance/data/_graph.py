@@ -155,8 +155,8 @@ class Graph(Kind):
         if net.n_nodes > self.n_nodes or len(net.edges) > self.n_edges:
             raise DataError(
                 f"{count(net.n_nodes, 'node')} and {count(len(net.edges), 'edge')}, "
-                f"and there is room for {self.n_nodes} and {self.n_edges}, as the "
-                "largest graph trained with has"
+                f"but there is room for only {self.n_nodes} and {self.n_edges}, as "
+                "the largest graph trained with has"
             )
         packed = torch.zeros(self.shape)
         flags, attributes, edges = self._views(packed[None])
@@ -262,8 +262,8 @@ class Graph(Kind):
         if not isinstance(query, str | Path):
             return "query", query
         advice = (
-            "give a .jsonl file with one graph, or an object of JSON such as "
-            '{"edges": [[0, 1]]}'
+            'give a .jsonl file with one graph, or a JSON object such as {"edges": '
+            "[[0, 1]]}"
         )
         return open_query(query, "graph", advice)
 
@@ -358,7 +358,7 @@ def to_net(raw: Any) -> Net:
         a, b = ends[((ends < 0) | (ends >= n_nodes)).any(1)][0]
         has = "node 0 alone" if n_nodes == 1 else f"nodes 0 to {n_nodes - 1}"
         raise DataError(
-            f"the edge {a}-{b} names a node that is not there: it has {has}"
+            f"the edge {a}-{b} names a node that does not exist: it has {has}"
         )
     ends = np.sort(ends, 1)
     ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
@@ -373,9 +373,9 @@ def read_edges(edges: Any, turned: bool) -> np.ndarray:
         ends = ends.T if turned and ends.size else ends
         whole = ends.astype(np.int64)
     except (TypeError, ValueError):
-        raise DataError("its edges are no pairs of nodes, such as [0, 1]") from None
+        raise DataError("its edges are not pairs of nodes, such as [0, 1]") from None
     if ends.ndim != 2 or ends.shape[1] != 2 or (whole != ends).any():
-        raise DataError("its edges are no pairs of nodes, such as [0, 1]")
+        raise DataError("its edges are not pairs of nodes, such as [0, 1]")
     return whole
 
 
@@ -391,10 +391,10 @@ def read_nodes(nodes: Any, ends: np.ndarray) -> tuple[int, np.ndarray]:
         widths = {len(row) for row in nodes if hasattr(row, "__len__")}
         if len(widths) > 1:
             raise DataError(
-                f"its nodes have {min(widths)} to {max(widths)} attributes: each needs "
-                "as many"
+                f"its nodes have {min(widths)} to {max(widths)} attributes: all need "
+                "the same number"
             ) from None
-        raise DataError("its nodes have attributes that are no numbers") from None
+        raise DataError("its nodes have attributes that are not numbers") from None
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2:
         raise DataError(f"its attributes have shape {rows.shape}: expected a row each")

@@ -182,8 +182,8 @@ def list_graphs(data: Any) -> Any:
     """Graphs by number; anything that has none is refused."""
     if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
         raise DataError(
-            f"{type(data).__name__} is no list of graphs: give mappings with nodes and "
-            "edges, or objects with x and edge_index."
+            f"{type(data).__name__} is not a list of graphs: give mappings with "
+            "nodes and edges, or objects with x and edge_index."
         )
     return data
 
@@ -194,7 +194,7 @@ def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
         return open_folder(path), {}
     if path.suffix.lower() not in TABLES:
         raise DataError(
-            f"Graphs come from a {', '.join(TABLES)} file or a folder of the TU "
+            f"Graphs are read from a {', '.join(TABLES)} file or a folder of the TU "
             f"Dortmund collection: got {str(path)!r}."
         )
     table = open_table(path)
@@ -229,7 +229,9 @@ def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise DataError(f"{str(folder / missing)!r} is missing or empty.")
     owner = owner[:, 0].astype(int)
     if (np.diff(owner) < 0).any():
-        raise DataError(f"{indicators[0].name} needs its graphs one after the other.")
+        raise DataError(
+            f"{indicators[0].name} must list its graphs one after the other."
+        )
     ends = edges.astype(int) - 1
     if len(ends) and (ends.min() < 0 or ends.max() >= len(owner)):
         raise DataError(

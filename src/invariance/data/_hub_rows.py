@@ -234,7 +234,7 @@ def choose_image_column(hub: HubSet, columns: Columns, column: str | None) -> st
     if len(columns.images) > 1 and len(usual) != 1:
         raise DataError(
             f"Which column of {hub.title} has the images? It has "
-            f"{', '.join(columns.images)}: say so with --image-column."
+            f"{', '.join(columns.images)}: name it with --image-column."
         )
     return (usual or columns.images)[0]
 
@@ -249,7 +249,7 @@ def choose_caption_column(hub: HubSet, columns: Columns, request: Request) -> st
         return (usual or candidates)[0]
     raise DataError(
         f"Which column of {hub.title} has the captions? It has "
-        f"{describe_features(hub)}: say so with --text-column."
+        f"{describe_features(hub)}: name it with --text-column."
     )
 
 
@@ -277,7 +277,7 @@ def read_labels(
             if not required:
                 return []
             raise DataError(
-                f"The target {column!r} {why}, and scores tell classes apart: name a "
+                f"The target {column!r} {why}, but scores tell classes apart: name a "
                 f"column of classes, or use --no-labels. {hub.title} has "
                 f"{describe_features(hub)}."
             )

@@ -94,8 +94,8 @@ def open_hub(data: Any) -> HubSet:
     splits = dict(loaded) if isinstance(loaded, Mapping) else {"": loaded}
     if any(isinstance(split, streamed) for split in splits.values()):
         raise DataError(
-            f"{title} is streamed, and samples are asked for by number: load it "
-            "without streaming=True."
+            f"{title} is streamed, but samples are read by number: load it without "
+            "streaming=True."
         )
     empty = [name for name, split in splits.items() if not len(split)]
     splits = {name: split for name, split in splits.items() if name not in empty}
@@ -113,8 +113,8 @@ def choose_splits(title: str, wanted: HubName, splits: dict[str, Any]) -> HubSet
     if "train" not in splits:
         choices = [f"hf:{wanted.name}@{name}" for name in splits]
         raise DataError(
-            f"{title} has the splits {join_words([*splits])}, and none is called "
-            f"train: choose one, as {choices[0]}."
+            f"{title} has the splits {join_words([*splits])}, but none called train: "
+            f"choose one, such as {choices[0]}."
         )
     labeled = {name: has_labels(split) for name, split in splits.items()}
     tests = [name for name in TESTS if name in splits]

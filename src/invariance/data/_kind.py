@@ -276,7 +276,7 @@ class Unknown(Kind):
     def read(self, raw: Any) -> Tensor:
         """It takes the class itself."""
         raise SettingError(
-            f"{self.name!r} is a kind of sample of somebody's own: add its class to "
+            f"{self.name!r} is a custom kind of sample: add its class to "
             f"inv.data.KINDS as {self.name!r}, or give inv.data.Samples(items, kind) "
             "as data."
         )
@@ -369,7 +369,7 @@ class Sequence(Kind):
         try:
             recording, *others = open_recordings(path, path.name, self.time_column)
             if others:
-                raise DataError(f"{1 + len(others)} recordings, and a query is one")
+                raise DataError(f"{1 + len(others)} recordings, but a query is one")
             self.check_rate(recording.rate)
             first = max(recording.length - self.shape[1], 0)
             return str(query), recording.read(first, recording.length)

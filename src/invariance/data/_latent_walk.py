@@ -105,7 +105,9 @@ class Walks(Items):
 def read_latent_walk(request: Request) -> Read:
     """The sequences of one part; "all" is four fifths train, then a fifth test."""
     if request.stride is not None:
-        raise DataError("Every sequence of latent_walk is one window: leave --stride.")
+        raise DataError(
+            "Every sequence of latent_walk is one window: leave --stride out."
+        )
     known, n = request.known_kind, request.n or DEFAULT_N[request.split]
     n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
     length = (request.window or LENGTH) if known is None else known.shape[1]

@@ -232,15 +232,15 @@ def check_found(parts: Read, request: Request) -> None:
     kind, known = parts.items.kind, request.known_kind
     if known is not None and known.name not in (kind.name, kind.seen.name):
         raise DataError(
-            f"{parts.name} has {kind.word}s, and {known.word}s are expected: name "
+            f"{parts.name} has {kind.word}s, but {known.word}s are expected: use "
             f"data of the kind {known.name}."
         )
     for setting, whose in SETTINGS_OF.items():
         strange = kind.seen.name != whose and setting not in parts.takes
         if getattr(request, setting) and strange:
             raise SettingError(
-                f"{setting} is for samples of the kind {whose}, and "
-                f"{parts.name} has {kind.word}s: leave it out."
+                f"{setting} is for samples of the kind {whose}, but {parts.name} has "
+                f"{kind.word}s: leave it out."
             )
 
 
@@ -279,7 +279,7 @@ def read(data: Any, request: Request) -> Read:
     if request.kind_name == Image.name and are_sentences(data, Request()):
         name = repr(str(data)) if isinstance(data, str | Path) else "The list"
         raise DataError(
-            f"{name} holds sentences or a table, and images are expected: name a "
+            f"{name} holds sentences or a table, but images are expected: give a "
             "folder of images, an .npy, .npz or .tar file, or a set by name."
         )
     if isinstance(data, (str, Path)):

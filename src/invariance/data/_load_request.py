@@ -183,6 +183,5 @@ def check_unreadable(
         )
     raise DataError(
         f"{n_bad} of the {n} {word}s of {name} cannot be read, more than "
-        f"max_bad_fraction={max_bad_fraction:g} allows; {first}: "
-        "mend or remove them."
+        f"max_bad_fraction={max_bad_fraction:g} allows; {first}: fix or remove them."
     )

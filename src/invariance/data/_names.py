@@ -184,11 +184,11 @@ def find_path(
     """The folder or file that is meant, or an error that says what is missing."""
     if (hub := parse_hub(data)) is not None:
         raise DataError(
-            f"There is no folder or file {hub.name!r}, and no set of the hub is called "
-            f"so: name one as hf:OWNER/NAME.{near_path(Path(hub.name))}"
+            f"There is no folder or file {hub.name!r}, and the hub has no set of "
+            f"that name: name one as hf:OWNER/NAME.{near_path(Path(hub.name))}"
         )
     if not str(data).strip():  # an unset variable of the shell
-        raise DataError("No data are named: got an empty path. '.' is this folder.")
+        raise DataError("No data given: the path is empty. '.' is this folder.")
     path = Path(data).expanduser()
     if path.is_dir():
         return path

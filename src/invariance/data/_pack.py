@@ -46,8 +46,8 @@ CHECK = np.dtype("<u4")
 LENGTH = 8
 FAREWELL = 10.0  # seconds until the last processes of a killed one have ended
 ADVICE = (
-    "Nothing was kept, and training does without. Free some space, set INVARIANCE_DATA "
-    "to a folder on another disk, or take a smaller --image-size."
+    "No copy was kept; training works without one. Free some space, set "
+    "INVARIANCE_DATA to a folder on another disk, or use a smaller --image-size."
 )
 
 
@@ -79,7 +79,7 @@ class Pack:
         if not self._warned:
             self._warned = True
             log.warning(
-                "%s is damaged: files are decoded where it is, and '%s' makes it anew",
+                "%s is damaged: the files are decoded instead, and '%s' rebuilds it",
                 self.path,
                 pack_command(self.about["folder"], self.about["shape"]),
             )
@@ -123,12 +123,15 @@ def find_pack(
     if not path.exists():
         return None, ()
     anew = pack_command(root, shape)
-    instead = f"so the files are decoded. '{anew}' makes it anew."
+    instead = f"so the files are decoded. '{anew}' rebuilds it."
     try:
         about = read_about(path)
         size = n * prod(shape) + n * CHECK.itemsize
         if about["mark"] != mark or about["version"] != VERSION:
-            text = f"The packed copy {str(path)!r} is of other files than there are now"
+            text = (
+                f"The packed copy {str(path)!r} does not match the files as they are "
+                "now"
+            )
             return None, (Note("storage", f"{text}, {instead}"),)
         if (about["n"], about["shape"], about["at"]) != (n, list(shape), size):
             raise ValueError
@@ -177,8 +180,8 @@ def write_pack(
     free = shutil.disk_usage(path.parent).free
     if size > free:
         raise DataError(
-            f"The packed copy takes {format_bytes(size)}, and {format_bytes(free)} are "
-            f"free in {str(path.parent)!r}. {ADVICE}"
+            f"The packed copy takes {format_bytes(size)}, but only "
+            f"{format_bytes(free)} are free in {str(path.parent)!r}. {ADVICE}"
         )
 
     def write(file: Any) -> None:
@@ -242,8 +245,8 @@ def delete_packs(root: Path) -> list[Path]:
         ) from None
     except OSError as error:
         raise DataError(
-            f"Cannot delete packed copies in {str(place)!r} ({error.strerror}): see to "
-            "it that you may write there."
+            f"Cannot delete packed copies in {str(place)!r} ({error.strerror}): make "
+            "sure that you can write there."
         ) from None
     return paths
 

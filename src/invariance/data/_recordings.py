@@ -272,7 +272,7 @@ def check_words(name: str, values: Sequence[Any]) -> None:
         row, word = next(iter(odd.items()))
         raise DataError(
             f"{str(word)!r} instead of a number in row {row} of the column {name!r}, "
-            f"as in {len(odd)} of {len(given)}: mend it or remove the column"
+            f"as in {len(odd)} of {len(given)}: fix it or remove the column"
         )
 
 
@@ -301,6 +301,9 @@ def check_times(times: Any, name: str) -> list[Note]:
         row = int(np.argmax(steps <= 0)) + 1
         raise DataError(f"its times do not increase at row {row + 1}: sort the rows")
     if steps.max() > 1.5 * np.median(steps):
-        text = f"{name}: times are unevenly spaced; windows take rows as they follow."
+        text = (
+            f"{name}: times are unevenly spaced; windows take rows in order, "
+            "whatever the gaps."
+        )
         return [Note("size", text)]
     return []

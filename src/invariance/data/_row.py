@@ -25,7 +25,9 @@ from ..words import count, join_most
 from ._kind import Kind
 from ._tables import open_query
 
-UNREAD = "Read as missing, no number, or a category that the training rows did not have"
+UNREAD = (
+    "Read as missing, not a number, or a category that the training rows did not have"
+)
 MISSING = {"", "na", "n/a", "<na>", "nan", "nat", "null", "none", "?", "-"}
 NUMBERS = 0.9  # of the cells of a column of numbers, at least
 MOST_CATEGORIES = 256  # of a column; the rarer ones are read as missing
@@ -200,7 +202,7 @@ class Row(Kind):
         """A mapping, a text of one in JSON, or a table with one row."""
         if not isinstance(query, str | Path):
             return "query", query
-        advice = 'give a table with one row, or an object of JSON such as {"age": 63}'
+        advice = 'give a table with one row, or a JSON object such as {"age": 63}'
         return open_query(query, "row", advice, marks=("{", "["))
 
     def show(self, sample: Float[Tensor, " d"]) -> str:

@@ -66,7 +66,7 @@ class Lines:
         why = next(filter(None, map(explain_unusable, texts)), None)
         if why is None and score is not None:
             score = to_number(score)
-            why = "its score is no number" if math.isnan(score) else None
+            why = "its score is not a number" if math.isnan(score) else None
         if why is None and label is not None and not str(label).strip():
             why = "it has no label"
         if why is not None:
@@ -209,7 +209,7 @@ def choose_part(lines: Lines, name: str, parent: str, request: Request) -> Read:
     n, different = len(lines.first), len({*lines.first})
     if request.split == "train" and n > different == 1:
         raise DataError(
-            f"All {n} sentences of {name} are the same, and contrast needs different "
+            f"All {n} sentences of {name} are the same, but contrast needs different "
             "ones: add others."
         )
     items = Sentences(lines, name, request)
@@ -228,7 +228,7 @@ def read_file(path: Path, text_column: str | None) -> Lines:
     advice = ""
     if path.suffix.lower() in SERIES:
         advice = (
-            " Values in time are learned from with --method cpc, rows of a table with "
+            " To learn from values in time, use --method cpc; from rows of a table, "
             "--method scarf."
         )
     return read_tables([open_table(path)], text_column, advice=advice)
@@ -383,6 +383,6 @@ def note_cut(items: Sentences) -> tuple[Note, ...]:
         Note(
             "size",
             f"About {100 * cut:.0f} % of the sentences are longer than "
-            f"{items.kind.length} tokens: they are read up to there.",
+            f"{items.kind.length} tokens: the rest of them is cut off.",
         ),
     )

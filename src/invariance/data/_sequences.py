@@ -334,7 +334,7 @@ def check_known(opened: Recordings, kind: Sequence) -> None:
     if first.channels != kind.shape[0]:
         raise DataError(
             f"{opened.name} has {count(first.channels, 'channel')}, and windows of "
-            f"{count(kind.shape[0], 'channel')} are needed: name other data."
+            f"{count(kind.shape[0], 'channel')} are needed: use other data."
         )
     try:
         kind.check_rate(first.rate)
@@ -359,8 +359,8 @@ def choose_kind(recordings: list[Recording], request: Request) -> Sequence:
     stride = window if request.stride is None else request.stride
     if stride > window:
         raise SettingError(
-            f"A stride of {stride} leaves values between windows of {window} out: use "
-            f"a --stride of {window} or less."
+            f"A stride of {stride} skips values between windows of {window}: use a "
+            f"--stride of {window} or less."
         )
     return Sequence(
         (first.channels, window),
@@ -485,4 +485,6 @@ def survey(items: Windows) -> list[Note]:
             "to learn from them."
         )
     listed = f"channel {listed}" if len(constant) == 1 else f"channels {listed}"
-    return [Note("size", f"Nothing ever changes in {listed}: no window shows by it.")]
+    return [
+        Note("size", f"Nothing ever changes in {listed}: it tells no windows apart.")
+    ]

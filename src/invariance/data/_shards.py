@@ -145,8 +145,8 @@ def list_members(path: Path, title: str) -> Iterator[Member]:
         shard = tarfile.open(path, "r:")  # noqa: SIM115, it is closed below
     except tarfile.ReadError:
         raise DataError(
-            f"{str(path)!r} is no plain .tar file, whose images can be read in any "
-            "order: unpack it, and pack it without compression."
+            f"{str(path)!r} is not a plain .tar file, whose images could be read in "
+            "any order: unpack it, and pack it again without compression."
         ) from None
     with shard:
         for member in shard:
@@ -271,7 +271,7 @@ def find_field(text: str, names: tuple[str, ...]) -> Any:
         about = json.loads(text)
         fields = {str(k).lower(): v for k, v in about.items()}
     except (ValueError, AttributeError):
-        raise DataError("no object of JSON") from None
+        raise DataError("not a JSON object") from None
     present = [fields[name] for name in names if name in fields]
     if not present:
         raise DataError(f"no field such as {', '.join(names[:3])}")

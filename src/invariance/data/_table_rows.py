@@ -213,7 +213,7 @@ def open_cells(data: Any) -> Cells:
     if twice:
         raise DataError(
             f"{cells.name} has several columns called {list_names(twice)}: give each "
-            "a name of its own."
+            "its own name."
         )
     if not cells.columns or not cells.places:
         what = "rows" if cells.columns else "columns"
@@ -235,8 +235,8 @@ def check_cells(
     # a year may be a name, 5.1 is none; what is no number is NaN, whose rest is none
     if any(to_number(each) % 1 > 0 for each in names):
         raise DataError(
-            f"The first line of {name} names the columns, and it reads like a row of "
-            f"values ({list_names(names)}): put a line of names above it."
+            f"The first line of {name} should name the columns, but it reads like a "
+            f"row of values ({list_names(names)}): put a line of names above it."
         )
 
 
@@ -244,11 +244,11 @@ def find_target(cells: Cells, request: Request, known: Row | None) -> Target | N
     """The column to score by: as asked for, as in training, or by its usual name."""
     target = request.target
     if target is not None:
-        cells.require([target], "asked for as the target")
+        cells.require([target], "named as the target")
         if target in request.columns:
             raise SettingError(
-                f"{target!r} is the target and among the columns to learn from, where "
-                "it would be known beforehand: leave it out of --columns."
+                f"{target!r} is the target, and is also among the columns to learn "
+                "from, which would give it away: leave it out of --columns."
             )
     inputs = request.columns if known is None else [c.name for c in known.columns]
     usual = (n for n in cells.columns if n.lower() in TARGETS and n not in inputs)
@@ -266,8 +266,9 @@ def find_target(cells: Cells, request: Request, known: Row | None) -> Target | N
         return Target(name, numbers=numbers)
     if target is not None and request.labels:
         raise DataError(
-            f"The target {name!r} {why}, and scores are of classes or of numbers: name "
-            "a column of these, or add --no-labels, which only keeps it apart."
+            f"The target {name!r} {why}, but scores need classes or numbers: name a "
+            "column of these, or add --no-labels, which only keeps it out of "
+            "training."
         )
     return Target(name, why=why)
 
@@ -308,7 +309,8 @@ def describe_target(target: Target | None, n_unlabeled: int) -> tuple[Note, ...]
         return ()
     if target.given is None:
         why = (
-            f"{target.name!r} {target.why}: it is kept apart, and there are no classes."
+            f"{target.name!r} {target.why}: it is kept out of training, and there "
+            "are no classes."
         )
         return (Note("left out", why),)
     what = f"Classes are from {target.name!r}."
@@ -317,9 +319,7 @@ def describe_target(target: Target | None, n_unlabeled: int) -> tuple[Note, ...]
     notes: tuple[Note, ...] = (Note("size", what),)
     if n_unlabeled:
         were = "1 row was" if n_unlabeled == 1 else f"{n_unlabeled:,} rows were"
-        text = (
-            f"{were} left out without a {target.name!r}: --no-labels learns from all."
-        )
+        text = f"{were} left out without a {target.name!r}: --no-labels trains on all."
         notes += (Note("left out", text),)
     return notes
 
@@ -391,7 +391,7 @@ def fit_row(
     if not columns and n_texts == len(names):
         raise DataError(
             f"Every column of {cells.name} is text that differs from row to row: "
-            f"{what}. Sentences are learned from with --text-column NAME."
+            f"{what}. To learn from sentences, use --text-column NAME."
         )
     if not columns:
         raise DataError(

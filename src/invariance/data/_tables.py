@@ -83,8 +83,8 @@ class Table:
                 f"{columns}." + (f" {near}" if near else "")
             )
         raise DataError(
-            f"Which column of {str(self.path)!r} has {what}? It has {columns}: say so "
-            f"with {flag}, or call it {next(iter(usual))}.{advice}"
+            f"Which column of {str(self.path)!r} has {what}? It has {columns}: name "
+            f"it with {flag}, or call it {next(iter(usual))}.{advice}"
         )
 
 
@@ -93,7 +93,7 @@ def open_table(path: Path) -> Table:
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise DataError(
-            f"A table comes from a {', '.join(READERS)} file: got {str(path)!r}."
+            f"A table is read from a {', '.join(READERS)} file: got {str(path)!r}."
         )
     if not path.is_file():
         raise DataError(f"There is no file {str(path)!r}: check the path.")
@@ -124,7 +124,7 @@ def open_query(
         table = open_table(path)
         rows = [dict(zip(table.names, cells, strict=True)) for _, cells in table]
         if len(rows) != 1:
-            raise DataError(f"{count(len(rows), word)}, and a query is one")
+            raise DataError(f"{count(len(rows), word)}, but a query is one")
         return str(query), rows[0]
     except (DataError, OSError, ValueError) as cause:
         raise DataError(
@@ -177,8 +177,8 @@ def open_csv(path: Path) -> Table:
                     if lines.line_num > begun:
                         raise DataError(
                             f"A quotation mark in line {begun} of {str(path)!r} is "
-                            "never closed, so nobody knows where the line ends: close "
-                            "it, or double it if it is meant."
+                            "never closed, so the line has no clear end: close it, "
+                            "or double it if it belongs to the text."
                         ) from None
                     table.broken[f"line {begun}"] = str(cause)
                     continue
@@ -246,7 +246,7 @@ def open_jsonl(path: Path) -> Table:
                 if isinstance(item, dict):
                     yield f"line {number}", item
                 else:
-                    table.broken[f"line {number}"] = "no object of JSON"
+                    table.broken[f"line {number}"] = "not a JSON object"
 
     for _, first in read():
         table.names = tuple(first)

@@ -103,8 +103,8 @@ class Text(Kind):
         chosen = [text for text in chosen if explain_unusable(text) is None]
         if not chosen:
             raise DataError(
-                "There is no sentence to train a tokenizer on: give at least one that "
-                "is not empty."
+                "No sentence to train a tokenizer on: give at least one that is not "
+                "empty."
             )
         if tokenizer is None:
             tokenizer = train_tokenizer(chosen, vocabulary)
@@ -142,7 +142,7 @@ class Text(Kind):
         for sign in (MASK, "<mask>"):
             if (number := self.tokenizer.token_to_id(sign)) is not None:
                 return int(number)
-        raise SettingError("This tokenizer has no sign for a hidden token.")
+        raise SettingError("This tokenizer has no token for hidden ones.")
 
     @property
     def special(self) -> tuple[int, ...]:

@@ -150,10 +150,10 @@ def explain_lost_pieces(pieces: Iterator[Any]) -> Iterator[Any]:
         for piece in pieces:
             if piece is None:
                 raise DataError(
-                    f"There is no room in {SHARED_MEMORY}, through which the processes "
-                    "that read the data hand samples on: free some, give a container "
-                    "more (docker run --shm-size), or read streamed samples with "
-                    "--workers 0."
+                    f"There is no room in {SHARED_MEMORY}, through which the "
+                    "processes that read the data pass samples on: free some, give a "
+                    "container more (docker run --shm-size), or read streamed "
+                    "samples with --workers 0."
                 )
             yield piece
     except (RuntimeError, ConnectionError, EOFError) as error:
@@ -163,9 +163,9 @@ def explain_lost_pieces(pieces: Iterator[Any]) -> Iterator[Any]:
         if isinstance(error, RuntimeError) and not of_torch:
             raise
         raise DataError(
-            "A process that reads the data was ended from outside, most likely for "
-            "want of memory: free some, use a smaller --image-size or, of streamed "
-            "samples, fewer --workers."
+            "A process that reads the data was killed, most likely because memory "
+            "ran out: free some, use a smaller --image-size or, of streamed samples, "
+            "fewer --workers."
         ) from None
 
 

@@ -42,7 +42,9 @@ class BatchProposal:
         error = ""
         if self.partition_error is not None:
             share = f"{100 * self.partition_error:.0f} %"
-            error = f" An anchor's partition over such a batch is known to {share}."
+            error = (
+                f" An anchor's partition over such a batch is known to within {share}."
+            )
         return (
             f"Batches of {self.batch_size}: signal and noise of the gradient are "
             f"equally long at {self.noise_batch:,.0f} samples, and a step takes "

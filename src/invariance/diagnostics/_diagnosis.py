@@ -96,34 +96,34 @@ def _read_spread(of: str, rows: Tensor, labels: Tensor | None) -> Iterator[Readi
         yield Reading("alignment", of, value, meaning, ideal=0.0, ceiling=4.0)
     value, ideal = uniformity(u), uniform_sphere_uniformity(d)
     meaning = (
-        f"Rows that cover the sphere of {d} dimensions evenly read {ideal:.2f}, rows "
-        f"that are all the same 0: these {kind} cover {_percent(value / ideal)} of the "
-        "way."
+        f"Rows spread evenly over the sphere of {d} dimensions read {ideal:.2f}, "
+        f"identical rows 0: these {kind} are {_percent(value / ideal)} of the way "
+        "there."
     )
     yield Reading("uniformity", of, value, meaning, ideal=ideal)
     if d > 1:
         value = wasserstein_to_uniform(u)
         word = "evenly" if value < 0.1 else "unevenly" if value < 0.3 else "narrowly"
         meaning = (
-            f"Cosines of the {kind} are {value:.2f} from those of an even cover (0; "
-            f"collapse is 1): spread {word}."
+            f"The cosines of the {kind} are {value:.2f} from those of an even spread "
+            f"(0; a collapse is 1): spread {word}."
         )
         yield Reading("wasserstein", of, value, meaning, ideal=0.0)
     value, most = mmd_to_uniform(u), 1 - math.exp(ideal)
     meaning = (
         f"By the kernel of the uniformity, the {kind} are {value:.3f} from an even "
-        f"cover (0; collapse is {most:.2f}; below 0, rows avoid each other)."
+        f"spread (0; a collapse is {most:.2f}; below 0, rows avoid each other)."
     )
     yield Reading("mmd", of, value, meaning, ideal=0.0, ceiling=most)
     value, most = energy_distance_to_uniform(u), uniform_sphere_distance(d)
     meaning = (
-        f"Two {kind} lie {most - value:.2f} apart on average; on an even cover they "
-        f"lie {most:.2f} apart (energy distance 0), in a collapse 0."
+        f"Two {kind} lie {most - value:.2f} apart on average; spread evenly they "
+        f"would lie {most:.2f} apart (energy distance 0), in a collapse 0."
     )
     yield Reading("energy distance", of, value, meaning, ideal=0.0, ceiling=most)
     value, most = effective_rank(u), min(n, d)
     meaning = (
-        f"The {kind} use about {value:.0f} of {most} directions, weighed by their "
+        f"The {kind} use about {value:.0f} of {most} directions, weighted by their "
         "strength."
     )
     yield Reading("effective rank", of, value, meaning, ceiling=float(most))
@@ -136,7 +136,7 @@ def _read_spread(of: str, rows: Tensor, labels: Tensor | None) -> Iterator[Readi
         value = tolerance(u, labels)
         meaning = (
             f"Samples of one class have a mean cosine of {value:.2f} (unrelated rows "
-            "0, collapse 1)."
+            "0, a collapse 1)."
         )
         yield Reading("tolerance", of, value, meaning, ceiling=1.0)
 

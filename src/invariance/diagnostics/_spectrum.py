@@ -159,8 +159,8 @@ def dimensions(z: Float[Tensor, "n d"]) -> Dimensions:
         sentence += ": a line, a dimensional collapse"
     elif uses_few_directions(used, d):
         sentence += (
-            ": few, as is usual where a few classes are told apart, and a dimensional "
-            "collapse where there is more to tell"
+            ": few, as is usual for telling a few classes apart, and a dimensional "
+            "collapse if there is more to tell apart"
         )
     if dead:
         sentence += f"; {count(dead, 'feature')} never {'change' + 's' * (dead == 1)}"

@@ -257,16 +257,16 @@ def _bound(
         sentence = f"{claim} (of at most {limit})."
     elif is_temperature_bound(ceiling, reachable):
         sentence = (
-            f"{claim}, close to all that cosines can show ({limit}): lower the "
+            f"{claim}, close to the most that cosines can show ({limit}): lower the "
             "temperature to see more."
         )
     else:
         sentence = (
-            f"{claim}, close to all that {n} rows can show ({limit}): pass more rows "
-            "to see more."
+            f"{claim}, close to the most that {n} rows can show ({limit}): pass more "
+            "rows to see more."
         )
     if nats > 0 and not held_out:
-        sentence += " Rows that were trained on certify nothing."
+        sentence += " Rows from training certify nothing."
     return InformationBound(nats, ceiling, reachable, saturated, sentence)
 
 

@@ -106,8 +106,8 @@ def build_encoder(
         except OSError as cause:  # of a download; nothing else here touches a disk
             why = " ".join(str(cause).split()).rstrip(".")
             raise DataError(
-                f"The pretrained weights of {name!r} could not be fetched ({why}): "
-                "connect to the network once, or leave pretrained out."
+                f"The pretrained weights of {name!r} could not be downloaded "
+                f"({why}): connect to the network once, or leave pretrained out."
             ) from None
     network = fit_stem(
         network, name=label, stem=stem, image_size=image_size, pretrained=pretrained
@@ -152,8 +152,8 @@ def refuse_for_kind(name: str, kind: Kind, able: Sequence[str]) -> NoReturn:
     """Say which networks can read such samples."""
     known = ", ".join(map(repr, able))
     raise SettingError(
-        f"{name!r} is no network for {kind.word}s: use "
-        f"{f'{known} or ' if known else ''}a module of your own."
+        f"{name!r} is not a network for {kind.word}s: use "
+        f"{f'{known} or ' if known else ''}your own module."
     )
 
 

@@ -60,9 +60,10 @@ def find_stage(encoder: Encoder, maps: list[Map], stage: int | None) -> int:
     """Where the map that is asked for is among these."""
     if not maps:
         raise SettingError(
-            f"{encoder.name} has no feature map, and its places are asked for: use "
-            "tiny, a convolutional network of timm such as resnet18, a module that "
-            "gives (n, c, h, w), or one with a method maps(images) that lists its maps."
+            f"{encoder.name} has no feature map, whose places this method compares: "
+            "use tiny, a convolutional network of timm such as resnet18, a module "
+            "that gives (n, c, h, w), or one with a method maps(images) that lists "
+            "its maps."
         )
     stage = -min(2, len(maps)) if stage is None else stage
     if not -len(maps) <= stage <= -1:

@@ -75,8 +75,8 @@ class GradCache(nn.Module):
             )
         if not isinstance(network, nn.Module):
             raise SettingError(
-                "GradCache needs to know the parameters: hand over a torch.nn.Module, "
-                f"not {network!r}."
+                "GradCache needs to know the parameters: pass a torch.nn.Module, not "
+                f"{network!r}."
             )
         self.network, self.micro_batch = network, plain_number(micro_batch)
         check_whole("micro_batch", self.micro_batch, 1)
@@ -228,7 +228,7 @@ class Pieces:
             output = self.network(*inputs, **named)
         if any(isinstance(x, Tensor) and x.ndim == 0 for x in flatten(output)):
             raise ShapeError(
-                "GradCache puts outputs together row by row, and this network also "
+                "GradCache puts outputs together row by row, but this network also "
                 "gives a number without rows, such as a loss, for each piece: let it "
                 "return one value per row, and average outside."
             )
@@ -339,7 +339,7 @@ def require_known(rows: list[Tensor], leaves: list[Tensor]) -> None:
         if tensor is not None and id(tensor) not in known:
             raise SettingError(
                 "GradCache finds gradients for the parameters of its network and for "
-                f"its inputs, and this one also uses a tensor {tuple(tensor.shape)} "
+                f"its inputs, but this one also uses a tensor {tuple(tensor.shape)} "
                 "that is neither: make it a parameter of the network."
             )
 

@@ -282,7 +282,7 @@ def load_tokenizer(name: str) -> Any:
     if tokenizer is None or pad is None:
         raise SettingError(
             f"The tokenizer of {name!r} is not one of the library tokenizers, or has "
-            "no sign for padding: use another model, or leave pretrained out."
+            "no token for padding: use another model, or leave pretrained out."
         )
     tokenizer.enable_padding(pad_token=pad, pad_id=loaded.convert_tokens_to_ids(pad))
     return tokenizer
@@ -307,8 +307,8 @@ def explain_failure(name: str, pretrained: bool) -> Iterator[None]:
     except OSError as cause:  # of a download, and of a name that nobody has
         why = " ".join(str(cause).split("\n")[0].split()).rstrip(".")
         raise DataError(
-            f"{name!r} could not be fetched ({why}): check the name, connect to the "
-            "network once, or name a type such as 'transformers/bert'."
+            f"{name!r} could not be downloaded ({why}): check the name, connect to "
+            "the network once, or name a type such as 'transformers/bert'."
         ) from None
     except (TypeError, ValueError, AttributeError, KeyError) as cause:
         why = " ".join(str(cause).split("\n")[0].split()).rstrip(".")

@@ -46,7 +46,7 @@ def require_timm(encoder: Encoder) -> nn.Module:
     elif name.startswith("torchvision/"):
         why = f"{name!r} is a network of torchvision"
     elif not has_known_name(encoder):
-        why = f"{name!r} is a module of your own"
+        why = f"{name!r} is your own module"
     else:
         return split_encoder(encoder)[1]
     other = ""

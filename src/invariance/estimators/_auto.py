@@ -76,7 +76,10 @@ def auto_estimate(request: Request) -> Estimate:
     if s.x_label is not None and s.y_label is not None:
         cells = len(torch.unique(torch.stack([s.x_label, s.y_label]), dim=1).T)
         if cells <= n / ROWS_PER_CELL or n < LEAST_ROWS:
-            why = f"both variables have few values ({cells} pairs in {n} rows): counted"
+            why = (
+                f"both variables have few values ({cells} pairs in {n} rows), so "
+                "they were counted"
+            )
             counted = replace(
                 histogram_estimate(request), estimator="auto (histogram)", reason=why
             )
@@ -85,8 +88,8 @@ def auto_estimate(request: Request) -> Estimate:
         return _estimate_from_labels(request)
     if n < columns + 3:
         raise DataError(
-            f"{n} rows of {columns} columns say nothing about their information: "
-            f"bring several times more rows, or fewer columns."
+            f"{n} rows of {columns} columns are too few to say anything about their "
+            "information: bring several times more rows, or fewer columns."
         )
     return _estimate_continuous(request)
 
@@ -140,15 +143,15 @@ def _estimate_from_labels(request: Request) -> Estimate:
     if not learned and not many:
         high = top
     why = (
-        f"one variable has {classes} values; classifiers that have not seen a row "
-        f"predict its value from the other variable, which shows {held_out:.3f} ± "
+        f"one variable has {classes} values; classifiers predict them from the other "
+        f"variable on rows they have not seen, which shows {held_out:.3f} ± "
         f"{error:.3f} nats"
     )
     if learned:
         why += f"; the second half of the rows added {gain:+.3f}, so more may be there"
     elif not many:
         why += (
-            ", that is nothing; it does not show that there is nothing, as "
+            ", so nothing was found; this does not show that there is nothing, as "
             f"{n} rows of {x.shape[1]} columns are few to learn from"
         )
     return replace(
@@ -256,14 +259,15 @@ def _estimate_continuous(request: Request) -> Estimate:
     if not looks or not (beyond or _contradicts(copula, looks, critic)):
         pick, value, error = "gaussian", copula.nats, copula.std_error
         low, high = _around_the_copula(copula, looks, critic)
-        reasons.append("nothing is found beyond the copula, whose number stands")
+        reasons.append("no check finds more than the copula, so its number is used")
     else:
         pick = max(looks, key=lambda k: looks[k].nats)
         value, error = looks[pick].nats, looks[pick].error
         low = looks[pick].low
         high = max(look.high for look in looks.values()) + looks[pick].missing
         reasons.append(
-            f"there is more than the copula; the larger of the others ({pick}) stands"
+            "there is more than the copula shows, so the largest of the others "
+            f"({pick}) is used"
         )
     value = max(0.0, value)  # information is never negative
     notes = list(s.notes)
@@ -274,14 +278,17 @@ def _estimate_continuous(request: Request) -> Estimate:
     elif not enough:
         high = math.inf
         notes.append(
-            f"{n} rows of {columns} columns are too few to rule out more than was found"
+            f"{n} rows of {columns} columns are too few to rule out more information "
+            "than was found"
         )
     if critic is not None:
         if pick != "gaussian":
             low = max(low, critic.floor)
         notes.append(f"certified lower bound: {critic.estimate.sentence}")
         if critic.estimate.saturated and pick == "critic":
-            notes.append("near the ceiling of held-out checking: there may be more")
+            notes.append(
+                "near the ceiling of what held-out rows can show: there may be more"
+            )
             high = math.inf
     trained = critic.estimate if critic is not None else None
     return replace(

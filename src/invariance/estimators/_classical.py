@@ -240,7 +240,7 @@ def ksg_estimate(request: Request) -> Estimate:
     s = request.samples
     if s.x_label is not None and s.y_label is not None:
         raise DataError(
-            "Both variables have few values, so neighbors are ties: use "
+            "Both variables have few values, so neighbors are tied: use "
             "estimator='histogram'."
         )
     x, y = map_margins(s, request.training.margins)
@@ -253,7 +253,7 @@ def ksg_estimate(request: Request) -> Estimate:
         x, y = (break_ties(z, request.generator()) for z in (x, y))
         notes.append("equal values separated by tiny noise")
     if x.shape[1] + y.shape[1] > MANY_COLUMNS:
-        notes.append("far too low in this many columns")
+        notes.append("far too low with this many columns")
     nats, error = ksg(x, y)
     return classical_estimate("ksg", nats, error, s, len(x), tuple(notes))
 

@@ -103,7 +103,7 @@ class Estimate:
         """
         if self.trained_critic is None:
             raise SettingError(
-                f"{self.estimator} hands out no critic, so it knows nothing of single "
+                f"{self.estimator} trains no critic, so it says nothing about single "
                 "pairs: estimate with 'jsd' or another that trains one."
             )
         return self.trained_critic.pointwise(x, y)
@@ -209,13 +209,13 @@ def withhold_absurd(e: Estimate) -> Estimate:
         read += f" on {e.evaluated_on:,} rows it was not trained on"
     learned_nothing = e.nats == e.std_error == 0 and not e.exact
     if not e.nats >= LEAST_SENSIBLE:
-        why = f"it reads {read}, and no information is below zero"
+        why = f"it reads {read}, but information is never below zero"
     elif not e.std_error <= max(e.nats, SMALL_ERROR):
-        why = f"it reads {read}, an error larger than the value"
+        why = f"it reads {read}, and its error is larger than the value"
     elif learned_nothing and not e.lower_bound:
         why = (
-            "nothing that it learned from its training rows held on others, which does "
-            "not show that there is nothing"
+            "nothing that it learned on its training rows held on other rows, which "
+            "does not show that there is nothing"
         )
     else:
         return e
@@ -256,9 +256,9 @@ def _sentence(e: Estimate) -> str:
     if e.saturated and e.ceiling is not None:
         least = "at least" if e.lower_bound else "about"
         return (
-            f"x and y share {least} {size}, close to all that {e.estimator} can show "
-            f"here ({e.ceiling:.2f} nats): the information may be far larger. More "
-            f"samples raise the ceiling{_name_higher(e)}."
+            f"x and y share {least} {size}, close to the most that {e.estimator} can "
+            f"show here ({e.ceiling:.2f} nats): the information may be far larger. "
+            f"More samples raise the ceiling{_name_higher(e)}."
         )
     if e.lower_bound:
         if e.floor == 0:

@@ -74,7 +74,7 @@ ESTIMATORS: dict[str, Estimator] = {
         for name, bound in BOUNDS.items()
     },
     "ksg": Estimator(
-        "nearest neighbors; nearly unbiased in few columns, too low in many",
+        "nearest neighbors; nearly unbiased with few columns, too low with many",
         lower_bound=False,
         trained=False,
         run=ksg_estimate,

@@ -48,6 +48,7 @@ SLACK = {"ksg": 0.1, "columns": 0.15, "prediction": 0.05}
 """Share of the nats by which a look may be too high."""
 UNSEEN = 0.5
 """Share of what products of columns show that other dependence may add."""
+PREDICTED = "columns of {} and their predictions from products of {}'s columns share"
 
 Reading = tuple[float, float]  # nats and their standard error
 
@@ -93,7 +94,8 @@ def look_around(
             lambda rows: corrected_ksg(x[rows], y[rows], generator),
             len(x),
             generator,
-            words="nearest neighbors, less their error on a Gaussian twin, give",
+            words="nearest neighbors, corrected for their error on a Gaussian twin, "
+            "give",
             slack=SLACK["ksg"],
             columns=both,
         )
@@ -106,9 +108,14 @@ def look_around(
             slack=SLACK["columns"],
             columns=2,
         )
-    for name, ways, one_by_one in (
-        ("prediction", ((x, y), raw), independent[1]),
-        ("prediction back", ((y, x), raw[::-1]), independent[0]),
+    for name, words, ways, one_by_one in (
+        ("prediction", PREDICTED.format("y", "x"), ((x, y), raw), independent[1]),
+        (
+            "prediction back",
+            PREDICTED.format("x", "y"),
+            ((y, x), raw[::-1]),
+            independent[0],
+        ),
     ):
         inputs, outputs = (z.shape[1] for z in ways[0])
         jointly = outputs <= MOST_JOINTLY
@@ -118,7 +125,7 @@ def look_around(
             partial(read_predictions, ways=ways, jointly=jointly, generator=generator),
             len(x),
             generator,
-            words="columns and their predictions from products of the others share",
+            words=words,
             slack=SLACK["prediction"],
             columns=2 * outputs if jointly else 2,
         )

@@ -94,7 +94,7 @@ def read_samples(x: Rows, y: Rows, *, drop_missing: bool = False) -> Samples:
     if len(a) != len(b):
         raise ShapeError(
             f"x and y need one row each for every sample: got {len(a)} and {len(b)} "
-            "rows. Leave out what has no partner."
+            "rows. Leave out rows without a partner."
         )
     notes = []
     bad = ~(a.isfinite().all(1) & b.isfinite().all(1))

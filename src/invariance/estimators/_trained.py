@@ -52,8 +52,9 @@ class TrainedCritic:
         kind = self._model.bound.log_ratio
         if kind == "none":
             raise SettingError(
-                f"The critic of {self.name} is no log ratio, so it gives no pointwise "
-                f"information: estimate with {', '.join(_name_log_ratios())}."
+                f"The critic of {self.name} is not a log ratio, so it gives no "
+                "pointwise information: estimate with "
+                f"{', '.join(_name_log_ratios())}."
             )
         a, b = self._parts.map_rows(x, y)
         if len(a) != len(b):

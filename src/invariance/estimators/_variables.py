@@ -76,8 +76,8 @@ def pair_rows(a: Variable, b: Variable) -> tuple[np.ndarray, np.ndarray, str]:
     both = [(i, place[n]) for i, n in enumerate(a.names.tolist()) if n in place]
     if not both:
         raise DataError(
-            f"{a.source!r} and {b.source!r} name no row in common: embed the same data "
-            "with both runs."
+            f"{a.source!r} and {b.source!r} have no row name in common: embed the "
+            "same data with both runs."
         )
     left, right = np.asarray(both).T
     note = f"{len(both)} rows paired by name ({len(a.names)} and {len(b.names)} given)"
@@ -108,8 +108,8 @@ def _check_start(path: Path, start: bytes) -> None:
     with path.open("rb") as file:
         if file.read(len(start)) != start:
             raise DataError(
-                f"{str(path)!r} cannot be read as {path.suffix.lower()}: NumPy did not "
-                "write it."
+                f"{str(path)!r} cannot be read as {path.suffix.lower()}: it was not "
+                "written by NumPy."
             )
 
 
@@ -194,7 +194,7 @@ def _pick_columns(
         whole = next((k for k in ARRAYS if k in table), None)
         if whole is None and path.suffix.lower() == ".npz" and len(table) != 1:
             raise DataError(
-                f"{path.name} holds {', '.join(table)}: say which, as in "
+                f"{path.name} holds {', '.join(table)}: choose one, as in "
                 f"{path.name}:{next(iter(table), 'x')}."
             )
         columns = [whole] if whole else [c for c in table if c not in TEXT]

@@ -62,7 +62,7 @@ def clustering(
         "ari": float(adjusted_rand_score(y, clusters)),
     }
     why = "all rows are of one class" if k == 1 else "every row is its own cluster"
-    notes = (f"NMI and ARI tell nothing: {why}.",) * (k in (1, len(rows)))
+    notes = (f"NMI and ARI say nothing: {why}.",) * (k in (1, len(rows)))
     return [
         Score("clustering", value, len(rows), None, dict(settings), notes, metric)
         for metric, value in values.items()

@@ -1,4 +1,4 @@
-r"""Fine-tuning: the encoder goes on learning, with labels.
+r"""Fine-tuning: the encoder continues to learn, with labels.
 
 $$\min_{\theta, W, b}\ \frac1n\sum_i -\log\operatorname{softmax}
   (W^\top f_\theta(x_i) + b)_{y_i}$$

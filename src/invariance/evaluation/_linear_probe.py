@@ -115,9 +115,9 @@ def fit_probe(
             settings[f"validation_{chosen_by.metric}"] = chosen_by.value
         else:
             notes += (
-                f"No class has two of {len(data.train_y)} labeled samples, so nothing "
-                f"could choose the probe's penalty: l2={strength:g}, the middle of the "
-                "grid, was taken.",
+                f"No class has two of {len(data.train_y)} labeled samples, so the "
+                f"probe's penalty could not be tuned: l2={strength:g}, the middle of "
+                "the grid, was used.",
             )
     scaler = Scaler.of(data.train_h)
     x = scaler(data.train_h)

@@ -366,14 +366,14 @@ def find_misfit(name: str, task: Task) -> str:
     protocol, word = PROTOCOLS[name], task.train.kind.word
     if protocol.kinds and task.train.kind.name not in protocol.kinds:
         return (
-            f"{name} is for {', '.join(protocol.kinds)} data, and a sample of "
+            f"{name} is for {', '.join(protocol.kinds)} data, but a sample of "
             f"{task.data} is a {word}: leave it out."
         )
     if protocol.paired and task.other is None:
-        return f"{name} compares both sides of pairs, and {task.data} has none."
+        return f"{name} compares both sides of pairs, but {task.data} has none."
     if protocol.alike and not task.alike:
         return (
-            f"{name} compares two {word}s of a pair, and {task.data} has no such pairs."
+            f"{name} compares two {word}s of a pair, but {task.data} has no such pairs."
         )
     if protocol.scored and not can_rank(task.scores):
         return (
@@ -383,13 +383,13 @@ def find_misfit(name: str, task: Task) -> str:
         )
     if protocol.measured and not task.measured:
         return (
-            f"{name} predicts a number per {word}, and {task.data} has none: train on "
-            "a table with a --target of numbers, or leave it out."
+            f"{name} predicts a number per {word}, but {task.data} has none: train "
+            "on a table with a --target of numbers, or leave it out."
         )
     if protocol.labeled and not task.labeled:
         instead = "use ridge or knn_regression" if task.measured else "leave it out"
         return (
-            f"{name} compares with labels, and the {word}s of {task.data} have none: "
+            f"{name} compares with labels, but the {word}s of {task.data} have none: "
             f"{instead}."
         )
     return ""

@@ -134,14 +134,14 @@ def make_task(
         labels = test_labels = torch.empty(0, dtype=torch.long)
     elif labels is None:
         raise DataError(
-            f"{train.name} has no labels, and scores compare with labels: use class "
+            f"{train.name} has no labels, but scores compare with labels: use class "
             "folders or an .npz file with labels, or 'invariance diagnose', which "
             "needs none."
         )
     # of several classes per image, one may be all there is: its images and the others
     elif len(labels.unique()) < 2:
         raise DataError(
-            f"{train.name} has a single class, and scores tell classes apart: add "
+            f"{train.name} has a single class, but scores tell classes apart: add "
             "images of another, or use 'invariance diagnose', which needs none."
         )
     elif test_labels is None:

@@ -102,7 +102,7 @@ def check_format(folder: Path, environment: Mapping[str, Any]) -> None:
         maker = environment.get("invariance")
         raise TrainingError(
             f"{folder} is a run folder of format {written}, written by invariance "
-            f"{maker}, and this one reads formats up to {FORMAT}: update invariance."
+            f"{maker}, but this one reads formats up to {FORMAT}: update invariance."
         )
 
 
@@ -115,8 +115,8 @@ def read_settings(folder: Path, kind: type[T]) -> T:
     maker = environment.get("invariance")
     if not (folder / CONFIG).read_text(encoding="utf-8", errors="replace").strip():
         raise SettingError(
-            f"{folder / CONFIG} is empty, and the defaults would be a guess: put back "
-            "what the run was started with."
+            f"{folder / CONFIG} is empty, and defaults would be a guess: restore the "
+            "settings that the run was started with."
         )
     try:
         settings: Any = read_yaml(kind, folder / CONFIG)

@@ -65,7 +65,7 @@ def require_run(folder: Path) -> None:
         hint = f" There are runs inside: did you mean {str(inside[0])!r}?"
     raise DataError(
         f"There is no run at {str(folder)!r}: a run folder holds {CONFIG}."
-        + (hint or " 'invariance list runs' shows the runs there are.")
+        + (hint or " 'invariance list runs' lists all runs.")
     )
 
 
@@ -98,8 +98,8 @@ def require_encoder(place: str | Path) -> None:
     path = Path(place).expanduser()
     if not is_on_hub(place) and not path.exists():
         raise DataError(
-            f"There is no run or encoder file at {str(path)!r}: 'invariance list runs' "
-            f"shows what there is.{near_path(path)}"
+            f"There is no run or encoder file at {str(path)!r}: 'invariance list "
+            f"runs' lists all runs.{near_path(path)}"
         )
 
 
@@ -150,7 +150,8 @@ def write_whole(
         run = path.parent.parent if inside else path.parent
         raise TrainingError(
             f"Could not write {path.name}: {why}. What was saved before is intact; "
-            f"free some space or mend the disk, then go on with: {resume_command(run)}"
+            "free some space or fix the disk, then continue with: "
+            f"{resume_command(run)}"
         ) from None
 
 

@@ -47,7 +47,7 @@ def hold_run(folder: Path, say: Callable[[str], None] = print) -> Iterator[None]
             ) from None
     if problem:
         say(
-            f"{folder} cannot be locked ({problem}): see to it that no other process "
+            f"{folder} cannot be locked ({problem}): make sure that no other process "
             "writes there."
         )
     about = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}

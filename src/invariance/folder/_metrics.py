@@ -37,8 +37,8 @@ class Metrics:
         except OSError as cause:
             raise TrainingError(
                 f"Could not write {self.file.name}: {cause.strerror}. What was saved "
-                "before is intact; free some space or mend the disk, then go on with: "
-                f"{resume_command(Path(self.file.name).parent)}"
+                "before is intact; free some space or fix the disk, then continue "
+                f"with: {resume_command(Path(self.file.name).parent)}"
             ) from None
 
     def close(self) -> None:

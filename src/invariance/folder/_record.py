@@ -182,8 +182,8 @@ def read_record(folder: str | Path) -> Record:
     if not is_run(folder):
         what = "no run in" if folder.is_dir() else "no folder"
         raise InvarianceError(
-            f"There is {what} {str(folder)!r}: a run folder holds {', '.join(FILES)}. "
-            "'invariance list runs' shows the runs there are."
+            f"There is {what} {str(folder)!r}: a run folder holds "
+            f"{', '.join(FILES)}. 'invariance list runs' lists all runs."
         )
     finished = (folder / ENCODER).is_file()
     reader = _Reader(folder)

@@ -42,7 +42,7 @@ def explain_scores(scores: Scores, rows: Sequence[Row]) -> list[str]:
         if not any(line.share for line in scores.lines):
             why = "one of them decides"
         sentences.append(
-            f"So few test {scores.word}s (under {FEW}) tell next to nothing: {why}."
+            f"So few test {scores.word}s (under {FEW}) say almost nothing: {why}."
         )
     return sentences
 
@@ -93,10 +93,10 @@ def _legend(scores: Scores, rows: Sequence[Row]) -> str:
     n_runs = len({row.get("run") for row in rows})
     of = f"{n_runs} runs" if n_runs > 1 else "draws and seeds"
     if len({line.setting for line in scores.lines}) > 1:
-        of = "the runs of a line, or draws and seeds where it has one"
+        of = "the runs of a line, or over draws and seeds where it has only one"
     what = "Accuracies in percent"
     if any(line.metric == "r2" for line in scores.lines):
-        what = "R² is 1 for all and 0 for guessing the mean"
+        what = "R² is 1 for perfect predictions and 0 for guessing the mean"
     cells = [cell for line in scores.lines for cell in line.cells.values()]
     signs = []
     if any(cell.spread is None and cell.interval is not None for cell in cells):

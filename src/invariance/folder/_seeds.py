@@ -106,7 +106,7 @@ def describe_settings(
         ]
     apart = (
         f"These runs differ in {', '.join(differ)}, not only in their seeds: each "
-        "setting has lines of its own."
+        "setting has its own lines."
     )
     return labels, [apart, *notes]
 

@@ -77,7 +77,7 @@ MEASURES = {
     ),
     "partner": Measure("partners found", "The share of partners found"),
     "steps_ahead": Measure(
-        "next patch", "What a {word} so far tells about its next patch", unit="nats"
+        "next patch", "The information about the next patch of a {word}", unit="nats"
     ),
     "linear": Measure(
         "linear probe", "The linear probe", by_label=True, advice=LOOK_AT_VIEWS
@@ -124,7 +124,7 @@ def write_verdict(folder: Path) -> list[Finding]:
     """Judge a run by its files, and store what was found."""
     findings = judge(read_record(folder))
     plain = [dataclasses.asdict(finding) for finding in findings]
-    advice = "The verdict of this run is not kept in its folder."
+    advice = "The verdict of this run was not saved."
     write_json(folder / VERDICT, plain, advice=advice)
     return findings
 
@@ -186,7 +186,7 @@ def find_saturation(reading: Mapping[str, Any]) -> Finding | None:
         "saturated",
         "unsure",
         "Saturated",
-        f"The information bound, {nats:.2f} nats, is close to all that it can show, "
+        f"The information bound, {nats:.2f} nats, is close to the most it can show, "
         f"{describe_limit(reading)}. Stronger views or {more} leave more to learn.",
     )
 
@@ -273,8 +273,8 @@ def _find_early_end(record: Record) -> Finding | None:
     epoch = record.readings[-1]["epoch"]
     of = "" if record.epochs is None else f" of {record.epochs:g}"
     text = (
-        f"After epoch {epoch:.4g}{of}: {record.ended}. The learning rate had not come "
-        f"down by then: a run of {epoch:.4g} epochs from the start may do better."
+        f"After epoch {epoch:.4g}{of}: {record.ended}. The learning rate had not "
+        f"come down by then; a run planned for {epoch:.4g} epochs may do better."
     )
     return Finding("ended", "unsure", "Ended early", text)
 
@@ -309,7 +309,7 @@ def _find_learning(record: Record) -> Finding | None:
             f"{name} rose by {gain}, {change}, which is within the margin of this test "
             f"part. Train longer or test on more {record.word}s."
         )
-        return Finding("learned", "unsure", f"Perhaps it learned{goal}", text)
+        return Finding("learned", "unsure", f"It may have learned{goal}", text)
     fell = f"stayed at {measure.show(now)}" if level else f"fell by {gain}, {change}"
     text = f"{name} {fell}. {measure.advice}"
     goal = goal or f" {measure.asked}"
@@ -374,11 +374,11 @@ def _find_better_epoch(record: Record) -> Finding | None:
         return None
     measure = MEASURES[protocol]
     text = (
-        f"The best epoch scores {measure.show(best.mean)} against "
-        f"{measure.show(last.mean)} of the last ({measure.title}). Use its encoder, or "
-        "train for fewer epochs."
+        f"The best epoch scores {measure.show(best.mean)}, the last one "
+        f"{measure.show(last.mean)} ({measure.title}). Use the best one's encoder, "
+        "or train for fewer epochs."
     )
-    return Finding("better_before", "unsure", "It was better before", text)
+    return Finding("better_before", "unsure", "An earlier epoch was better", text)
 
 
 def _find_better_pixels(record: Record) -> Finding | None:

@@ -44,10 +44,10 @@ def build(
     seed: int = 0,
     **options: Any,
 ) -> Learner:
-    """A learner of this method around an encoder, for a loop of your own.
+    """A learner of this method around an encoder, for your own loop.
 
     Args:
-        method: A name in ``METHODS``, or four choices of your own.
+        method: A name in ``METHODS``, or your own four choices.
         encoder: An ``Encoder``, or any network of images of 32 pixels; for others see
             ``invariance.encoders.Encoder``.
         other: The second side's, for a method of two encoders.
@@ -112,7 +112,7 @@ def check_choices(method: Method, other: Encoder | None) -> None:
         raise SettingError(
             f"{method.objective} of two encoders {needs}."
             if other is None
-            else "other is the encoder of a pair's second side, and this method has "
+            else "other is the encoder of a pair's second side, but this method has "
             "one encoder for everything: leave it out."
         )
 
@@ -143,7 +143,7 @@ def check_fit(method: Method, objective: Objective) -> None:
         pass
     elif learned and (method.negatives, method.positives) != ("batch", "views"):
         others = {
-            "future": "each step ahead is predicted by a bilinear critic of its own",
+            "future": "each step ahead is predicted by its own bilinear critic",
             "tokens": "hidden tokens are compared with the rows of a table",
             "places": "places are compared by the inner products of their rows",
         }
@@ -167,9 +167,9 @@ def check_fit(method: Method, objective: Objective) -> None:
             "take info_nce, jsd, dv, dcl or flat_nce"
         )
     elif future and not objective.takes_negatives:
-        wrong = f"{method.objective} is no softmax over negatives"
+        wrong = f"{method.objective} is not a softmax over negatives"
     elif method.negatives == "none" and objective.takes_negatives:
-        wrong = f"{method.objective} is a softmax over negatives, and there are none"
+        wrong = f"{method.objective} is a softmax over negatives, but there are none"
     elif remembers and not objective.takes_negatives:
         wrong = f"{method.objective} takes no negatives from {method.negatives!r}"
     elif remembers and method.encoder == "predictor":
@@ -191,7 +191,7 @@ def check_fit(method: Method, objective: Objective) -> None:
     elif objective.needs_plain_noise and remembers:
         plain = getattr(NEGATIVES[method.negatives], "plain", False)
         if not plain or method.positives == "prototypes":
-            wrong = f"{method.objective} takes its noise from a queue or a bank alone"
+            wrong = f"{method.objective} takes its noise only from a queue or a bank"
     if wrong:
         raise SettingError(f"These choices do not go together: {wrong}.")
 

@@ -58,8 +58,8 @@ class PredictiveCoding(Learner):
         check_horizon(n_patches, steps, encoder)
         if head == "none":
             raise SettingError(
-                "A prediction needs a matrix of its own for every step ahead, so its "
-                'head cannot be "none": use "linear", the bilinear critic, or "mlp2".'
+                "Every step ahead needs its own matrix, so its head cannot be "
+                '"none": use "linear", the bilinear critic, or "mlp2".'
             )
         # one head says all steps, a matrix below the other
         critics = build_head(head, encoder.width, hidden, steps * latent)
@@ -125,9 +125,9 @@ class Ahead:
         self.n_negatives = negatives.count(n if share is None else share.total, t)
         if self.n_negatives < 1:
             raise ShapeError(
-                "A prediction is compared with other codes, and there are none among "
-                f"{n} samples at {t} times: use larger batches, longer windows, fewer "
-                "steps or other negatives."
+                "A prediction is compared with other codes, but there are none among "
+                f"{n} samples at {t} times: use larger batches, longer windows, "
+                "fewer steps or other negatives."
             )
 
     @property

@@ -56,14 +56,15 @@ def find_obstacle(name: str, objective: Objective) -> str:
     kind = type(objective).__name__
     if not objective.takes_critic:
         return (
-            f"{kind} compares rows of one view, or rows of unit length, and the "
+            f"{kind} compares rows of one view, or rows of unit length, but the "
             f"{name} critic scores a row of one view with one of the other: take "
             "info_nce, sig_lip, binary_nce, or dcl or flat_nce with negatives cross"
         )
     if name == "mlp" and not objective.takes_sums:
         return (
-            f"{kind} sums over inner products, and the mlp critic has none: take "
-            "info_nce, or dcl or flat_nce with negatives cross; or the separable critic"
+            f"{kind} sums over inner products, but the mlp critic has none: take "
+            "info_nce, or dcl or flat_nce with negatives cross; or the separable "
+            "critic"
         )
     return ""
 

@@ -141,9 +141,9 @@ class Learner(nn.Module):
         gathers = settings.get("gather") in (True, "equal", "ring")
         if gathers or settings.get("reduction", "mean") != "mean":
             raise SettingError(
-                "A learner tells its objective itself whose rows there are, and needs "
-                "one number to train on: leave the objective's gather and reduction "
-                "alone."
+                "A learner sets its objective's gather itself and needs one number "
+                "to train on: leave the objective's gather and reduction at their "
+                "defaults."
             )
         self.encoder = encoder
         self.head = head
@@ -343,7 +343,7 @@ class JointEmbedding(Learner):
         if self.objective.takes == "labels":
             if labels is None:
                 raise DataError(
-                    "supcon learns from labels and these data have none: use class "
+                    "supcon learns from labels, but these data have none: use class "
                     "folders, or a method that needs no labels, such as simclr."
                 )
             z = [*whole, *parts]

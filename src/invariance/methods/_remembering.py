@@ -58,9 +58,9 @@ class Remembering(Learner):
         super().__init__(encoder, head, objective)
         if objective.takes != "pair":
             raise SettingError(
-                f"{type(objective).__name__} puts its views together itself: call its "
-                "against(...) in a loop of your own, or choose info_nce, nt_xent, dcl, "
-                "dhel, flat_nce, debiased or binary_nce."
+                f"{type(objective).__name__} puts its views together itself: call "
+                "its against(...) in your own loop, or choose info_nce, nt_xent, "
+                "dcl, dhel, flat_nce, debiased or binary_nce."
             )
         self.negatives = source
         self.prototypes: Any = nn.ModuleList(prototypes)
@@ -78,8 +78,8 @@ class Remembering(Learner):
         """Views of samples ``ids`` against what is remembered."""
         if ids is None:
             raise SettingError(
-                "Negatives that outlive the batch need to know whose they are: pass "
-                "ids, the samples' numbers in the data set."
+                "Negatives that outlive the batch need to know which sample they "
+                "belong to: pass ids, the samples' numbers in the data set."
             )
         self.shares, self.contrasts = {}, []
         if self.twin is None:

@@ -120,9 +120,9 @@ class Bank(NegativeSource):
             first, last = int(ids.min()), int(ids.max())
             if first < 0 or last >= len(self):
                 raise SettingError(
-                    f"The bank has {len(self):,} rows, one per sample, and the batch "
-                    f"names sample {first if first < 0 else last:,}: build it with the "
-                    "size of the data set."
+                    f"The bank has {len(self):,} rows, one per sample, but the batch "
+                    f"names sample {first if first < 0 else last:,}: build it with "
+                    "the size of the data set."
                 )
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:

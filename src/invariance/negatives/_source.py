@@ -71,9 +71,9 @@ class Candidates:
 
 
 ONE_OF_SEVERAL = (
-    "This {} is one of several, in as many processes, and takes in the rows of its own "
-    "alone, so that they come to differ: set its gather to True for the rows of all, "
-    "or to False if these are."
+    "This {} is one of several, each in its own process, and takes in only the rows of "
+    "that process, so they come to differ: set its gather to True to take in the rows "
+    "of all processes, or to False if it is given them already."
 )
 
 
@@ -212,9 +212,9 @@ class NegativeSource(nn.Module):
             saved = state.get(prefix + name)
             if isinstance(saved, Tensor) and not bool(saved.isfinite().all()):
                 raise NotFiniteError(
-                    f"The saved {name} of a {type(self).__name__} has NaN or infinite "
-                    "numbers, and every loss against it would be NaN: go on from an "
-                    "earlier state, or start anew."
+                    f"The saved {name} of a {type(self).__name__} has NaN or "
+                    "infinite numbers, and every loss against it would be NaN: "
+                    "continue from an earlier state, or start again."
                 )
         super()._load_from_state_dict(state, prefix, *how)
 

@@ -126,8 +126,8 @@ def check_mean(name: str, value: str) -> None:
     one_of("mean", "none")(name, value)
     if value == "none":
         raise SettingError(
-            f"{name}='none' asks for one value per sample, and this loss is one number "
-            "of the whole batch, not a mean over samples: leave it at 'mean'."
+            f"{name}='none' asks for one value per sample, but this loss is one "
+            "number for the whole batch, not a mean over samples: leave it at 'mean'."
         )
 
 

@@ -14,21 +14,21 @@ temperature (above 0, or learned): Divides every score: a low one looks at the
     "normalize": """\
 normalize: Divide rows by their length first.""",
     "gather": """\
-gather (True, False, "ring", "equal"): Whose rows are taken where there are several
-    processes, each with rows of its own, however many.
-    Not given: those of this process alone, with a warning.
-    False: those of this process alone, as is meant.
+gather (True, False, "ring", "equal"): Whose rows are used when there are several
+    processes, each with any number of its own rows.
+    Not given: only this process's rows, with a warning.
+    False: only this process's rows, without a warning.
     True: those of all processes, gathered once, or circulating where they would not
     fit. Value and gradient (averaged over processes, as DistributedDataParallel
     does) are those of one process with the whole batch.
     "ring": those of all, circulating from process to process, so that none holds
     them all.
-    "equal": as True where every process has as many rows, for sure: on a GPU they
-    are not asked how many they have, which would be a wait. A CPU asks, and
-    refuses other shares.""",
+    "equal": as True, with a promise that all processes have equally many rows: a
+    GPU then does not exchange the numbers, which would be a wait. A CPU does, and
+    refuses unequal ones.""",
     "reduction": """\
 reduction ("mean", "none"): One number, or one value per sample, the mean over its
-    views. A loss that is no mean over samples refuses "none".""",
+    views. A loss that is not a mean over samples refuses "none".""",
 }
 
 

@@ -28,9 +28,9 @@ def check_gather(name: str, value: Any) -> None:
 Gather = Annotated[bool | str | Share | None, check_gather]
 
 ALL_OR_ONE = (
-    "This loss is called by one of several processes and takes the rows of that one "
-    "alone: pass gather=True for the loss of the whole batch, or gather=False if that "
-    "is meant."
+    "This loss is called by one of several processes and takes only the rows of that "
+    "process: pass gather=True for the loss of the whole batch, or gather=False if "
+    "that is what you want."
 )
 _told = False  # once per process
 
@@ -79,8 +79,8 @@ def check_on_all(
     if refused:
         who = ", ".join(map(str, refused))
         raise ShapeError(
-            f"The loss of all processes needs the rows of each: process {who} refused "
-            "its rows, for the reason that it gives itself."
+            f"The loss of all processes needs the rows of each: process {who} "
+            "refused its rows; its own message says why."
         )
 
 

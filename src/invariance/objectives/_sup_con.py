@@ -194,7 +194,7 @@ class SupCon(Objective):
         """
         if getattr(source, "numbered", False):
             raise SettingError(
-                "sup_con leaves out the anchor's class, and a memory bank knows rows "
+                "sup_con leaves out the anchor's class, but a memory bank knows rows "
                 "by number, not by label: use a queue that remembers labels."
             )
         check_source(source)

@@ -169,7 +169,7 @@ def choose_psi(psi: str | Psi, any_psi: bool) -> Psi:
         return NAMED[psi]
     if not any_psi and (problem := find_problem(psi)):
         raise SettingError(
-            f"{problem} Take another, or say any_psi=True to use it all the same."
+            f"{problem} Choose another, or set any_psi=True to use it anyway."
         )
     return partial(_of_exponential, psi)
 

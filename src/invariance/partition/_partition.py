@@ -336,7 +336,9 @@ def _make_band(name: str, bound: Number, rows: Tensor) -> Tensor:
     if not isinstance(bound, Tensor):
         value = _check_number(name, bound)
         if value != value:  # NaN is above and below nothing: it would leave nothing out
-            raise SettingError(f"{name} must be a number: got nan. None is no end.")
+            raise SettingError(
+                f"{name} must be a number: got nan. None means no limit."
+            )
         return rows.new_full((len(rows),), value)
     bound = bound.detach().to(rows)
     if bound.ndim == 0:

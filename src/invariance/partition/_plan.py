@@ -109,9 +109,9 @@ _rehearsal = _Rehearsal()
 def explain(call: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Plan, ...]:
     """What a call would run, in order, and why.
 
-    The call is rehearsed: it takes its decisions as ever, on the tensors it is given,
-    but sums over no pairs (results are zeros). Any function will do that uses
-    ``log_partition`` and the like, an objective's or one's own.
+    The call is rehearsed: it decides as usual, on the tensors it is given, but sums
+    over no pairs (results are zeros). Any function that uses ``log_partition`` and
+    the like will do, an objective or your own.
 
     >>> u, v = torch.randn(2, 512, 128)
     >>> import invariance as inv

@@ -61,7 +61,7 @@ def show_ahead(run: Record) -> Html:
         n = count_steps(read[TRAINED])
         far = f"It predicts {count(n, 'patch', 'patches')} ahead"
         nothing = "Not even the next patch is predicted"
-        text = f"{far if n else nothing}: so many in a row are surely above 0 nats."
+        text = f"{far}: up to there, the information is clearly above 0 nats."
         parts.insert(0, tag("p", text if n else f"{nothing}."))
     return lines(*parts)
 
@@ -73,14 +73,16 @@ def explain(run: Record) -> str:
     ceilings = [finite_number(s.get("ceiling")) for s in settings]
     known = [x for x in ceilings if x is not None]
     most = (
-        f" It cannot pass {min(known):.2f}, the log of the candidates." if known else ""
+        f" It cannot pass {min(known):.2f}, the log of the number of candidates."
+        if known
+        else ""
     )
     certified = all(s.get("certified") for s in settings)
     what = (
         "on average a lower bound, on windows that were never trained on"
         if certified
-        else "an estimate, and no bound, since windows of one recording resemble "
-        "each other"
+        else "an estimate, not a bound, since windows of one recording resemble each "
+        "other"
     )
     return (
         "Information in nats between a window so far and the code of a later patch: "

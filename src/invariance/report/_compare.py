@@ -136,7 +136,7 @@ def _verdicts(runs: Sequence[Record], names: list[str]) -> Html:
             )
         )
     inside = tag("ul", lines(*items), class_="findings")
-    title = tag("summary", "What each of them came to, in words")
+    title = tag("summary", "The verdict on each run")
     return lines(
         tag("p", ahead(runs, names), class_="lead"),
         show_runs(runs, names),

@@ -16,8 +16,9 @@ T = TypeVar("T")
 MOST_POINTS = 400
 FEW_RUNS = 4  # of which single batches can be drawn without hiding the means
 NUMBERS = (
-    "A line is the mean over the epoch that ends there{faint}. The number beside it is "
-    "its end, the mean over the last epoch. The learning rate is drawn as it was."
+    "A line shows the mean over the epoch that ends there{faint}. The number beside "
+    "it is its last value, the mean over the last epoch. The learning rate is not "
+    "averaged."
 )
 FAINT = "; single batches are faint behind it"
 
@@ -35,10 +36,10 @@ ALONE = {
         "Information of kept epochs, by the pool",
         "In nats, among a hundred times as many samples, held-out ones first.",
     ),
-    "kept/knn": ("Held-out kNN of kept epochs", "On samples that were held out."),
+    "kept/knn": ("Held-out kNN of kept epochs", "On held-out samples."),
     "kept/linear": (
         "Linear probe of kept epochs",
-        "On samples that were held out.",
+        "On held-out samples.",
     ),
 }
 
@@ -62,8 +63,8 @@ CURVES = (
     Curve(
         "Information",
         {"mi_nats": "nats"},
-        "Lower bound, in nats, of what two views share; read from batches that are "
-        "trained on, so it certifies nothing.",
+        "Lower bound, in nats, on what two views share; read from training batches, "
+        "so it certifies nothing.",
         limited=True,
     ),
     Curve(
@@ -97,24 +98,24 @@ CURVES = (
     Curve(
         "Agreement of clients",
         {"federated/agreement": "agreement"},
-        "Of a round, by weights: square of the mean update over the mean square. 1: "
-        "all clients go the same way; one over their number: each its own.",
+        "In each round, weighted: square of the mean update over the mean square. 1: "
+        "all clients go the same way; one over their number: each goes its own way.",
         percent=True,
     ),
     Curve(
         "Information of kept epochs",
         {"kept/batch_nats": "nats of a batch", "kept/pool_nats": "of the pool"},
-        "In nats: as a batch shows it, and as a pool a hundred times as large does, "
-        "held-out samples first.",
+        "In nats: what a batch shows, and what a pool a hundred times as large "
+        "shows; held-out samples first.",
     ),
     Curve(
         "Accuracy of kept epochs",
         {"kept/knn": "held-out kNN", "kept/linear": "linear probe"},
-        "On samples that were held out, with the encoder as it was by then.",
+        "On held-out samples, with the encoder of that epoch.",
         percent=True,
     ),
     Curve("Learning rate", {"lr": "rate"}, "As scheduled."),
-    Curve("Speed", {"time/images_per_second": "speed"}, "Samples in a second."),
+    Curve("Speed", {"time/images_per_second": "speed"}, "Samples per second."),
 )
 
 

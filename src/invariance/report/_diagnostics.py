@@ -135,8 +135,8 @@ def _spectrum(run: Record) -> Html | None:
         x_label="direction",
     )
     about = (
-        "Singular values, the largest being 1. A slow fall uses many directions; "
-        "a cliff is where the representation stops using the ones it has."
+        "Singular values, relative to the largest. A slow fall means that many "
+        "directions are used; after a cliff, the rest are hardly used."
     )
     keys = legend([s.name for s in series])
     caption = tag("figcaption", tag("h3", chart.title), tag("p", about), keys)

@@ -146,7 +146,7 @@ def show_now(gaze: Gaze, chosen: Sequence[str]) -> dict[str, object]:
     drawn = [run for run in runs if run.name in names][:MOST_SHOWN]
     at_work = sum(run.at_work for run in runs)
     words = count(len(runs), "run")
-    summary = f"{words}, {at_work} at work" if runs else "No runs here yet."
+    summary = f"{words}, {at_work} running" if runs else "No runs here yet."
     return {
         "summary": Html(summary),
         "runs": show_table(runs, names),
@@ -158,7 +158,7 @@ def show_now(gaze: Gaze, chosen: Sequence[str]) -> dict[str, object]:
 def show_table(runs: Sequence[Seen], chosen: Sequence[str]) -> Html:
     """A row per run: what it is, how far it is, and how it goes."""
     if not runs:
-        return tag("p", "As soon as a training begins here, it is shown.")
+        return tag("p", "A run is shown here as soon as its training begins.")
     head = ("run", "state", "epoch", "loss", "kNN")
     rows = [tag("tr", *_cells(run, run.name in chosen)) for run in runs]
     titles = tag("tr", *(tag("th", title, scope="col") for title in head))

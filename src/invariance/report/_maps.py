@@ -39,8 +39,8 @@ def show_maps(runs: Sequence[Record], names: Sequence[str]) -> Html:
     ]
     if large:
         notes.append(
-            "Not on this page, which would become too large, but in their own reports: "
-            f"the maps of {join_most(large, MOST_NAMES)}."
+            "Only in their own reports, since this page would become too large: the "
+            f"maps of {join_most(large, MOST_NAMES)}."
         )
     paragraphs = [tag("p", note, class_="note") for note in notes]
     if not shown:

@@ -54,7 +54,7 @@ def show_settings(run: Record, defaults: Mapping[str, Any] | None) -> Html:
         rows = [*asked, *chosen]
         parts.append(table(head, rows, label="Settings asked for and chosen"))
     if defaults and not asked:
-        parts.append(tag("p", "Nothing was asked for but the defaults."))
+        parts.append(tag("p", "No setting was changed from its default."))
     if lost := [key for key in defaults or {} if key not in run.config]:
         text = f"Not in config.yaml: {', '.join(map(str, lost))}."
         parts.append(tag("p", text, class_="note problem"))

@@ -71,7 +71,7 @@ def neighbor_grid(run: Record) -> Html:
     if gallery is None:
         return Missing()  # the map has said so
     if not gallery.neighbors[0]:
-        return Missing("No neighbors: there is one picture alone.")
+        return Missing("No neighbors: there is only one picture.")
     even, word = queries(gallery), run.word if run.word != "image" else "picture"
     parts = [tag("p", _about(gallery, word), class_="note"), _grid(gallery, even)]
     if gallery.labels is not None:
@@ -140,7 +140,7 @@ def why_no_pictures(run: Record) -> str:
         return "evaluation was switched off"
     if not run.finished:
         return "the run is not finished"
-    return "gallery/ is not there or broken"
+    return "gallery/ is missing or broken"
 
 
 def views(run: Record) -> Html:
@@ -157,7 +157,9 @@ def views(run: Record) -> Html:
             explain_views(run),
             class_="note",
         ),
-        tag("p", "It goes on to the right: scroll sideways.", class_="note if-narrow"),
+        tag(
+            "p", "There is more to the right: scroll sideways.", class_="note if-narrow"
+        ),
         scroll(tag("img", src=run.gallery.views, alt=alt, class_="views"), "Views"),
     )
 

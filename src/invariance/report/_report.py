@@ -37,7 +37,7 @@ def write_report(folder: str | Path, defaults: Mapping[str, Any] | None = None) 
 def write_page(path: Path, text: Html) -> Path:
     """The page under its name; names of files may hold what no encoding can write."""
     content = str(text).encode("utf-8", errors="replace")
-    write_whole(path, content, advice="The page is not written.")
+    write_whole(path, content, advice="The page was not written.")
     return path
 
 

@@ -73,8 +73,7 @@ def show_runs(runs: Sequence[Record], names: Sequence[str]) -> Html:
         class_="numbers runs sortable",
     )
     about = (
-        "A heading sorts by its column. A run whose box is not checked is left out "
-        "below."
+        "Click a heading to sort by its column. Uncheck a run to leave it out below."
     )
     return lines(
         scroll(whole, "The runs"),

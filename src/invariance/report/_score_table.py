@@ -112,7 +112,7 @@ def why_no_scores(run: Record) -> str:
         return "the run is not finished"
     if run.labeled is False:
         return "there are no labels in these data"
-    return "there is no whole evaluation.jsonl"
+    return "evaluation.jsonl is missing or incomplete"
 
 
 def head(features: str, *, finished: bool) -> Html:
@@ -208,7 +208,7 @@ def notes(run: Record, scores: Scores) -> list[Html]:
     cells = [cell for line in scores.lines for cell in line.cells.values()]
     if any(cell.interval for cell in cells):
         texts.append(
-            "Below a value is its 95 % interval, which covers the draw of the test "
+            "Below a value is its 95 % interval, which covers the choice of test "
             f"{scores.word}s, not the seed of the training."
         )
     if any(cell.spread is not None for cell in cells):
@@ -216,6 +216,6 @@ def notes(run: Record, scores: Scores) -> list[Html]:
     if TRAINED in scores.features and not run.finished:
         texts.append("The run is not finished: its newest checkpoint was scored.")
     elif TRAINED in scores.features and "best epoch" not in scores.features:
-        texts.append("The final epoch is scored; none was chosen by its score.")
+        texts.append("The final epoch is scored; it was not chosen by its score.")
     both = [" ".join(texts), " ".join(scores.notes)]
     return [tag("p", text, class_="note") for text in both if text]

@@ -44,7 +44,8 @@ def pool_readings(
         pooled.batch_nats,
         f"What one mini-batch shows at temperature {temperature:g}, on average over "
         f"{len(u) // size} of them; none shows more than "
-        f"{pooled.batch_reachable:.2f}, nor at any temperature more than log {size}.",
+        f"{pooled.batch_reachable:.2f}, nor, at any temperature, more than log "
+        f"{size}.",
         unit="nats",
         ceiling=pooled.batch_ceiling,
         reachable=pooled.batch_reachable,
@@ -75,8 +76,8 @@ def pool_readings(
         "information, sharpest temperature",
         of,
         best.pool_nats,
-        f"The same with {best.n_pool:,} candidates at temperature {sharp:g}, which one "
-        "half of the samples chose and the other half was read with.",
+        f"The same with {best.n_pool:,} candidates at temperature {sharp:g}, chosen "
+        "on one half of the samples and read on the other.",
         unit="nats",
         ceiling=best.pool_ceiling,
         reachable=best.pool_reachable,
@@ -159,7 +160,9 @@ def prepare_objectives(
         elif kind is type(trained):
             ready[name] = copy.deepcopy(trained).to(like.device)
         elif any(parameter.default is parameter.empty for parameter in given):
-            why = "it needs what the objective itself learns, which is not here"
+            why = (
+                "it needs what the objective itself learns, which is not available here"
+            )
             notes.append(f"The gradient of {name} is not read: {why}.")
         else:
             has_one = "temperature" in kind.defaults
@@ -227,7 +230,7 @@ def augmentation_readings(
                 "class kept",
                 of,
                 score.value,
-                f"A linear probe reads the class of a view from {of} in "
+                f"A linear probe recovers the class of a view from {of} in "
                 f"{100 * score.value:.0f} % of the samples (fitted on {half:,}).",
                 ceiling=1.0,
             )
@@ -236,20 +239,23 @@ def augmentation_readings(
 def sentence(name: str, value: float, of: str) -> str:
     """One augmentation's R² in words."""
     much = "nothing" if value < 0.05 else f"{100 * value:.0f} %"
-    return f"A linear map reads {much} of the variance of {name} off {of}."
+    return f"A linear map recovers {much} of the variance of {name} from {of}."
 
 
 def describe_loss(mean: dict[str, float], of: str) -> str:
     """What the head does to the augmentations, in words."""
     if "z" not in mean:
-        return f"On average {100 * mean[of]:.0f} % of an augmentation is read off {of}."
+        return (
+            f"On average {100 * mean[of]:.0f} % of an augmentation can be read from "
+            f"{of}."
+        )
     lost = mean["h"] - mean["z"]
     what = (
-        f"the head throws {100 * lost / max(mean['h'], 1e-9):.0f} % of that away"
+        f"the head discards {100 * lost / max(mean['h'], 1e-9):.0f} % of that"
         if lost > 0.01
-        else "the head throws none of that away"
+        else "the head discards none of that"
     )
     return (
-        f"On average {100 * mean['h']:.0f} % of an augmentation is read off h and "
-        f"{100 * mean['z']:.0f} % off z: {what}."
+        f"On average {100 * mean['h']:.0f} % of an augmentation can be read from h "
+        f"and {100 * mean['z']:.0f} % from z: {what}."
     )

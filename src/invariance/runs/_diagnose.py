@@ -30,16 +30,16 @@ DIAGNOSED = 2000
 PROBED = 4000
 MOST_BYTES = 1 << 30
 ONE_VIEW = (
-    "This run shows each sample in one view: alignment, information and gradients, "
-    "which compare two, are not read."
+    "This run shows each sample in only one view: alignment, information and "
+    "gradients, which compare two views, are not read."
 )
 SAME_VIEWS = (
-    "The two views of a sample are the same here, where dropout is off: alignment, "
-    "information and gradients, which compare two, are not read."
+    "The two views of a sample are the same here, since dropout is off: alignment, "
+    "information and gradients, which compare two views, are not read."
 )
 ATTACKED = (
     "This run was trained on views that an attack had changed (--views.adversarial): "
-    "what is read here is read from views as they are."
+    "the readings here are of views without the attack."
 )
 ENOUGH = 200  # held-out images; of fewer, training images help out
 
@@ -56,7 +56,7 @@ def diagnose(
     keep: bool = True,
     quiet: bool = True,
 ) -> Diagnosis:
-    """Read what a run's encoder and head make of views, and write diagnostics.json.
+    """Measure what a run's encoder and head make of views; write diagnostics.json.
 
     Args:
         run: A run folder, or what ``train`` returned.
@@ -149,7 +149,7 @@ def diagnose(
 def keep_readings(folder: str | Path, result: Diagnosis) -> None:
     """Write them into the run folder, for the report."""
     folder = Path(folder).expanduser()
-    advice = f"The readings of {folder} are not kept in its folder."
+    advice = f"The readings of {folder} were not saved."
     write_json(folder / DIAGNOSTICS, result.as_dict(), advice=advice)
 
 

@@ -129,7 +129,7 @@ def diagnose_kept(
         rows.append(row)
     if keep:
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        advice = f"The readings of {opened.folder} are not kept in its folder."
+        advice = f"The readings of {opened.folder} were not saved."
         write_whole(opened.folder / KEPT_READINGS, text.encode(), advice=advice)
     return rows
 

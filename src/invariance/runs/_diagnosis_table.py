@@ -27,7 +27,7 @@ def render_diagnosis(diagnosis: Diagnosis, width: int = 100) -> list[str]:
         for reading in dedupe(group):
             lines += wrap(f"{reading.of}: {reading.meaning}", width)
     if kept:
-        lines += ["", "variance of each augmentation that a linear map reads off (R²)"]
+        lines += ["", "variance of each augmentation that a linear map recovers (R²)"]
         for name, group in kept.items():
             lines += row(name, group, names)
     lines += gradients(diagnosis.readings)

@@ -60,12 +60,12 @@ def embed(
         run_or_encoder: a run, its folder, an encoder file, or an encoder.
         data: a folder, an .npy or .npz file, a data set's name, an array, a Dataset.
         split: "train", "test" or "all".
-        limit: at most so many images, evenly spread.
+        limit: at most this many images, evenly spread.
         batch_size: images encoded at once.
         device: "auto" takes a GPU if there is one.
         workers: decoding processes; by default as many as cores for image files.
         data_root: where named sets are kept.
-        max_bad_fraction: more unreadable images than this share are an error.
+        max_bad_fraction: a larger share of unreadable images is an error.
         quiet: say nothing while it works.
 
     >>> from invariance.encoders import build_encoder
@@ -137,8 +137,8 @@ def write_embeddings(
 ) -> EmbeddingFile:
     """Features of all images, in a .parquet, .npz or .csv file.
 
-    Killed at any moment and called again it goes on where it was, and the file is the
-    one an uninterrupted call writes. The ending of ``file`` says in which format;
+    Killed at any moment and called again, it continues where it was, and writes the
+    same file as an uninterrupted call. The ending of ``file`` says in which format;
     ``overwrite`` replaces a file, or drops unfinished work of another job.
 
     With ``shard="2/8"`` the second of eight shares is encoded, counted from 1, and the
@@ -233,7 +233,7 @@ def write_embeddings(
         whole = processes.count == 1 and n_new == len(images)
         silent = quiet or not processes.first
         if done:
-            tell(f"going on after {done:,} of {n_images:,}", quiet=silent)
+            tell(f"continuing after {done:,} of {n_images:,}", quiet=silent)
         unit = f"{images.items.kind.word}s"
         with Progress(n_images, unit=unit, done=done, quiet=silent) as progress:
             stretches = encode_all(

@@ -31,8 +31,8 @@ from ..folder import write_whole
 from ._embedding_files import Rows
 
 ADVICE = (
-    "What was written before is intact: make room or mend the disk, then give the same "
-    "command again to go on."
+    "What was written before is intact: free some space or fix the disk, then give "
+    "the same command again to continue."
 )
 STRETCHES = "rows-*-????????????"
 DIFFERENCES = {
@@ -86,9 +86,9 @@ class Job:
         if difference:
             if not overwrite and any(self.folder.glob(STRETCHES)):
                 raise DataError(
-                    f"{str(self.folder)!r} holds an unfinished job with {difference}: "
-                    "finish that one, choose another name, or use --overwrite "
-                    "(overwrite=True) to begin anew."
+                    f"{str(self.folder)!r} holds an unfinished job with "
+                    f"{difference}: finish that one, choose another name, or use "
+                    "--overwrite (overwrite=True) to start again."
                 )
             self._acquire()
             self.discard()

@@ -27,7 +27,7 @@ from ._embedding_files import (
     open_embeddings,
 )
 
-ADVICE = "Make room or mend the disk, and merge again: the parts are as they were."
+ADVICE = "Free some space or fix the disk, and merge again: the parts are unchanged."
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def merge_embeddings(
     Args:
         parts: files, in any order.
         file: where to; the ending says in which format, whatever that of the parts.
-        overwrite: replace a file that is there.
+        overwrite: replace an existing file.
         max_bad_fraction: more unreadable samples than this share of all are an error;
             None is what the parts were made with.
 
@@ -161,8 +161,8 @@ def open_part(path: Path) -> OpenPart:
     if path.suffix == ".part" or (work.is_dir() and not path.exists()):
         name = path.stem if path.suffix == ".part" else path.name
         raise DataError(
-            f"The part {name!r} is not finished: give its command again, which goes on "
-            "where it stopped."
+            f"The part {name!r} is not finished: give its command again, which "
+            "continues where it stopped."
         )
     about, blocks = open_embeddings(path)
     if about.part is None:
@@ -190,7 +190,7 @@ def check_parts(parts: Sequence[OpenPart]) -> None:
         n_bad = len(about.unreadable) - part.n_known_bad
         if about.n + n_bad != part.stop - part.start:
             raise DataError(
-                f"{str(each.path)!r} does not add up: {about.n:,} rows and {n_bad:,} "
+                f"{str(each.path)!r} is inconsistent: {about.n:,} rows and {n_bad:,} "
                 f"unreadable samples of {part.stop - part.start:,}. Embed shard "
                 f"{part.number}/{part.of} again."
             )

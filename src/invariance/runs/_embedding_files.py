@@ -56,7 +56,7 @@ class EmbeddingFile:
         seconds: how long it took.
         n_new: images encoded this time; the others were done before.
         unreadable: images that have no row, with the reason.
-        kind: what an image is, or else a sample; None where nobody knows.
+        kind: the kind of sample; None if it is unknown.
     """
 
     path: Path

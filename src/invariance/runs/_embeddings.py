@@ -44,7 +44,7 @@ class Embeddings:
         encoder_name: what that encoder is called.
         data: where the images were; None if they were an object in memory.
         split: the part of the data.
-        limit: at most so many images were taken.
+        limit: at most this many images were taken.
 
     >>> embeddings = Embeddings(torch.eye(3), ("a.png", "b.png", "c.png"))
     >>> embeddings
@@ -94,7 +94,7 @@ class Embeddings:
         write_whole(
             path,
             lambda file: write(file, self.about(), self.blocks),
-            advice="Make room or mend the disk, and save again.",
+            advice="Free some space or fix the disk, and save again.",
         )
         return path
 

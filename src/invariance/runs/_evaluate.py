@@ -57,18 +57,18 @@ def evaluate(
 
     Args:
         runs: A run folder, what ``train`` returned, or several: seeds of one setting
-            are averaged, other settings are lines of their own.
+            are averaged, other settings get their own lines.
         data: A name, path, array, (images, labels) or Dataset to score on; None is the
-            data of each run. Other classes are fine: classifiers are fitted anew.
+            data of each run. Other classes are fine: classifiers are fitted again.
         protocols: A name in ``invariance.evaluation.PROTOCOLS`` or several, or "all".
             None is the quick ones that suit the data, or the preset's.
         settings: How protocols work, such as {"fine_tune": {"epochs": 100}};
             ``invariance.evaluation.GROUPS`` has the names.
         preset: A published protocol with its settings, by its name in
-            ``invariance.evaluation.PRESETS``; ``settings`` go before its own.
+            ``invariance.evaluation.PRESETS``; ``settings`` override its own.
         seeds: How often what draws at random is repeated.
         supervised: Also train the run's network with all labels, to compare.
-        limit: Fit with at most so many training images, evenly spread; None and 0 are
+        limit: Fit with at most this many training images, evenly spread; None and 0 are
             all. Where it leaves images out, it is one of the settings of a score.
         network: The module itself, when a run was trained on one of your own.
         data_root: Where named data sets are kept; None is where the run found them.
@@ -134,7 +134,7 @@ def evaluate(
         rows = [*pixels[key], *evaluate_encoders(task, encoders, **how, **common)]
         if supervised and not task.labeled:
             raise DataError(
-                f"A supervised twin learns classes, and {task.data} has none: leave "
+                f"A supervised twin learns classes, but {task.data} has none: leave "
                 "--supervised out."
             )
         if supervised:
@@ -197,7 +197,7 @@ def _keep(run: OpenRun, rows: Sequence[Row], images: Source | None) -> None:
         images: What it was trained on, if these were scored: the folder of an older
             version does not say which they are, and is told now.
     """
-    advice = f"The scores of {run.name} are not kept in its folder."
+    advice = f"The scores of {run.name} were not saved."
     keep_rows(
         run.folder, rows, step=run.step, own_data=images is not None, advice=advice
     )

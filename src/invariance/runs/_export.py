@@ -55,7 +55,7 @@ def export(
         to: "safetensors" (for ``inv.load``), "timm", "pt2" (for ``torch.export.load``)
             or "onnx".
         file: where to; by default named after the run, in this folder.
-        overwrite: replace a file that is there.
+        overwrite: replace an existing file.
         quiet: say nothing while it works.
 
     >>> import tempfile

@@ -41,7 +41,7 @@ from ..folder import write_whole
 from ..training import load
 
 Network = Callable[[Tensor], Tensor]
-ADVICE = "Make room or mend the disk, and export again."
+ADVICE = "Free some space or fix the disk, and export again."
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ FORMATS = {
         read_timm,
         use_timm,
         notes=(
-            "The file holds the network alone; standardizing the images is left to "
-            "you, with the mean and std printed (also in the file's metadata).",
+            "The file holds only the network; standardize the images yourself, with "
+            "the mean and std printed (also in the file's metadata).",
         ),
     ),
     "pt2": Format(".pt2", write_pt2, read_pt2, use_pt2),

@@ -150,8 +150,8 @@ def open_images(
     items = source.items
     if items.kind.seen != kind:
         raise DataError(
-            f"{source.name} has {items.kind.word}s of {items.kind.shape_words}, and "
-            f"the encoder takes {kind.word}s of {kind.shape_words}: name other data."
+            f"{source.name} has {items.kind.word}s of {items.kind.shape_words}, but "
+            f"the encoder takes {kind.word}s of {kind.shape_words}: use other data."
         )
     path = Path(data).expanduser() if isinstance(data, str | Path) else None
     are_files = items.paths is not None

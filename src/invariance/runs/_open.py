@@ -173,7 +173,7 @@ def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str, Towers | None]
     """
     settings, trained, towers = run.settings, run.towers, None
     if run.custom:
-        why = "The first weights of a module of your own are not kept"
+        why = "The first weights of your own module are not kept"
         return None, f"{why}: the untrained encoder is left out.", None
     try:
         with keep_random_states():
@@ -221,13 +221,13 @@ def load_part(
         )
     if data is None and not data_exists(run.data):
         raise DataError(
-            f"{run.name} was trained on {run.data!r}, which is not there (any "
-            "more, or from here): put it back, or say with --data FOLDER where it is "
-            "now or what to use instead (data= in Python)."
+            f"{run.name} was trained on {run.data!r}, which is gone, or cannot be "
+            "seen from here: put it back, or say with --data FOLDER where it is now "
+            "or what to use instead (data= in Python)."
         )
     if is_own and split == "test" and run.held_out_nothing:
         raise DataError(
-            f"{run.name} was trained on all of its data, nothing was held out to "
+            f"{run.name} was trained on all of its data, so nothing is held out to "
             "score on: name other data with --data (data= in Python), or use "
             "'invariance diagnose', which needs no labels."
         )
@@ -264,7 +264,7 @@ def load_part(
     if is_own and known and not same_images(source.origin.fingerprint, known):
         notes.append(
             f"The {source.kind.word}s of {source.name} are not those that {run.name} "
-            "was trained on: some were added, taken away or changed since."
+            "was trained on: some have been added, removed or changed since."
         )
     if not is_own and isinstance(kind, Image):
         notes = [*_conversion(data, source, data_root, how.get("image_column")), *notes]

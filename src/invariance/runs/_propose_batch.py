@@ -79,9 +79,9 @@ def propose_batch_size(
     pair, objective = rows.z, parts.learner.cosine_objective
     if objective is None or pair is None or len(pair) < 2 or pair.shape[1] < 4 * size:
         raise DataError(
-            f"The noise of a gradient takes two views and four batches of {size}, and "
-            f"there are {rows.h.shape[1]:,} samples in {len(rows.h)}: use more data, "
-            "or a run of smaller batches."
+            f"The noise of a gradient takes two views and four batches of {size}, "
+            f"but there are {rows.h.shape[1]:,} samples in {len(rows.h)}: use more "
+            "data, or a run of smaller batches."
         )
     u, v = pair
     labeled = objective.takes == "labels"

@@ -87,8 +87,8 @@ def ask_in_words(run: Any, text: str | Sequence[str], device: Any) -> Asked:
     towers = None if folder is None else load_towers(folder.expanduser())
     if towers is None:
         raise SettingError(
-            "To search by a sentence takes the folder of a finished run on images and "
-            "captions, such as one of --method clip: this one has no text tower."
+            "Searching by a sentence needs the folder of a finished run on images "
+            "and captions, such as one of --method clip: this one has no text tower."
         )
     try:
         rows = towers.to(device).encode_other(sentences)

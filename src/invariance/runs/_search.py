@@ -111,7 +111,7 @@ class Hits:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The images most like each query, in a gallery of so many images.
+    """The images of a gallery that are most like each query.
 
     Attributes:
         neighbors: one ``Hits`` per query, in the order of the queries.
@@ -264,8 +264,8 @@ def search(
         write_whole(Path(sheet), lambda file: drawn.save(file, "PNG"), advice=advice)
         if n_missing := sum(image is None for image in shown.values()):
             notes.append(
-                f"{n_missing} of the {word}s found cannot be shown in the sheet: they "
-                "are gone, or nothing says where they are."
+                f"{n_missing} of the {word}s found cannot be shown in the sheet: "
+                "they are gone, or nothing says where to find them."
             )
     return SearchResult(tuple(neighbors), nearest.n, tuple(notes), word)
 

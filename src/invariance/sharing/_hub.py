@@ -38,8 +38,8 @@ def upload(folder: Path, name: str, *, private: bool, token: str | None) -> str:
         address = hub.create_repo(name, private=private, exist_ok=True)
         if private and not hub.repo_info(name).private:
             raise SettingError(
-                f"{name} is there already and everybody can see it, so nothing was "
-                "uploaded: make it private on its page, or choose another name."
+                f"{name} already exists and is public, so nothing was uploaded: make "
+                "it private on its page, or choose another name."
             )
         message = "Upload of an encoder of invariance"
         hub.upload_folder(repo_id=name, folder_path=folder, commit_message=message)
@@ -70,10 +70,12 @@ def open_hub(name: str, token: str | None, file: str = "") -> Iterator[Any]:
         with hub_without_retries():
             yield hub
     except errors.HFValidationError as cause:
-        raise SettingError(f"The hub takes no such name as {name!r}: {cause}") from None
+        raise SettingError(
+            f"The hub does not accept the name {name!r}: {cause}"
+        ) from None
     except errors.GatedRepoError:
         raise DataError(
-            f"Who wants {name} has to be let in: ask on its page, then {LOG_IN}."
+            f"Access to {name} has to be granted: ask on its page, then {LOG_IN}."
         ) from None
     except errors.RepositoryNotFoundError:
         raise DataError(
@@ -85,8 +87,8 @@ def open_hub(name: str, token: str | None, file: str = "") -> Iterator[Any]:
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
         why = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else "no connection"
         raise DataError(
-            f"The hub cannot be reached ({why}), and what is asked of {name} is not in "
-            "the cache of this machine."
+            f"The hub cannot be reached ({why}), and what is needed of {name} is not "
+            "in this machine's cache."
         ) from None
     except errors.EntryNotFoundError:
         raise DataError(
@@ -98,7 +100,7 @@ def open_hub(name: str, token: str | None, file: str = "") -> Iterator[Any]:
         status = getattr(getattr(cause, "response", None), "status_code", None)
         if status in (401, 403):
             raise SettingError(
-                f"You may not write to or read {name} on the hub: {LOG_IN} of somebody "
+                f"You may not read or write {name} on the hub: {LOG_IN}, as somebody "
                 "who may."
             ) from None
         first = (str(cause).strip().splitlines() or ["no reason given"])[0]

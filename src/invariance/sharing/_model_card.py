@@ -141,13 +141,16 @@ class Card:
         of = f" ({count(n, word)})" if isinstance(n, int) else ""
         begin = ""
         if self.record.config.get("pretrained"):
-            begin = " It began with timm's weights, which may have seen labels."
+            begin = (
+                " It started from timm's weights, which may have been trained with "
+                "labels."
+            )
         elif start := self.record.config.get("start_from"):
-            begin = f" It began with the encoder of {last_name(start)}."
+            begin = f" It started from the encoder of {last_name(start)}."
         return (
             f"An encoder of {word}s: {encoder.name}, {encoder.width:,} features. It "
-            f"was learned {how} labels, by {self.method} on {self.data_name}{of}, with "
-            f"invariance.{begin}"
+            f"was trained {how} labels, by {self.method} on {self.data_name}{of}, "
+            f"with invariance.{begin}"
         )
 
     def verdict(self) -> str:
@@ -174,7 +177,10 @@ class Card:
             "```",
         ]
         if not known:
-            lines += ["", f"`module` is a network like the `{encoder.name}` it was."]
+            lines += [
+                "",
+                f"`module` is a network built like the original `{encoder.name}`.",
+            ]
         if self.timm:
             lines += [
                 "",
@@ -208,11 +214,11 @@ class Card:
         if images.get("fingerprint"):
             facts.append(f"- Fingerprint: `{images['fingerprint']}`")
         if self.labeled:
-            facts.append("- Labels: it learned from them")
+            facts.append("- Labels: trained on")
         elif self.record.labeled:
-            facts.append("- Labels: never learned from, read to score it")
+            facts.append("- Labels: never trained on, used only to score it")
         else:
-            facts.append("- Labels: never learned from")
+            facts.append("- Labels: never trained on")
         return "\n".join(facts)
 
     def training(self) -> str:
@@ -246,17 +252,20 @@ class Card:
         """What it is for, and what nobody knows of it, by the facts of the run."""
         word, encoder = self.record.word, self.encoder
         lines = [
-            f"Its features are meant for {word}s like those of {self.data_name}: to "
-            "search by example, to group, or to learn a classifier on with few labels."
+            f"Its features are meant for {word}s like those of {self.data_name}: for "
+            "search by example, for grouping, or to train a classifier with few "
+            "labels."
         ]
         if not self.labeled:
             lines.append(
-                "Classes were never shown to it: it tells apart what its views left in "
-                "place, whether or not that is what you ask for."
+                "It was never shown classes: it tells apart whatever its views left "
+                "in place, which may not be what you need."
             )
         if isinstance(encoder.kind, Image):
             size = encoder.input_shape[-1]
-            lines.append(f"It has seen images of {size} pixels per side: resize yours.")
+            lines.append(
+                f"It was trained on images of {size} pixels per side: resize yours."
+            )
         tables = self.tables()
         if tables:
             names = ", ".join(scores.data for scores, _ in tables)
@@ -264,8 +273,9 @@ class Card:
         else:
             lines.append("It was not scored on anything.")
         lines.append(
-            "It is one run of one seed: another may score differently. How it treats "
-            "people or what its data do not show was not examined."
+            "It comes from one run with one seed; another may score differently. How "
+            "it treats people, or anything that its data do not show, was not "
+            "examined."
         )
         if self.license is None:
             lines.append("No license was chosen: ask before you use it.")

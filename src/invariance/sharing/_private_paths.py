@@ -65,7 +65,8 @@ def refuse_paths(folder: Path, places: Iterable[object]) -> None:
             if any(form in text for form in (word, json.dumps(word)[1:-1])):
                 raise InvarianceError(
                     f"{path.name} would tell others that you have {word!r}: nothing "
-                    "was shared. Rename what is called so in the settings of the run."
+                    "was shared. Rename whatever has this name in the settings of "
+                    "the run."
                 )
 
 

@@ -24,7 +24,7 @@ from ._model_card import Card
 from ._private_paths import cut_paths, refuse_paths
 from ._timm_files import write_timm_files
 
-ADVICE = "Make room or mend the disk, and share again."
+ADVICE = "Free some space or fix the disk, and share again."
 README = "README.md"
 
 
@@ -51,8 +51,8 @@ def write_shared(
     require_run(run)
     if not (run / ENCODER).is_file():
         raise DataError(
-            f"{run} has no encoder yet: a run is shared when it is finished. Go on "
-            f"with: {resume_command(run)}"
+            f"{run} has no encoder yet: a run is shared when it is finished. "
+            f"Continue it with: {resume_command(run)}"
         )
     record, encoder = read_record(run), load_encoder(run, network=network)
     make_empty(folder)
@@ -90,6 +90,6 @@ def make_empty(folder: Path) -> None:
         ) from None
     if taken:
         raise SettingError(
-            f"{str(folder)!r} is not empty: name a new folder, so that nothing goes "
-            "along that you did not mean to share."
+            f"{str(folder)!r} is not empty: name a new folder, so that nothing is "
+            "shared by accident."
         )

@@ -30,8 +30,8 @@ def advise_on_bf16(fabric: Fabric, plan: Plan) -> Iterator[str]:
     machine, hardware = plan.settings.machine, computes_bf16("cpu")
     if fabric.device.type == "cpu" and machine.precision == "bf16" and not hardware:
         yield (
-            "precision: bf16, as asked; this CPU is not known to have it in hardware, "
-            "and without, --machine.precision 32 is faster"
+            "precision: bf16, as asked; this CPU is not known to have it in "
+            "hardware; without it, --machine.precision 32 is faster"
         )
     left_open = machine.precision == "auto" and machine.strategy != "fsdp"
     if fabric.device.type != "cpu" or not left_open or not hardware:
@@ -41,8 +41,8 @@ def advise_on_bf16(fabric: Fabric, plan: Plan) -> Iterator[str]:
     if measured or any(layer.groups > 1 for layer in layers):
         return
     yield (
-        "precision: 32; this CPU has bf16 in hardware, and with --machine.precision "
-        "bf16 most networks are faster"
+        "precision: 32; this CPU has bf16 in hardware, so most networks train faster "
+        "with --machine.precision bf16"
     )
 
 

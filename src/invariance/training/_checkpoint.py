@@ -85,7 +85,7 @@ def find_kept(folder: Path, epoch: int) -> Path:
         return paths[epoch]
     listing = f"it has {', '.join(map(str, paths))}"
     if not paths:
-        listing = "it has none, which --keep-every N of invariance train would change"
+        listing = "it has none (invariance train --keep-every N keeps them)"
     raise DataError(f"{folder} has not kept epoch {epoch}: {listing}.")
 
 
@@ -113,7 +113,7 @@ def newest_checkpoint(
         if state is not None:
             return state
         if k:
-            say(f"{path.name} is damaged: going on from {paths[k - 1].name}.")
+            say(f"{path.name} is damaged: continuing from {paths[k - 1].name}.")
     if paths:
         raise TrainingError(
             f"None of the {len(paths)} checkpoints in {folder} can be read: they are "
@@ -163,12 +163,12 @@ def check_images(folder: Path, source: Source) -> None:
 def other_images(folder: Path, source: Source, before: int) -> TrainingError:
     """The sentence about images that have changed since the run began."""
     n = len(source)
-    now = f"now there are {n:,}" if n != before else "these are others"
+    now = f"now there are {n:,}" if n != before else "these are different ones"
     return TrainingError(
-        f"{folder} was training on {before:,} {source.kind.word}s, and {now}: it goes "
-        f"on exactly, or not at all. Put the {source.kind.word}s back as they were, or "
-        "start a new run from its "
-        f"weights: invariance train --start-from {folder}"
+        f"{folder} was training on {before:,} {source.kind.word}s, and {now}: a run "
+        f"resumes exactly, or not at all. Put the {source.kind.word}s back as they "
+        "were, or start a new run from its weights: invariance train --start-from "
+        f"{folder}"
     )
 
 
@@ -181,9 +181,10 @@ def check_lost(folder: Path) -> None:
     last = readings[-1].get("step", 0) if readings else 0
     if last > 1:
         raise TrainingError(
-            f"The checkpoints of {folder} are gone, and it had come to step {last:,}: "
-            "it cannot go on. Put them back, or start over in a new folder: invariance "
-            f"train --config {folder / CONFIG}. Nothing was changed."
+            f"The checkpoints of {folder} are gone, and it had reached step "
+            f"{last:,}: it cannot continue. Put them back, or start over in a new "
+            f"folder: invariance train --config {folder / CONFIG}. Nothing was "
+            "changed."
         )
 
 
@@ -222,8 +223,8 @@ def load(
     folder = Path(place).expanduser() if isinstance(place, str | Path) else None
     if epoch is not None and (folder is None or not folder.is_dir()):
         raise SettingError(
-            f"epoch = {epoch} names one of the epochs that a run folder has kept: got "
-            f"{place!r}, which is none."
+            f"epoch = {epoch} names one of the epochs that a run folder has kept: "
+            f"got {place!r}, which is not a run folder."
         )
     if is_on_hub(place):
         return from_pretrained(place, network=network, side=side)
@@ -261,8 +262,8 @@ def rebuild_from_state(
     name = SIDES[side][0]
     if name not in state:
         raise DataError(
-            f"{place} has one encoder: a second one, side='other', comes with methods "
-            "of two, such as clip."
+            f"{place} has one encoder: only methods with two, such as clip, have a "
+            "second one (side='other')."
         )
     prefix = f"{name}."
     weights = {

@@ -69,8 +69,8 @@ def check_federated(settings: Train, method: Method, processes: int) -> None:
     federated = settings.federated
     if processes > 1:
         raise SettingError(
-            f"Simulated clients take turns in one process, and there are {processes}: "
-            "use --machine.devices 1 --machine.nodes 1."
+            "Simulated clients take turns in one process, but there are "
+            f"{processes}: use --machine.devices 1 --machine.nodes 1."
         )
     if "bank_momentum" in options_of(method):
         raise SettingError(
@@ -80,14 +80,14 @@ def check_federated(settings: Train, method: Method, processes: int) -> None:
         )
     if settings.ess.targets:
         raise SettingError(
-            "ess.target lets one temperature follow the negatives of one batch after "
-            "another, and clients would pull it to and fro: leave it out, or train "
-            "without clients."
+            "ess.target makes one temperature follow the negatives of successive "
+            "batches, and clients would pull it in different directions: leave it "
+            "out, or train without clients."
         )
     if federated.noise is not None and federated.clip is None:
         raise SettingError(
-            "federated.noise is measured in lengths of the longest update, and none is "
-            "set: add --federated.clip 1, or leave the noise out."
+            "federated.noise is a multiple of the longest update allowed, but no "
+            "limit is set: add --federated.clip 1, or leave the noise out."
         )
 
 
@@ -99,12 +99,12 @@ def share_samples(settings: Federated, source: Source, seed: int) -> Clients:
     names = tuple(map(str, range(1, n_clients + 1)))
     if settings.skew is None:
         owner = split_evenly(len(source), n_clients, seed)
-        return Clients(owner, names, "parts of one size")
+        return Clients(owner, names, "parts of equal size")
     if source.labels is None:
         raise DataError(
-            "federated.skew shares samples out by their labels, and "
-            f"{source.name} has none: leave it out for parts of one size, or say whose "
-            "each sample is (--federated.assignment)."
+            f"federated.skew distributes samples by their labels, and {source.name} "
+            "has none: leave it out for parts of equal size, or say which client has "
+            "each sample (--federated.assignment)."
         )
     owner = split_by_label(source.labels.cpu(), n_clients, settings.skew, seed)
     return Clients(owner, names, f"by label, Dirichlet {settings.skew:g}")
@@ -344,11 +344,11 @@ class Rounds:
         span = f"{some:,}" if some == most else f"{some:,} to {most:,}"
         low, high = min(steps), max(steps)
         each = count(high, "step") if low == high else f"{low:,} to {high:,} steps"
-        states = {"fresh": "begun anew in every round", "kept": "kept between rounds"}
+        states = {"fresh": "restarted in every round", "kept": "kept between rounds"}
         return (
-            f"clients: {len(sizes)} with {span} {word}s ({self.clients.how}); an epoch "
-            f"is a round, in which {self.per_round} of {len(self.active)} take {each} "
-            "each from the server's weights, with optimizers of their own that are "
+            f"clients: {len(sizes)} with {span} {word}s ({self.clients.how}); an "
+            f"epoch is a round, in which {self.per_round} of {len(self.active)} take "
+            f"{each} each from the server's weights, with their own optimizers, "
             f"{states[self.settings.optimizer]}; the server takes their mean, "
             f"{'each alike' if self.settings.noise else 'weighted by samples'}"
         )

@@ -177,8 +177,8 @@ class DryRun:
         yield f"memory{each}: {', '.join(held)}"
         what = "of the GPU" if self.on_gpu else "with Python and its libraries"
         yield (
-            f"memory{each}: {self.peak_bytes / MB:,.0f} MB {what}, at most in a step "
-            "(measured)"
+            f"memory{each}: {self.peak_bytes / MB:,.0f} MB {what}, the most used in "
+            "a step (measured)"
         )
 
     def time_lines(self) -> Iterator[str]:

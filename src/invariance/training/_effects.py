@@ -42,13 +42,13 @@ def find_idle_settings(
     optim, ess = settings.optim, settings.ess
     if optim.name == "adamw" and optim.momentum != Optim.momentum:
         yield (
-            "optim.momentum is that of sgd and lars, and adamw has averages of its "
-            "own: leave it out, or add --optim.name sgd."
+            "optim.momentum is for sgd and lars; adamw has its own averages: leave "
+            "it out, or add --optim.name sgd."
         )
     if optim.decay != "auto" and optim.weight_decay == 0:
         yield (
-            "optim.decay says what weight decay acts on, and there is none: leave it "
-            "out, or give --optim.weight-decay."
+            "optim.decay says what weight decay acts on, but there is no weight "
+            "decay: leave it out, or set --optim.weight-decay."
         )
     batch = settings.batch_size or BATCH
     if settings.micro_batch is not None and settings.micro_batch >= batch // processes:
@@ -61,23 +61,27 @@ def find_idle_settings(
         )
     if ess.schedule and (ess.target, ess.end) != (None, None):
         yield (
-            "ess.schedule has the targets of the whole training, and ess.target and "
-            "ess.end are two of them: leave those out."
+            "ess.schedule sets the targets of the whole training: leave ess.target "
+            "and ess.end out."
         )
     if not ess.targets and (ess.end, ess.rate) != (Ess.end, Ess.rate):
         yield (
-            "ess.end and ess.rate say how the temperature follows an effective sample "
-            "size, and none is asked for: add --ess.target 0.3, or leave them out."
+            "ess.end and ess.rate say how the temperature follows an effective "
+            "sample size, but no target is set: add --ess.target 0.3, or leave them "
+            "out."
         )
     if settings.views_adversarial is None and settings.attack != Attack():
         yield (
-            "attack says how adversarial views are found, and there are none: add "
-            "--views.adversarial first, or leave it out."
+            "attack says how adversarial views are found, but none are asked for: "
+            "add --views.adversarial first, or leave it out."
         )
     yield from find_idle_clients(settings.federated)
     yield from find_idle_stopping(settings)
     if settings.temperature is not None and "temperature" in settings.options:
-        yield "The temperature is given twice, by itself and as an option: leave one."
+        yield (
+            "The temperature is given twice, by itself and as an option: leave one "
+            "of them out."
+        )
     plain = HEADS.get(method.head, 2) < 2
     if settings.hidden is not None and plain and not has_predictor(method):
         yield (
@@ -86,13 +90,13 @@ def find_idle_settings(
         )
     if settings.width is not None and method.head == "none":
         yield (
-            "width is that of the projections, and without a head they are the "
+            "width is the width of the projections, and without a head these are the "
             "encoder's features: leave it out, or add --head linear."
         )
     elif settings.width is not None and method.positives == "tokens":
         yield (
-            "width is that of the projections, which here are compared with rows of "
-            "the tower's table and are as wide: leave it out."
+            "width is the width of the projections, which here must match the rows "
+            "of the tower's table: leave it out."
         )
     if settings.pretrained and settings.start_from:
         yield (
@@ -101,12 +105,12 @@ def find_idle_settings(
         )
     if settings.pretrained and encoder is not None:
         yield (
-            "pretrained fetches weights by the encoder's name, and an encoder was "
+            "pretrained downloads weights by the encoder's name, but the encoder was "
             "given as an object, with its own weights: leave pretrained out."
         )
     if settings.other_encoder != "auto" and method.encoder != "two":
         yield (
-            "other_encoder is the network of a pair's second side, and "
+            "other_encoder is the network of a pair's second side, but "
             f"{settings.method} has one encoder for everything: leave it out."
         )
     columned = is_hub(settings.data if data is None else data)
@@ -114,25 +118,26 @@ def find_idle_settings(
         idle = method.encoder != "two" and not (columned and name == "image_column")
         if getattr(settings, name) is not None and idle:
             yield (
-                f"{name} is for methods of images and captions, and {settings.method} "
-                "is none: leave it out, or add --method clip."
+                f"{name} is for methods of images and captions, and "
+                f"{settings.method} is not one: leave it out, or add --method clip."
             )
     if settings.workers is not None and settings.storage == "resident":
         yield (
-            "workers decode images that are streamed, and these are to be resident: "
-            "leave workers out, or the storage."
+            "workers decode streamed images, but storage is resident: leave out "
+            "workers or storage."
         )
     named = settings.data in DATA_SETS and settings.data not in GENERATED
     unnamed = data is not None or (not named and data_exists(settings.data))
     if settings.data_root is not None and unnamed:
         yield (
-            "data_root is where named sets, such as cifar10, are kept, and these data "
-            "are none: leave it out, or write the whole path as the data."
+            "data_root is where named sets, such as cifar10, are kept, and these "
+            "data are not a named set: leave it out, or give the whole path as the "
+            "data."
         )
     if views is not None and (settings.views_drop or settings.views_strength):
         yield (
-            "views_drop and views_strength are for views by name, and views were given "
-            "as an object: use invariance.views.weaken on its lists."
+            "views_drop and views_strength are for views by name, but these views "
+            "were given as an object: use invariance.views.weaken on its lists."
         )
     if settings.json and settings.quiet:
         yield "--json prints every reading and --quiet none: leave one of them out."
@@ -142,21 +147,24 @@ def find_idle_clients(federated: Federated) -> Iterator[str]:
     """A sentence for each setting of clients without effect."""
     if not federated.asked and federated != Federated():
         yield (
-            "The settings federated.* say how clients train, and there are none: add "
-            "--federated.clients 10, or leave them out."
+            "The settings federated.* say how clients train, but there are no "
+            "clients: add --federated.clients 10, or leave them out."
         )
     if federated.assignment is not None and federated.clients is not None:
         yield (
-            "federated.assignment says whose each sample is, and with it how many "
+            "federated.assignment says which client has each sample, and so how many "
             "clients there are: leave federated.clients out."
         )
     if federated.assignment is not None and federated.skew is not None:
         yield (
-            "federated.skew shares samples out at random, and federated.assignment "
-            "says whose each is: leave one of them out."
+            "federated.skew distributes samples at random, and federated.assignment "
+            "says which client has each: leave one of them out."
         )
     if federated.skew is not None and federated.clients == 1:
-        yield "federated.skew has no effect on one client, which has all: leave it out."
+        yield (
+            "federated.skew has no effect on a single client, which has all samples: "
+            "leave it out."
+        )
     if federated.local_steps is not None and federated.local_epochs is not None:
         yield (
             "federated.local_steps and federated.local_epochs both say how long a "
@@ -169,8 +177,8 @@ def find_idle_stopping(settings: Train) -> Iterator[str]:
     stop = settings.stop
     if stop.patience is None and stop != Stopping():
         yield (
-            "stop.reading and stop.min_gain say when a run ends early, and none is to: "
-            "add --stop.patience 10, or leave them out."
+            "stop.reading and stop.min_gain say when a run ends early, but early "
+            "stopping is off: add --stop.patience 10, or leave them out."
         )
     if stop.patience is not None and stop.reading == "knn" and not settings.knn_every:
         yield (

@@ -57,9 +57,9 @@ class EssController:
                 raise SettingError(f"{name} lies between 0 and 1: got {value}.")
             if n_negatives and value <= 1 / n_negatives:
                 raise SettingError(
-                    f"Of {n_negatives} negatives at least one carries the weight, so "
-                    f"no temperature brings the ESS to {name} = {value}: ask for more "
-                    f"than {1 / n_negatives:.3g}, or have more negatives."
+                    f"At least one of {n_negatives} negatives carries the weight, so "
+                    f"no temperature brings the ESS to {name} = {value}: ask for "
+                    f"more than {1 / n_negatives:.3g}, or use more negatives."
                 )
         if not 0 < ess.rate < 1:
             raise SettingError(f"ess.rate lies between 0 and 1: got {ess.rate}.")

@@ -110,7 +110,7 @@ def say_exchange(about: dict[str, Any]) -> str:
         else "there are no running statistics of batch norms"
     )
     return (
-        f"sent: in a round a client gets and sends {join_words(parts)}: "
+        f"sent: in each round, a client receives and returns {join_words(parts)}: "
         f"{about['tensors']} tensors ({statistics}), "
         f"{about['bytes_per_round'] / MB:.2f} MB per round over all clients, both "
         f"ways; {join_words(about['stays'])} stay at the client"

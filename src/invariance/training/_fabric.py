@@ -115,9 +115,9 @@ def check_processes(machine: Machine, device: str) -> None:
     devices = machine.devices or 1
     if devices > most:
         raise SettingError(
-            f"machine.devices is one process per {what}, and this machine has "
-            f"{count(most, what)}: got {devices}. Use "
-            f"--machine.devices {most} or less."
+            f"machine.devices is one process per {what}, but this machine has "
+            f"{count(most, what)}: got {devices}. Use --machine.devices {most} or "
+            "less."
         )
     if machine.n_processes > 1 and (hasattr(sys, "ps1") or sys.flags.interactive):
         raise SettingError(

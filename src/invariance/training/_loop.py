@@ -24,7 +24,7 @@ from ._watch import Watch
 class Stopped(KeyboardInterrupt):
     """The run was asked to stop and has saved itself; the message says where it is.
 
-    No ``Exception``, so that a loop over runs that goes on after errors ends here.
+    Not an ``Exception``, so a loop over runs that continues after errors ends here.
     """
 
 
@@ -113,8 +113,8 @@ class Loop:
             self.since = self.take_time(done)
         if stop and done < plan.n_steps:
             raise Stopped(
-                f"Stopped after step {done:,} of {plan.n_steps:,} and saved. Go on "
-                f"with: {resume_command(writer.folder)}"
+                f"Stopped after step {done:,} of {plan.n_steps:,} and saved. "
+                f"Continue with: {resume_command(writer.folder)}"
             )
 
     def reads_weights(self, epoch: int, done: int) -> bool:

@@ -75,8 +75,8 @@ def make_plan(
     options = choose_options(settings, four, recipe)
     if settings.hold_out != "auto" and source.origin.own_test and not started:
         raise SettingError(
-            "hold_out is for data without a test part of their own, and "
-            f"{source.name} has one: leave it out."
+            f"hold_out is for data without their own test part, and {source.name} "
+            "has one: leave it out."
         )
     clients: Clients | None = None
     if settings.federated.asked:
@@ -97,12 +97,15 @@ def make_plan(
     if settings.n_views not in (None, len(chosen)) and not started:
         also = " (its options are n_global and n_local)" * (recipe == "multi_crop")
         raise SettingError(
-            f"{recipe or 'The view set'} makes {len(chosen)} views{also}, and n_views "
-            f"asks for {settings.n_views}: leave n_views out, or take other views."
+            f"{recipe or 'The view set'} makes {len(chosen)} views{also}, and "
+            f"n_views asks for {settings.n_views}: leave n_views out, or choose "
+            "other views."
         )
     n_views = len(chosen) + (len(other_views) if other_views is not None else 0)
     if n_views < 2 and not contrasts_one_view(four):
-        raise SettingError("Contrast needs two views or more: the view set has one.")
+        raise SettingError(
+            "Contrast needs two views or more, but the view set has one."
+        )
     attack = make_attack(settings, chosen, source.kind, n_views)
     local = batch_size // processes
     if settings.micro_batch is not None and chosen.is_built_in:
@@ -186,12 +189,12 @@ def check_labels(settings: Train, method: Method, source: Source) -> None:
         return
     if source.labels is None:
         raise DataError(
-            f"{settings.method} learns from labels and {source.name} has none: use "
+            f"{settings.method} learns from labels, but {source.name} has none: use "
             "class folders, or a method that needs no labels, such as simclr."
         )
     if len(source.labels.unique()) < 2:
         raise DataError(
-            f"{settings.method} tells classes apart and {source.name} has only one: "
+            f"{settings.method} tells classes apart, but {source.name} has only one: "
             "use a method that needs no labels, such as simclr."
         )
 

@@ -72,7 +72,7 @@ def find_obstacle(fabric: Fabric, plan: Plan) -> str:
     if fabric.world_size > 1:
         return "there are several processes"
     if plan.settings.federated.asked:
-        return "clients take turns, with batches of their own sizes"
+        return "clients take turns, with their own batch sizes"
     for source in plan.sides:
         word = source.kind.word
         if not isinstance(source, Resident):
@@ -82,9 +82,9 @@ def find_obstacle(fabric: Fabric, plan: Plan) -> str:
     if plan.settings.machine.precision == "fp16":
         return "fp16 scales its gradients with the host's help"
     if not all(views.can_be_captured for views in device_views(plan)):
-        return "a view has a function of your own"
+        return "a view has your own function"
     if plan.own_encoder:
-        return "the encoder is an object of your own"
+        return "the encoder is your own object"
     return plan.learner.why_not_captured
 
 

@@ -34,14 +34,14 @@ def describe_privacy(
         return f"{clipped}; there is no noise (--federated.noise), so no privacy budget"
     times = float(f"{settings.noise * math.sqrt(n_numbers) / per_round:.2g}")
     noised = (
-        f"{clipped}, and noise of {settings.noise:g} x {settings.clip:g} goes onto "
+        f"{clipped}, and noise of {settings.noise:g} x {settings.clip:g} is added to "
         f"their sum (on the mean of {count(per_round, 'client')}, about {times:,g} "
         "times as long as the longest update)"
     )
     if budget is None:
         return (
-            f"{noised}; the budget that this comes to is not claimed, since opacus, "
-            "which computes it, is not installed: pip install 'invariance[privacy]'"
+            f"{noised}; the privacy budget is not stated, since opacus, which "
+            "computes it, is not installed: pip install 'invariance[privacy]'"
         )
     epsilon, delta = budget
     return (

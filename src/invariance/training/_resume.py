@@ -32,18 +32,18 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
         differing_settings(asked, mine).keys() - MAY_CHANGE
     ):
         raise TrainingError(
-            "A resumed run keeps its own settings exactly; beside --resume only the "
-            "place of the data and the number of processes may be given. Another "
-            f"{name} was asked for: to change that, start a new run; --start-from "
-            "takes the weights along."
+            "A resumed run keeps its own settings exactly: with --resume, only the "
+            "place of the data and the number of processes may change. A different "
+            f"{name} was given: start a new run for that; --start-from takes the "
+            "weights along."
         )
     data = find_data(folder, settings.data, data_exists)
     if asked.data not in (usual.data, settings.data):
         data = asked.data
     if find_place and not data_exists(data):
         raise TrainingError(
-            f"{folder} was training on {data!r}, which is not there (any more, or from "
-            "here). Put it back, or say where it is now: invariance train PLACE "
+            f"{folder} was training on {data!r}, which is gone, or cannot be seen "
+            "from here. Put it back, or say where it is now: invariance train PLACE "
             f"--resume {folder}. Nothing was changed."
         )
     machine, wish = settings.machine, asked.machine

@@ -26,13 +26,13 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
     if method.encoder == "two" or method.samples == "pair":
         if source.other is None:
             raise DataError(
-                f"{name} learns from pairs, and {source.name} has {kind.word}s by "
-                "themselves: give captioned images or other pairs, or a method that "
-                "needs none, such as simclr."
+                f"{name} learns from pairs, but {source.name} has single "
+                f"{kind.word}s: give captioned images or other pairs, or a method "
+                "that needs none, such as simclr."
             )
     elif method.samples not in ("any", kind.name, *kind.also):
         raise DataError(
-            f"{name} learns from samples of the kind {method.samples}, and those of "
+            f"{name} learns from samples of the kind {method.samples}, but those of "
             f"{source.name} are {kind.word}s: use a method for these, such as simclr."
         )
     kinds = {side.kind.seen.name for side in (source, source.other) if side is not None}
@@ -40,8 +40,8 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
         asked = getattr(settings, setting) is not None and not started
         if asked and whose not in kinds:
             raise SettingError(
-                f"{setting} is for samples of the kind {whose}, and {source.name} has "
-                f"{kind.word}s: leave it out."
+                f"{setting} is for samples of the kind {whose}, but {source.name} "
+                f"has {kind.word}s: leave it out."
             )
 
 
@@ -165,14 +165,14 @@ def describe_parts(source: Source, *, labels: bool = True) -> str:
 
     >>> from invariance.data import load
     >>> describe_parts(load("shapes", n=100))
-    '100 to train on, a test part of their own, 10 classes by label'
+    '100 to train on, a separate test part, 10 classes by label'
     """
     origin = source.origin
     parts = [f"{len(source):,} to train on"]
     if origin.n_held_out is None:
-        parts.append("a test part of their own")
+        parts.append("a separate test part")
     elif origin.own_test:
-        parts.append(f"{origin.n_held_out:,} in a test part of their own")
+        parts.append(f"{origin.n_held_out:,} in a separate test part")
     else:
         n_held_out = f"{origin.n_held_out:,}" if origin.n_held_out else "none"
         parts.append(f"{n_held_out} held out")
@@ -180,7 +180,7 @@ def describe_parts(source: Source, *, labels: bool = True) -> str:
     if source.quantities is not None:
         parts.append("a number each to score by")
     elif n_classes is None:
-        parts.append("no labels to score by" if labels else "labels left aside")
+        parts.append("no labels to score by" if labels else "labels ignored")
     elif source.tags is not None:
         parts.append(f"{n_classes:,} classes, several per {source.kind.word}")
     else:
@@ -219,14 +219,14 @@ def describe_few_steps(n_steps: int, per_epoch: int) -> Iterator[str]:
     """A hint where small data make the usual number of epochs a short training.
 
     >>> print(*describe_few_steps(40, 2))
-    few steps: with under 200 an encoder rarely learns much; --epochs 250 gives 500
+    few steps: under 200, an encoder rarely learns much; --epochs 250 gives 500
     >>> list(describe_few_steps(200, 10))
     []
     """
     if n_steps < FEW_STEPS:
         epochs = math.ceil(ENOUGH_STEPS / per_epoch)
         yield (
-            f"few steps: with under {FEW_STEPS} an encoder rarely learns much; "
+            f"few steps: under {FEW_STEPS}, an encoder rarely learns much; "
             f"--epochs {epochs} gives {epochs * per_epoch}"
         )
 
@@ -238,13 +238,13 @@ def describe_simplex(batch_size: int, width: int) -> Iterator[str]:
     []
     >>> print(*describe_simplex(256, 128))
     batch: 256 samples are more than the 129 that can all be equally far apart in \
-projections of 128 numbers (a regular simplex): what theory says of batches up to \
-width + 1 does not hold here, and need not.
+projections of 128 numbers (a regular simplex): theory about batches of up to \
+width + 1 does not apply here, and need not.
     """
     if batch_size > width + 1:
         yield (
             f"batch: {batch_size} samples are more than the {width + 1} that can all "
             f"be equally far apart in projections of {width} numbers (a regular "
-            "simplex): what theory says of batches up to width + 1 does not hold here, "
+            "simplex): theory about batches of up to width + 1 does not apply here, "
             "and need not."
         )

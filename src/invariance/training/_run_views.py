@@ -32,8 +32,8 @@ def choose_recipe(settings: Train, method: Method, data: Any, kind: Kind) -> str
         if settings.views == "auto":  # the method's own are for other samples
             return kind.views
         raise SettingError(
-            f"The views {name!r} are for samples of the kind {' or '.join(kinds)}, and "
-            f"these are {kind.word}s: leave --views out for {kind.views!r}."
+            f"The views {name!r} are for samples of the kind {' or '.join(kinds)}, "
+            f"but these are {kind.word}s: leave --views out for {kind.views!r}."
         )
     return name
 
@@ -91,7 +91,7 @@ def strengths_of(settings: Train) -> dict[str, float]:
     twice = [name for name in settings.views_drop if name in settings.views_strength]
     if twice:
         raise SettingError(
-            f"{twice[0]} is to be left out and to have a strength of "
+            f"{twice[0]} is both dropped and given a strength of "
             f"{settings.views_strength[twice[0]]}: leave one of them out."
         )
     return dict.fromkeys(settings.views_drop, 0.0) | settings.views_strength
@@ -113,18 +113,18 @@ def make_attack(
     name = "--views.adversarial"
     if not isinstance(kind, Image):
         raise SettingError(
-            f"{name} changes the pixels of images, and these are {kind.word}s: leave "
+            f"{name} changes the pixels of images, but these are {kind.word}s: leave "
             "it out."
         )
     if n_views < 2:
         raise SettingError(
             f"{name} drives two views apart, and {settings.method} shows each sample "
-            "in one: take a method of two views, or leave it out."
+            "in only one: use a method with two views, or leave it out."
         )
     if any(isinstance(item, Normalize) for view in views.pipelines for item in view):
         raise SettingError(
-            f"{name} keeps pixels between 0 and 1, and these views are normalized: "
-            "leave Normalize out, since the encoder standardizes for itself."
+            f"{name} keeps pixels between 0 and 1, but these views are normalized: "
+            "leave Normalize out, since the encoder standardizes images itself."
         )
     return PGD(**dataclasses.asdict(settings.attack))
 

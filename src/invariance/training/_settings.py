@@ -213,7 +213,7 @@ class Train:
     examples: ClassVar[tuple[str, ...]] = (
         "invariance train                                generated shapes, 3 minutes",
         "invariance train photos --epochs 100            a folder of your own images",
-        "invariance train --resume runs/photos-simclr    go on where it stopped",
+        "invariance train --resume runs/photos-simclr    continue where it stopped",
     )
     data: Annotated[str, conf.Positional, conf.arg(metavar="[DATA]")] = "shapes"
     """A folder of images, with or without captions, or shards of them (.tar); a file of
@@ -469,8 +469,8 @@ def check_numbers(settings: Train) -> None:
         )
     if settings.views_adversarial and settings.machine.strategy == "fsdp":
         raise SettingError(
-            "Adversarial views take gradients of their own between the steps, for "
-            "which fsdp does not gather the weights: use --machine.strategy ddp."
+            "Adversarial views take their own gradients between the steps, for which "
+            "fsdp does not gather the weights: use --machine.strategy ddp."
         )
     check_workers(settings.workers)
     check_installed(settings.trackers)
@@ -480,8 +480,8 @@ def require_unfinished(folder: Path) -> None:
     """Raise a sentence unless there is a run to go on with."""
     if not (folder / CONFIG).exists():
         raise TrainingError(
-            f"There is no run to go on with at {str(folder)!r}: 'invariance list runs' "
-            "shows the runs there are."
+            f"There is no run to resume at {str(folder)!r}: 'invariance list runs' "
+            "lists all runs."
         )
     if (folder / ENCODER).exists():
         raise TrainingError(

@@ -53,7 +53,7 @@ def push_to_hub(
 
     Args:
         run: A run or its folder.
-        name: Of the repository, as "user/name"; made if it is not there.
+        name: Of the repository, as "user/name"; created if it does not exist.
         private: Whether only you can see it.
         license: As the hub spells it, such as "mit"; none is chosen for you.
         token: Who you are; by default who is logged in ('hf auth login').
@@ -93,11 +93,11 @@ def from_pretrained(
 ) -> Encoder:
     """The encoder that ``push_to_hub`` has shared, ready to use, as ``load`` gives it.
 
-    Only its .safetensors file is fetched, which holds numbers and words and never code.
+    Only its .safetensors file is downloaded, which holds numbers and text, never code.
 
     Args:
         name: As ``user/name``, or ``user/name@revision``.
-        network: The module itself, when it was trained on one of somebody's own.
+        network: A module to fill, when the encoder was somebody's own module.
         side: "other" is the second encoder of a run that has two.
         revision: A branch, a tag or a commit.
         token: Who you are; by default who is logged in.

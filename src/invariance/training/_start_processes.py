@@ -56,10 +56,9 @@ def settle_machine(machine: Machine) -> Machine:
     if machine.devices not in (None, devices) or machine.nodes not in (None, nodes):
         raise SettingError(
             f"{who} has started {count(devices, 'process', 'processes')} on "
-            f"{count(nodes, 'machine')}, and the settings ask for "
+            f"{count(nodes, 'machine')}, but the settings ask for "
             f"{machine.devices or devices} on {machine.nodes or nodes}: leave "
-            "machine.devices and machine.nodes out, and tell it "
-            f"{who} alone."
+            f"machine.devices and machine.nodes out, and set them only in {who}."
         )
     return dataclasses.replace(machine, devices=devices, nodes=nodes)
 
@@ -94,8 +93,8 @@ def launch(fabric: Fabric, say: Callable[[str], None]) -> Iterator[Peers]:
     if dist.is_initialized() and dist.get_world_size() not in (1, n):
         raise SettingError(
             f"This process is one of {dist.get_world_size()} already, by an earlier "
-            f"run or its script, and a run on {n} would mix up their samples: train on "
-            "as many again, or in a script of its own."
+            f"run or its script, and a run on {n} would mix up their samples: train "
+            "on the same number again, or in a separate script."
         )
     if environment is None:
         fabric.launch()
@@ -130,7 +129,7 @@ def explain_meeting(
     where = f"{address}, port {port}"
     wait = (
         f"Waiting at {where} for the processes of the other machines: start the same "
-        "command there, with NODE_RANK of its own."
+        "command there, each with its own NODE_RANK."
     )
     timer = threading.Timer(PATIENCE, say, [wait])
     timer.daemon = True

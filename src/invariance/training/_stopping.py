@@ -105,7 +105,7 @@ def settle_stopping(settings: Train, *, labeled: bool) -> Stopping:
         return stop
     if stop.reading == "knn" and not labeled:
         raise SettingError(
-            "stop.reading knn asks for labels, and these data have none to score by: "
+            "stop.reading knn needs labels, but these data have none to score by: "
             "use --stop.reading loss."
         )
     if stop.reading == "auto":

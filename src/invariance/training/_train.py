@@ -61,7 +61,7 @@ def train(
     other_views: ViewSet | None = None,
     each_epoch: EachEpoch | Sequence[EachEpoch] | None = None,
 ) -> Run | DryRun:
-    """Train as the settings say; objects of one's own replace what they only name.
+    """Train as the settings say; your own objects can replace what settings name.
 
     Returns the run, or what a dry run found where the settings ask for one.
 
@@ -72,18 +72,18 @@ def train(
         encoder: Any module that maps samples to features. Afterwards it is the trained
             one; with fsdp each process has only a share of its weights, and
             ``run.encoder(network)`` fills another network of its kind.
-        method: Four choices of your own.
-        views: A ``ViewSet`` of your own.
+        method: Your own four choices.
+        views: Your own ``ViewSet``.
         other_encoder: A module for the second side of pairs, of a method of two.
         other_views: A ``ViewSet`` for the second side of pairs.
         each_epoch: A function, or several, called after every epoch with its number and
             the learner, in the process that writes; the numbers it returns, if any, are
             logged with that epoch's reading. It may raise ``invariance.Stop("why")`` to
-            end the run there, in order, and switch the learner to evaluation. What else
-            it changes, such as a temperature, steps replayed from a graph do not see:
-            set ``Machine(capture=False)`` for that. On several processes the first
-            alone calls it: there, run nothing but ``learner.encoder.eval()``, since all
-            else would wait for the others. With fsdp there is no such function.
+            end the run there, in order, and switch the learner to evaluation. Steps
+            replayed from a graph do not see anything else that it changes, such as a
+            temperature: set ``Machine(capture=False)`` for that. On several processes
+            only the first calls it: there, run only ``learner.encoder.eval()``, since
+            anything else would wait for the others. It cannot be used with fsdp.
 
     >>> import tempfile, torch
     >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +ELLIPSIS
@@ -129,7 +129,7 @@ def train(
         machine = settings.machine
         if functions and machine.strategy == "fsdp" and machine.n_processes > 1:
             raise SettingError(
-                "each_epoch is called by the first process alone, which with fsdp has "
+                "each_epoch is called only by the first process, which with fsdp has "
                 "only its share of the weights: use --machine.strategy ddp, or leave "
                 "each_epoch out."
             )
@@ -147,7 +147,7 @@ def train(
                 held.enter_context(hold_run(folder, say))
             folder = Path(fabric.broadcast(str(folder)))
         peers.advice = (
-            f"What was saved before is intact; go on with: {resume_command(folder)}"
+            f"What was saved before is intact; continue with: {resume_command(folder)}"
         )
         return execute(fabric, plan, watch, folder, resumes, functions)
 

@@ -58,8 +58,8 @@ def simclr(
     """
     if strength is not None and channels not in (1, 3):
         raise SettingError(
-            "strength is that of the colors, and colors of images with "
-            f"{channels} channels are left alone: leave it out."
+            f"strength is for the colors, but colors of images with {channels} "
+            "channels are left alone: leave it out."
         )
     s, blur = _strength_and_blur(size, strength, blur)
     view: Operations = [
@@ -259,8 +259,8 @@ def scarf(
     """
     if rows.shape[1] < 2:
         raise SettingError(
-            "scarf redraws some columns and keeps others, and these rows have one: use "
-            "--views noise, or rows of two columns or more."
+            "scarf redraws some columns and keeps others, but these rows have one: "
+            "use --views noise, or rows of two columns or more."
         )
     views = _repeat([RedrawColumns(redrawn_share, rows=rows)], n_views, None)
     return views if n_views == 1 else [[], *views[1:]]
@@ -368,7 +368,7 @@ def _strength_and_blur(
     blur = default[1] if blur is None else blur
     if not 0 <= strength <= STRONGEST:
         raise SettingError(
-            f"strength is that of the colors, from 0 to {STRONGEST}: got {strength}."
+            f"strength is for the colors, from 0 to {STRONGEST}: got {strength}."
         )
     check_probability("blur", blur)
     return strength, blur

@@ -196,8 +196,8 @@ def check_images(images: Tensor) -> None:
         )
     if images.shape[1] > 4 and images.shape[3] in (1, 3, 4):
         raise ShapeError(
-            f"images of shape {tuple(images.shape)} seem to have their channels last. "
-            "Hand over images.permute(0, 3, 1, 2)."
+            f"images of shape {tuple(images.shape)} seem to have their channels "
+            "last. Pass images.permute(0, 3, 1, 2)."
         )
 
 

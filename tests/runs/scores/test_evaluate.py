@@ -373,7 +373,7 @@ def test_a_handful_of_test_images_is_said_to_tell_little(n, said):
     *_, count, warning = str(Evaluation((row,))).splitlines()
     assert count.endswith(f" {n} test image{'s' * (n > 1)}, held out.")
     assert said in warning
-    assert "tell next to nothing" not in str(Evaluation(({**row, "n_test": 10},)))
+    assert "say almost nothing" not in str(Evaluation(({**row, "n_test": 10},)))
 
 
 def test_an_unknown_protocol_is_named(run):
@@ -437,7 +437,7 @@ def test_data_that_moved_are_named_and_can_be_given(words, run, command, tmp_pat
     (run / "env.json").write_text(json.dumps(about))
     code, said, complained = command(*words, run)
     assert (code, said) == (2, "")
-    assert "run was trained on 'old/pictures', which is not there" in complained
+    assert "run was trained on 'old/pictures', which is gone" in complained
     assert "--data FOLDER" in complained
     code, _, complained = command(*words, run, "--data", there)
     assert code == 0, complained
