@@ -170,7 +170,7 @@ def test_of_a_run_to_resume(small, pictures, stopped_after, tmp_path, capsys):
         assert (found.done, found.n_steps) == (3, 8)
         assert found.seconds == pytest.approx(5 / 4 * found.seconds_per_epoch)
     assert before == sorted((p.name, p.stat().st_mtime_ns) for p in folder.rglob("*"))
-    with pytest.raises(TrainingError, match="A different epochs was given"):
+    with pytest.raises(TrainingError, match="Another value of epochs was"):
         train(Train(resume=str(folder), dry_run=True, epochs=7), data=pictures)
 
 

@@ -33,9 +33,9 @@ def settings_to_resume(asked: Train, *, find_place: bool = True) -> Train:
     ):
         raise TrainingError(
             "A resumed run keeps its own settings exactly: with --resume, only the "
-            "place of the data and the number of processes may change. A different "
-            f"{name} was given: start a new run for that; --start-from takes the "
-            "weights along."
+            "place of the data and the number of processes may change. Another "
+            f"value of {name} was given: start a new run for that; --start-from takes "
+            "the weights along."
         )
     data = find_data(folder, settings.data, data_exists)
     if asked.data not in (usual.data, settings.data):
