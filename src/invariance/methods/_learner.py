@@ -5,6 +5,7 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 ``before_epoch`` and, when the optimizer has moved, ``after_step``.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -37,6 +38,11 @@ T = TypeVar("T")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 MEMORIES = ("negatives", "prototypes", "support")
 """The parts of learners that keep rows of earlier steps."""
+MOST_BATCHES = 500  # whose gradients somebody may add up before a step
+FORGOTTEN = (
+    "after_step() has not been called since the last step of the optimizer, so {}. "
+    "Call learner.after_step() after each optimizer.step()."
+)
 
 
 class Step(NamedTuple):
@@ -132,6 +138,9 @@ class Learner(nn.Module):
     """Where samples are pairs: how many of the views show their first side; the others,
     which come after them, show the second."""
 
+    warned = False
+    """Whether it has said that ``after_step`` was forgotten."""
+
     micro_batch: int | None = None
     """Samples that are encoded at once, all of their views; None: the whole batch."""
 
@@ -150,6 +159,7 @@ class Learner(nn.Module):
         self.objective = objective
         self.critic: Critic | None = None  # else what scores two projections
         self.used: list[tuple[Tensor, Tensor]] = []  # rows to be remembered, and ids
+        self.waiting: tuple[int, int] | None = None  # see expect_after_step
 
     @property
     def online(self) -> nn.Sequential:
@@ -188,6 +198,8 @@ class Learner(nn.Module):
                     f"{name} need one number per sample: got {len(numbers)} for the "
                     f"{n} samples of a view."
                 )
+        if self.training and self.left_behind and torch.is_grad_enabled():
+            self.expect_after_step()
         samples = torch.empty(n, device=views[0].device)
         self.share = share_rows(samples, equal=self.equal_shares)
         self.tell_objective(self.share)
@@ -275,19 +287,43 @@ class Learner(nn.Module):
         """Rows of this batch, of all processes, without gradient."""
         return gather_rows(x.detach(), share=self.share)
 
+    @property
+    def left_behind(self) -> str:
+        """What does not happen where ``after_step`` is not called; mostly nothing."""
+        return ""
+
+    def expect_after_step(self) -> None:
+        """Warn, once, if the weights have moved since a pass and nobody was told.
+
+        Optimizers count their changes in the weights' versions, which only the host
+        knows; gradients that are added up change none. Fused optimizers do not count,
+        so very many passes are a sign, too. Within torch.compile nothing is looked at.
+        """
+        if torch.compiler.is_compiling():
+            return
+        weights = [*self.head.parameters()] or [*self.encoder.parameters()]
+        version = sum(weight._version for weight in weights)
+        before, n_passes = self.waiting or (version, 0)
+        self.waiting = before, n_passes + 1
+        if (version != before or n_passes >= MOST_BATCHES) and not self.warned:
+            self.warned = True
+            warnings.warn(FORGOTTEN.format(self.left_behind), stacklevel=5)
+
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """Call it when the optimizer has moved, with the share of training done."""
+        self.waiting = None
 
     def drop_step(self) -> None:
         """Call it when a step was broken off: nothing of it is remembered."""
         self.used.clear()
+        self.waiting = None
 
     @contextmanager
     def leave_no_trace(self) -> Iterator[None]:
         """Within this, a pass moves no statistics and no counter, and nothing of it
         will be remembered.
         """
-        used = list(self.used)
+        used, waiting = list(self.used), self.waiting
         # rows that are remembered are only read in a pass, and may be many
         changing = [
             buffer.data
@@ -298,7 +334,7 @@ class Learner(nn.Module):
             with keep_values(changing):
                 yield
         finally:
-            self.used[:] = used
+            self.used[:], self.waiting = used, waiting
 
     @property
     def host_state(self) -> tuple[Any, ...]:
@@ -401,8 +437,14 @@ class SelfPrediction(Learner):
         u, v = (rows[k] for k in [*whole, *parts][:2])
         return make_step(terms, u, v)
 
+    @property
+    def left_behind(self) -> str:
+        """The twin, where there is one."""
+        return "" if self.twin is None else "the momentum twin stands still"
+
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The twin follows."""
+        super().after_step(progress)
         if self.twin is not None:
             self.twin.follow(self.online, progress)
 

@@ -73,8 +73,14 @@ class NearestNeighbor(Learner):
         """How full the support is."""
         return self.support.host_state
 
+    @property
+    def left_behind(self) -> str:
+        """The rows among which neighbors are found."""
+        return "the queue of neighbors has taken in nothing"
+
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The first view's projections become the next steps' neighbors."""
+        super().after_step(progress)
         for z, ids in self.used:
             self.support.remember(z, ids)
         self.used.clear()

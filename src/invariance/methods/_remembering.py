@@ -172,8 +172,16 @@ class Remembering(Learner):
         """As its negatives say."""
         return str(self.negatives.why_not_captured)
 
+    @property
+    def left_behind(self) -> str:
+        """The twin, where there is one, and the memory."""
+        twin = "" if self.twin is None else "the momentum twin stands still and "
+        memory = "queue" if isinstance(self.negatives, Queue) else "memory bank"
+        return f"{twin}the {memory} has taken in nothing"
+
     def after_step(self, progress: float | Tensor = 0.0) -> None:
         """The twin follows, the memory takes in what was used."""
+        super().after_step(progress)
         if self.twin is not None:
             self.twin.follow(self.online, progress)
         for z, ids in self.used:
