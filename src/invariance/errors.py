@@ -1,9 +1,11 @@
 """What went wrong: what was expected, what came, and what to do."""
 
+import dataclasses
 import difflib
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -61,6 +63,46 @@ def suggest(name: object, known: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0.51)
     return f"Did you mean {near[0]!r}?" if near else ""
+
+
+def suggest_fields(kind: type[T]) -> type[T]:
+    """Have a dataclass of named fields answer an unknown name with the nearest one.
+
+    It stays a ``TypeError``, as Python's own.
+
+    >>> @suggest_fields
+    ... @dataclasses.dataclass(kw_only=True)
+    ... class Optim:
+    ...     momentum: float = 0.9
+    >>> Optim(momentun=0.5)
+    Traceback (most recent call last):
+    TypeError: Unknown setting 'momentun' of Optim. Did you mean 'momentum'?
+    """
+    make: Any = kind.__init__
+
+    @functools.wraps(make)
+    def __init__(self: Any, *unnamed: Any, **values: Any) -> None:  # noqa: N807
+        fields = {f.name: f for f in dataclasses.fields(self) if f.init}
+        if unnamed:
+            example = f"{type(self).__name__}({next(iter(fields))}={unnamed[0]!r})"
+            raise TypeError(
+                f"Settings of {type(self).__name__} have names, as in {example}: got "
+                f"{len(unnamed)} without one."
+            )
+        for name in (name for name in values if name not in fields):
+            advice = suggest(name, fields) or f"Known: {', '.join(sorted(fields))}."
+            for field in fields.values():  # or is it a setting of one of its parts?
+                part: Any = field.default_factory
+                if name in getattr(part, "__dataclass_fields__", {}):
+                    inner = f"{part.__name__}({name}=...)"
+                    advice = f"It belongs to {field.name}: {field.name}={inner}."
+            raise TypeError(
+                f"Unknown setting {name!r} of {type(self).__name__}. {advice}"
+            )
+        make(self, **values)
+
+    kind.__init__ = __init__  # type: ignore[method-assign]
+    return kind
 
 
 def near_path(path: Path) -> str:

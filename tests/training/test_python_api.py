@@ -1,7 +1,12 @@
 """The same from Python: objects instead of names, encoders loaded back."""
 
 import copy
+import dataclasses
+import inspect
 import json
+import pickle
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -441,6 +446,46 @@ def test_a_misspelt_name_is_answered_with_the_nearest():
         _ = inv.infonce
     with pytest.raises(SettingError, match="Expected a run, its folder or an encoder"):
         inv.load(3)
+
+
+WRONG = {
+    "inv.Train(epoch=3)": "'epoch' of Train. Did you mean 'epochs'?",
+    "inv.Train(lr=3)": "'lr' of Train. It belongs to optim: optim=Optim(lr=...).",
+    "inv.Optim(momentun=3)": "'momentun' of Optim. Did you mean 'momentum'?",
+    "inv.Machine(gpu=3)": "'gpu' of Machine. Known: capture, compile, ",
+    "inv.Machine(n_processes=3)": "Unknown setting 'n_processes' of Machine.",
+    "inv.Train('photos')": "have names, as in Train(data='photos'): got 1 without one",
+    "dataclasses.replace(inv.Train(), epoch=3)": "'epoch' of Train. Did you mean",
+    "inv.Method(objektive='dcl')": "Did you mean 'objective'?",
+}
+ASK = """
+import dataclasses, sys
+import invariance as inv
+for call in sys.argv[1:]:
+    try:
+        eval(call)
+    except TypeError as error:
+        print(error)
+assert "torch" not in sys.modules
+"""
+
+
+def test_a_misspelt_setting_is_answered_with_the_nearest():
+    # apart, since the shape checks of these tests answer before the settings do
+    answer = subprocess.run(
+        [sys.executable, "-c", ASK, *WRONG], capture_output=True, text=True, check=True
+    )
+    lines = answer.stdout.splitlines()
+    for line, message in zip(lines, WRONG.values(), strict=True):
+        assert message in line
+
+
+def test_settings_remain_a_dataclass():
+    settings = inv.Train(epochs=3, optim=inv.Optim(lr=0.5))
+    assert pickle.loads(pickle.dumps(settings)) == copy.deepcopy(settings) == settings
+    assert dataclasses.replace(settings, epochs=4).optim.lr == 0.5
+    names = [field.name for field in dataclasses.fields(inv.Train)]
+    assert list(inspect.signature(inv.Train).parameters) == names
 
 
 def test_a_verdict_that_cannot_be_kept_is_shown(small, pictures, monkeypatch, capsys):

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import suggest_fields
 
+
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Method:
     """What tells one algorithm from another, and where its defaults come from."""

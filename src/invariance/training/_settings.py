@@ -14,7 +14,7 @@ from tyro import conf
 
 from ..data import require_data
 from ..devices import check_workers
-from ..errors import SettingError, TrainingError, choose, unknown
+from ..errors import SettingError, TrainingError, choose, suggest_fields, unknown
 from ..folder import CONFIG, ENCODER, flatten
 from ..methods import METHODS
 from ..plain_numbers import check_positive_number
@@ -41,6 +41,7 @@ Precision = Literal["auto", "32", "bf16", "fp16"]
 Options = dict[str, int | float | bool | str | None]
 
 
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Optim:
     """How the weights move."""
@@ -67,6 +68,7 @@ class Optim:
     more accumulation steadies the gradient, it does not add negatives."""
 
 
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Ess:
     """Let the temperature follow an effective sample size of the negatives."""
@@ -92,6 +94,7 @@ class Ess:
         return (self.target,) if self.end is None else (self.target, self.end)
 
 
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Attack:
     """How adversarial views are found, with --views.adversarial."""
@@ -109,6 +112,7 @@ class Attack:
     change (l2)."""
 
 
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Federated:
     """Train at simulated clients, which keep their samples and send weights."""
@@ -144,6 +148,7 @@ class Federated:
         return self.clients is not None or self.assignment is not None
 
 
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Stopping:
     """End the run before its last epoch, once it stops improving."""
@@ -161,6 +166,7 @@ class Stopping:
     percentage point."""
 
 
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """Where it runs."""
@@ -193,6 +199,7 @@ class Machine:
         return (self.devices or 1) * (self.nodes or 1)
 
 
+@suggest_fields
 @dataclass(frozen=True, kw_only=True)
 class Train:
     """Train an encoder on unlabeled samples; --config FILE reads settings."""
