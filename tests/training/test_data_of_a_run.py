@@ -39,6 +39,25 @@ def first_lines(settings, **objects):
     return facts[0], next(fact for fact in facts if fact.startswith("steps"))
 
 
+@pytest.mark.parametrize(
+    "data, what",
+    [
+        (np.full((50, 3), 7.0), "All 50 rows"),
+        (np.zeros((50, 16, 16), np.uint8), "All 50 images"),
+        (["the same"] * 50, "All 50 sentences"),  # refused when they are read
+    ],
+)
+def test_samples_that_are_all_equal_are_refused(data, what):
+    with pytest.raises(DataError, match=what + ".* are the same, but contrast needs"):
+        make_plan(Train(), data=data)
+
+
+def test_one_sample_that_differs_is_enough():
+    rows = np.full((3000, 3), 7.0)
+    rows[-1] = 8
+    assert len(make_plan(Train(), data=rows).source) == 3000
+
+
 def test_few_steps_are_named_with_the_epochs_that_make_enough(photos):
     settings = Train(data=photos(60), image_size=16, batch_size=16)  # 3 per epoch
     *_, hint = make_plan(settings).facts()

@@ -22,6 +22,7 @@ from ._ess_controller import EssController
 from ._run_data import (
     check_kind,
     check_memories,
+    check_varied,
     choose_batch,
     describe_captions,
     find_tokenizer,
@@ -66,6 +67,7 @@ def make_plan(
     data = settings.data if data is None else data
     source = load_source(settings, four, data, device)
     check_kind(settings, four, source, started)
+    check_varied(source)
     pairs = uses_pairs(four, source)
     if pairs and four.encoder != "two":  # both sides are views, as crops are
         four = customize(four, n_views=settings.n_views or 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..data import Source
+from ..data import Resident, Source
 from ..encoders import load_tokenizer
 from ..errors import DataError, SettingError
 from ..methods import Method, options_of
@@ -17,6 +17,7 @@ from ._order import Epochs
 from ._settings import BATCH, Train
 
 FEW = 6  # classes that are named one by one
+ROWS = 1024  # samples compared at once
 OF_KINDS = {"image_size": "image", "text_column": "text"}  # those of time: see load
 
 
@@ -89,6 +90,21 @@ def check_enough(source: Source, n_batches: int, per_step: int) -> None:
         f"{source.name} has {count(len(source), source.kind.word)} to train on, fewer "
         f"than one step of {per_step}: {advice}."
     )
+
+
+def check_varied(source: Source) -> None:
+    """Raise where all samples that are held in memory are equal."""
+    for side in (source, source.other):
+        if not isinstance(side, Resident) or len(side) < 2:
+            continue
+        first = side.samples[0]
+        # the first rows mostly differ already
+        if all(bool((rows == first).all()) for rows in side.samples.split(ROWS)):
+            raise DataError(
+                f"All {count(len(side), side.kind.word)} of {source.name} to train on "
+                "are the same, but contrast needs different ones: check how they were "
+                "read or made."
+            )
 
 
 def make_order(
