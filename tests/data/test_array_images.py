@@ -66,12 +66,27 @@ def test_resized_and_squared():
         ),
         (np.zeros((5, 8, 8), complex), "holds complex128 values"),
         (np.zeros((1, 8, 8), np.uint8), "at least 2"),
+        (torch.zeros(3, 8, 8), r"single image of 3 channels or 3 gray images: give a"),
+        (np.zeros((4, 9, 9)), r"single image as images\[None\], 4 gray images as im"),
+        (np.zeros((9, 9, 3), np.uint8), r"single image with 3 channels: give it as"),
+        (np.zeros((9, 8, 1)), r"with 1 channel: give it as images\[None\]"),
         (7, "data is a int: expected a data set's name"),
     ],
 )
 def test_what_is_no_array_of_images(images, message):
     with pytest.raises(DataError, match=message):
         load(images)
+
+
+def test_labels_tell_gray_images_from_the_channels_of_one():
+    images = np.arange(3 * 8 * 8, dtype=np.uint8).reshape(3, 8, 8)
+    counted = load((images, [0, 1, 0]), split="all")
+    assert (len(counted), counted.shape) == (3, (1, 8, 8))
+    said = load(images[:, None], split="all"), load(images[None], split="all")
+    assert [(len(x), x.shape) for x in said] == [(3, (1, 8, 8)), (1, (3, 8, 8))]
+    assert torch.equal(said[0].samples[:, 0], said[1].samples[0])
+    tiny = load(np.zeros((50, 4, 4), np.uint8), split="all")  # gray, however small
+    assert (len(tiny), tiny.shape) == (50, (1, 4, 4))
 
 
 def test_labels_follow_their_images():

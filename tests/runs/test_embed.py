@@ -36,6 +36,20 @@ def test_an_array_gives_what_the_encoder_says(run, pixels):
     assert found.labels is None and found.class_names == ()
 
 
+def test_a_single_image_is_not_taken_for_three_gray_ones(run, pixels):
+    whole = expected(run, pixels[:1])
+    image = torch.from_numpy(pixels[0]).permute(2, 0, 1)
+    for one in (pixels[:1], image[None], image[None].float() / 255):
+        found = inv.embed(run, one)
+        assert found.features.shape == (1, 256)
+        assert torch.allclose(found.features, whole, atol=1e-5)
+    for one in (image, image.numpy(), pixels[0]):
+        with pytest.raises(DataError, match=r"single image .*images\[None\]"):
+            inv.embed(run, one)
+    with pytest.raises(DataError, match=r"Give a single gray image as images\[None"):
+        inv.embed(run, pixels[0, :, :, 0])
+
+
 def test_a_folder_keeps_names_and_labels_and_names_the_broken(run, photos, pixels):
     found = inv.embed(run, photos)
     assert len(found) == 20 and set(found.unreadable) == BROKEN

@@ -72,6 +72,16 @@ def test_a_picture_of_the_gallery_finds_itself(run, photos, query):
     assert "3 unreadable images were left out" in found.notes[0]
 
 
+def test_an_array_of_one_image_is_a_query(run, photos, query):
+    pixels = np.array(Image.open(query))
+    by_file = inv.search(run, photos, query, k=3).neighbors[0]
+    ways = [pixels, torch.from_numpy(pixels).permute(2, 0, 1).float() / 255]
+    for found in inv.search(run, photos, ways, k=3):
+        assert [h.name for h in found] == [h.name for h in by_file]
+    with pytest.raises(DataError, match=r"such as images\[0\], or a list"):
+        inv.search(run, photos, pixels[None])
+
+
 def test_it_ranks_as_the_features_do(run, photos, query):
     value = inv.embed(run, photos)
     mine = value.features[value.names.index("dog/z.png")]

@@ -2,7 +2,8 @@
 
 Rows of numbers (n d) are vectors. Layouts of images: n h w (gray), n h w c or n c h w
 with 1, 3 or 4 channels (4: alpha, put on white). Where both would do, a torch
-tensor is n c h w and a numpy array n h w c.
+tensor is n c h w and a numpy array n h w c. A single image has to be images[None]: as
+c h w, it could be three gray images.
 
 Values of images: uint8 as they are; bool as 0 and 255; uint16 over their whole range;
 other integers when within 0..255; floats within 0..1 times 255, within 0..255 rounded.
@@ -76,7 +77,8 @@ class Pixels(Array):
     def __init__(
         self, images: Any, labels: Any, name: str, request: Request = AS_STORED
     ):
-        self.array, self.channels_first = find_layout(images, name)
+        counted = labels is not None and np.shape(labels)[:1] == images.shape[:1]
+        self.array, self.channels_first = find_layout(images, name, counted=counted)
         self.factor = find_factor(self.array, name)
         one = self.row(0)
         size = request.image_size or min(one.shape[:2])
@@ -156,6 +158,7 @@ def read_rows(rows: Any, labels: Any, name: str, request: Request) -> Array:
         if np.ndim(rows) != 2:
             raise DataError(
                 f"{name} has shape {tuple(rows.shape)}: vectors come as (n, width)."
+                + " Give a single vector as rows[None]." * (np.ndim(rows) == 1)
             )
         return Vectors(rows, labels, name, request.known_kind)
     return Pixels(rows, labels, name, request)

@@ -21,6 +21,7 @@ from jaxtyping import UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..errors import DataError
+from ..words import count
 
 if TYPE_CHECKING:
     import torch
@@ -151,8 +152,14 @@ def is_gray(mode: str) -> bool:
     return mode in GRAY
 
 
-def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:
-    """The array, and whether its channels come before height and width."""
+def find_layout(
+    images: Any, name: str, *, counted: bool = False
+) -> tuple[np.ndarray, bool]:
+    """The array, and whether its channels come before height and width.
+
+    Three axes are those of gray images. What may as well be one image is refused,
+    unless something else has ``counted`` the images, such as labels.
+    """
     tensor = hasattr(images, "detach")
     array = images.detach().cpu().numpy() if tensor else images
     shape = tuple(getattr(array, "shape", ()))
@@ -162,6 +169,7 @@ def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:
                 f"{name} is empty, of shape {shape}: give at least one image."
             )
         if len(shape) == 3:
+            refuse_single(shape, name, counted=counted)
             return array, False
         both = shape[1] in CHANNELS and shape[3] in CHANNELS
         return array, tensor if both else shape[1] in CHANNELS
@@ -169,7 +177,33 @@ def find_layout(images: Any, name: str) -> tuple[np.ndarray, bool]:
         f"{name} has shape {shape}: images come as (n, height, width), "
         "(n, height, width, channels) or (n, channels, height, width), "
         "with 1, 3 or 4 channels."
+        + " Give a single gray image as images[None]."
+        * (len(shape) == 2)
     )
+
+
+def refuse_single(shape: tuple[int, ...], name: str, *, counted: bool) -> None:
+    """Raise for three axes that may be those of one image with its channels.
+
+    >>> refuse_single((100, 28, 28), "x", counted=False)
+    >>> refuse_single((3, 28, 28), "x", counted=False)
+    Traceback (most recent call last):
+    invariance.errors.DataError: x has shape (3, 28, 28), which may be a single image \
+of 3 channels or 3 gray images: give a single image as images[None], 3 gray images as \
+images[:, None].
+    """
+    first, middle, last = shape
+    if first in (3, 4) and not counted:
+        raise DataError(
+            f"{name} has shape {shape}, which may be a single image of {first} "
+            f"channels or {first} gray images: give a single image as images[None], "
+            f"{first} gray images as images[:, None]."
+        )
+    if first > 1 and last in CHANNELS and middle != last and not counted:
+        raise DataError(
+            f"{name} has shape {shape}, that of a single image with "
+            f"{count(last, 'channel')}: give it as images[None]."
+        )
 
 
 def find_factor(array: np.ndarray, name: str) -> float:
@@ -214,16 +248,16 @@ def to_bytes(
     return np.ascontiguousarray(row)
 
 
-def to_image(image: Any) -> Image.Image:
+def to_image(image: Any, name: str = "An item of the data set") -> Image.Image:
     """Whatever a data set calls an image, as Pillow's."""
     if isinstance(image, Image.Image):
         return image
     if not hasattr(image, "shape"):
         raise DataError(
-            f"An item of the data set is {type(image).__name__}: expected a Pillow "
+            f"{name} is {type(image).__name__}: expected a Pillow "
             "image, a tensor or an array, alone or with a label after it."
         )
-    array, channels_first = find_layout(image[None], "An item of the data set")
-    factor = find_factor(array, "An item of the data set")
+    array, channels_first = find_layout(image[None], name)
+    factor = find_factor(array, name)
     row = to_bytes(np.array(array[0]), channels_first=channels_first, factor=factor)
     return to_pillow(row)

@@ -166,12 +166,15 @@ class Image(Kind):
         return values / 255 if batch.dtype == torch.uint8 else values
 
     def open(self, query: Any) -> tuple[str, PIL.Image.Image]:
-        """An image file, or an image of Pillow's, upright."""
+        """An image file, or an image of Pillow's, upright, or an array of one."""
         if isinstance(query, PIL.Image.Image):
             return getattr(query, "filename", "") or "query", query
+        if isinstance(query, Tensor | np.ndarray) and query.ndim in (2, 3):
+            return "query", to_image(query, "The query")
         if not isinstance(query, str | Path):
             raise DataError(
-                "A query is an image file or a Pillow image, or a list of them: got "
+                "A query is an image file or a Pillow image, an array of one image, "
+                "such as images[0], or a list of them: got "
                 f"{type(query).__name__} ({query!r:.60})."
             )
         path = Path(query).expanduser()

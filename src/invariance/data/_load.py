@@ -361,6 +361,6 @@ def default_shape(
     (1, 28, 28)
     """
     how: dict[str, Any] = {"data_root": data_root, "image_column": image_column}
-    request = Request(n=1, max_bad_fraction=1.0, **how)
+    request = Request("all", n=1, max_bad_fraction=1.0, **how)
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
         return read(data, request).items.shape

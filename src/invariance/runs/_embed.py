@@ -58,7 +58,8 @@ def embed(
 
     Args:
         run_or_encoder: a run, its folder, an encoder file, or an encoder.
-        data: a folder, an .npy or .npz file, a data set's name, an array, a Dataset.
+        data: a folder, an .npy or .npz file, a data set's name, an array, a Dataset; a
+            single image is images[None].
         split: "train", "test" or "all".
         limit: at most this many images, evenly spread.
         batch_size: images encoded at once.

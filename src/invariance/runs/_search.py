@@ -166,10 +166,10 @@ def search(
     """The k images of a gallery that are most like each query.
 
     The gallery is ``data`` as for ``embed``, a file that 'invariance embed' wrote, or
-    an ``Embeddings``; None is what the run was trained on. A query is an image file or
-    a Pillow image, or ``text``, a sentence, for a run on images and captions; several
-    are given as a list. ``sheet`` names a PNG file to draw the result into. All other
-    arguments are those of ``embed``.
+    an ``Embeddings``; None is what the run was trained on. A query is an image file, a
+    Pillow image or an array of one image, or ``text``, a sentence, for a run on images
+    and captions; several are given as a list. ``sheet`` names a PNG file to draw the
+    result into. All other arguments are those of ``embed``.
 
     >>> from PIL import Image
     >>> from invariance.data import shapes
