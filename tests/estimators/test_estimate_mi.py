@@ -5,6 +5,7 @@ import json
 import math
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -241,6 +242,20 @@ def test_twenty_samples_of_forty_columns_are_refused():
             estimate_mi(x, y, estimator=name)
 
 
+def test_any_array_or_data_frame_will_do(pair):
+    x, y = (rows.numpy() for rows in pair)
+    answer = estimate_mi(x, y, estimator="gaussian").nats
+    for a, b in (
+        (x[::-1], y[::-1]),  # strides below 0
+        (x[:, ::-1], y),
+        (x.astype(">f8"), y.astype(">f4")),
+        (pandas.DataFrame(x), pandas.DataFrame(y, columns=list("pqrs")[: y.shape[1]])),
+    ):
+        assert estimate_mi(a, b, estimator="gaussian").nats == pytest.approx(answer)
+    with pytest.raises(InvarianceError, match="x must hold numbers, got an array"):
+        estimate_mi(pandas.DataFrame({"a": list("xy") * 20}), y[:40])
+
+
 def test_one_dimension_may_come_as_a_vector():
     x, y = draw(correlated_gaussian(1, nats=0.8), n=800)
     as_vectors = estimate_mi(x[:, 0].numpy(), y[:, 0].tolist(), estimator="ksg")
@@ -323,6 +338,7 @@ def test_integer_counts_with_many_values_are_treated_as_numbers():
         (lambda x, y: estimate_mi(x, y, estimator="info_nec"), "'info_nce'"),
         (lambda x, y: estimate_mi(x, y, critic="seperable"), "'separable'"),
         (lambda x, y: estimate_mi(x, y, batchsize=3), "'batch_size'"),
+        (lambda x, y: estimate_mi(x, y, estimater="ksg"), "'estimator'"),
         (lambda x, y: estimate_mi(x, y, batch_size=1), "batch_size .*4 or more: got 1"),
         (lambda x, y: estimate_mi(x, y, batch_size="64"), "whole number.*got '64'"),
         (lambda x, y: estimate_mi(x, y, patience=0), "patience .*1 or more: got 0"),

@@ -1,5 +1,6 @@
 """The one call: two variables in, an ``Estimate`` out; and every estimator by name."""
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -112,7 +113,7 @@ def estimate_mi(
     """How much two variables share, in nats, and what that number may claim.
 
     Args:
-        x: One row per sample (a tensor or array), or one number per sample.
+        x: One row per sample (tensor, array, data frame), or one number per sample.
         y: The same; row i belongs to row i of x. Integers that repeat are labels.
         estimator: A name of ``ESTIMATORS``. The default is a certified bound; "auto",
             the default of the command line, picks by the data and says why.
@@ -180,7 +181,8 @@ def read_training(estimator: str, given: Mapping[str, Any]) -> Training:
         choose(CRITICS, given["critic"], "critic")
     known = {"critic"} | {f.name for f in fields(Training)}
     if wrong := [name for name in given if name not in known]:
-        raise SettingError(unknown("setting", wrong[0], known))
+        named = inspect.signature(estimate_mi).parameters.keys() - {"training"}
+        raise SettingError(unknown("setting", wrong[0], known | named))
     if ignored := [name for name in given if name not in method.settings]:
         takes = ", ".join(sorted(method.settings)) or "none"
         who = ", ".join(n for n, e in ESTIMATORS.items() if ignored[0] in e.settings)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -9,7 +10,15 @@ from torch import Tensor
 
 from ..errors import DataError, NotFiniteError, ShapeError
 
-Rows = Tensor | np.ndarray | Sequence[float | int]
+
+@runtime_checkable
+class Table(Protocol):
+    """What makes an array of itself, such as a data frame."""
+
+    def __array__(self) -> np.ndarray: ...
+
+
+Rows = Tensor | np.ndarray | Sequence[float | int] | Table
 # a value that comes this often on average is a category; with many values, which could
 # be counts or rounded numbers as well, it has to come more often
 FEW_VALUES, REPEATS, REPEATS_OF_MANY = 32, 5, 50
@@ -127,14 +136,18 @@ def read_samples(x: Rows, y: Rows, *, drop_missing: bool = False) -> Samples:
 
 
 def _as_matrix(z: Rows, name: str) -> Tensor:
+    if not isinstance(z, Tensor) and isinstance(z, Table):
+        z = np.asarray(z)
     if isinstance(z, np.ndarray) and z.dtype.kind not in "biufc":
         raise DataError(
             f"{name} must hold numbers, got an array of {z.dtype}: number its words, "
             f"as numpy.unique({name}, return_inverse=True)[1] does."
         )
     try:
-        # torch warns of an array that cannot be written, as files are mapped
-        z = np.require(z, requirements="W") if isinstance(z, np.ndarray) else z
+        if isinstance(z, np.ndarray):
+            # torch takes no strides below 0 and no bytes in another machine's order,
+            # and warns of an array that cannot be written, as files are mapped
+            z = np.require(z, z.dtype.newbyteorder("="), ["C", "W"])
         rows = torch.as_tensor(z).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{name} must hold numbers ({error}).") from error
