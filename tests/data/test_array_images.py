@@ -78,6 +78,21 @@ def test_what_is_no_array_of_images(images, message):
         load(images)
 
 
+def test_bfloat16_is_read_as_floats_are():
+    x = torch.randint(256, (5, 3, 8, 8)) / 256  # exact in bfloat16
+    for data, same in ((x, x.bfloat16()), ([*x], [*x.bfloat16()])):
+        one, other = (load(images, split="all").samples for images in (data, same))
+        assert torch.equal(one, other)
+    rows = torch.randn(5, 7).bfloat16()
+    assert torch.equal(load(rows, split="all").samples, rows.float())
+
+
+def test_rows_of_numbers_one_by_one_are_answered_with_how_to_give_them():
+    for rows in ([[1.0, 2.0]] * 4, [np.ones(3)] * 4):
+        with pytest.raises(DataError, match=r"Rows of numbers come as one array"):
+            load(rows)
+
+
 def test_labels_tell_gray_images_from_the_channels_of_one():
     images = np.arange(3 * 8 * 8, dtype=np.uint8).reshape(3, 8, 8)
     counted = load((images, [0, 1, 0]), split="all")

@@ -26,7 +26,14 @@ from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor
 
 from ..errors import DataError
-from ._decode import crop_square, find_factor, find_layout, to_bytes, to_pillow
+from ._decode import (
+    crop_square,
+    find_factor,
+    find_layout,
+    to_array,
+    to_bytes,
+    to_pillow,
+)
 from ._kind import Image, Kind, Vector
 from ._load_request import Origin, Request
 from ._sources import Items, Read
@@ -107,7 +114,7 @@ class Vectors(Array):
     kind: Vector
 
     def __init__(self, rows: Any, labels: Any, name: str, kind: Kind | None) -> None:
-        array = rows.detach().cpu().numpy() if isinstance(rows, Tensor) else rows
+        array = to_array(rows)
         if array.dtype.kind not in "biuf":
             raise DataError(f"{name} holds {array.dtype} values: expected numbers.")
         if 0 in array.shape:

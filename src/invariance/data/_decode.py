@@ -161,7 +161,7 @@ def find_layout(
     unless something else has ``counted`` the images, such as labels.
     """
     tensor = hasattr(images, "detach")
-    array = images.detach().cpu().numpy() if tensor else images
+    array = to_array(images)
     shape = tuple(getattr(array, "shape", ()))
     if len(shape) == 3 or (len(shape) == 4 and {shape[1], shape[3]} & {*CHANNELS}):
         if 0 in shape:
@@ -180,6 +180,14 @@ def find_layout(
         + " Give a single gray image as images[None]."
         * (len(shape) == 2)
     )
+
+
+def to_array(values: Any) -> Any:
+    """A tensor as an array; of bfloat16, which NumPy does not have, as float32."""
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if "bfloat16" in str(values.dtype) else values).numpy()
 
 
 def refuse_single(shape: tuple[int, ...], name: str, *, counted: bool) -> None:
@@ -255,7 +263,14 @@ def to_image(image: Any, name: str = "An item of the data set") -> Image.Image:
     if not hasattr(image, "shape"):
         raise DataError(
             f"{name} is {type(image).__name__}: expected a Pillow "
-            "image, a tensor or an array, alone or with a label after it."
+            "image, a tensor or an array, alone or with a label after it. Rows of "
+            "numbers come as one array, numpy.array(rows)."
+        )
+    if len(image.shape) not in (2, 3):
+        raise DataError(
+            f"{name} has shape {tuple(image.shape)}: expected one image, (height, "
+            "width) or with 1, 3 or 4 channels first or last. Rows of numbers come as "
+            "one array, numpy.stack(rows)."
         )
     array, channels_first = find_layout(image[None], name)
     factor = find_factor(array, name)
