@@ -17,7 +17,14 @@ from torchvision.transforms import v2
 
 import invariance as inv
 from invariance.errors import SettingError, ShapeError
-from invariance.views import KINDS_OF, RECIPES, RandomHorizontalFlip, ViewSet, transform
+from invariance.views import (
+    KINDS_OF,
+    RECIPES,
+    GaussianNoise,
+    RandomHorizontalFlip,
+    ViewSet,
+    transform,
+)
 
 IMAGE_RECIPES = [name for name in RECIPES if name not in KINDS_OF]
 
@@ -135,6 +142,20 @@ def test_a_pickled_transform_makes_the_same_views():
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
+def test_arrays_of_any_strides_and_byte_order():
+    keep = transform([[]])
+    for array in (PIXELS[..., ::-1], PIXELS[:, ::-1], (PIXELS / 255).astype(">f4")):
+        plain = np.array(array, array.dtype.newbyteorder("="), order="C")
+        assert torch.equal(keep(array)[0], keep(plain)[0])
+
+
+def test_noise_on_images_is_asked_for_by_its_operations():
+    with pytest.raises(SettingError, match=r"\[\[GaussianNoise\(0.3\)\], \[G"):
+        transform("noise", size=8)
+    noisy = transform([[GaussianNoise(0.3)], [GaussianNoise(0.3)]], channels=3)
+    assert [v.shape for v in noisy(PIXELS)] == 2 * [(3, 20, 24)]
+
+
 def test_without_channels_an_image_keeps_its_own():
     keep = transform([[]])
     image = Image.fromarray(PIXELS)
@@ -151,7 +172,7 @@ def test_without_channels_an_image_keeps_its_own():
     [
         ("cat.png", "takes one image.*Got str"),
         (torch.zeros(2, 3, 8, 8), r"of shape \(2, 3, 8, 8\). For a batch use ViewSet"),
-        (torch.zeros(1, 8, 8), "1 channels and the views 3.*channels=1"),
+        (torch.zeros(1, 8, 8), "1 channel and the views 3.*channels=1"),
         (np.zeros((8, 8), np.float32) + 200, "views 3"),
         (torch.full((3, 8, 8), 200.0), r"lie in \[0, 1\]: got 200 to 200. Divide"),
         (torch.zeros(3, 8, 8, dtype=torch.long), "must be uint8"),

@@ -23,6 +23,7 @@ from PIL import Image
 from torch import Tensor
 
 from ..errors import SettingError, ShapeError, choose
+from ..words import count
 from ._recipes import KINDS_OF, RECIPES
 from ._view_set import ViewSet
 
@@ -82,9 +83,14 @@ def transform(
     if isinstance(views, str):
         recipe = choose(RECIPES, views, "recipe")
         if views in KINDS_OF:
+            images = "image" in KINDS_OF[views]
             raise SettingError(
-                f"The recipe {views!r} is for samples that are no images: call the "
-                "view set by itself."
+                f"The recipe {views!r} asks for the kind of the samples: give "
+                "transform its operations, one list per view, such as "
+                "[[GaussianNoise(0.3)], [GaussianNoise(0.3)]]."
+                if images
+                else f"The recipe {views!r} is for samples that are no images: call "
+                "the view set by itself."
             )
         if size is None:
             raise SettingError(
@@ -111,7 +117,9 @@ def to_tensor(image: Any, channels: int | None = None) -> Shaped[Tensor, "c h w"
     if isinstance(image, Image.Image):
         image = _pixels(image, channels)
     if isinstance(image, np.ndarray) and image.ndim in (2, 3):
-        image = torch.tensor(image)
+        # torch takes no strides below 0 and no bytes in another machine's order
+        native = image.dtype.newbyteorder("=")
+        image = torch.tensor(np.ascontiguousarray(image, native))
         image = image.permute(2, 0, 1) if image.ndim == 3 else image
     if not isinstance(image, Tensor) or image.ndim not in (2, 3):
         shape = f" of shape {tuple(image.shape)}" if hasattr(image, "shape") else ""
@@ -123,8 +131,8 @@ def to_tensor(image: Any, channels: int | None = None) -> Shaped[Tensor, "c h w"
     image = image if image.ndim == 3 else image[None]
     if channels is not None and len(image) != channels:
         raise ShapeError(
-            f"The image has {len(image)} channels and the views {channels}: give the "
-            f"transform channels={len(image)}, or convert the image."
+            f"The image has {count(len(image), 'channel')} and the views {channels}: "
+            f"give the transform channels={len(image)}, or convert the image."
         )
     if image.is_floating_point() and not -1e-3 <= image.amin() <= image.amax() <= 1.001:
         raise ShapeError(
