@@ -164,6 +164,27 @@ def test_it_needs_to_know_whose_rows_they_are(name):
         make(name)(batch())
 
 
+def test_one_view_is_refused_where_views_are_compared():
+    refused = []
+    for name in IMAGE_METHODS:
+        learner = make(name)
+        try:
+            assert bool(learner(batch(1), LABELS, IDS).loss.isfinite())
+        except ShapeError as error:
+            assert "got one. Pass two or more" in str(error)
+            refused.append(name)
+    assert {"simclr", "moco", "byol", "nnclr", "supcon"} < {*refused}
+    assert not {*KEEPS_BANK, "dim"} & {*refused}  # a memory or places answer
+
+
+@pytest.mark.parametrize("which", ["labels", "ids"])
+@pytest.mark.parametrize("shape", [(8, 1), (7,), ()])
+def test_numbers_of_another_shape_are_refused(which, shape):
+    numbers = {"ids": IDS, which: torch.zeros(shape, dtype=torch.long)}
+    with pytest.raises(ShapeError, match=rf"{which} need one number .* shape \(8,\)"):
+        make("moco")(batch(), **numbers)
+
+
 @pytest.mark.parametrize("name", KEEPS_BANK)
 def test_a_bank_needs_the_size_of_the_data_set(name):
     encoder = build_encoder("tiny", image_size=16)

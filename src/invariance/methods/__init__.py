@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
     from ._dim import DeepInfoMax
-    from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction, Step
+    from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
     from ._remembering import Remembering
+    from ._step import Step
     from ._two_towers import TwoTowers
 
 __all__ = [
@@ -69,11 +70,12 @@ HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
     "_dim": "DeepInfoMax",
-    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction Step",
+    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",
     "_remembering": "Remembering",
+    "_step": "Step",
     "_two_towers": "TwoTowers",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -47,8 +47,9 @@ from ..partition import (
 )
 from ..plain_numbers import check_number
 from ._cpc import Ahead
-from ._learner import Learner, Maybe, Step, View, make_step, split_views
+from ._learner import Learner, Maybe, View, split_views
 from ._prior import UniformPrior
+from ._step import Step, make_step
 
 WHICH = {"local": ("local",), "global": ("global",), "both": ("global", "local")}
 

@@ -6,14 +6,11 @@ what is trained on. Every learner returns a ``Step``; the loop does the rest, an
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..critics import Critic
@@ -26,16 +23,16 @@ from ..encoders import (
     keep_values,
 )
 from ..errors import DataError, SettingError, ShapeError
-from ..objectives import Objective, Terms
+from ..objectives import Objective
 from ..partition import Share, gather_rows, share_rows
 from ..views import LazyView
 from ._learned_critic import Comparison, compare_by
+from ._step import Step, make_step, shares_of
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None
 View = Tensor | LazyView
 T = TypeVar("T")
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 MEMORIES = ("negatives", "prototypes", "support")
 """The parts of learners that keep rows of earlier steps."""
 MOST_BATCHES = 500  # whose gradients somebody may add up before a step
@@ -43,81 +40,6 @@ FORGOTTEN = (
     "after_step() has not been called since the last step of the optimizer, so {}. "
     "Call learner.after_step() after each optimizer.step()."
 )
-
-
-class Step(NamedTuple):
-    """One batch through a learner."""
-
-    loss: Tensor
-    u: Float[Tensor, "n d"]
-    """Projections of the first view, without gradient; see ``gathered``."""
-    v: Float[Tensor, "n d"]
-    """Projections of the second view, or the positives a memory holds."""
-    parts: Mapping[str, Tensor] = NOTHING
-    """The parts of the loss by name, unweighted and without gradient, if it has any."""
-    readings: Mapping[str, Tensor] = NOTHING
-    """Further numbers worth logging, by name."""
-    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING
-    """How to compute the effective share of each anchor's negatives, by the reading's
-    name, for every contrast the loss is made of."""
-    contrasts: Sequence[Callable[[], tuple[Tensor, ...]]] = ()
-    """How to compute the anchors' InfoNCE over their candidates, the logarithm of the
-    candidates' number and, where u and v are not all of them, whether each anchor finds
-    its partner among these; where the cosines of u and v do not say it: of a memory
-    whose rows are the negatives as they are, of predictions, or of a learned critic."""
-    hits: Callable[[], Tensor] | None = None
-    """How to compute whether each anchor finds its partner, by a learned critic."""
-    share: Share | None = None
-    """Which samples of all these are, where several processes share a batch."""
-
-    def gathered(self) -> "Step":
-        """The step with the projections of all processes; each of them must ask."""
-        u, v = (gather_rows(x, share=self.share) for x in (self.u, self.v))
-        return self._replace(u=u, v=v, share=None)
-
-    def with_ess(self) -> "Step":
-        """The step with the effective sample size of its negatives as a reading.
-
-        "ess" is the mean share of the negatives that carries the weight, of those that
-        the loss had, and NaN if no anchor had any. Ask before ``after_step``: then the
-        memory takes in others. Without a softmax over negatives there is no such thing.
-        It is that of all processes, and each of them must ask.
-        """
-        ess = {
-            name: torch.cat([share() for share in shares]).nanmean()
-            for name, shares in self.shares.items()
-        }
-        return self._replace(readings={**self.readings, **ess})
-
-    def with_information(self) -> "Step":
-        """The step with the information bound of ``contrasts`` as a reading.
-
-        "info_nce" and "mi_nats", at most "mi_ceiling", the logarithm of the number of
-        candidates; of predictions and of a learned critic also "accuracy". Ask before
-        ``after_step``, too. Without a memory or a critic, or where a memory chooses its
-        negatives, nothing is added: the batch's own rows say it.
-        """
-        if not self.contrasts and self.hits is None:
-            return self
-        readings = dict(self.readings)
-        if self.hits is not None:
-            readings["accuracy"] = self.hits().mean()
-        if self.contrasts:
-            both = [torch.stack(contrast()) for contrast in self.contrasts]
-            loss, ceiling, *shares = torch.cat(both, 1).mean(1)
-            readings |= {"info_nce": loss, "mi_nats": ceiling - loss}
-            readings["mi_ceiling"] = ceiling
-            if self.hits is not None:  # scores without bound reach all there is
-                readings["mi_reachable"] = ceiling
-                readings.setdefault("accuracy_chance", (-ceiling).exp())
-            for share in shares:
-                readings |= {"accuracy": share, "accuracy_chance": (-ceiling).exp()}
-        return self._replace(readings=readings)
-
-    def __repr__(self) -> str:
-        numbers = {"loss": self.loss, **self.parts, **self.readings}
-        inner = ", ".join(f"{k}={float(x.detach()):.4g}" for k, x in numbers.items())
-        return f"Step({inner}; {len(self.u)} samples)"
 
 
 class Learner(nn.Module):
@@ -140,6 +62,9 @@ class Learner(nn.Module):
 
     warned = False
     """Whether it has said that ``after_step`` was forgotten."""
+
+    least_views: int = 1
+    """How many views of a sample it needs."""
 
     micro_batch: int | None = None
     """Samples that are encoded at once, all of their views; None: the whole batch."""
@@ -186,6 +111,11 @@ class Learner(nn.Module):
                 f"one tensor of shape {tuple(views.shape)}."
             )
         check_views(views)
+        if len(views) < self.least_views:
+            raise ShapeError(
+                "This learner compares views of a sample with each other: got one. "
+                "Pass two or more, as in learner([view, view])."
+            )
         n = len(views[0])
         for name, numbers in (("labels", labels), ("ids", ids)):
             if not isinstance(numbers, Tensor | None):
@@ -193,10 +123,10 @@ class Learner(nn.Module):
                     f"{name} need one number per sample, in a tensor: got "
                     f"{type(numbers).__name__}. Convert with torch.as_tensor(...)."
                 )
-            if numbers is not None and len(numbers) != n:
+            if numbers is not None and numbers.shape != (n,):
                 raise ShapeError(
-                    f"{name} need one number per sample: got {len(numbers)} for the "
-                    f"{n} samples of a view."
+                    f"{name} need one number per sample, in shape ({n},): got "
+                    f"{tuple(numbers.shape)} for the {n} samples of a view."
                 )
         if self.training and self.left_behind and torch.is_grad_enabled():
             self.expect_after_step()
@@ -372,6 +302,8 @@ def check_views(views: Sequence[View] | Tensor) -> None:
 class JointEmbedding(Learner):
     """One encoder and head for all views; their projections meet in the objective."""
 
+    least_views = 2
+
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Every two views, or all at once if the objective takes them so."""
         whole, parts = split_views(self.encode(self.online, views), views)
@@ -402,6 +334,8 @@ class SelfPrediction(Learner):
     twin (BYOL). Of multi-crop views the small ones are never targets: as in SwAV and
     DINO, every view predicts every other whole one.
     """
+
+    least_views = 2
 
     def __init__(
         self,
@@ -447,33 +381,6 @@ class SelfPrediction(Learner):
         super().after_step(progress)
         if self.twin is not None:
             self.twin.follow(self.online, progress)
-
-
-def make_step(
-    terms: list[Terms],
-    u: Tensor,
-    v: Tensor,
-    readings: Mapping[str, Tensor] = NOTHING,
-    shares: Mapping[str, Sequence[Callable[[], Tensor]]] = NOTHING,
-    contrasts: Sequence[Callable[[], tuple[Tensor, ...]]] = (),
-    hits: Callable[[], Tensor] | None = None,
-) -> Step:
-    """The mean of several losses, and of their parts where they have any."""
-    loss = torch.stack([t.total for t in terms]).mean()
-    names = [name for name in terms[0].parts if name != "loss"]
-    parts = {k: torch.stack([t.parts[k].detach() for t in terms]).mean() for k in names}
-    how = readings, shares, contrasts, hits
-    return Step(loss, u.detach(), v.detach(), parts, *how)
-
-
-def shares_of(
-    objective: Objective, contrasts: Sequence[tuple[Tensor, ...]]
-) -> Mapping[str, Sequence[Callable[[], Tensor]]]:
-    """How to read the ESS of contrasts within a batch, where there are negatives."""
-    if objective.negatives is None:
-        return NOTHING
-    rows = [[x.detach() for x in contrast] for contrast in contrasts]
-    return {"ess": [partial(objective.shares, *contrast) for contrast in rows]}
 
 
 def split_views(items: Sequence[T], views: Sequence[View]) -> tuple[list[T], list[T]]:

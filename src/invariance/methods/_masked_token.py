@@ -21,8 +21,9 @@ from ..errors import SettingError, ShapeError
 from ..negatives import Vocabulary
 from ..objectives import Objective, Terms
 from ..partition import share_rows
-from ._learner import Learner, Maybe, Step, View, make_step
+from ._learner import Learner, Maybe, View
 from ._remembering import read_all
+from ._step import Step, make_step
 
 
 class MaskedToken(Learner):

@@ -17,20 +17,14 @@ from ..encoders import Encoder, Head, Predictor
 from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
-from ._learner import (
-    Learner,
-    Maybe,
-    Step,
-    Together,
-    View,
-    make_step,
-    shares_of,
-    split_views,
-)
+from ._learner import Learner, Maybe, Together, View, split_views
+from ._step import Step, make_step, shares_of
 
 
 class NearestNeighbor(Learner):
     """Contrast with nearest neighbors as positives."""
+
+    least_views = 2
 
     def __init__(
         self,

@@ -18,14 +18,8 @@ from ..errors import SettingError
 from ..negatives import Bank, NegativeSource, Prototypes, Queue
 from ..objectives import Objective, Terms
 from ..partition import Share, gather_last, gather_rows
-from ._learner import (
-    Learner,
-    Maybe,
-    Step,
-    View,
-    make_step,
-    split_views,
-)
+from ._learner import Learner, Maybe, View, split_views
+from ._step import Step, make_step
 
 
 class Remembering(Learner):
@@ -71,6 +65,7 @@ class Remembering(Learner):
         self.twin = None
         if momentum is not None:
             self.twin = MomentumTwin(self.online, momentum=momentum, rising=rising)
+            self.least_views = 2  # one asks, the twin answers for another
         self.shares: dict[str, list[Callable[[], Tensor]]] = {}
         self.contrasts: list[Callable[[], tuple[Tensor, Tensor]]] = []
 

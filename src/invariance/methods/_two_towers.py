@@ -17,14 +17,8 @@ from ..encoders import Encoder, Head
 from ..errors import SettingError, ShapeError
 from ..objectives import Objective
 from ._learned_critic import Comparison, compare_by
-from ._learner import (
-    Learner,
-    Maybe,
-    Step,
-    View,
-    make_step,
-    shares_of,
-)
+from ._learner import Learner, Maybe, View
+from ._step import Step, make_step, shares_of
 
 
 class TwoTowers(Learner):
@@ -38,6 +32,8 @@ class TwoTowers(Learner):
         other_head: As wide at its end as the first.
         n_first: Views of the first side; those that follow are the other's.
     """
+
+    least_views = 2
 
     def __init__(
         self,
