@@ -585,3 +585,11 @@ def test_readings_equal_diagnostics():
         how = {"temperature": 0.2, "negatives": objective.negatives}
         ess = inv.effective_sample_size(u, v, **how)
         assert readings["ess"] == ess
+
+
+@every_case
+def test_a_misspelled_setting_is_answered_with_the_nearest(case: Case):
+    with pytest.raises(TypeError, match=r"unexpected .* Did you mean 'reduction'"):
+        case.function()(*case.inputs(4, 3), reductoin="none")
+    with pytest.raises(TypeError, match="Did you mean 'reduction'"):
+        case.module(3, reductoin="none")

@@ -30,7 +30,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..checked_rows import SHORTEST, divide_by_length, may_look
-from ..errors import NotFiniteError, SettingError, ShapeError, unknown
+from ..errors import NotFiniteError, SettingError, ShapeError, suggest, unknown
 from ..partition import Share, fused_unit_rows, gather_rows
 from ..plain_numbers import (
     check_number,
@@ -176,6 +176,7 @@ def reduce(losses: Float[Tensor, "*v n"], reduction: str) -> Float[Tensor, "*n"]
 def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
     """Have a loss check its settings as their annotations say, and its value."""
     signature = inspect.signature(function)
+    names = list(signature.parameters)
     checks: dict[str, Check] = {}
     plain = []  # what help() shows: types without their checks
     for parameter in signature.parameters.values():
@@ -191,6 +192,10 @@ def check_settings(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
         for name, value in settings.items():
             if name in checks:
                 settings[name] = check_setting(checks[name], name, value)
+            elif name not in names:
+                hint = suggest(name, names) or f"It takes {', '.join(names)}."
+                what = f"{function.__name__}() got an unexpected keyword argument"
+                raise TypeError(f"{what} {name!r}. {hint}")
         return check_loss(function(*inputs, **settings), function.__name__)
 
     call.__doc__ = explain_settings(function.__doc__, signature.parameters)
