@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from ._cpc import PredictiveCoding
     from ._dim import DeepInfoMax
     from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction
+    from ._learner_step import Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
     from ._options import Option, list_options, options_of, read_options, recipe_options
     from ._remembering import Remembering
-    from ._step import Step
     from ._two_towers import TwoTowers
 
 __all__ = [
@@ -75,7 +75,7 @@ HOMES = {
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",
     "_remembering": "Remembering",
-    "_step": "Step",
+    "_learner_step": "Step",
     "_two_towers": "TwoTowers",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

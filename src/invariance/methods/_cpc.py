@@ -31,7 +31,7 @@ from ..partition import Share, effective_share, gather_last
 from ..plain_numbers import check_whole
 from ..words import count
 from ._learner import Learner, Maybe, View
-from ._step import Step, make_step
+from ._learner_step import Step, make_step
 
 Pair = tuple[Tensor, Tensor]
 SHARP = 10_000  # times the scale: a softmax so steep that the best has all of it

@@ -48,8 +48,8 @@ from ..partition import (
 from ..plain_numbers import check_number
 from ._cpc import Ahead
 from ._learner import Learner, Maybe, View, split_views
+from ._learner_step import Step, make_step
 from ._prior import UniformPrior
-from ._step import Step, make_step
 
 WHICH = {"local": ("local",), "global": ("global",), "both": ("global", "local")}
 

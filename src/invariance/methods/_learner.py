@@ -27,7 +27,7 @@ from ..objectives import Objective
 from ..partition import Share, gather_rows, share_rows
 from ..views import LazyView
 from ._learned_critic import Comparison, compare_by
-from ._step import Step, make_step, shares_of
+from ._learner_step import Step, make_step, shares_of
 
 Network = Callable[[Tensor], Tensor]
 Maybe = Tensor | None

@@ -22,8 +22,8 @@ from ..negatives import Vocabulary
 from ..objectives import Objective, Terms
 from ..partition import share_rows
 from ._learner import Learner, Maybe, View
+from ._learner_step import Step, make_step
 from ._remembering import read_all
-from ._step import Step, make_step
 
 
 class MaskedToken(Learner):

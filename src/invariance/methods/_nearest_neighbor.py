@@ -18,7 +18,7 @@ from ..errors import SettingError
 from ..negatives import Queue
 from ..objectives import Objective
 from ._learner import Learner, Maybe, Together, View, split_views
-from ._step import Step, make_step, shares_of
+from ._learner_step import Step, make_step, shares_of
 
 
 class NearestNeighbor(Learner):

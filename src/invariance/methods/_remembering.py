@@ -19,7 +19,7 @@ from ..negatives import Bank, NegativeSource, Prototypes, Queue
 from ..objectives import Objective, Terms
 from ..partition import Share, gather_last, gather_rows
 from ._learner import Learner, Maybe, View, split_views
-from ._step import Step, make_step
+from ._learner_step import Step, make_step
 
 
 class Remembering(Learner):

@@ -18,7 +18,7 @@ from ..errors import SettingError, ShapeError
 from ..objectives import Objective
 from ._learned_critic import Comparison, compare_by
 from ._learner import Learner, Maybe, View
-from ._step import Step, make_step, shares_of
+from ._learner_step import Step, make_step, shares_of
 
 
 class TwoTowers(Learner):
