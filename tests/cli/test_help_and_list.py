@@ -1,6 +1,9 @@
 """Help is quick because it imports no torch; ``list`` names what there is."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -135,6 +138,40 @@ def test_list_says_what_views_are_made_of(command):
 def test_what_list_does_not_know(words, message, command):
     code, _, complained = command("list", *words)
     assert code == 2 and message in complained
+
+
+@pytest.mark.parametrize(
+    "expression, answer",
+    [
+        ("lr < 0.1", "Unknown setting 'lr'. Did you mean 'optim.lr'?"),
+        ("warmup > 0", "Unknown setting 'warmup'. Did you mean 'optim.warmup'?"),
+        ("epoch_count < 1", "Unknown setting 'epoch_count'. Did you mean"),
+    ],
+)
+def test_a_setting_without_its_group_is_recognized(
+    expression, answer, command, tmp_path
+):
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "config.yaml").write_text("{}")
+    code, _, complained = command("list", "runs", expression)
+    assert code == 2 and answer in complained and "Known:" not in complained
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_any_name_can_be_printed_whatever_the_output_takes(encoding, tmp_path):
+    """Emoji, and bytes that are no text, as old archives have them in file names."""
+    for name in (b"caf\xc3\xa9", "\N{CAMERA}".encode(), b"caf\xe9"):
+        folder = tmp_path / "runs" / os.fsdecode(name)
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text("{}")
+    done = subprocess.run(
+        [sys.executable, "-m", "invariance", "list", "runs"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.count(b"runs/") == 3 and b"stopped" in done.stdout
 
 
 def test_list_runs(command, tmp_path):

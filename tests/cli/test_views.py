@@ -46,3 +46,13 @@ def test_what_cannot_be_drawn_is_said(words, sentence, command, tmp_path, monkey
     assert code == 2
     assert sentence in complained
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sheet_that_cannot_be_written_is_one_sentence(command, monkeypatch):
+    def refuse(self, path, *rest, **more):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Image.Image, "save", refuse)
+    code, _, complained = command("views", "shapes", "--samples", "2")
+    assert code == 2
+    assert "Could not write 'views.png': Permission denied. Choose" in complained

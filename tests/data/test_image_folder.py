@@ -1,5 +1,6 @@
 import logging
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -136,6 +137,24 @@ def test_a_messy_folder_loads_and_tells(tmp_path, picture):
     assert "resident on cpu, as asked" in text
     kinds = [note.kind for note in source.notes]
     assert kinds == ["left out", "size", "storage", "unreadable"]
+
+
+def test_a_folder_that_cannot_be_opened_is_called_one(fill, monkeypatch):
+    root = fill("open", "closed")
+    scan = os.scandir
+
+    def refuse(place):
+        if Path(place).name == "closed":
+            raise PermissionError(13, "Permission denied", str(place))
+        return scan(place)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    text = " ".join(map(str, load(root, split="all").notes))
+    assert "1 unreadable folder was left out: closed/ (Permission denied)." in text
+    for path in (root / "open").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match=r"The only folder of .*, closed/, cannot be"):
+        load(root, split="all")
 
 
 def test_broken_files_met_while_streaming_are_replaced(fill, caplog):

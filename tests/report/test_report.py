@@ -4,6 +4,7 @@ import json
 import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from tests.made_runs import (
@@ -521,3 +522,11 @@ def test_the_number_beside_a_line_is_no_single_batch(page):
     labels = re.findall(r'<text class="last s0"[^>]*>([^<]*)</text>', text)
     assert "26.0 %" in labels and "90.0 %" not in labels  # 4 of 5 are 10 %
     assert "0.001" in labels  # the rate ends where it ends
+
+
+def test_a_healthy_effective_sample_size_is_the_same_everywhere(made):
+    explained = (Path(__file__).parents[2] / "docs" / "report.md").read_text("utf-8")
+    row = next(x for x in explained.splitlines() if "chart **Effective sample" in x)
+    low, high = (float(x) for x in row.split("|")[3].split(" to "))
+    page = write_report(made()).read_text("utf-8")
+    assert f"healthy from {100 * low:.0f} to {100 * high:.0f} %" in page

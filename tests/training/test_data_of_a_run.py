@@ -4,6 +4,7 @@ import dataclasses
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +65,17 @@ def test_few_steps_are_named_with_the_epochs_that_make_enough(photos):
     assert hint.endswith("--epochs 167 gives 501")
     enough = dataclasses.replace(settings, epochs=67)
     assert not any("few steps" in fact for fact in make_plan(enough).facts())
+
+
+def test_captions_that_are_not_learned_from_are_named(photos):
+    folder = Path(photos(60))
+    lines = ["file,caption", *(f"{k}.png,a picture of {k % 3}" for k in range(60))]
+    (folder / "captions.csv").write_text("\n".join(lines))
+    sentence = "captions.csv is not used: clip and siglip learn from images with"
+    settings = Train(data=str(folder), image_size=16, batch_size=16)
+    assert any(fact.startswith(sentence) for fact in make_plan(settings).facts())
+    settings = dataclasses.replace(settings, method="clip")
+    assert not any(sentence in fact for fact in make_plan(settings).facts())
 
 
 def test_the_first_line_counts_and_says_why(photos):

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import json
 import pickle
+import shlex
 import subprocess
 import sys
 import time
@@ -12,10 +13,12 @@ import time
 import numpy as np
 import pytest
 import torch
+import yaml
 from torch import nn
 from torch.utils.data import TensorDataset
 
 import invariance as inv
+from invariance.cli import main
 from invariance.encoders import build_encoder, standardize
 from invariance.errors import (
     DataError,
@@ -64,6 +67,20 @@ def test_a_finished_run(small, pictures):
     assert torch.equal(outputs(encoder), outputs(again))
     with pytest.raises(TrainingError, match=r"is finished.*--start-from"):
         inv.train(inv.Train(resume=str(run.folder)))
+
+
+def test_a_finished_run_is_continued_on_its_own_data(small, tmp_path, capsys):
+    data = str(tmp_path / "my pictures.npy")
+    np.save(data, np.random.default_rng(0).integers(0, 255, (32, 16, 16, 3), np.uint8))
+    settings = small(data=data, method="dcl", out=str(tmp_path / "my runs"))
+    folder = inv.train(settings).folder
+    assert main(["train", "--resume", str(folder)]) == 2
+    said = capsys.readouterr().err
+    advised = shlex.split(said[said.index("invariance train --config") :])[1:]
+    assert main([*advised, "--out", str(tmp_path), "--quiet"]) == 0
+    new = yaml.safe_load((tmp_path / folder.name / "config.yaml").read_text())
+    assert (new["data"], new["start_from"]) == (data, str(folder))
+    assert new["method"] == "dcl"
 
 
 def test_a_function_reads_the_learner_after_each_epoch(small, pictures):

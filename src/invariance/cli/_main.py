@@ -4,6 +4,7 @@ Exit codes: 0 done, 2 something the caller can fix, 130 stopped by a signal and 
 """
 
 import inspect
+import io
 import os
 import sys
 import textwrap
@@ -120,11 +121,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def open_streams() -> None:
-    """Where an output was closed (``>&-``), let what is said there go nowhere."""
+    """Let every name be printed, and what is said to a closed output go nowhere.
+
+    A file name may hold what a terminal without UTF-8, or no terminal at all, can show:
+    it is then escaped.
+    """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
+        stream = getattr(sys, name)
+        if stream is None:  # closed by >&-
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, nowhere)
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def check_command(given: list[str]) -> list[str]:

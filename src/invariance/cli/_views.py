@@ -60,6 +60,12 @@ class Views:
             seed=self.seed,
         )
         sheet = show_views(settings, samples=self.samples, epochs=self.epochs)
-        sheet.convert("RGB").save(path)
+        try:
+            sheet.convert("RGB").save(path)
+        except OSError as cause:
+            raise SettingError(
+                f"Could not write {str(path)!r}: {cause.strerror or cause}. Choose "
+                "another place with --out."
+            ) from None
         print(f"sheet: {path} (a column per sample: itself, then its views)")
         return 0

@@ -133,6 +133,7 @@ def describe_unreadable(
     groups: dict[str, list[str]] = {}
     for path, why in unreadable.items():
         word = "image" if kind is None else kind.word_for(path)
+        word = "folder" if path.endswith("/") else word  # with all that it holds
         groups.setdefault(word, []).append(f"{show_path(path)} ({why})")
     sentences = []
     for word, names in groups.items():
@@ -173,6 +174,7 @@ def check_unreadable(
     path, why = next(iter(unreadable.items()))
     first = f"the first is {show_path(path)} ({why})"
     if n == 1:
+        word = "folder" if path.endswith("/") else word
         raise DataError(
             f"The only {word} of {name}, {show_path(path)}, cannot be read ({why})."
         )

@@ -17,7 +17,7 @@ from torch import nn
 
 from ..devices import leaves_cores_idle, run_beside
 from ..errors import SettingError
-from ..folder import CHANCE, TRAINED, Row
+from ..folder import CHANCE, METRIC_NAMES, PROTOCOL_NAMES, TRAINED, Row
 from ..markup import html_sentences
 from ._fine_tune import fit_classifier
 from ._labeled import number_classes
@@ -293,4 +293,11 @@ def _with_limit(score: Score, task: Task) -> Score:
 def _in_short(score: Score) -> str:
     """A line for those who wait."""
     percent = "" if score.metric in NUMBERS else " %"
-    return f"{score.name} {score.metric} {score.show(score.value)}{percent}"
+    details = [METRIC_NAMES.get(score.metric, score.metric)]
+    if "n_labels" in score.settings:
+        details.append(f"{score.settings['n_labels']:,} labels")
+    if "draw" in score.settings:
+        details.append(f"draw {score.settings['draw']}")
+    inside = ", ".join(filter(None, details))
+    name = PROTOCOL_NAMES.get(score.name, score.name) + (f" ({inside})" * bool(inside))
+    return f"{name} {score.show(score.value)}{percent}"

@@ -80,6 +80,7 @@ from ._record import Record, is_run, read_record
 from ._score_text import explain_scores, make_score_table, tabulate_by_data
 from ._scores import (
     CHANCE,
+    METRIC_NAMES,
     PROTOCOL_NAMES,
     TRAINED,
     UNTRAINED,
@@ -129,6 +130,7 @@ __all__ = [
     "MAY_DIFFER",
     "MEASURES",
     "METRICS",
+    "METRIC_NAMES",
     "OPEN",
     "OTHER_ENCODER",
     "PAIR_HEADS",

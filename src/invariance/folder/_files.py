@@ -49,7 +49,10 @@ def new_folder(out: str | Path, name: str) -> Path:
             (folder / CHECKPOINTS).mkdir()
             return folder
     except OSError as cause:
-        raise TrainingError(f"Cannot make a run folder in {out}: {cause}.") from None
+        raise TrainingError(
+            f"Cannot make a run folder in {out}: {cause.strerror or cause}. Choose "
+            "another place with --out."
+        ) from None
     raise TrainingError(f"Ten thousand runs are called {name!r}: choose another name.")
 
 

@@ -238,6 +238,9 @@ def look_up(node: ast.expr, known: Mapping[str, Any]) -> Any:
         return WORDS[name.lower()]
     if name.startswith("options."):  # of a method's objective, set in some runs only
         return None
+    ends = [repr(setting) for setting in known if setting.endswith(f".{name}")]
     sentence = unknown("setting", name, known)
+    if ends:
+        sentence = f"Unknown setting {name!r}. Did you mean {' or '.join(ends)}?"
     text = "" if "." in name else f" A text needs quotation marks: '{name}'."
     raise SettingError(sentence + text)

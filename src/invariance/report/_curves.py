@@ -92,7 +92,7 @@ CURVES = (
     Curve(
         "Effective sample size",
         {"ess": "ESS"},
-        "Share of the negatives that teach; 15 to 40 % is a good range.",
+        "Share of the negatives that count; healthy from 5 to 80 %.",
         percent=True,
     ),
     Curve(

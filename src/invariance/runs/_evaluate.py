@@ -34,7 +34,14 @@ from ..plain_numbers import check_least
 from ..processes import ALONE, join_processes
 from ..progress import tell
 from ..training import Run
-from ._open import OpenRun, folder_of, load_part, open_run, untrained_encoder
+from ._open import (
+    OpenRun,
+    folder_of,
+    load_part,
+    open_run,
+    require_part,
+    untrained_encoder,
+)
 
 
 def evaluate(
@@ -107,11 +114,13 @@ def evaluate(
         [read_environment(folder) for folder in folders],
     )
     labels, notes = describe_settings(folders, settled)
+    mine = [run.is_own(data, data_root) for run in opened]
+    for run, is_own in zip(opened, mine, strict=True):  # before the first one is scored
+        require_part(run, data, "test", is_own=is_own)
     all_rows: list[Row] = []
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
-    for run, label in zip(opened, labels, strict=True):
-        is_own = run.is_own(data, data_root)
+    for run, is_own, label in zip(opened, mine, labels, strict=True):
         where: dict[str, Any] = {
             "is_own": is_own,
             "device": place,

@@ -163,6 +163,11 @@ def find_own_data(run: Any) -> str:
             f"{opened.name} was trained on an object given in Python: name the data to "
             "search."
         )
+    if not data_exists(opened.data):
+        raise DataError(
+            f"{opened.name} was trained on {opened.data!r}, which is gone, or cannot "
+            "be seen from here: put it back, or name the data to search after the run."
+        )
     return opened.data
 
 
@@ -213,30 +218,8 @@ def load_part(
     n: int | None = None,
 ) -> tuple[Source, tuple[str, ...]]:
     """One part of a run's own data or of others, and what one should know of it."""
+    require_part(run, data, split, is_own=is_own)
     settings, kind = run.settings, run.encoder.kind
-    if data is None and run.from_python:
-        raise DataError(
-            f"{run.name} was trained on an object given in Python, which a run folder "
-            "cannot keep: name data with --data, or pass data= in Python."
-        )
-    if data is None and not data_exists(run.data):
-        raise DataError(
-            f"{run.name} was trained on {run.data!r}, which is gone, or cannot be "
-            "seen from here: put it back, or say with --data FOLDER where it is now "
-            "or what to use instead (data= in Python)."
-        )
-    if is_own and split == "test" and run.held_out_nothing:
-        raise DataError(
-            f"{run.name} was trained on all of its data, so nothing is held out to "
-            "score on: name other data with --data (data= in Python), or use "
-            "'invariance diagnose', which needs no labels."
-        )
-    if kind is None or (isinstance(kind, Image) and kind.shape[0] not in (1, 3)):
-        shape = "x".join(map(str, run.encoder.input_shape))
-        raise DataError(
-            f"The encoder of {run.name} takes samples of {shape}; only grey and color "
-            "images can be loaded for it."
-        )
     data_root = data_root or settings.data_root
     data = run.data if data is None else data
     parts: dict[str, Any] = {}
@@ -269,6 +252,34 @@ def load_part(
     if not is_own and isinstance(kind, Image):
         notes = [*_conversion(data, source, data_root, how.get("image_column")), *notes]
     return source, tuple(notes)
+
+
+def require_part(run: OpenRun, data: Any, split: str, *, is_own: bool) -> None:
+    """Raise where a part of the data cannot be there; nothing is loaded."""
+    kind = run.encoder.kind
+    if data is None and run.from_python:
+        raise DataError(
+            f"{run.name} was trained on an object given in Python, which a run folder "
+            "cannot keep: name data with --data, or pass data= in Python."
+        )
+    if data is None and not data_exists(run.data):
+        raise DataError(
+            f"{run.name} was trained on {run.data!r}, which is gone, or cannot be "
+            "seen from here: put it back, or say with --data FOLDER where it is now "
+            "or what to use instead (data= in Python)."
+        )
+    if is_own and split == "test" and run.held_out_nothing:
+        raise DataError(
+            f"{run.name} was trained on all of its data, so nothing is held out to "
+            "score on: name other data with --data (data= in Python), or use "
+            "'invariance diagnose', which needs no labels."
+        )
+    if kind is None or (isinstance(kind, Image) and kind.shape[0] not in (1, 3)):
+        shape = "x".join(map(str, run.encoder.input_shape))
+        raise DataError(
+            f"The encoder of {run.name} takes samples of {shape}; only grey and color "
+            "images can be loaded for it."
+        )
 
 
 def _describe_captions(run: OpenRun, data: Any, is_own: bool) -> dict[str, Any]:

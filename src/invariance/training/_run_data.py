@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -54,6 +55,20 @@ def describe_captions(settings: Train, method: Method) -> dict[str, Any]:
         "image_column": settings.image_column,
         "text_column": settings.text_column,
     }
+
+
+def note_unused_captions(settings: Train, source: Source) -> Iterator[str]:
+    """Where a folder has captions beside its images, and only images are read."""
+    if source.other is not None or source.kind.name != "image":
+        return
+    folder = Path(settings.data).expanduser()
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        if (folder / f"captions{suffix}").is_file():
+            yield (
+                f"captions{suffix} is not used: clip and siglip learn from images with "
+                "captions (--method clip)."
+            )
+            return
 
 
 def find_tokenizer(settings: Train) -> Any:

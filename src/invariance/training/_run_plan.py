@@ -26,6 +26,7 @@ from ._run_data import (
     describe_few_steps,
     describe_parts,
     describe_simplex,
+    note_unused_captions,
 )
 from ._run_views import describe_views
 from ._settings import PEAKS, Train, resolve_decay
@@ -254,6 +255,7 @@ class Plan:
             f"{describe_parts(self.source, labels=self.settings.labels)}"
         )
         yield from (str(n) for n in self.source.notes if n.kind != "unreadable")
+        yield from note_unused_captions(self.settings, self.source)
         encoders = [self.untrained, self.other_untrained]
         networks = [f"{e.name}, {e.width} features" for e in encoders if e is not None]
         yield (

@@ -5,6 +5,7 @@ The text under a field is its help. Nothing here imports torch, so that help is 
 
 import dataclasses
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -492,6 +493,8 @@ def require_unfinished(folder: Path) -> None:
         )
     if (folder / ENCODER).exists():
         raise TrainingError(
-            f"{folder} is finished. To train further, start a new run from it: "
-            f"invariance train --start-from {folder}"
+            f"{folder} is finished. To train further, start a new run from its "
+            "encoder, with the same data and settings: invariance train --config "
+            f"{shlex.quote(str(folder / CONFIG))} --start-from "
+            f"{shlex.quote(str(folder))}"
         )

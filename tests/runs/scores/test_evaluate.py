@@ -61,6 +61,32 @@ def test_the_table_and_the_file(run, command, monkeypatch):
         }
 
 
+def test_progress_names_protocols_as_the_table_does(run, command):
+    _, _, lines = command("evaluate", run, "--protocols", "few_labels_linear", "knn")
+    n_labels = next(
+        row["settings"]["n_labels"]
+        for row in read_rows(run / "evaluation.jsonl")
+        if row["protocol"] == "few_labels_linear"
+    )
+    for k in range(3):
+        assert f"trained encoder: linear probe ({n_labels} labels, draw {k}) " in lines
+    assert "raw pixels: kNN " in lines
+    assert "few_labels" not in lines and "knn" not in lines
+
+
+def test_a_run_that_cannot_be_scored_is_refused_before_others_are_scored(
+    run, command, tmp_path
+):
+    other = shutil.copytree(run, tmp_path / "other")
+    about = json.loads((other / "env.json").read_text())
+    about["data"] = "given in Python"
+    (other / "env.json").write_text(json.dumps(about))
+    code, said, complained = command("evaluate", run, other, *QUICK)
+    assert (code, said) == (2, "")
+    assert "other was trained on an object given in Python" in complained
+    assert "raw pixels" not in complained
+
+
 def test_several_runs_give_mean_and_spread(run, command, tmp_path):
     other = shutil.copytree(run, tmp_path / "other")
     encoder = inv.load(run)
@@ -441,6 +467,20 @@ def test_data_that_moved_are_named_and_can_be_given(words, run, command, tmp_pat
     assert "--data FOLDER" in complained
     code, _, complained = command(*words, run, "--data", there)
     assert code == 0, complained
+
+
+def test_a_search_in_data_that_moved_says_how_to_name_them(run, command, tmp_path):
+    config = run / "config.yaml"
+    told = config.read_text()
+    config.write_text(told.replace(re.search("data: (.*)", told)[1], "old/pictures"))
+    about = json.loads((run / "env.json").read_text())
+    about["images"]["path"] = "/old/pictures"
+    (run / "env.json").write_text(json.dumps(about))
+    Image.new("RGB", (16, 16)).save(tmp_path / "query.png")
+    code, said, complained = command("search", run, "--query", "query.png")
+    assert (code, said) == (2, "")
+    assert "run was trained on 'old/pictures', which is gone" in complained
+    assert "name the data to search after the run" in complained
 
 
 def test_transfer_to_data_of_the_same_name_is_kept_apart(
