@@ -15,3 +15,9 @@ if hasattr(os, "register_at_fork"):
 # pytest's search for doctests would import Triton.
 collect_ignore_glob = ["src/invariance/partition/triton/*"]
 pytest_plugins = ["tests.shape_checks", "tests.browser"]
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: collections of garbage need not look at it again."""
+    gc.collect()
+    gc.freeze()
