@@ -242,7 +242,9 @@ def test_without_a_gpu_it_says_that_nothing_would_be_captured(small, pictures, c
 def test_a_compiled_encoder_is_told_without_a_gpu_too(small, pictures):
     for compiled in (False, True):
         machine = Machine(device="cpu", compile=compiled)
-        found = train(small(machine=machine, dry_run=True), data=pictures)
+        settings = small(machine=machine, dry_run=True)
+        encoder = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten())  # soon compiled
+        found = train(settings, data=pictures, encoder=encoder)
         lines = [fact for fact in found.facts if fact.startswith("pace")]
         assert len(lines) == compiled
         assert all("encoder compiled" in line for line in lines)
