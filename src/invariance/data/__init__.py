@@ -67,13 +67,13 @@ if TYPE_CHECKING:
         explain_unreadable,
         show_path,
     )
-    from ._one_pass import Batch, one_pass, row_names
+    from ._one_pass import Batch, one_pass
     from ._pack import Packed, delete_packs
     from ._resident import Resident
     from ._row import Column, Row, expand
     from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
-    from ._sources import NO_LABEL, Items, Source
+    from ._sources import NO_LABEL, Items, Source, row_names
     from ._streamed import Streamed
     from ._tables import has_columns
     from ._text import Text
@@ -157,13 +157,13 @@ HOMES = {
     "_load": "default_shape fingerprint has_captions load same_images",
     "_load_request": "Note Origin check_unreadable describe_unreadable "
     "explain_unreadable show_path",
-    "_one_pass": "Batch one_pass row_names",
+    "_one_pass": "Batch one_pass",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
     "_row": "Column Row expand",
     "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",
-    "_sources": "Items NO_LABEL Source",
+    "_sources": "Items NO_LABEL Source row_names",
     "_streamed": "Streamed",
     "_tables": "has_columns",
     "_text": "Text",

@@ -14,8 +14,8 @@ import numpy as np
 
 from ._load_request import Request
 from ._row import Row
-from ._sources import Read
-from ._table_rows import Cells, TableRows, fit_row, number_classes, read_values
+from ._sources import Read, Stored
+from ._table_rows import Cells, fit_row, number_classes, read_values
 
 SPECIES = ("dung", "ground", "jewel", "rove", "stag", "tiger")
 TRAITS = {
@@ -106,13 +106,13 @@ def read_beetles(request: Request) -> Read:
     parts = [beetles(m, seed=seed) for m, seed in seeds if m]
     table = {name: [x for part in parts for x in part[name]] for name in parts[0]}
     classes = [str(name) for name in table.pop("species")]
-    cells, rows = Cells("beetles", table, []), range(n)
+    cells = Cells("beetles", table, [])
     kind = request.known_kind
     if not isinstance(kind, Row):  # one for all parts and sizes
         usual = Cells("beetles", beetles(1000), [])
         kind, _ = fit_row(usual, [*table], [*range(1000)], "species")
-    values, _ = read_values(cells, kind, rows)
-    items = TableRows(kind, values, rows)
+    values, _ = read_values(cells, kind, range(n))
+    items = Stored(values, kind)
     items.labels, items.class_names = number_classes(
         [*SPECIES, *classes], range(6, n + 6)
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from ..errors import DataError
@@ -29,7 +29,7 @@ from ._file_items import Files
 from ._folder import Walk, find_images, walk_folder
 from ._kind import Kind
 from ._load_request import Note, Request
-from ._sources import Items, Read
+from ._sources import Items, Listed, Read
 from ._text import Text
 
 MOST_CAPTIONS = 16  # of one image that are used
@@ -99,32 +99,10 @@ class Captions(Kind):
         return {"name": self.name, "text": self.text.describe(), "most": self.most}
 
 
-class CaptionItems(Items):
-    """The captions of images, in the images' order."""
-
-    def __init__(
-        self,
-        sentences: Sequence[tuple[str, ...]],
-        kind: Captions,
-        labels: Int[Tensor, " n"] | None = None,
-        class_names: tuple[str, ...] = (),
-    ) -> None:
-        self.sentences, self.kind = sentences, kind
-        self.labels, self.class_names = labels, class_names
-
-    def __len__(self) -> int:
-        return len(self.sentences)
-
-    def read(self, i: int) -> tuple[Int64[Tensor, "most length"], int]:
-        """The captions of image i."""
-        return self.kind.read(self.sentences[i]), self.label(i)
-
-
 def add_captions(
     items: Items,
     sentences: Sequence[tuple[str, ...]],
     request: Request,
-    **classes: Any,
 ) -> tuple[Note, ...]:
     """Make pairs of images by giving them captions, and say what is left out.
 
@@ -136,7 +114,7 @@ def add_captions(
         text = Text.fit([one for several in sentences for one in several])
     longest = max((len(several) for several in sentences), default=1)
     kind = Captions(text, min(longest, MOST_CAPTIONS))
-    items.other = CaptionItems(sentences, kind, **classes)
+    items.other = Listed(sentences, kind)
     if longest <= MOST_CAPTIONS:
         return ()
     of = f"of {MOST_CAPTIONS} captions per image; the longest list has {longest}"
@@ -233,6 +211,8 @@ def read_captioned_shapes(request: Request) -> Read:
     items = CaptionedShapes(n - n_test, n_test, size=size, seed=request.seed)
     if request.captions is not None:
         sentences = [items.captions(i) for i in range(len(items))]
-        combinations = torch.from_numpy(items.combinations)
-        add_captions(items, sentences, request, labels=combinations, class_names=NAMES)
+        add_captions(items, sentences, request)
+        assert items.other is not None
+        items.other.labels = torch.from_numpy(items.combinations)
+        items.other.class_names = NAMES
     return Read("captioned_shapes", items)

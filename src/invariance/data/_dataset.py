@@ -20,7 +20,7 @@ from ._arrays import set_labels
 from ._decode import is_gray, to_image
 from ._kind import Image, Kind
 from ._load_request import Origin, Request
-from ._sources import NO_LABEL, Items, Read
+from ._sources import NO_LABEL, Items, Listed, Read
 from ._split import spread
 from ._subset import split_items
 
@@ -68,28 +68,20 @@ class Samples:
         return len(self.items)
 
 
-class FromSamples(Items):
-    """Samples as their kind reads them."""
-
-    def __init__(self, samples: Samples) -> None:
-        self.samples, self.kind = samples, samples.kind
-        set_labels(self, samples.labels, samples.name)
-        if samples.other is not None:
-            self.other = FromSamples(samples.other)
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
-        """Sample i and its label."""
-        return self.kind.read(self.samples.items[i]), self.label(i)
+def list_samples(samples: Samples) -> Listed:
+    """Samples as their kind reads them, both sides of pairs."""
+    items = Listed(samples.items, samples.kind)
+    set_labels(items, samples.labels, samples.name)
+    if samples.other is not None:
+        items.other = list_samples(samples.other)
+    return items
 
 
 def read_samples(samples: Samples, request: Request) -> Read:
     """One part of them: a tenth is held out by their numbers."""
     if not len(samples):
         raise DataError(f"{samples.name} is empty: give at least two samples.")
-    items = FromSamples(samples)
+    items = list_samples(samples)
     part, n_held_out = split_items(items, request, samples.name)
     mark = mark_items(items, samples.kind.name)
     origin = Origin(mark, "", n_held_out, own_test=False)

@@ -19,8 +19,7 @@ from torch import Tensor
 from ..errors import SettingError
 from ._load_request import Request
 from ._row import Column, Row
-from ._sources import Read
-from ._table_rows import TableRows
+from ._sources import Read, Stored
 
 SPIRALS = ("first spiral", "second spiral")
 KIND = Row([Column("x"), Column("y")])
@@ -53,7 +52,7 @@ def read_double_spiral(request: Request) -> Read:
     # the test part has draws of its own
     seeds = ((n - n_test, 2 * request.seed), (n_test, 2 * request.seed + 1))
     parts = [double_spiral(m, seed=seed) for m, seed in seeds if m]
-    items = TableRows(KIND, torch.cat([points for points, _ in parts]), range(n))
+    items = Stored(torch.cat([points for points, _ in parts]), KIND)
     items.labels = torch.cat([spirals for _, spirals in parts])
     items.class_names = SPIRALS
     return Read("double_spiral", items, parallel=False)

@@ -14,10 +14,11 @@ are mostly its own.
 
 import numpy as np
 
+from ._arrays import set_labels
 from ._graph import Graph, Net, to_net
-from ._graphs import Graphs, neighborhoods
+from ._graphs import neighborhoods
 from ._load_request import Request
-from ._sources import Read
+from ._sources import Listed, Read
 
 KINDS = 4  # of nodes
 EVEN = [1 / KINDS] * KINDS, [(KINDS - 1) ** 0.5 / KINDS] * KINDS  # mean and spread
@@ -99,7 +100,8 @@ def read_bonds(request: Request) -> Read:
     nets = [net for graphs, _ in drawn for net in graphs]
     labels = [name for _, names in drawn for name in names]
     room = Graph(ATOMS, BONDS, KINDS, *EVEN)
-    items = Graphs(nets, request.known_kind or room, "bonds", labels)
+    items = Listed(nets, request.known_kind or room)
+    set_labels(items, labels, "bonds")
     return Read("bonds", items, parallel=False)
 
 
@@ -113,5 +115,6 @@ def read_blocks(request: Request) -> Read:
     labels = [name for k, _, names in drawn for name in names[:k]]
     most = 1 + DEGREE * DEGREE  # nodes within two edges: 1, 5 and 5 x 4
     room = Graph(most, most * DEGREE // 2, KINDS, *EVEN, rooted=True)
-    items = Graphs(nets, request.known_kind or room, "blocks", labels)
+    items = Listed(nets, request.known_kind or room)
+    set_labels(items, labels, "blocks")
     return Read("blocks", items, parallel=False)

@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from torch import Tensor
 
 from ..errors import DataError
 from ..words import count
@@ -36,7 +34,7 @@ from ._load_request import (
     check_unreadable,
     explain_unreadable,
 )
-from ._sources import Items, Read
+from ._sources import Listed, Read
 from ._split import split_names
 from ._subset import split_items
 from ._tables import open_table
@@ -46,32 +44,6 @@ TABLES = (".jsonl", ".ndjson", ".parquet")
 INDICATOR = "_graph_indicator.txt"
 EDGES = ("edges", "edge_index")
 Named = Iterable[tuple[str, Any]]
-
-
-class Graphs(Items):
-    """Graphs of one kind; or the nodes of some, each with its neighborhood."""
-
-    def __init__(
-        self,
-        nets: Sequence[Net],
-        kind: Graph,
-        name: str,
-        labels: Any = None,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        self.nets, self.kind, self.names = nets, kind, names
-        set_labels(self, labels, name)
-
-    def __len__(self) -> int:
-        return len(self.nets)
-
-    def name(self, i: int) -> str:
-        """The number of a graph, or of a node in its graph."""
-        return str(i) if self.names is None else self.names[i]
-
-    def read(self, i: int) -> tuple[Float[Tensor, " packed"], int]:
-        """Graph i and its label."""
-        return self.kind.read(self.nets[i]), self.label(i)
 
 
 def are_graphs(data: Any, request: Request) -> bool:
@@ -157,7 +129,8 @@ def choose_part(
     kind = known
     if not isinstance(kind, Graph):
         kind = fit_kind(nets, labels is not None, name, request, names is not None)
-    items = Graphs(nets, kind, name, labels, names)
+    items = Listed(nets, kind, names)
+    set_labels(items, labels, name)
     part, n_held_out = split_items(items, request, name)
     origin = Origin(mark, parent, n_held_out, own_test=False)
     return Read(name, part, broken, notes + gaps, parallel=False, origin=origin)

@@ -200,29 +200,32 @@ def load(
         items = Subset(items, spread(len(items), n))
     if not len(items):
         raise DataError(f"{parts.name} has no {items.kind.word}s in its {split} part.")
-    n_bytes = len(items) * items.n_bytes
-    where = torch.device(device)
-    resident, note = choose_storage(storage, n_bytes, where, items.kind.word)
-    about: dict[str, Any] = {
-        "name": parts.name,
-        "unreadable": parts.unreadable,
-        "max_bad_fraction": max_bad_fraction,
-        "notes": (*parts.notes, note),
-    }
-    if resident and workers is not None:
-        text = f"workers={workers} changes nothing, since no {items.kind.word}s are"
-        about["notes"] += (Note("storage", f"{text} streamed."),)
+    word, where = items.kind.word, torch.device(device)
+    resident, note = choose_storage(storage, len(items) * items.n_bytes, where, word)
+    notes = [*parts.notes, note]
     source: Source
     if resident:
-        source = read_all(items, device=device, parallel=parts.parallel, **about)
+        if workers is not None:
+            text = f"workers={workers} changes nothing, since no {word}s are streamed."
+            notes.append(Note("storage", text))
+        whole = dataclasses.replace(parts, items=items, notes=tuple(notes))
+        source = read_all(whole, device=device, max_bad_fraction=max_bad_fraction)
         seconds = time.monotonic() - began
         decoded = isinstance(parts.items, Files) and parts.items.pack is None
         if decoded and seconds > SLOW_SECONDS and find_place(data):
             source.add_note(suggest_pack(data, items.shape, seconds))
     else:
         workers, fewer = choose_workers(workers, items.n_bytes)
-        about["notes"] += (Note("storage", fewer),) if fewer else ()
-        source = Streamed(items, workers=workers, **about)
+        if fewer:
+            notes.append(Note("storage", fewer))
+        source = Streamed(
+            items,
+            name=parts.name,
+            workers=workers,
+            unreadable=parts.unreadable,
+            max_bad_fraction=max_bad_fraction,
+            notes=tuple(notes),
+        )
     source.origin = parts.origin
     return source
 

@@ -6,7 +6,7 @@ holds the samples that could be read, their numbers, and why the others could no
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -122,8 +122,3 @@ def to_batch(
         good = torch.tensor([i not in bad for i in range(start, stop)])
         rows, samples, numbers = rows[good], samples[good], numbers[good]
     return Batch(start, stop, rows, samples, numbers, bad)
-
-
-def row_names(items: Items) -> Sequence[str]:
-    """What to call each sample: its path, or its number in the data it came from."""
-    return items.paths or [items.name(i) for i in range(len(items))]

@@ -8,7 +8,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from ._load_request import Request
-from ._sources import NO_LABEL, Items
+from ._sources import NO_LABEL, PER_SAMPLE, Items
 from ._split import split_names
 
 
@@ -17,19 +17,9 @@ class Subset(Items):
 
     def __init__(self, items: Items, rows: list[int]):
         self.items, self.rows = items, rows
-        self.kind, self.class_names = items.kind, items.class_names
+        self.copy_facts(items, torch.tensor(rows, dtype=torch.long))
         if items.other is not None:
             self.other = Subset(items.other, rows)
-        if items.scores is not None:
-            self.scores = items.scores[torch.tensor(rows, dtype=torch.long)]
-        if items.quantities is not None:
-            self.quantities = items.quantities[torch.tensor(rows, dtype=torch.long)]
-        if items.labels is not None:
-            self.labels = items.labels[torch.tensor(rows, dtype=torch.long)]
-        if items.tags is not None:
-            self.tags = items.tags[torch.tensor(rows, dtype=torch.long)]
-        if items.paths is not None:
-            self.paths = tuple(items.paths[i] for i in rows)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,16 +65,11 @@ class Joined(Items):
         self.kind, self.class_names = sets[0].kind, sets[0].class_names
         others = [items.other for items in sets if items.other is not None]
         self.other = Joined(others) if len(others) == len(sets) else None
-        labels = [items.labels for items in sets if items.labels is not None]
-        scores = [items.scores for items in sets if items.scores is not None]
-        tags = [items.tags for items in sets if items.tags is not None]
+        for what in PER_SAMPLE:
+            known = [getattr(items, what) for items in sets]
+            if all(part is not None for part in known):
+                setattr(self, what, torch.cat(known))
         paths = [items.paths for items in sets if items.paths is not None]
-        if len(labels) == len(sets):
-            self.labels = torch.cat(labels)
-        if len(scores) == len(sets):
-            self.scores = torch.cat(scores)
-        if len(tags) == len(sets):
-            self.tags = torch.cat(tags)
         if len(paths) == len(sets):
             self.paths = tuple(path for part in paths for path in part)
 

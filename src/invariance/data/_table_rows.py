@@ -30,7 +30,7 @@ from ..words import count, join_most
 from ._load_request import Note, Origin, Request, check_unreadable
 from ._row import UNREAD, Column, Row, clean, fit_column, to_category, to_number
 from ._sentences import FIRST
-from ._sources import NO_LABEL, Items, Read
+from ._sources import NO_LABEL, Read, Stored
 from ._split import own_part, split_names
 from ._tables import READERS, is_text, open_table
 
@@ -85,29 +85,6 @@ class Target:
         if self.classes is not None:
             return [name is not None for name in self.classes]
         return None
-
-
-class TableRows(Items):
-    """Some rows of a table."""
-
-    kind: Row
-
-    def __init__(
-        self, kind: Row, values: Float[Tensor, "n d"], numbers: Sequence[int]
-    ) -> None:
-        self.kind, self.values, self.numbers = kind, values, numbers
-        self.ready = values, {}
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def name(self, i: int) -> str:
-        """Its number in the whole table."""
-        return str(self.numbers[i])
-
-    def read(self, i: int) -> tuple[Float[Tensor, " d"], int]:
-        """Row i and its label."""
-        return self.values[i], self.label(i)
 
 
 def are_table_rows(data: Any, request: Request) -> bool:
@@ -174,7 +151,7 @@ def read_cells(cells: Cells, request: Request) -> Read:
             notes += (Note("left out", text),)
     numbers = [rows[k] for k in chosen]
     values, strange = read_values(cells, known, numbers)
-    items = TableRows(known, values, numbers)
+    items = Stored(values, known, numbers)
     if target is not None and target.classes is not None:
         items.labels, items.class_names = number_classes(target.classes, numbers)
     if target is not None and target.numbers is not None:
