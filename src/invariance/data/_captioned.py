@@ -17,7 +17,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from ..errors import DataError
-from ._captioned_shapes import DEFAULT_N, NAMES, CaptionedShapes
+from ._captioned_shapes import NAMES, CaptionedShapes
 from ._captions import (
     CaptionTable,
     find_caption_file,
@@ -27,6 +27,7 @@ from ._captions import (
 )
 from ._file_items import Files
 from ._folder import Walk, find_images, walk_folder
+from ._generated import count_parts
 from ._kind import Kind
 from ._load_request import Note, Request
 from ._sources import Items, Listed, Read
@@ -203,12 +204,11 @@ def match_exactly(
 
 def read_captioned_shapes(request: Request) -> Read:
     """One part of the generated set; "all" is six sevenths train, then test."""
-    n = request.n or DEFAULT_N[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 7}[request.split]
     if request.channels == 1:
         raise DataError("captioned_shapes is told apart by color: use 3 channels.")
     size = request.image_size or 32
-    items = CaptionedShapes(n - n_test, n_test, size=size, seed=request.seed)
+    counts = count_parts(request, 6000, 1000, one_in=7)
+    items = CaptionedShapes(*counts, size=size, seed=request.seed)
     if request.captions is not None:
         sentences = [items.captions(i) for i in range(len(items))]
         add_captions(items, sentences, request)

@@ -48,7 +48,6 @@ HELD_OUT = frozenset(
     k for k in range(len(NAMES)) if (k % len(COLORS) - k // len(COLORS)) % 5 == 0
 )
 GROUNDS = ("plain", "striped", "cloudy")
-DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}
 CAPTIONS = 3  # of each image
 TURN = 1 / 6  # of a circle: shapes lean up to 30 degrees to either side
 IMAGES_AT_ONCE = 256

@@ -27,6 +27,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import DataError
+from ._generated import draw_parts
 from ._kind import Sequence
 from ._load_request import Request
 from ._sources import Read, Stored
@@ -34,7 +35,6 @@ from ._sources import Read, Stored
 N_STATES, CHANNELS, LENGTH = 8, 4, 128
 STAY, ONWARD, BACK = 0.94, 0.05, 0.01
 GAIN = 2.0
-DEFAULT_N = {"train": 4000, "test": 1000, "all": 5000}
 Windows = Float[Tensor, "n c t"]
 Beliefs = Float[Tensor, "n s"]
 
@@ -85,12 +85,10 @@ def read_latent_walk(request: Request) -> Read:
         raise DataError(
             "Every sequence of latent_walk is one window: leave --stride out."
         )
-    known, n = request.known_kind, request.n or DEFAULT_N[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
+    known = request.known_kind
     length = (request.window or LENGTH) if known is None else known.shape[1]
-    # the test part has draws of its own
-    seeds = ((n - n_test, 2 * request.seed), (n_test, 2 * request.seed + 1))
-    drawn = [latent_walk(m, length=length, seed=seed) for m, seed in seeds if m]
+    parts = draw_parts(request, 4000, 1000, one_in=5)
+    drawn = [latent_walk(n, length=length, seed=seed) for n, seed in parts]
     spread = (1 + GAIN**2 / CHANNELS) ** 0.5
     kind = Sequence((CHANNELS, length), spread=[spread] * CHANNELS)
     items = Stored(torch.cat([windows for windows, _ in drawn]), kind)

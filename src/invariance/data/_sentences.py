@@ -27,8 +27,9 @@ from torch import Tensor
 
 from ..errors import DataError, SettingError
 from ._arrays import set_labels
+from ._generated import count_parts
 from ._load_request import Note, Origin, Request, check_unreadable
-from ._paraphrases import DEFAULT_N, WHO_NAMES, paraphrases
+from ._paraphrases import WHO_NAMES, paraphrases
 from ._recordings import SERIES
 from ._sources import Items, Read
 from ._split import own_part, split_names, spread
@@ -178,14 +179,10 @@ def read_sentences(data: Any, request: Request) -> Read:
 
 def read_paraphrases(request: Request) -> Read:
     """The generated corpus: paraphrases to train on, scored pairs to test on."""
-    n = request.n or DEFAULT_N.get(request.split, sum(DEFAULT_N.values()))
+    n_train, n_test = count_parts(request, 6000, 1200, one_in=6)
     lines = Lines()
-    if request.split == "all":
-        n_test = n // 6
-        pairs = [*paraphrases(n - n_test, seed=request.seed)]
-        pairs += paraphrases(n_test, split="test", seed=request.seed)
-    else:
-        pairs = paraphrases(n, split=request.split, seed=request.seed)
+    pairs = paraphrases(n_train, seed=request.seed)
+    pairs += paraphrases(n_test, split="test", seed=request.seed)
     for k, pair in enumerate(pairs):
         score = None if request.split == "train" else pair.score
         lines.add(f"pair {k}", pair[:2], WHO_NAMES[pair.who], score)

@@ -352,7 +352,7 @@ def split_rows(
 
 
 def fit_row(
-    cells: Cells, names: list[str], rows: list[int], target: str | None
+    cells: Cells, names: list[str], rows: Sequence[int], target: str | None
 ) -> tuple[Row, tuple[Note, ...]]:
     """What a row is, by the training rows, and what to know about it."""
     columns, left_out, n_texts = [], [], 0
