@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
     from ._latent_walk import filter_states, information_ahead, latent_walk
-    from ._load import default_shape, fingerprint, has_captions, load, same_images
+    from ._load import default_shape, fingerprint, has_captions, load
     from ._load_request import (
         Note,
         Origin,
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         explain_unreadable,
         show_path,
     )
+    from ._marks import same_images
     from ._one_pass import Batch, one_pass
     from ._pack import Packed, delete_packs
     from ._resident import Resident
@@ -154,9 +155,10 @@ HOMES = {
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",
     "_latent_walk": "filter_states information_ahead latent_walk",
-    "_load": "default_shape fingerprint has_captions load same_images",
+    "_load": "default_shape fingerprint has_captions load",
     "_load_request": "Note Origin check_unreadable describe_unreadable "
     "explain_unreadable show_path",
+    "_marks": "same_images",
     "_one_pass": "Batch one_pass",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",

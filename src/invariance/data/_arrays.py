@@ -16,7 +16,6 @@ Labels are one per image, or, where an image may show several classes, a row of 
 per image: these become ``tags``.
 """
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from ._decode import (
 )
 from ._kind import Image, Kind, Vector
 from ._load_request import Origin, Request
+from ._marks import Mark
 from ._sources import Items, Read
 from ._split import spread
 from ._subset import join, split_items
@@ -173,15 +173,14 @@ def read_rows(rows: Any, labels: Any, name: str, request: Request) -> Array:
 
 def mark_rows(sets: list[Array]) -> str:
     """A short mark of arrays by some of their rows, and one of all of their labels."""
-    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for items in sets:
-        values.update(repr(items.array.shape).encode())
+        mark.add(repr(items.array.shape))
         for i in spread(len(items), MARKED):
-            values.update(np.ascontiguousarray(items.array[i]).tobytes())
+            mark.add(np.ascontiguousarray(items.array[i]).tobytes())
         if items.targets is not None:
-            labels.update(items.targets.numpy().tobytes())
-    labeled = any(items.labeled for items in sets)
-    return values.hexdigest() + (f"+{labels.hexdigest()}" if labeled else "")
+            mark.add_labels(items.targets.numpy().tobytes())
+    return str(mark)
 
 
 def read_array_file(path: Path, request: Request) -> Read:

@@ -7,7 +7,6 @@ Labels come from ``targets`` or ``labels`` where the data set has them,
 otherwise from the items as they are read, which needs resident storage.
 """
 
-import hashlib
 from typing import Any, final
 
 import torch
@@ -20,6 +19,7 @@ from ._arrays import set_labels
 from ._decode import is_gray, to_image
 from ._kind import Image, Kind
 from ._load_request import Origin, Request
+from ._marks import Mark
 from ._sources import NO_LABEL, Items, Listed, Read
 from ._split import spread
 from ._subset import split_items
@@ -136,16 +136,15 @@ def read_dataset(dataset: Any, request: Request) -> Read:
 
 def mark_items(items: Items, name: str) -> str:
     """A short mark: name, number, a few samples unless they are drawn anew."""
-    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
-    values.update(f"{name} {len(items)}".encode())
+    mark = Mark()
+    mark.add(f"{name} {len(items)}")
     for side in (items, *([] if items.other is None else [items.other])):
         read = side.read_many([0, *spread(len(side), MARKED)])[0]
         if read[0].equal(read[1]):
-            values.update(read.contiguous().view(torch.uint8).numpy().tobytes())
-    if items.targets is None:
-        return values.hexdigest()
-    labels.update(items.targets.numpy().tobytes())
-    return f"{values.hexdigest()}+{labels.hexdigest()}"
+            mark.add(read.contiguous().view(torch.uint8).numpy().tobytes())
+    if items.targets is not None:
+        mark.add_labels(items.targets.numpy().tobytes())
+    return str(mark)
 
 
 def take_apart(item: Any) -> tuple[Any, int]:

@@ -4,7 +4,6 @@ Whoever finds them says what they are called, which part each is in, its class a
 captions (``EncodedSet``); what becomes of that is decided here, for all of them alike.
 """
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from ._decode import crop_pixels, is_gray, open_image, read_header
 from ._folder import MOST_HEADERS, automatic_size
 from ._kind import Image
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._marks import Mark
 from ._sources import NO_LABEL, Items, Read
 from ._split import split_names, spread
 
@@ -52,7 +52,7 @@ class EncodedSet:
 
     title: str
     files: EncodedFiles
-    mark: str
+    mark: Mark
     """The same for the same images, wherever they lie."""
     parent: str = ""
     parts: Sequence[str] = ()
@@ -112,18 +112,19 @@ def read_encoded(encoded: EncodedSet, request: Request) -> Read:
         rows, more = leave_out_unlabeled(encoded, rows, request)
         notes += more
     rows, n_held_out = choose_rows(encoded, rows, request)
-    items, mark = Encoded(encoded.files, rows, shape), encoded.mark
+    items = Encoded(encoded.files, rows, shape)
     if encoded.are_files:
         items.paths = tuple(name(i) for i in rows)
     if encoded.labels:
         numbers, items.class_names = number_classes(encoded)
         items.labels = numbers[torch.tensor(rows, dtype=torch.long)]
-        classes = hashlib.blake2b(numbers.numpy().tobytes(), digest_size=8)
-        mark += f"+{classes.hexdigest()}"
+        encoded.mark.add_labels(numbers.numpy().tobytes())
     if encoded.captions is not None:
         notes += add_captions(items, [captions[name(i)] for i in rows], request)
     own_test, by = bool(encoded.parts), encoded.classes_by
-    origin = Origin(mark, encoded.parent, n_held_out, own_test=own_test, classes_by=by)
+    origin = Origin(
+        str(encoded.mark), encoded.parent, n_held_out, own_test=own_test, classes_by=by
+    )
     unreadable = {name(i): why for i, why in broken.items()}
     return Read(encoded.title, items, unreadable, notes, origin=origin)
 

@@ -38,6 +38,7 @@ from ._decode import (
 )
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._marks import Mark
 from ._pack import Pack, find_pack
 from ._recordings import AUDIO
 from ._split import split_names
@@ -114,7 +115,7 @@ def find_images(root: Path, request: Request, walk: Walk | None = None) -> Image
     tag_of: dict[str, tuple[int, ...]] = {}
     if is_label_file(root / LABEL_FILE):
         class_names, tag_of = read_label_file(root / LABEL_FILE, walk.files)
-        mark += "+" + hashlib.blake2b(repr(tag_of).encode(), digest_size=8).hexdigest()
+        mark.add_labels(repr(tag_of))
     if parts:
         wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[request.split]
         keep = [f for f in walk.files if below(f, base) in wanted]
@@ -142,7 +143,7 @@ def find_images(root: Path, request: Request, walk: Walk | None = None) -> Image
         unreadable=walk.unreadable,
         notes=(*notes, *pack_notes),
         origin=Origin(
-            mark,
+            str(mark),
             root.resolve().parent.name,
             n_held_out,
             own_test=bool(parts),
@@ -179,17 +180,16 @@ def mark_copy(walk: Walk) -> str:
     return mark.hexdigest()
 
 
-def mark_files(sizes: dict[str, int], base: str) -> str:
+def mark_files(sizes: dict[str, int], base: str) -> Mark:
     """A short mark of names below a base and sizes; any spelling of an accent will do.
 
-    >>> mark_files({"a.png": 9}, "") == mark_files({"box/a.png": 9}, "box/")
+    >>> str(mark_files({"a.png": 9}, "")) == str(mark_files({"box/a.png": 9}, "box/"))
     True
     """
-    mark = hashlib.blake2b(digest_size=8)
+    mark = Mark()
     for path, size in sizes.items():
-        name = os.fsencode(compose(path[len(base) :]))
-        mark.update(name + f" {size}\n".encode())
-    return mark.hexdigest()
+        mark.add(os.fsencode(compose(path[len(base) :])), f" {size}\n")
+    return mark
 
 
 def walk_folder(

@@ -13,7 +13,6 @@ of nodes that are held out overlap with those of others: what is held out are th
 What cannot be read is left out, counted and named by its line.
 """
 
-import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from ._load_request import (
     check_unreadable,
     explain_unreadable,
 )
+from ._marks import Mark
 from ._sources import Listed, Read
 from ._split import split_names
 from ._subset import split_items
@@ -373,11 +373,10 @@ def take_around(
 
 def mark_nets(nets: Sequence[Net], labels: Any) -> str:
     """A short mark of all graphs, and one of all labels."""
-    values, classes = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for net in nets:
-        values.update(f"{net.n_nodes} {len(net.edges)} ".encode())
-        values.update(net.edges.tobytes() + net.attributes.tobytes())
-    if labels is None:
-        return values.hexdigest()
-    classes.update("\0".join(map(str, labels)).encode())
-    return f"{values.hexdigest()}+{classes.hexdigest()}"
+        mark.add(f"{net.n_nodes} {len(net.edges)} ")
+        mark.add(net.edges.tobytes(), net.attributes.tobytes())
+    if labels is not None:
+        mark.add_labels("\0".join(map(str, labels)))
+    return str(mark)

@@ -26,6 +26,7 @@ from ._hugging_face import (
 )
 from ._kind import Image
 from ._load_request import Note, Request
+from ._marks import Mark
 from ._row import Row, clean, to_category, to_number
 from ._sentences import FIRST, LABELS, choose_part, read_tables
 from ._sources import Read
@@ -165,10 +166,10 @@ class HubImages(EncodedFiles):
             return Path(cell["path"])
         raise DataError("no image in this row")
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         """The same for the same images: how many there are, and some of them."""
-        mark = hashlib.blake2b(digest_size=8)
-        mark.update(repr([len(split) for split in self.splits]).encode())
+        mark = Mark()
+        mark.add(repr([len(split) for split in self.splits]))
         for i in spread(len(self), MARKED):
             try:
                 content = self.read(i)
@@ -177,8 +178,8 @@ class HubImages(EncodedFiles):
                 )
             except (DataError, OSError):
                 content = b"unreadable"
-            mark.update(hashlib.blake2b(content, digest_size=8).digest())
-        return mark.hexdigest()
+            mark.add(hashlib.blake2b(content, digest_size=8).digest())
+        return mark
 
 
 def read_hub_images(hub: HubSet, columns: Columns, request: Request) -> Read:

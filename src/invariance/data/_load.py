@@ -343,15 +343,6 @@ def has_captions(data: Any) -> bool:
     return have_captions(find_shards(data))
 
 
-def same_images(one: str, other: str) -> bool:
-    """Whether two fingerprints are of the same images, whatever their labels.
-
-    >>> same_images("83ba+11", "83ba"), same_images("83ba", "92cc"), same_images("", "")
-    (True, False, False)
-    """
-    return bool(one) and one.partition("+")[0] == other.partition("+")[0]
-
-
 def default_shape(
     data: Any,
     *,

@@ -13,7 +13,6 @@ A sentence is held out by the hash of its text, so the same sentence is never in
 parts. What cannot be read is left out, counted and named by its line.
 """
 
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from ..errors import DataError, SettingError
 from ._arrays import set_labels
 from ._generated import count_parts
 from ._load_request import Note, Origin, Request, check_unreadable
+from ._marks import Mark
 from ._paraphrases import WHO_NAMES, paraphrases
 from ._recordings import SERIES
 from ._sources import Items, Read
@@ -362,12 +362,12 @@ def to_number(value: Any) -> float:
 
 def mark_lines(lines: Lines) -> str:
     """A short mark of all sentences, and one of all labels and scores."""
-    texts, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for column in (lines.first, lines.second):
-        texts.update("\0".join(column).encode() + b"\1")
-    known = [*map(str, lines.labels), *map(str, lines.scores)]
-    labels.update("\0".join(known).encode())
-    return texts.hexdigest() + (f"+{labels.hexdigest()}" if known else "")
+        mark.add("\0".join(column), b"\1")
+    if known := [*map(str, lines.labels), *map(str, lines.scores)]:
+        mark.add_labels("\0".join(known))
+    return str(mark)
 
 
 def note_cut(items: Sentences) -> tuple[Note, ...]:

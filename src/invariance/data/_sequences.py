@@ -9,7 +9,6 @@ The label of a window is that of its recording (its class folder, or a label per
 sequence) or, where every row has one, that of its last row.
 """
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from ._folder import (
 )
 from ._kind import Sequence
 from ._load_request import Note, Origin, Request, explain_unreadable, show_path
+from ._marks import Mark
 from ._names import find_path
 from ._recordings import (
     AUDIO,
@@ -195,7 +195,7 @@ def open_folder(root: Path, time_column: str | None) -> Recordings:
         root.resolve().name,
         whole,
         walk.unreadable,
-        mark_files(walk.sizes, base),
+        str(mark_files(walk.sizes, base)),
         root.resolve().parent.name,
         names,
         sides if parts else None,
@@ -210,12 +210,12 @@ def open_file(path: Path, time_column: str | None) -> Recordings:
         raise DataError(
             f"{str(path)!r} cannot be read as sequences: {explain_unreadable(error)}."
         ) from None
-    mark = hashlib.blake2b(f"{path.stat().st_size}".encode(), digest_size=8)
+    mark = Mark()
     with path.open("rb") as file:
-        mark.update(file.read(1 << 16))
+        mark.add(str(path.stat().st_size), file.read(1 << 16))
     parent = path.resolve().parent.name
     names = number_labels(whole)
-    return Recordings(path.name, whole, {}, mark.hexdigest(), parent, names)
+    return Recordings(path.name, whole, {}, str(mark), parent, names)
 
 
 def take_arrays(data: Any) -> Recordings:
@@ -248,12 +248,11 @@ def take_arrays(data: Any) -> Recordings:
             raise DataError(
                 f"The array cannot be read as sequences: {error}."
             ) from None
-    mark = hashlib.blake2b(digest_size=8)
+    mark = Mark()
     for i in spread(len(whole), 256):
-        mark.update(repr(whole[i].values.shape).encode())
-        mark.update(whole[i].read(0, 4096).tobytes())
+        mark.add(repr(whole[i].values.shape), whole[i].read(0, 4096).tobytes())
     names = number_labels(whole)
-    return Recordings("the array", whole, {}, mark.hexdigest(), "", names)
+    return Recordings("the array", whole, {}, str(mark), "", names)
 
 
 def number_labels(recordings: list[Recording]) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ read from where it lies, in any order. No torch is needed.
 """
 
 import functools
-import hashlib
 import json
 import os
 import re
@@ -29,6 +28,7 @@ from ..errors import DataError
 from ._captions import TEXTS, CaptionTable
 from ._folder import SUFFIXES, TEST_NAMES, below, find_classes, find_parts
 from ._load_request import explain_unreadable
+from ._marks import Mark
 
 CAPTION_ENDINGS = ("txt", "json")
 CLASS_ENDINGS = ("cls", "cls.txt", "json")
@@ -90,12 +90,12 @@ class Shards:
         files = {split_name(member.name)[1]: member for member in self.beside[image]}
         return next((files[ending] for ending in endings if ending in files), None)
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         """The same for the same images, wherever the shards lie."""
-        mark = hashlib.blake2b(digest_size=8)
+        mark = Mark()
         for name, member in self.images.items():
-            mark.update(os.fsencode(f"{name} {member.size}\n"))
-        return mark.hexdigest()
+            mark.add(os.fsencode(f"{name} {member.size}\n"))
+        return mark
 
 
 def read_shards(paths: list[Path]) -> Shards:

@@ -13,7 +13,6 @@ The target is a column of classes, or of numbers to predict, for evaluation only
 is held out by the hash of its cells, so the same row is never in both parts.
 """
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ from torch import Tensor
 from ..errors import DataError, SettingError, suggest
 from ..words import count, join_most
 from ._load_request import Note, Origin, Request, check_unreadable
+from ._marks import Mark
 from ._row import UNREAD, Column, Row, clean, fit_column, to_category, to_number
 from ._sentences import FIRST
 from ._sources import NO_LABEL, Read, Stored
@@ -428,12 +428,12 @@ def number_classes(
 
 def mark_cells(cells: Cells, target: Target | None) -> str:
     """A short mark of all cells but the target's, and one of the target's."""
-    apart = None if target is None else target.name
-    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for name in sorted(cells.columns):
         text = "\0".join([name, *map(str, cells.columns[name]), "\1"])
-        (labels if name == apart else values).update(text.encode(errors="replace"))
-    return values.hexdigest() + (f"+{labels.hexdigest()}" if apart else "")
+        apart = target is not None and name == target.name
+        (mark.add_labels if apart else mark.add)(text.encode(errors="replace"))
+    return str(mark)
 
 
 def list_names(names: Iterable[str]) -> str:
