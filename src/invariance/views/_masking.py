@@ -42,6 +42,7 @@ class HideTokens(Operation):
     """
 
     images_only: ClassVar[bool] = False
+    draws_on_device: ClassVar[bool] = True
     share: Number
     mask: int
     special: tuple[int, ...]
@@ -79,12 +80,6 @@ class HideTokens(Operation):
         hidden = tokens.masked_fill(fate < MASKED, self.mask)
         hidden = torch.where(fate >= 1 - REPLACED, drawn, hidden)
         return torch.where(chosen, hidden, tokens)
-
-    def __call__(
-        self, images: Int[Tensor, "n length"], draws: Draws
-    ) -> Int[Tensor, "n length"]:
-        """Draw where the tokens are, then apply."""
-        return self.apply(images, self.draw(draws.to(images.device), images.shape))
 
     def choose(
         self, tokens: Int[Tensor, "n length"], turn: Float[Tensor, "n length"]
