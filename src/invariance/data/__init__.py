@@ -45,7 +45,6 @@ from ._names import (
 
 if TYPE_CHECKING:
     from ._beetles import beetles
-    from ._captioned import Captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._double_spiral import double_spiral
@@ -77,7 +76,7 @@ if TYPE_CHECKING:
     from ._sources import NO_LABEL, Items, Source, row_names
     from ._streamed import Streamed
     from ._tables import has_columns
-    from ._text import Text
+    from ._text import Captions, Text
 
 __all__ = [
     "DATA_SETS",
@@ -143,7 +142,6 @@ __all__ = [
 HOMES = {
     "_dataset": "Samples",
     "_beetles": "beetles",
-    "_captioned": "Captions",
     "_decode": "crop_square open_image",
     "_double_spiral": "double_spiral",
     "_file_items": "pack",
@@ -168,6 +166,6 @@ HOMES = {
     "_sources": "Items NO_LABEL Source row_names",
     "_streamed": "Streamed",
     "_tables": "has_columns",
-    "_text": "Text",
+    "_text": "Captions Text",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

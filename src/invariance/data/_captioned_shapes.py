@@ -18,6 +18,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from ..errors import DataError
+from ._captions import add_captions
 from ._drawing import (
     LATTICE,
     SILHOUETTES,
@@ -28,8 +29,10 @@ from ._drawing import (
     uniform,
     wave,
 )
+from ._generated import count_parts
 from ._kind import Image
-from ._sources import Items
+from ._load_request import Request
+from ._sources import Items, Read
 
 COLORS = {
     "red": (0.90, 0.10, 0.10),
@@ -172,3 +175,19 @@ def describe(combination: int, dice: Float[np.ndarray, " d"]) -> tuple[str, ...]
         SENTENCES[k].format(**words).replace("a orange", "an orange")
         for k in order[:CAPTIONS]
     )
+
+
+def read_captioned_shapes(request: Request) -> Read:
+    """One part of the generated set; "all" is six sevenths train, then test."""
+    if request.channels == 1:
+        raise DataError("captioned_shapes is told apart by color: use 3 channels.")
+    size = request.image_size or 32
+    counts = count_parts(request, 6000, 1000, one_in=7)
+    items = CaptionedShapes(*counts, size=size, seed=request.seed)
+    if request.captions is not None:
+        sentences = [items.captions(i) for i in range(len(items))]
+        add_captions(items, sentences, request)
+        assert items.other is not None
+        items.other.labels = torch.from_numpy(items.combinations)
+        items.other.class_names = NAMES
+    return Read("captioned_shapes", items)

@@ -19,8 +19,13 @@ from torch import Tensor
 from ..errors import DataError
 from ..words import count
 from ._arrays import number_labels
-from ._captioned import add_captions, match_exactly, score_by_captions
-from ._captions import CaptionTable, judge_captions
+from ._captions import (
+    CaptionTable,
+    add_captions,
+    judge_captions,
+    match_exactly,
+    score_by_captions,
+)
 from ._decode import crop_pixels, is_gray, open_image, read_header
 from ._folder import MOST_HEADERS, automatic_size
 from ._kind import Image
@@ -105,9 +110,15 @@ def read_encoded(encoded: EncodedSet, request: Request) -> Read:
     notes += encoded.notes
     captions: dict[str, tuple[str, ...]] = {}
     if encoded.captions is not None:
-        captions, more = choose_captioned(encoded, request)
+        names, most = (
+            [name(i) for i in range(len(encoded.files))],
+            request.max_bad_fraction,
+        )
+        table, title = encoded.captions, encoded.title
+        captions, strangers = match_exactly(table, names)
+        notes += judge_captions(table, captions, strangers, names, title, most)
         rows = [i for i in rows if name(i) in captions]
-        request, notes = score_by_captions(request), notes + more
+        request = score_by_captions(request)
     if encoded.labels and request.labels and request.split != "all":
         rows, more = leave_out_unlabeled(encoded, rows, request)
         notes += more
@@ -172,24 +183,6 @@ def choose_encoded_shape(
         notes = (Note("size", text),)
     channels = request.channels or (1 if gray and all(gray) else 3)
     return (channels, size, size), broken, notes
-
-
-def choose_captioned(
-    encoded: EncodedSet, request: Request
-) -> tuple[dict[str, tuple[str, ...]], tuple[Note, ...]]:
-    """The captions of the images that have any, and what was left out."""
-    table, n = encoded.captions or CaptionTable(), len(encoded.files)
-    names = [encoded.files.name(i) for i in range(n)]
-    captions, strangers = match_exactly(table, names)
-    notes = judge_captions(
-        table,
-        strangers,
-        [name for name in names if name not in captions],
-        n,
-        name=encoded.title,
-        max_bad_fraction=request.max_bad_fraction,
-    )
-    return captions, notes
 
 
 def leave_out_unlabeled(

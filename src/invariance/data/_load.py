@@ -17,8 +17,8 @@ from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._beetles import read_beetles
-from ._captioned import read_captioned_folder, read_captioned_shapes
-from ._captions import find_caption_file
+from ._captioned_shapes import read_captioned_shapes
+from ._captions import find_caption_file, read_captioned_folder
 from ._dataset import Samples, read_dataset, read_samples
 from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
@@ -43,8 +43,7 @@ from ._row import Row
 from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
-from ._shard_items import read_shard_files
-from ._shards import have_captions
+from ._shards import have_captions, read_shard_files
 from ._sources import Read, Source
 from ._split import check_split, spread
 from ._streamed import Streamed
