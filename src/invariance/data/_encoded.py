@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from statistics import median_low
 from typing import Any
 
 import torch
@@ -27,7 +26,7 @@ from ._captions import (
     score_by_captions,
 )
 from ._decode import crop_pixels, is_gray, open_image, read_header
-from ._folder import MOST_HEADERS, automatic_size
+from ._folder import MOST_HEADERS, choose_size
 from ._kind import Image
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._marks import Mark
@@ -104,25 +103,29 @@ def to_file(content: bytes | Path) -> BytesIO | Path:
 
 def read_encoded(encoded: EncodedSet, request: Request) -> Read:
     """One part of the images, with classes and captions where there are any."""
-    name = encoded.files.name
-    shape, broken, notes = choose_encoded_shape(encoded.files, encoded.title, request)
+    name, title = encoded.files.name, encoded.title
+    shape, broken, notes = choose_encoded_shape(encoded.files, title, request)
     rows = [i for i in range(len(encoded.files)) if i not in broken]
     notes += encoded.notes
     captions: dict[str, tuple[str, ...]] = {}
     if encoded.captions is not None:
-        names, most = (
-            [name(i) for i in range(len(encoded.files))],
-            request.max_bad_fraction,
-        )
-        table, title = encoded.captions, encoded.title
+        table, names = encoded.captions, [name(i) for i in range(len(encoded.files))]
         captions, strangers = match_exactly(table, names)
-        notes += judge_captions(table, captions, strangers, names, title, most)
+        share = request.max_bad_fraction
+        notes += judge_captions(table, captions, strangers, names, title, share)
         rows = [i for i in rows if name(i) in captions]
         request = score_by_captions(request)
     if encoded.labels and request.labels and request.split != "all":
         rows, more = leave_out_unlabeled(encoded, rows, request)
         notes += more
-    rows, n_held_out = choose_rows(encoded, rows, request)
+    names, parts = (
+        [name(i) for i in rows],
+        [encoded.parts[i] for i in rows if encoded.parts],
+    )
+    chosen, n_held_out = split_names(
+        names, request, title, labeled=bool(encoded.labels), parts=parts
+    )
+    rows = [rows[k] for k in chosen]
     items = Encoded(encoded.files, rows, shape)
     if encoded.are_files:
         items.paths = tuple(name(i) for i in rows)
@@ -137,21 +140,7 @@ def read_encoded(encoded: EncodedSet, request: Request) -> Read:
         str(encoded.mark), encoded.parent, n_held_out, own_test=own_test, classes_by=by
     )
     unreadable = {name(i): why for i, why in broken.items()}
-    return Read(encoded.title, items, unreadable, notes, origin=origin)
-
-
-def choose_rows(
-    encoded: EncodedSet, rows: list[int], request: Request
-) -> tuple[list[int], int]:
-    """Those of a part, and how many are held out: its own test part, or a tenth."""
-    if not encoded.parts:
-        names = [encoded.files.name(i) for i in rows]
-        labeled = bool(encoded.labels)
-        chosen, n = split_names(names, request, encoded.title, labeled=labeled)
-        return [rows[k] for k in chosen], n
-    wanted = {"train", "test"} if request.split == "all" else {request.split}
-    n_test = sum(encoded.parts[i] == "test" for i in rows)
-    return [i for i in rows if encoded.parts[i] in wanted], n_test
+    return Read(title, items, unreadable, notes, origin=origin)
 
 
 def choose_encoded_shape(
@@ -173,14 +162,7 @@ def choose_encoded_shape(
     n, most = len(sides) + len(broken), request.max_bad_fraction
     named = {files.name(i): why for i, why in broken.items()}
     check_unreadable(title, named, n, most, at_least=0)
-    size = request.image_size or automatic_size(sides)
-    notes: tuple[Note, ...] = ()
-    if request.image_size is None and sides:
-        text = (
-            f"image_size={size} was chosen from the median shorter side, "
-            f"{median_low(sides)} pixels."
-        )
-        notes = (Note("size", text),)
+    size, notes = choose_size(sides, request)
     channels = request.channels or (1 if gray and all(gray) else 3)
     return (channels, size, size), broken, notes
 

@@ -32,7 +32,7 @@ from ._marks import Mark
 from ._paraphrases import WHO_NAMES, paraphrases
 from ._recordings import SERIES
 from ._sources import Items, Read
-from ._split import own_part, split_names, spread
+from ._split import own_parts, split_names, spread
 from ._subset import Subset
 from ._tables import READERS, Table, open_table
 from ._text import Text, explain_unusable
@@ -107,11 +107,13 @@ class Sentences(Items):
 
     def split(self, request: Request) -> tuple[list[int], int]:
         """The rows of a part, and how many are held out in all."""
-        if (n := self.lines.n_train) is not None:
-            return own_part(n, len(self), request.split)
-        labeled = self.labeled or self.other is not None
         return split_names(
-            self.texts, request, self.title, labeled=labeled, word="sentence"
+            self.texts,
+            request,
+            self.title,
+            labeled=self.labeled or self.other is not None,
+            word="sentence",
+            parts=own_parts(self.lines.n_train, len(self)),
         )
 
     def __len__(self) -> int:

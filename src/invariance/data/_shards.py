@@ -28,7 +28,15 @@ from ..errors import DataError
 from ..words import count
 from ._captions import TEXTS, CaptionTable
 from ._encoded import EncodedFiles, EncodedSet, read_encoded
-from ._folder import SUFFIXES, TEST_NAMES, below, find_classes, find_parts
+from ._folder import (
+    SUFFIXES,
+    TEST_NAMES,
+    below,
+    find_classes,
+    find_parts,
+    name_part,
+    note_beside,
+)
 from ._load_request import Note, Request, explain_unreadable
 from ._marks import Mark
 from ._names import name_shards
@@ -223,25 +231,23 @@ def read_shard_files(paths: list[Path], request: Request) -> Read:
         labels, by = read_classes(shards), "label"
         if not labels and request.captions is None:  # there folders are mere numbers
             labels, by = dict(folders), "folder"
-    plain = {parts[0]: "train", parts[1]: "test"} if parts else {}
+    part_of = [name_part(part[image], parts) for image in shards.images if parts]
     encoded = EncodedSet(
         title,
         ShardFiles([*shards.images.values()]),
         shards.mark(),
         parent=paths[0].resolve().parent.name,
-        parts=[plain.get(part[image], "") for image in shards.images] if parts else (),
+        parts=part_of,
         labels=[labels.get(image) for image in shards.images] if labels else (),
         classes_by=by if labels else "",
         captions=None if request.captions is None else read_captions(shards),
         are_files=True,
-        notes=describe_rest(shards, part, parts),
+        notes=(*describe_rest(shards), *note_beside(part_of, parts)),
     )
     return read_encoded(encoded, replace(request, channels=request.channels or 3))
 
 
-def describe_rest(
-    shards: Shards, part: dict[str, str], parts: list[str]
-) -> tuple[Note, ...]:
+def describe_rest(shards: Shards) -> tuple[Note, ...]:
     """What of the shards is not used."""
     notes = []
     if shards.unreadable:
@@ -253,9 +259,6 @@ def describe_rest(
     if shards.left_out:
         many = count(len(shards.left_out), "further image")
         text = f"{many} of samples left out, such as {shards.left_out[0]}."
-        notes.append(Note("left out", text))
-    if parts and (n_beside := sum(p not in parts for p in part.values())):
-        text = f"{count(n_beside, 'image')} outside {' and '.join(parts)} left out."
         notes.append(Note("left out", text))
     return tuple(notes)
 

@@ -10,6 +10,7 @@ least one. Without labels there is nothing to score, and all images are for trai
 import hashlib
 import os
 import unicodedata
+from collections.abc import Sequence
 
 from ..errors import DataError, SettingError, unknown
 from ._load_request import Request
@@ -26,8 +27,17 @@ def split_names(
     *,
     labeled: bool,
     word: str = "image",
+    parts: Sequence[str] = (),
 ) -> tuple[list[int], int]:
     """Positions of the names that belong to a part, and how many are held out in all.
+
+    Args:
+        names: Of all samples.
+        request: Which part is asked for.
+        what: What the data are called.
+        labeled: Whether they have labels to score by.
+        word: What a sample is called.
+        parts: "train", "test" or neither for each, where the data say so.
 
     >>> names = [str(i) for i in range(1000)]
     >>> test, n = split_names(names, Request("test"), "an array", labeled=True)
@@ -36,7 +46,14 @@ def split_names(
     (104, 104, True)
     >>> len(split_names(names, Request("train"), "an array", labeled=False)[0])
     1000
+    >>> parts = ["train", "test", ""]
+    >>> split_names(names[:3], Request("test"), "an array", labeled=True, parts=parts)
+    ([1], 1)
     """
+    if parts:
+        wanted = ("train", "test") if request.split == "all" else (request.split,)
+        rows = [i for i, part in enumerate(parts) if part in wanted]
+        return rows, sum(part == "test" for part in parts)
     if request.split == "all":
         return list(range(len(names))), 0
     if len(names) < 2:
@@ -62,14 +79,13 @@ def split_names(
     return [i for i in range(len(names)) if (i in test) == is_test], len(test)
 
 
-def own_part(n_train: int, n: int, split: str) -> tuple[list[int], int]:
-    """The rows of a part of data with a test part of their own, and how many it has.
+def own_parts(n_train: int | None, n: int) -> list[str]:
+    """The part of each of n samples, the first of which are for training.
 
-    >>> own_part(3, 5, "test")
-    ([3, 4], 2)
+    >>> own_parts(2, 3), own_parts(None, 3)
+    (['train', 'train', 'test'], [])
     """
-    rows = {"train": range(n_train), "test": range(n_train, n), "all": range(n)}
-    return [*rows[split]], n - n_train
+    return [] if n_train is None else ["train"] * n_train + ["test"] * (n - n_train)
 
 
 def hash_name(name: str) -> float:

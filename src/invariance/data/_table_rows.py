@@ -17,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from ._marks import Mark
 from ._row import UNREAD, Column, Row, clean, fit_column, to_category, to_number
 from ._sentences import FIRST
 from ._sources import NO_LABEL, Read, Stored
-from ._split import own_part, split_names
+from ._split import own_parts, split_names
 from ._tables import READERS, is_text, open_table
 
 TARGETS = ("target", "label", "labels", "class", "y")
@@ -132,14 +133,19 @@ def read_cells(cells: Cells, request: Request) -> Read:
         rows = [k for k in rows if given[k]]
     notes = describe_target(target, n_whole - len(rows))
     keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(told_by)) for k in rows]
-    labeled = given is not None
-    n_train = None
-    if cells.n_train is not None:
-        n_train = sum(k < cells.n_train for k in rows)
-    chosen, n_held_out = split_rows(keys, request, cells.name, labeled, n_train)
+    parts = own_parts(cells.n_train, len(cells.places))
+    split = partial(
+        split_names,
+        keys,
+        what=cells.name,
+        labeled=given is not None,
+        word=Row.word,
+        parts=[parts[k] for k in rows if parts],
+    )
+    chosen, n_held_out = split(request)
     if known is None:
         part = replace(request, split="train" if len(rows) > 1 else "all")
-        learned, _ = split_rows(keys, part, cells.name, labeled, n_train)
+        learned, _ = split(part)
         apart = None if target is None else target.name
         known, more = fit_row(cells, names, [rows[k] for k in learned], apart)
         notes += more
@@ -156,10 +162,10 @@ def read_cells(cells: Cells, request: Request) -> Read:
         items.labels, items.class_names = number_classes(target.classes, numbers)
     if target is not None and target.numbers is not None:
         items.quantities = torch.tensor([target.numbers[k] for k in numbers])
-    mark, own_test = mark_cells(cells, target), n_train is not None
+    mark, own_test = mark_cells(cells, target), cells.n_train is not None
     origin = Origin(mark, cells.parent, n_held_out, own_test=own_test)
-    about = (*notes, *strange)
-    return Read(cells.name, items, cells.broken, about, parallel=False, origin=origin)
+    notes += strange
+    return Read(cells.name, items, cells.broken, notes, parallel=False, origin=origin)
 
 
 def open_cells(data: Any) -> Cells:
@@ -336,19 +342,6 @@ def leave_out_broken(cells: Cells, names: list[str], request: Request) -> list[i
     n, most = len(rows) + len(cells.broken), request.max_bad_fraction
     check_unreadable(cells.name, cells.broken, n, most, word=Row.word)
     return rows
-
-
-def split_rows(
-    keys: list[str],
-    request: Request,
-    name: str,
-    labeled: bool,
-    n_train: int | None = None,
-) -> tuple[list[int], int]:
-    """The places of the rows of a part, and how many are held out in all."""
-    if n_train is not None:
-        return own_part(n_train, len(keys), request.split)
-    return split_names(keys, request, name, labeled=labeled, word=Row.word)
 
 
 def fit_row(
