@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from ..errors import DataError
-from ._arrays import set_labels
 from ._decode import is_gray, to_image
 from ._kind import Image, Kind
+from ._labels import set_labels
 from ._load_request import Origin, Request
 from ._marks import Mark
 from ._sources import NO_LABEL, Items, Listed, Read

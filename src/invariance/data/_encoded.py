@@ -17,7 +17,6 @@ from torch import Tensor
 
 from ..errors import DataError
 from ..words import count
-from ._arrays import number_labels
 from ._captions import (
     CaptionTable,
     add_captions,
@@ -28,6 +27,7 @@ from ._captions import (
 from ._decode import crop_pixels, is_gray, open_image, read_header
 from ._folder import MOST_HEADERS, choose_size
 from ._kind import Image
+from ._labels import number_labels
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._marks import Mark
 from ._sources import NO_LABEL, Items, Read

@@ -32,6 +32,7 @@ from torch import Tensor
 from ..errors import DataError
 from ..words import count
 from ._kind import Kind
+from ._labels import to_array
 from ._tables import open_query
 
 MOST_DEGREE = 16  # from here on, degrees share a place in the histogram
@@ -401,8 +402,3 @@ def read_nodes(nodes: Any, ends: np.ndarray) -> tuple[int, np.ndarray]:
     if not np.isfinite(rows).all():
         raise DataError("some attributes are NaN or infinite")
     return len(rows), rows
-
-
-def to_array(values: Any) -> np.ndarray:
-    """A tensor, an array or nested numbers as an array."""
-    return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)

@@ -14,10 +14,10 @@ are mostly its own.
 
 import numpy as np
 
-from ._arrays import set_labels
 from ._generated import draw_parts
 from ._graph import Graph, Net, to_net
 from ._graphs import neighborhoods
+from ._labels import set_labels
 from ._load_request import Request
 from ._sources import Listed, Read
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from ..errors import DataError
 from ..words import count
-from ._arrays import set_labels
-from ._graph import Graph, Net, to_array, to_net
+from ._graph import Graph, Net, to_net
+from ._labels import set_labels, to_array
 from ._load_request import (
     Note,
     Origin,

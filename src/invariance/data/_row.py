@@ -267,11 +267,11 @@ def clean(cell: Any) -> str | float | None:
     return None if text.lower() in MISSING else text
 
 
-def to_number(value: str | float) -> float:
+def to_number(value: Any) -> float:
     """A finite number, or NaN for anything else."""
     try:
         number = float(value)
-    except ValueError:
+    except (TypeError, ValueError):
         return math.nan
     return number if abs(number) < 1e38 else math.nan  # the most of float32
 

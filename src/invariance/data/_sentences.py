@@ -25,12 +25,13 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from ..errors import DataError, SettingError
-from ._arrays import set_labels
 from ._generated import count_parts
+from ._labels import set_labels
 from ._load_request import Note, Origin, Request, check_unreadable
 from ._marks import Mark
 from ._paraphrases import WHO_NAMES, paraphrases
 from ._recordings import SERIES
+from ._row import to_number
 from ._sources import Items, Read
 from ._split import own_parts, split_names, spread
 from ._subset import Subset
@@ -351,15 +352,6 @@ def take_labels(data: Any) -> tuple[Any, Any]:
 def is_row(value: Any) -> bool:
     """Whether this is a pair, or a scored one."""
     return isinstance(value, list | tuple) and len(value) > 0
-
-
-def to_number(value: Any) -> float:
-    """A finite number, or NaN for anything else."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
 
 
 def mark_lines(lines: Lines) -> str:

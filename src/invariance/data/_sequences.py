@@ -30,6 +30,7 @@ from ._folder import (
     walk_folder,
 )
 from ._kind import Sequence
+from ._labels import to_array
 from ._load_request import Note, Origin, Request, explain_unreadable, show_path
 from ._marks import Mark
 from ._names import find_path
@@ -190,7 +191,7 @@ def open_folder(root: Path, time_column: str | None) -> Recordings:
             if parts and below(path, base) in parts:
                 sides[below(path, base) != parts[0]].append(len(whole))
             whole.append(recording)
-    names = class_names or number_labels(whole)
+    names = class_names or number_in_place(whole)
     return Recordings(
         root.resolve().name,
         whole,
@@ -214,7 +215,7 @@ def open_file(path: Path, time_column: str | None) -> Recordings:
     with path.open("rb") as file:
         mark.add(str(path.stat().st_size), file.read(1 << 16))
     parent = path.resolve().parent.name
-    names = number_labels(whole)
+    names = number_in_place(whole)
     return Recordings(path.name, whole, {}, str(mark), parent, names)
 
 
@@ -251,17 +252,17 @@ def take_arrays(data: Any) -> Recordings:
     mark = Mark()
     for i in spread(len(whole), 256):
         mark.add(repr(whole[i].values.shape), whole[i].read(0, 4096).tobytes())
-    names = number_labels(whole)
+    names = number_in_place(whole)
     return Recordings("the array", whole, {}, str(mark), "", names)
 
 
-def number_labels(recordings: list[Recording]) -> tuple[str, ...]:
+def number_in_place(recordings: list[Recording]) -> tuple[str, ...]:
     """Turn the labels of recordings into class numbers in place; gives their names.
 
     A label that is empty or NaN becomes NO_LABEL.
 
     >>> walk = Recording("walk", np.zeros((4, 1)), np.array([7.0, np.nan, 9.0, 7.0]))
-    >>> number_labels([walk]), walk.labels
+    >>> number_in_place([walk]), walk.labels
     (('7', '9'), array([ 0, -1,  1,  0]))
     """
     given = [np.asarray(r.labels) for r in recordings if r.labels is not None]
@@ -290,11 +291,6 @@ def find_known(labels: np.ndarray) -> np.ndarray:
         return np.ones(labels.shape, bool)
     cells = [x is not None and x == x and bool(str(x).strip()) for x in labels.flat]
     return np.array(cells, bool).reshape(labels.shape)
-
-
-def to_array(values: Any) -> np.ndarray:
-    """A tensor, an array or nested numbers as an array."""
-    return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
 
 
 def describe_broken(unreadable: dict[str, str]) -> str:
