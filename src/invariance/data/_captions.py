@@ -21,14 +21,14 @@ captions of an image are on one side.
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
 from ..words import count
 from ._file_items import Files
-from ._folder import compose, find_images, walk_folder
-from ._load_request import MOST_NAMED, Note, Request, show_path
+from ._folder import find_images, walk_folder
+from ._load_request import MOST_NAMED, Note, Request, compose, show_path, spell_path
 from ._sources import Items, Listed, Read
 from ._tables import READERS, open_table
 from ._text import Captions, Text, explain_unusable
@@ -141,7 +141,7 @@ def match_captions(
     matched: dict[str, list[str]] = {}
     strangers: list[str] = []
     for image, sentences in captions.of.items():
-        name = compose(PurePosixPath(image.replace("\\", "/")).as_posix())
+        name = spell_path(image)
         file = by_path.get(base + name) or by_path.get(name)
         if file is None and "/" not in name:
             file = by_name.get(name)

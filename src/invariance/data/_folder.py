@@ -15,7 +15,6 @@ No torch is needed: folders are found and read while it is still being imported.
 
 import hashlib
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +36,14 @@ from ._decode import (
     shorter_side,
 )
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
-from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._load_request import (
+    Note,
+    Origin,
+    Request,
+    check_unreadable,
+    compose,
+    explain_unreadable,
+)
 from ._marks import Mark
 from ._pack import Pack, find_pack
 from ._recordings import AUDIO
@@ -237,15 +243,6 @@ def walk_folder(
             advice = f"HEIC photos are read after {HEIC_ADVICE}"
         raise DataError(f"The folder {str(root)!r} holds no {what}{only}: {advice}.")
     return walk
-
-
-def compose(name: str) -> str:
-    """A name with its accents composed, as not every file system keeps them.
-
-    >>> compose("e\u0301") == "\u00e9"
-    True
-    """
-    return unicodedata.normalize("NFC", name)
 
 
 def note_others(others: Counter[str]) -> Iterator[Note]:

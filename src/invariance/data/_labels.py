@@ -68,6 +68,11 @@ def number_labels(
         )
     given = given.reshape(n)
     if given.dtype.kind not in "biuf":
+        if any(label is None or label != label for label in given.tolist()):
+            raise DataError(
+                f"{name} has {word}s whose label is None or NaN: give each of them a "
+                "class, or leave these out."
+            )
         words, numbers = np.unique(given.astype(str), return_inverse=True)
         return torch.from_numpy(numbers.astype(np.int64)), tuple(words.tolist())
     if given.dtype.kind == "f" and not np.isfinite(given).all():

@@ -230,7 +230,7 @@ def load(
 
 
 def check_found(parts: Read, request: Request) -> None:
-    """Raise for samples of another kind than another part's, or than is spoken of."""
+    """Raise for another kind of sample than that of another part, or of a setting."""
     kind, known = parts.items.kind, request.known_kind
     if known is not None and known.name not in (kind.name, kind.seen.name):
         raise DataError(
@@ -297,6 +297,12 @@ def read(data: Any, request: Request) -> Read:
         raise DataError(
             "data is a DataLoader, whose batches cannot be used: give the data set "
             "inside it, loader.dataset."
+        )
+    if request.kind_name not in ("", Image.name):
+        raise DataError(
+            f"The data, of type {type(data).__name__}, cannot be read as samples of "
+            f"the kind {request.kind_name}: check what they hold, or give "
+            "inv.data.Samples(items, kind)."
         )
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
         return read_dataset(data, request)

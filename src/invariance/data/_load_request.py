@@ -4,8 +4,9 @@ Images that cannot be read are counted and named, and too many of them are an er
 """
 
 import os
+import unicodedata
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from ..errors import DataError
@@ -120,6 +121,24 @@ def explain_unreadable(error: BaseException) -> str:
 def show_path(path: str) -> str:
     """A path that any terminal can print, whatever bytes the file system holds."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def compose(name: str) -> str:
+    r"""A name with its accents composed, as not every file system keeps them.
+
+    >>> compose("e\u0301") == "\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", name)
+
+
+def spell_path(path: str) -> str:
+    r"""A path as somebody wrote it into a file, spelled as those of a folder are.
+
+    >>> spell_path(r"box\a.png "), spell_path("./a.png")
+    ('box/a.png', 'a.png')
+    """
+    return compose(PurePosixPath(path.strip().replace("\\", "/")).as_posix())
 
 
 def describe_unreadable(

@@ -403,10 +403,10 @@ def choose_windows(
             for start in cut(begin, end, window, stride)
         ]
 
-    if request.split == "all" or request.hold_out == "nothing":
-        train, test = spans, {}
-    elif opened.parts is not None:
+    if request.split != "all" and opened.parts is not None:
         train, test = ({k: spans[k] for k in p if k in spans} for p in opened.parts)
+    elif request.split == "all" or request.hold_out == "nothing":
+        train, test = spans, {}
     elif len(spans) > 1:
         # also without labels: how far ahead a network predicts is measured on these
         names, numbers = [opened.whole[k].name for k in spans], list(spans)

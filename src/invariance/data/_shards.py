@@ -19,7 +19,7 @@ import json
 import os
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -231,6 +231,9 @@ def read_shard_files(paths: list[Path], request: Request) -> Read:
         labels, by = read_classes(shards), "label"
         if not labels and request.captions is None:  # there folders are mere numbers
             labels, by = dict(folders), "folder"
+    captions = None
+    if request.captions is not None:
+        captions = read_captions(shards, shards.beside)
     part_of = [name_part(part[image], parts) for image in shards.images if parts]
     encoded = EncodedSet(
         title,
@@ -240,7 +243,7 @@ def read_shard_files(paths: list[Path], request: Request) -> Read:
         parts=part_of,
         labels=[labels.get(image) for image in shards.images] if labels else (),
         classes_by=by if labels else "",
-        captions=None if request.captions is None else read_captions(shards),
+        captions=captions,
         are_files=True,
         notes=(*describe_rest(shards), *note_beside(part_of, parts)),
     )
@@ -266,10 +269,10 @@ def describe_rest(shards: Shards) -> tuple[Note, ...]:
 # ---------------------------------------------------------------------- what is said
 
 
-def read_captions(shards: Shards) -> CaptionTable:
-    """All captions by image, those of images that are not there among them."""
+def read_captions(shards: Shards, images: Iterable[str]) -> CaptionTable:
+    """The captions of these images, of which some may not be there."""
     captions = CaptionTable()
-    for image in shards.beside:
+    for image in images:
         member = shards.find(image, CAPTION_ENDINGS)
         if member is None:
             continue
@@ -285,18 +288,8 @@ def read_captions(shards: Shards) -> CaptionTable:
 
 def have_captions(paths: list[Path]) -> bool:
     """Whether the first sample of some shards comes with a caption."""
-    first = next((member for path in paths for member in list_members(path, "")), None)
-    if first is None:
-        return False
-    key, shards = split_name(first.name)[0], Shards()
-    files = {}
-    for member in list_members(first.shard, ""):
-        begins, ending = split_name(member.name)
-        if begins != key:
-            break
-        files[ending] = member
-    add_sample(shards, key, files)
-    return bool(read_captions(shards).of)
+    shards = read_shards(paths) if paths else Shards()
+    return bool(read_captions(shards, [*shards.beside][:1]).of)
 
 
 def read_classes(shards: Shards) -> dict[str, int | str]:

@@ -9,11 +9,10 @@ least one. Without labels there is nothing to score, and all images are for trai
 
 import hashlib
 import os
-import unicodedata
 from collections.abc import Sequence
 
 from ..errors import DataError, SettingError, unknown
-from ._load_request import Request
+from ._load_request import Request, compose
 
 SPLITS = ("train", "test", "all")
 HOLD_OUT = ("auto", "tenth", "nothing")
@@ -90,7 +89,7 @@ def own_parts(n_train: int | None, n: int) -> list[str]:
 
 def hash_name(name: str) -> float:
     """A name as a number in [0, 1); composed and decomposed accents are one name."""
-    raw = os.fsencode(unicodedata.normalize("NFC", name))
+    raw = os.fsencode(compose(name))
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") / 2**64
 
 
