@@ -39,7 +39,7 @@ from ._load_request import Origin, Request
 from ._marks import Mark
 from ._sources import Items, Read
 from ._split import spread
-from ._subset import join, split_items
+from ._subset import join, read_part
 
 IMAGE_KEYS = ("images", "vectors", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "targets", "arr_1")
@@ -153,9 +153,7 @@ def read_arrays(
 ) -> Read:
     """One part of an array that has no parts of its own."""
     items = read_rows(images, labels, name, request)
-    part, n_held_out = split_items(items, request, name)
-    origin = Origin(mark_rows([items]), parent, n_held_out, own_test=False)
-    return Read(name, part, origin=origin)
+    return read_part(name, items, request, mark_rows([items]), parent)
 
 
 def read_rows(rows: Any, labels: Any, name: str, request: Request) -> Array:

@@ -18,11 +18,11 @@ from ..errors import DataError
 from ._decode import is_gray, to_image
 from ._kind import Image, Kind
 from ._labels import set_labels
-from ._load_request import Origin, Request
+from ._load_request import Request
 from ._marks import Mark
 from ._sources import NO_LABEL, Items, Listed, Read
 from ._split import spread
-from ._subset import split_items
+from ._subset import read_part
 
 IMAGE_KEYS = ("image", "img", "pixel_values")
 LABEL_KEYS = ("label", "labels", "target")
@@ -82,10 +82,8 @@ def read_samples(samples: Samples, request: Request) -> Read:
     if not len(samples):
         raise DataError(f"{samples.name} is empty: give at least two samples.")
     items = list_samples(samples)
-    part, n_held_out = split_items(items, request, samples.name)
     mark = mark_items(items, samples.kind.name)
-    origin = Origin(mark, "", n_held_out, own_test=False)
-    return Read(samples.name, part, parallel=False, origin=origin)
+    return read_part(samples.name, items, request, mark, parallel=False)
 
 
 class FromDataset(Items):
@@ -129,9 +127,7 @@ def read_dataset(dataset: Any, request: Request) -> Read:
     if not len(dataset):
         raise DataError(f"{name} is empty: give a data set with at least two images.")
     items = FromDataset(dataset, name, request)
-    part, n_held_out = split_items(items, request, name)
-    origin = Origin(mark_items(items, name), "", n_held_out, own_test=False)
-    return Read(name, part, parallel=False, origin=origin)
+    return read_part(name, items, request, mark_items(items, name), parallel=False)
 
 
 def mark_items(items: Items, name: str) -> str:

@@ -28,7 +28,6 @@ from ._graph import Graph, Net, to_net
 from ._labels import set_labels, to_array
 from ._load_request import (
     Note,
-    Origin,
     Request,
     check_unreadable,
     explain_unreadable,
@@ -36,7 +35,7 @@ from ._load_request import (
 from ._marks import Mark
 from ._sources import Listed, Read
 from ._split import split_names
-from ._subset import split_items
+from ._subset import read_part
 from ._tables import open_table
 
 HOPS, MOST_NEIGHBORS = 2, 64
@@ -104,10 +103,10 @@ def read_graphs(data: Any, request: Request) -> Read:
     check_unreadable(name, broken, n, request.max_bad_fraction, word="graph")
     kept = [net for place, net in nets if place not in broken]
     check_told_apart(kept, name, broken)
-    return choose_part(kept, broken, name, parent, request)
+    return read_nets(kept, broken, name, parent, request)
 
 
-def choose_part(
+def read_nets(
     nets: list[Net], broken: dict[str, str], name: str, parent: str, request: Request
 ) -> Read:
     """Graphs or nodes of one part, as asked for."""
@@ -131,9 +130,8 @@ def choose_part(
         kind = fit_kind(nets, labels is not None, name, request, names is not None)
     items = Listed(nets, kind, names)
     set_labels(items, labels, name)
-    part, n_held_out = split_items(items, request, name)
-    origin = Origin(mark, parent, n_held_out, own_test=False)
-    return Read(name, part, broken, notes + gaps, parallel=False, origin=origin)
+    about = {"unreadable": broken, "notes": notes + gaps, "parallel": False}
+    return read_part(name, items, request, mark, parent, **about)
 
 
 def fit_kind(
@@ -164,7 +162,7 @@ def list_graphs(data: Any) -> Any:
 def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
     """The graphs of a file or folder by name, and where to note what is broken."""
     if path.is_dir():
-        return open_folder(path), {}
+        return open_tu_folder(path), {}
     if path.suffix.lower() not in TABLES:
         raise DataError(
             f"Graphs are read from a {', '.join(TABLES)} file or a folder of the TU "
@@ -182,7 +180,7 @@ def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
     return rows, table.broken
 
 
-def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def open_tu_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Graphs of the TU Dortmund collection: numbers in text files, a line each."""
     indicators = sorted(folder.glob(f"*{INDICATOR}"))
     if not indicators:

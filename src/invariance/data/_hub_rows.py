@@ -28,12 +28,11 @@ from ._kind import Image
 from ._load_request import Note, Request
 from ._marks import Mark
 from ._row import Row, clean, to_category, to_number
-from ._sentences import FIRST, LABELS, choose_part, read_tables
+from ._sentences import FIRST, LABELS, read_lines, read_tables
 from ._sources import Read
 from ._split import spread
 from ._table_rows import TARGETS, Cells, explain_no_classes, read_cells
-from ._tables import Row as TableRow
-from ._tables import Table
+from ._tables import Line, Table
 from ._text import Text
 
 IMAGES = ("image", "img", "picture", "photo", "pixel_values", "jpg", "png")
@@ -310,7 +309,7 @@ def read_column(hub: HubSet, column: str) -> Iterator[Any]:
 
 
 def take_settings(parts: Read) -> Read:
-    """The same, where settings that name columns are understood."""
+    """The same, marked as using the settings that name columns."""
     return replace(parts, takes=TAKEN)
 
 
@@ -322,7 +321,7 @@ def open_split(hub: HubSet, name: str, split: Any, columns: Columns) -> Table:
     names = columns.plain
     spelled = {column: getattr(hub.features[column], "names", None) for column in names}
 
-    def read() -> Iterator[TableRow]:
+    def read() -> Iterator[Line]:
         number = 0
         for batch in split.with_format("arrow").select_columns([*names]).iter(1000):
             cells = [spell(batch.column(c).to_pylist(), spelled[c]) for c in names]
@@ -356,7 +355,7 @@ def read_hub_sentences(hub: HubSet, columns: Columns, request: Request) -> Read:
         label = None
     lines = read_tables(tables, text_column, label=label or "")
     lines.notes += hub.notes
-    return take_settings(choose_part(lines, hub.title, "", request))
+    return take_settings(read_lines(lines, hub.title, "", request))
 
 
 def read_hub_table(hub: HubSet, columns: Columns, request: Request) -> Read:

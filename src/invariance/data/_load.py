@@ -330,11 +330,9 @@ def fingerprint(
     """
     if name := find_set(data):
         return name
-    how: dict[str, Any] = {"kind": kind, "text_column": text_column}
-    how["image_column"] = image_column
-    request = Request("all", n=1, data_root=data_root, max_bad_fraction=1.0, **how)
-    with torch.random.fork_rng(devices=[]):  # reading a data set may draw
-        return read(data, request).origin.fingerprint
+    how: dict[str, Any] = {"data_root": data_root, "image_column": image_column}
+    how |= {"kind": kind, "text_column": text_column}
+    return look_at(data, **how).origin.fingerprint
 
 
 def has_captions(data: Any) -> bool:
@@ -360,6 +358,10 @@ def default_shape(
     (1, 28, 28)
     """
     how: dict[str, Any] = {"data_root": data_root, "image_column": image_column}
-    request = Request("all", n=1, max_bad_fraction=1.0, **how)
+    return look_at(data, **how).items.shape
+
+
+def look_at(data: Any, **settings: Any) -> Read:
+    """What there is, before anybody decides what to do about broken samples."""
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
-        return read(data, request).items.shape
+        return read(data, Request("all", n=1, max_bad_fraction=1.0, **settings))

@@ -41,13 +41,13 @@ class Origin:
     parent: str = ""
     """What the folder around them is called."""
     n_held_out: int | None = None
-    """Images left out of the training part to score on; None where the data have a test
-    part of their own that nobody has counted."""
+    """How many images of the test part there are; None where the data have a test part
+    of their own that was not counted."""
     own_test: bool = True
     """Whether the data come with a test part."""
     classes_by: str = ""
-    """What says the class of an image: its "folder", or a "label"; empty where there
-    are no classes, or nobody asked."""
+    """Where classes come from: "folder" or "label"; empty where there are none, or
+    where they were not read."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def one_pass(
     [(0, [0, 1, 2]), (3, [3, 4])]
     """
     if spans is None:
-        spans = cut(start, len(items), batch_size)
+        spans = cut_spans(start, len(items), batch_size)
     for piece in read_pieces(Spans(items), spans, workers=workers):
         yield to_batch(*piece)
 
@@ -80,15 +80,15 @@ def in_threads(
 ) -> Iterator[Batch]:
     """The same by threads, for where processes start slowly; all is held at once."""
     with ThreadPoolExecutor(workers) as pool:
-        spans = cut(start, len(items), batch_size)
+        spans = cut_spans(start, len(items), batch_size)
         for piece in pool.map(Spans(items).__getitem__, spans):
             yield to_batch(*piece)
 
 
-def cut(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+def cut_spans(start: int, stop: int, size: int) -> list[tuple[int, int]]:
     """Spans of that size, the last perhaps shorter.
 
-    >>> cut(2, 7, 3)
+    >>> cut_spans(2, 7, 3)
     [(2, 5), (5, 7)]
     """
     return [(k, min(k + size, stop)) for k in range(start, stop, size)]

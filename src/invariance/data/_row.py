@@ -106,8 +106,8 @@ class Row(Kind):
     Args:
         columns: what is read, in this order, each a ``Column`` or its description.
         target: the column of classes, which is never read as a part of a row.
-        told_by: the columns that tell rows apart when some are held out, those that
-            were left out among them; none are ``columns``.
+        told_by: the columns whose cells decide which rows are held out, also those that
+            nothing is learned from; empty: ``columns``.
 
     >>> from invariance.data import Column, Row
     >>> kind = Row([Column("age", 50, 10), Column("color", categories=("blue", "red"))])

@@ -45,7 +45,7 @@ FIRST = (
 SECOND = ("sentence2", "sentence_2", "text2", "paraphrase", "positive")
 LABELS = ("label", "labels", "class", "category", "topic", "intent")
 SCORES = ("score", "similarity", "similarity_score", "relatedness")
-MUCH_CUT = 0.02  # share of sentences that are not read whole, from which one is told
+MUCH_CUT = 0.02  # a note says so where more sentences than this are cut off
 LOOKED_AT = 1000  # sentences
 
 
@@ -177,7 +177,7 @@ def read_sentences(data: Any, request: Request) -> Read:
         name, parent = "the sentences", ""
         texts, labels = take_labels(data)
         lines = read_list(texts, labels)
-    return choose_part(lines, name, parent, request)
+    return read_lines(lines, name, parent, request)
 
 
 def read_paraphrases(request: Request) -> Read:
@@ -199,7 +199,7 @@ def read_paraphrases(request: Request) -> Read:
     return Read("paraphrases", items, parallel=False)
 
 
-def choose_part(lines: Lines, name: str, parent: str, request: Request) -> Read:
+def read_lines(lines: Lines, name: str, parent: str, request: Request) -> Read:
     """Some of the lines, as asked for."""
     n = len(lines.first) + len(lines.broken)
     if not n:

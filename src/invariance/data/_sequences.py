@@ -112,7 +112,8 @@ class Recordings:
 def are_sequences(data: Any, request: Request) -> bool:
     """Whether data are to be read as sequences: as asked, or audio by its ending.
 
-    Who says how long windows are asks for sequences, too, unless of images or text.
+    A window, a stride or a column of times asks for sequences, too, unless the data
+    look like images or text.
     """
     if request.kind_name:
         return request.kind_name == Sequence.name
@@ -138,7 +139,9 @@ def read_sequences(data: Any, request: Request) -> Read:
     time_column = request.time_column if known is None else known.time_column
     if isinstance(data, (str, Path)):
         path = find_path(data, (*AUDIO, *SERIES), "a folder of recordings")
-        opened = (open_folder if path.is_dir() else open_file)(path, time_column)
+        opened = (open_recording_folder if path.is_dir() else open_file)(
+            path, time_column
+        )
     else:
         opened = take_arrays(data)
     if not opened.whole:
@@ -169,7 +172,7 @@ def read_sequences(data: Any, request: Request) -> Read:
 # ---------------------------------------------------------------- what there is
 
 
-def open_folder(root: Path, time_column: str | None) -> Recordings:
+def open_recording_folder(root: Path, time_column: str | None) -> Recordings:
     """Every recording below a folder; class folders are labels."""
     formats = "WAV, FLAC, OGG, NPY, NPZ, CSV or Parquet"
     walk = walk_folder(root, (*AUDIO, *SERIES), "recordings", formats)
@@ -366,10 +369,10 @@ def choose_kind(recordings: list[Recording], request: Request) -> Sequence:
     )
 
 
-def cut(begin: int, end: int, window: int, stride: int) -> list[int]:
+def cut_windows(begin: int, end: int, window: int, stride: int) -> list[int]:
     """Where windows begin; the last one ends where the values do.
 
-    >>> cut(0, 10, 4, 3), cut(0, 11, 4, 3), cut(0, 3, 4, 3)
+    >>> cut_windows(0, 10, 4, 3), cut_windows(0, 11, 4, 3), cut_windows(0, 3, 4, 3)
     ([0, 3, 6], [0, 3, 6, 7], [])
     """
     last = end - window
@@ -400,7 +403,7 @@ def choose_windows(
         return [
             (k, start)
             for k, (begin, end) in chosen.items()
-            for start in cut(begin, end, window, stride)
+            for start in cut_windows(begin, end, window, stride)
         ]
 
     if request.split != "all" and opened.parts is not None:

@@ -224,7 +224,7 @@ def read_shard_files(paths: list[Path], request: Request) -> Read:
             f"{title} holds no images ({why}): a shard has files such as 17.jpg and "
             "17.cls or 17.txt."
         )
-    part, folders, parts = find_layout(shards)
+    part, folders, parts = find_parts_and_classes(shards)
     labels: dict[str, int | str] = {}
     by = ""
     if request.labels:
@@ -352,7 +352,9 @@ def find_field(text: str, names: tuple[str, ...]) -> Any:
 # ---------------------------------------------------------------- parts and folders
 
 
-def find_layout(shards: Shards) -> tuple[dict[str, str], dict[str, str], list[str]]:
+def find_parts_and_classes(
+    shards: Shards,
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """The part of each image, its class by folders, and what the two parts are called.
 
     Shards with train in their names, or in those of their folders, beside others with

@@ -190,7 +190,7 @@ class Read:
     parallel: bool = True  # other people's code is read in this process alone
     origin: Origin = field(default_factory=Origin)
     takes: frozenset[str] = frozenset()
-    """Settings that these data know, though their kind of sample does not."""
+    """Settings that are used for these data, though not for others of their kind."""
 
 
 class Source(Described, ABC):

@@ -143,6 +143,7 @@ class Streamed(Source):
         return max(2, min(of_two_batches, free_shared_bytes() // each))
 
     def _count(self, index: list[int], bad: dict[int, str]) -> None:
+        """Log samples that cannot be read, once each; too many of them are an error."""
         self._seen[[*index, *bad]] = True
         for i, why in bad.items():
             path = name_sample(self.items, i)

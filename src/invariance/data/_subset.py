@@ -2,13 +2,14 @@
 
 from bisect import bisect
 from itertools import accumulate
+from typing import Any
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from ._load_request import Request
-from ._sources import NO_LABEL, PER_SAMPLE, Items
+from ._load_request import Origin, Request
+from ._sources import NO_LABEL, PER_SAMPLE, Items, Read
 from ._split import split_names
 
 
@@ -87,14 +88,17 @@ def join(sets: list[Items]) -> Items:
     return sets[0] if len(sets) == 1 else Joined(sets)
 
 
-def split_items(items: Items, request: Request, what: str) -> tuple[Items, int]:
-    """One part of items, and how many are held out; numbers stand for their names."""
-    names = [str(i) for i in range(len(items))]
+def read_part(
+    name: str, items: Items, request: Request, mark: str, parent: str = "", **about: Any
+) -> Read:
+    """One part of items without a test part of their own; their numbers decide."""
     rows, n_held_out = split_names(
-        names,
+        [str(i) for i in range(len(items))],
         request,
-        what,
+        name,
         labeled=items.labeled or items.other is not None,
         word=items.kind.word,
     )
-    return (Subset(items, rows) if len(rows) < len(items) else items), n_held_out
+    part = Subset(items, rows) if len(rows) < len(items) else items
+    origin = Origin(mark, parent, n_held_out, own_test=False)
+    return Read(name, part, origin=origin, **about)

@@ -159,7 +159,7 @@ def read_cells(cells: Cells, request: Request) -> Read:
     values, strange = read_values(cells, known, numbers)
     items = Stored(values, known, numbers)
     if target is not None and target.classes is not None:
-        items.labels, items.class_names = number_classes(target.classes, numbers)
+        items.labels, items.class_names = number_targets(target.classes, numbers)
     if target is not None and target.numbers is not None:
         items.quantities = torch.tensor([target.numbers[k] for k in numbers])
     mark, own_test = mark_cells(cells, target), cells.n_train is not None
@@ -400,12 +400,12 @@ def read_values(
     return values, (Note("left out", f"{UNREAD}: {join_most(strange)}."),)
 
 
-def number_classes(
+def number_targets(
     classes: Sequence[str | None], rows: Sequence[int]
 ) -> tuple[Int[Tensor, " n"], tuple[str, ...]]:
     """A number per row, and the classes' names: numbers by size, words in order.
 
-    >>> number_classes(["10", "9", None], [0, 1, 2])
+    >>> number_targets(["10", "9", None], [0, 1, 2])
     (tensor([ 1,  0, -1]), ('9', '10'))
     """
     names = {name for name in classes if name is not None}
