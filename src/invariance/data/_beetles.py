@@ -13,10 +13,10 @@ horns of the young more often. The species is a column of its own, the target.
 import numpy as np
 import torch
 
-from ._generated import draw_parts
 from ._load_request import Request
 from ._row import Row
 from ._sources import Read, Stored
+from ._split import draw_parts
 from ._table_rows import Cells, fit_row, read_values
 
 SPECIES = ("dung", "ground", "jewel", "rove", "stag", "tiger")

@@ -29,10 +29,10 @@ from ._drawing import (
     uniform,
     wave,
 )
-from ._generated import count_parts
 from ._kind import Image
 from ._load_request import Request
 from ._sources import Items, Read
+from ._split import count_parts
 
 COLORS = {
     "red": (0.90, 0.10, 0.10),

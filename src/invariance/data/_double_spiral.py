@@ -17,10 +17,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
-from ._generated import draw_parts
 from ._load_request import Request
 from ._row import Column, Row
 from ._sources import Read, Stored
+from ._split import draw_parts
 
 SPIRALS = ("first spiral", "second spiral")
 KIND = Row([Column("x"), Column("y")])

@@ -258,8 +258,7 @@ def note_others(others: Counter[str]) -> Iterator[Note]:
     rest = Counter({suffix: n for suffix, n in others.items() if suffix not in HEIC})
     if n := rest.total():
         kinds = ", ".join(s or "no ending" for s, _ in rest.most_common(5))
-        files = "file" if n == 1 else "files"
-        text = f"{n} {files} without an image's ending left out ({kinds})."
+        text = f"{count(n, 'file')} without an image's ending left out ({kinds})."
         yield Note("left out", text)
 
 

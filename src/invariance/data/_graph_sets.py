@@ -14,12 +14,12 @@ are mostly its own.
 
 import numpy as np
 
-from ._generated import draw_parts
 from ._graph import Graph, Net, to_net
 from ._graphs import neighborhoods
 from ._labels import set_labels
 from ._load_request import Request
 from ._sources import Listed, Read
+from ._split import draw_parts
 
 KINDS = 4  # of nodes
 EVEN = [1 / KINDS] * KINDS, [(KINDS - 1) ** 0.5 / KINDS] * KINDS  # mean and spread

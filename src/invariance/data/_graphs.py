@@ -295,14 +295,12 @@ def describe_small(nets: Sequence[Net]) -> tuple[Note, ...]:
     single = sum(net.n_nodes == 1 for net in nets)
     bare = sum(not len(net.edges) for net in nets) - single
     if bare:
-        has = "graph has" if bare == 1 else "graphs have"
+        bare_graphs = count(bare, "graph has", "graphs have")
         rest = "attributes" if nets[0].attributes.shape[1] else "numbers of nodes"
-        notes.append(
-            f"{bare:,} {has} no edges: only {rest} can tell such graphs apart."
-        )
+        notes.append(f"{bare_graphs} no edges: only {rest} can tell such graphs apart.")
     if single:
-        has = "graph has" if single == 1 else "graphs have"
-        notes.append(f"{single:,} {has} one node, of which views drop nothing.")
+        has = count(single, "graph has", "graphs have")
+        notes.append(f"{has} one node, of which views drop nothing.")
     return tuple(Note("size", text) for text in notes)
 
 

@@ -13,6 +13,7 @@ import csv
 from pathlib import Path
 
 from ..errors import DataError
+from ..words import count
 from ._load_request import compose, show_path, spell_path
 
 LABEL_FILE = "labels.csv"
@@ -47,9 +48,9 @@ def read_label_file(
         tags[spell_path(line[0])] = tuple(map(int, values))
     missing = [name for name in files if compose(name) not in tags]
     if missing:
-        n = "1 image is" if len(missing) == 1 else f"{len(missing):,} images are"
+        are = count(len(missing), "image is", "images are")
         raise DataError(
-            f"{n} not in {str(path)!r}, the first is {show_path(missing[0])}: give "
+            f"{are} not in {str(path)!r}, the first is {show_path(missing[0])}: give "
             "each a line, all 0 where it shows none of the classes."
         )
     return names, {name: tags[compose(name)] for name in files}

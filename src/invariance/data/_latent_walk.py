@@ -27,10 +27,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import DataError
-from ._generated import draw_parts
 from ._kind import Sequence
 from ._load_request import Request
 from ._sources import Read, Stored
+from ._split import draw_parts
 
 N_STATES, CHANNELS, LENGTH = 8, 4, 128
 STAY, ONWARD, BACK = 0.94, 0.05, 0.01

@@ -25,7 +25,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from ..errors import DataError, SettingError
-from ._generated import count_parts
+from ..words import count
 from ._labels import set_labels
 from ._load_request import Note, Origin, Request, check_unreadable
 from ._marks import Mark
@@ -33,7 +33,7 @@ from ._paraphrases import WHO_NAMES, paraphrases
 from ._recordings import SERIES
 from ._row import to_number
 from ._sources import Items, Read
-from ._split import own_parts, split_names, spread
+from ._split import count_parts, own_parts, split_names, spread
 from ._subset import Subset
 from ._tables import READERS, Table, open_table
 from ._text import Text, explain_unusable
@@ -295,8 +295,7 @@ def add_table(
     lines.broken = table.broken | lines.broken
     lines.notes = describe_columns(table.names, columns, label, score)
     if table.n_blank:
-        what = "1 empty line was" if table.n_blank == 1 else f"{table.n_blank:,} empty"
-        what += "" if table.n_blank == 1 else " lines were"
+        what = count(table.n_blank, "empty line was", "empty lines were")
         lines.notes += (Note("left out", f"{what} left out."),)
 
 

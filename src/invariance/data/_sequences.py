@@ -158,7 +158,7 @@ def read_sequences(data: Any, request: Request) -> Read:
         each = f", a window every {stride}" if stride != length else ""
         notes.append(Note("size", f"{text}{each}."))
     if n_unlabeled:
-        were = "1 window was" if n_unlabeled == 1 else f"{n_unlabeled:,} windows were"
+        were = count(n_unlabeled, "window was", "windows were")
         text = f"{were} left out without a label: --no-labels learns from all."
         notes.append(Note("left out", text))
     items = Windows(opened.whole, starts, kind, opened.class_names)

@@ -15,10 +15,10 @@ from torch import Tensor
 from ..errors import DataError
 from ._decode import crop_square, to_pillow
 from ._drawing import SILHOUETTES, draw
-from ._generated import count_parts
 from ._kind import Image
 from ._load_request import Request
 from ._sources import Items, Read
+from ._split import count_parts
 
 SHAPE_CLASSES = tuple(SILHOUETTES)
 PIXELS_AT_ONCE = 1 << 18

@@ -255,9 +255,8 @@ def describe_rest(shards: Shards) -> tuple[Note, ...]:
     notes = []
     if shards.unreadable:
         cut = ", ".join(f"{k} ({why})" for k, why in shards.unreadable.items())
-        many = count(len(shards.unreadable), "shard ends", "shards end")
-        were = "was" if len(shards.unreadable) == 1 else "were"
-        text = f"{many} too early and {were} read so far: {cut}."
+        one, many = "shard ends too early and was", "shards end too early and were"
+        text = f"{count(len(shards.unreadable), one, many)} read so far: {cut}."
         notes.append(Note("unreadable", text))
     if shards.left_out:
         many = count(len(shards.left_out), "further image")

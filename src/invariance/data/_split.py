@@ -5,6 +5,7 @@ when the hash of its name (a file's path below the folder, an array's row number
 in the lowest tenth. So the parts never overlap, are the same on every machine, and an
 image keeps its part when others are added. With two images or more, each part has at
 least one. Without labels there is nothing to score, and all images are for training.
+Generated sets have as many samples of either part as they are asked for.
 """
 
 import hashlib
@@ -85,6 +86,37 @@ def own_parts(n_train: int | None, n: int) -> list[str]:
     (['train', 'train', 'test'], [])
     """
     return [] if n_train is None else ["train"] * n_train + ["test"] * (n - n_train)
+
+
+def count_parts(
+    request: Request, train: int, test: int, *, one_in: int
+) -> tuple[int, int]:
+    """How many samples are of the training part, and how many of the test part.
+
+    Args:
+        request: Which part, and how many samples, if that is said.
+        train: Samples of the training part otherwise.
+        test: Samples of the test part.
+        one_in: Of the samples of both, one in so many is of the test part.
+
+    >>> count_parts(Request("all", n=10), 6000, 1000, one_in=5)
+    (8, 2)
+    """
+    n = request.n or {"train": train, "test": test, "all": train + test}[request.split]
+    n_test = {"train": 0, "test": n, "all": n // one_in}[request.split]
+    return n - n_test, n_test
+
+
+def draw_parts(
+    request: Request, train: int, test: int, *, one_in: int
+) -> list[tuple[int, int]]:
+    """The same with a seed each, where the test part has draws of its own.
+
+    >>> draw_parts(Request("all", n=10, seed=3), 6000, 1000, one_in=5)
+    [(8, 6), (2, 7)]
+    """
+    counts = count_parts(request, train, test, one_in=one_in)
+    return [(n, 2 * request.seed + part) for part, n in enumerate(counts) if n]
 
 
 def hash_name(name: str) -> float:

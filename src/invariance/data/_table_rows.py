@@ -301,7 +301,7 @@ def describe_target(target: Target | None, n_unlabeled: int) -> tuple[Note, ...]
         what = f"{target.name!r} is a number to predict."
     notes: tuple[Note, ...] = (Note("size", what),)
     if n_unlabeled:
-        were = "1 row was" if n_unlabeled == 1 else f"{n_unlabeled:,} rows were"
+        were = count(n_unlabeled, "row was", "rows were")
         text = f"{were} left out without a {target.name!r}: --no-labels trains on all."
         notes += (Note("left out", text),)
     return notes
