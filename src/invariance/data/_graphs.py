@@ -121,7 +121,7 @@ def read_nets(
         ]
         names = [str(node) if len(nets) == 1 else f"{g}:{node}" for g, node in places]
         notes = (Note("size", describe_nodes(nets)),)
-        labels = labels if of_nodes and labels is not None else None
+        labels = labels if of_nodes else None
         nets = [net for g in nets for net in neighborhoods(g)]
         if labels is not None and len(labels) != len(nets):
             labels = None  # one graph, whose label says nothing about its nodes

@@ -29,7 +29,7 @@ from ._hugging_face import is_hub
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
-from ._load_request import Note, Request
+from ._load_request import Note, Request, check_shape
 from ._names import (
     find_path,
     find_place,
@@ -156,9 +156,7 @@ def load(
     """
     check_split(split, hold_out)
     check_workers(workers)
-    if channels not in (None, 1, 3):
-        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
-    check_least("image_size", image_size, 1)
+    check_shape(image_size, channels)
     check_least("n", n, 1)
     check_least("window", window, 2)
     check_least("stride", stride, 1)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from ..errors import DataError
+from ..errors import DataError, SettingError
+from ..plain_numbers import check_least
 
 MOST_NAMED = 20
 MOST_RESIDENT = 16 << 30  # bytes of images that are ever kept in memory
@@ -95,6 +96,13 @@ class Request:
     def known_kind(self) -> Any:
         """The kind itself where it is known already, as of a test part."""
         return None if isinstance(self.kind, str) else self.kind
+
+
+def check_shape(image_size: int | None, channels: int | None) -> None:
+    """Refuse images that nobody can make."""
+    check_least("image_size", image_size, 1)
+    if channels not in (None, 1, 3):
+        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
 
 
 def find_data_root(asked: str | Path | None = None) -> Path:

@@ -22,7 +22,6 @@ from torch import Tensor
 from ..errors import DataError, SettingError
 from ..words import count
 from ._folder import (
-    SUFFIXES,
     below,
     find_classes,
     find_parts,
@@ -33,7 +32,7 @@ from ._kind import Sequence
 from ._labels import to_array
 from ._load_request import Note, Origin, Request, explain_unreadable, show_path
 from ._marks import Mark
-from ._names import find_path
+from ._names import find_path, holds_images
 from ._recordings import (
     AUDIO,
     SERIES,
@@ -129,7 +128,7 @@ def may_be_sequences(data: Any) -> bool:
         return True
     path = Path(data).expanduser()
     if path.is_dir():
-        return not any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
+        return not holds_images(path)
     return path.suffix.lower() in (*AUDIO, *SERIES)
 
 

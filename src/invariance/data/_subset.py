@@ -25,11 +25,6 @@ class Subset(Items):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def labeled(self) -> bool:
-        """As the set they are chosen from."""
-        return self.items.labeled
-
     def name(self, i: int) -> str:
         """As in the set they are chosen from."""
         return self.items.name(self.rows[i])
