@@ -23,21 +23,7 @@ PER_SAMPLE = ("labels", "tags", "scores", "quantities")  # tensors, a row each
 
 
 class Described:
-    """What is known of samples beside the samples themselves.
-
-    Attributes:
-        kind: what a sample is.
-        labels: one class number per sample, or None; for evaluation only.
-        tags: where an image may show several classes: 1 where it shows the class, 0
-            where not, -1 where that is not known. There are no ``labels`` then.
-        scores: where samples are pairs, how alike people find the two; such pairs are
-            to be scored by, not to be learned from as if they were the same.
-        quantities: a number per sample to predict, such as a price; for evaluation
-            only, and where there are no ``labels``.
-        class_names: what the numbers, or the columns of ``tags``, mean; empty when
-            there are neither.
-        paths: each sample's file, relative to the folder read, or None.
-    """
+    """What is known of samples beside the samples themselves; see ``Source``."""
 
     kind: Kind
     labels: Int[Tensor, " n"] | None = None
@@ -71,7 +57,10 @@ class Described:
 
 
 class Items(Described, ABC):
-    """Samples that can be read one at a time; reading may raise for a broken one."""
+    """Samples that can be read one at a time; reading may raise for a broken one.
+
+    The attributes are those of ``Source``.
+    """
 
     other: "Items | None" = None
     """Where samples are pairs, the second of each, in the same order."""
@@ -198,6 +187,19 @@ class Source(Described, ABC):
 
     Attributes:
         name: what the data are called in logs.
+        kind: what a sample is.
+        shape: of one sample's tensor: an image's channels, height and width.
+        labels: one class number per sample, or None; for evaluation only.
+        tags: where an image may show several classes: 1 where it shows the class, 0
+            where not, -1 where that is not known. There are no ``labels`` then.
+        targets: what scores compare with, labels or tags.
+        scores: where samples are pairs, how alike people find the two; such pairs are
+            to be scored by, not to be learned from as if they were the same.
+        quantities: a number per sample to predict, such as a price; for evaluation
+            only, and where there are no ``labels``.
+        class_names: what the numbers, or the columns of ``tags``, mean; empty when
+            there are neither.
+        paths: each sample's file, relative to the folder read, or None.
         other: where samples are pairs, the second of each, in the same order; what
             else is said here is about the first.
         unreadable: the files (or numbers) left out or replaced, with the reason.
