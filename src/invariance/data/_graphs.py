@@ -25,7 +25,7 @@ import numpy as np
 from ..errors import DataError
 from ..words import count
 from ._graph import Graph, Net, to_net
-from ._labels import set_labels, to_array
+from ._labels import as_array, set_labels
 from ._load_request import (
     Note,
     Request,
@@ -259,7 +259,7 @@ def find_labels(nets: Sequence[Net], name: str) -> list[Any] | None:
     >>> find_labels([to_net({"edges": [[0, 1]], "label": ["a", "b"]})], "")
     ['a', 'b']
     """
-    given = [None if net.label is None else to_array(net.label) for net in nets]
+    given = [None if net.label is None else as_array(net.label) for net in nets]
     labels = [label for label in given if label is not None]
     if not labels or len(labels) < len(nets):
         return None

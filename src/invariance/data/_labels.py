@@ -11,20 +11,21 @@ from jaxtyping import Int, Int8
 from torch import Tensor
 
 from ..errors import DataError
+from ._decode import to_array
 from ._sources import Items
 
 MOST_CLASSES = 1_000_000
 
 
-def to_array(values: Any) -> np.ndarray:
+def as_array(values: Any) -> np.ndarray:
     """A tensor, an array or nested lists as an array."""
-    return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
+    return np.asarray(to_array(values))
 
 
 def set_labels(items: Items, labels: Any, name: str) -> None:
     """Give items their labels, or their tags where there is a column per class."""
     n = len(items)
-    given = to_array(labels)
+    given = as_array(labels)
     if given.ndim == 2 and len(given) == n and given.shape[1] > 1:
         items.tags = read_tags(given, name)
         items.class_names = tuple(str(k) for k in range(given.shape[1]))
@@ -59,7 +60,7 @@ def number_labels(
     """
     if labels is None:
         return None, ()
-    given = to_array(labels)
+    given = as_array(labels)
     if given.size != n or max(given.shape, default=0) != n:
         raise DataError(
             f"{name} has {n} {word}s but labels of shape {given.shape}: "

@@ -29,7 +29,7 @@ from ._folder import (
     walk_folder,
 )
 from ._kind import Sequence
-from ._labels import to_array
+from ._labels import as_array
 from ._load_request import Note, Origin, Request, explain_unreadable, show_path
 from ._marks import Mark
 from ._names import find_path, holds_images
@@ -226,8 +226,8 @@ def take_arrays(data: Any) -> Recordings:
     pair = isinstance(data, tuple) and len(data) == 2
     values, labels = data if pair else (data, None)
     if isinstance(values, (list, tuple)):
-        arrays = [to_array(x) for x in values]
-        given = [None] * len(arrays) if labels is None else list(to_array(labels))
+        arrays = [as_array(x) for x in values]
+        given = [None] * len(arrays) if labels is None else list(as_array(labels))
         if len(given) != len(arrays):
             raise DataError(
                 f"There are {len(arrays)} sequences and {len(given)} labels: give one "
@@ -244,9 +244,9 @@ def take_arrays(data: Any) -> Recordings:
             recording.labels = None if label is None else np.array(label)
             whole.append(recording)
     else:
-        labels = None if labels is None else to_array(labels)
+        labels = None if labels is None else as_array(labels)
         try:
-            whole = split_array(to_array(values), labels, "array")
+            whole = split_array(as_array(values), labels, "array")
         except DataError as error:
             raise DataError(
                 f"The array cannot be read as sequences: {error}."
